@@ -360,7 +360,9 @@ mod tests {
                 let set = hashes(count);
                 encode(&params, is_marked, &set, &mut out);
                 let without = out.len();
-                priority.into_iter().for_each(|priority| add_priority(priority, &mut out));
+                if let Some(priority) = priority {
+                    add_priority(priority, &mut out);
+                }
                 let fields = Fields::of(&out);
                 fields.check(&params).unwrap();
                 let mut read = Vec::new();

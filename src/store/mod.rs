@@ -45,7 +45,7 @@ pub mod writer;
 
 pub use copies::{MergedShards, OnConflict};
 pub use document::Document;
-pub use groups::{Decision, GROUP_QUESTIONS, Group, GroupRule, Groups, Leader, Resources};
+pub use groups::{Decision, GROUP_QUESTIONS, Group, GroupRule, Groups, Leader, LeaderChange, Membership, Resources};
 pub use index::{Index, OpenOptions};
 pub use names::is_of_an_index;
 pub use metrics::{Activity, Metrics};

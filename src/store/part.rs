@@ -137,6 +137,17 @@ impl Part<'_> {
         }
     }
 
+    /// As [`Segment::priority`].
+    pub(super) fn order(&self, ordinal: u32) -> Result<[u64; 2]> {
+        match self {
+            Self::Segment { segment, .. } => segment.priority(ordinal),
+            Self::Memory { rows, .. } => {
+                let number = rows.records().fields(ordinal as usize).priority().unwrap_or(u64::MAX);
+                Ok([number, rows.records().key(ordinal as usize).priority_hash()])
+            }
+        }
+    }
+
     /// The priority of a document; `None` where it has none.
     pub(super) fn priority(&self, ordinal: u32) -> Result<Option<u64>> {
         match self {

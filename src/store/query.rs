@@ -499,6 +499,16 @@ impl Query {
 
     /// The documents of one part, each once.
     pub(super) fn find_in(&self, part: &Part<'_>, unvisited: &mut u64) -> Result<Vec<Found>> {
+        self.find_among(part, unvisited, &mut |_| Ok(true))
+    }
+
+    /// The same, of those that are wanted; others are not compared.
+    pub(super) fn find_among(
+        &self,
+        part: &Part<'_>,
+        unvisited: &mut u64,
+        is_wanted: &mut dyn FnMut(u32) -> Result<bool>,
+    ) -> Result<Vec<Found>> {
         let mut found: Vec<Found> = Vec::new();
         if let Some((fingerprint, _)) = self.within {
             *unvisited +=
@@ -507,13 +517,14 @@ impl Query {
                     ControlFlow::Continue(())
                 })?;
         }
-        if self.unmarked {
-            found = found
-                .into_iter()
-                .map(|hit| Ok((!part.is_marked(hit.ordinal)?).then_some(hit)))
-                .filter_map(Result::transpose)
-                .collect::<Result<_>>()?;
-        }
+        found = found
+            .into_iter()
+            .map(|hit| {
+                let is_hit = !(self.unmarked && part.is_marked(hit.ordinal)?) && is_wanted(hit.ordinal)?;
+                Ok(is_hit.then_some(hit))
+            })
+            .filter_map(Result::transpose)
+            .collect::<Result<_>>()?;
         let (Some(bands), Some(minhash)) = (&self.bands, self.params().minhash) else {
             return Ok(found);
         };
@@ -530,6 +541,7 @@ impl Query {
             if !part.is_live(ordinal)
                 || found[..known].binary_search_by_key(&ordinal, |hit| hit.ordinal).is_ok()
                 || self.unmarked && part.is_marked(ordinal)?
+                || !is_wanted(ordinal)?
             {
                 continue;
             }

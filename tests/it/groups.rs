@@ -2,7 +2,7 @@
 //! that of a batch over all that is live, by brute force over the definition.
 //!
 //! `TWINDEX_GROUP_OPERATIONS=1000000` does that number of operations, with at most 2,000 documents live at once, and 1,000
-//! checkpoints; without it a few hundred.
+//! checkpoints, or `TWINDEX_GROUP_CHECKPOINTS`; without it a few hundred.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -148,7 +148,9 @@ fn is_near(
 /// The listing of a batch by brute force.
 fn listing(leaders: &BTreeMap<String, String>) -> String {
     let mut sizes: BTreeMap<&String, u32> = BTreeMap::new();
-    leaders.values().for_each(|leader| *sizes.entry(leader).or_default() += 1);
+    for leader in leaders.values() {
+        *sizes.entry(leader).or_default() += 1;
+    }
     let mut text = String::new();
     for (key, leader) in leaders {
         writeln!(text, "{key}\t{leader}\t{}", sizes[leader]).unwrap();
@@ -343,10 +345,12 @@ impl<'w> History<'w> {
 
 #[test]
 fn leaders_are_those_of_a_batch_over_what_is_live_whatever_was_done_before() {
-    let operations = std::env::var("TWINDEX_GROUP_OPERATIONS").ok().and_then(|number| number.parse().ok());
-    let (operations, keys, checkpoints, histories) =
-        operations.map_or((600, 70, 24, 1), |operations: usize| (operations, 2000, 1000, 5));
-    let a_history = operations / 4 / histories;
+    let number = |name: &str| std::env::var(name).ok().and_then(|number| number.parse::<usize>().ok());
+    let operations = number("TWINDEX_GROUP_OPERATIONS");
+    let (operations, keys, checkpoints, histories) = operations.map_or((600, 70, 24, 1), |operations| {
+        (operations, 2000, number("TWINDEX_GROUP_CHECKPOINTS").unwrap_or(1000), 5)
+    });
+    let a_history: usize = operations / 4 / histories;
     for kind in 0..4 {
         for seed in 0..histories {
             let mut random = Random(seed as u64 * 4 + kind as u64 + 1);
@@ -434,7 +438,7 @@ fn what_cannot_be_known_of_stored_documents_is_refused() {
     let why = refused("no signatures", builder().minhash(4, 2).signature_bits(0));
     assert!(why.contains("neither sets nor signatures"), "{why}");
     let free = twindex::DesignChoice::Named("prefix-24".parse().unwrap());
-    let why = refused("free tables", builder().simhash(3).tables(free, Default::default()));
+    let why = refused("free tables", builder().simhash(3).tables(free, twindex::CodecChoice::default()));
     assert!(why.contains("can miss some"), "{why}");
     let params = builder().minhash(4, 2).build().unwrap();
     let index = Index::create(dir.path().join("estimated"), params).unwrap();

@@ -290,8 +290,8 @@ impl Questions {
             all.push(segment.value(ordinal).map(|value| value.iter().map(|&byte| byte.into()).collect()));
             all.push(segment.stamp(ordinal).map(|stamp| stamp.into_iter().collect()));
             if self.has_fields {
-                all.push(segment.fields(ordinal).map(|fields| vec![fields.is_marked().into()]));
-                all.push(segment.fields(ordinal).map(|fields| fields.priority().into_iter().collect()));
+                let marks = |fields: Fields<'_>| [fields.is_marked().into(), fields.priority().unwrap_or(0)].to_vec();
+                all.push(segment.fields(ordinal).map(marks));
                 all.push(collected(|out| segment.set(ordinal, out)));
             }
         }

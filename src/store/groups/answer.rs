@@ -43,6 +43,18 @@ pub struct Leader {
     pub questions: u64,
 }
 
+/// The group that a document belongs to, without its members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Membership {
+    /// The leader's key; that of the document itself where it leads.
+    pub leader: KeyBuf,
+    /// How many documents the group has, this one among them.
+    pub size: u64,
+    /// How many questions about near documents decided it, where nothing was known before.
+    pub questions: u64,
+}
+
 /// A group: a leader, and the documents that belong to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

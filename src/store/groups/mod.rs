@@ -19,7 +19,7 @@ mod decide;
 mod near;
 mod sweep;
 
-pub use answer::{Decision, Group, Leader, Resources};
+pub use answer::{Decision, Group, Leader, Membership, Resources};
 pub use changes::LeaderChange;
 pub use near::GroupRule;
 pub use sweep::Groups;
@@ -112,10 +112,29 @@ impl Snapshot {
     /// # Errors
     /// As [`leader`](Self::leader).
     pub fn group_size<'k>(&self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<u64>>> {
+        let Some(found) = self.membership(key, questions)? else { return Ok(None) };
+        found.map(|membership| Ok(membership.size)).map(Some)
+    }
+
+    /// The leader of a live document and the size of its group: as [`group`](Self::group), without reading the keys of all
+    /// members.
+    ///
+    /// # Errors
+    /// As [`leader`](Self::leader).
+    pub fn membership<'k>(
+        &self,
+        key: impl Into<Key<'k>>,
+        questions: u64,
+    ) -> Result<Option<Decision<Membership>>> {
         let around = Neighbourhood::of_parts(self)?;
         let Some(document) = around.find(key.into())? else { return Ok(None) };
-        let found = around.group(document, &mut Budget::new(questions))?;
-        found.map(|(_, members)| Ok(members.len() as u64)).map(Some)
+        let mut budget = Budget::new(questions);
+        let found = around.group(document, &mut budget)?;
+        let membership = |(leader, members): (DocRef, Vec<DocRef>)| {
+            let (leader, size) = (around.key(leader)?, members.len() as u64);
+            Ok(Membership { leader, size, questions: budget.spent() })
+        };
+        found.map(membership).map(Some)
     }
 
     /// All groups, found in the order of priority: always decided, one question for each leader, O(n log n) besides. Memory:

@@ -15,6 +15,9 @@ use crate::store::snapshot::Snapshot;
 use crate::store::state::State;
 use crate::sys::column::Room;
 
+/// Documents of one segment that come into question at once from which on the priorities of all are held.
+const MANY: u32 = 4096;
+
 /// How it is known that two stored documents are near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -188,16 +191,18 @@ impl Neighbourhood {
         Ok(keys.is_some())
     }
 
-    /// Passes each live document that is near this one to `each`, and the part it is in; itself among them, unless it is near
-    /// nothing.
+    /// Passes each live document that is near this one, and that is wanted, to `each`; itself among them, unless it is near
+    /// nothing. Documents that are not wanted are not compared.
     pub(super) fn for_each_near(
         &self,
         of: DocRef,
+        mut is_wanted: impl FnMut(DocRef, &Part<'_>) -> Result<bool>,
         mut each: impl FnMut(DocRef, &Part<'_>) -> Result<()>,
     ) -> Result<()> {
         let query = self.question(of)?;
         self.for_each_part(|part, documents| {
-            for found in query.find_in(documents, &mut 0)? {
+            let mut is_wanted = |ordinal| is_wanted(DocRef { part, ordinal }, documents);
+            for found in query.find_among(documents, &mut 0, &mut is_wanted)? {
                 each(DocRef { part, ordinal: found.ordinal }, documents)?;
             }
             Ok(())
@@ -210,54 +215,52 @@ impl Neighbourhood {
 
     /// The documents near this one that come before it, the first one first.
     pub(super) fn before(&self, of: DocRef) -> Result<Vec<DocRef>> {
-        let mine = self.rank(of)?;
-        let mut found = Vec::new();
-        self.for_each_near(of, |document, part| {
-            let theirs = rank(part, document.ordinal)?;
-            if document != of && theirs <= mine {
-                found.push((theirs, document));
-            }
-            Ok(())
-        })?;
-        self.in_order(found, |around, document, theirs| {
-            // Two keys of one hash are rare, and are read.
-            Ok(theirs < mine || around.key(document)? < around.key(of)?)
-        })
+        self.near_by_rank(of, |theirs, mine| theirs <= mine, |theirs, mine| theirs < mine)
     }
 
     /// The documents near this one that come after it, the first one first.
     pub(super) fn after(&self, of: DocRef) -> Result<Vec<DocRef>> {
-        let mine = self.rank(of)?;
-        let mut found = Vec::new();
-        self.for_each_near(of, |document, part| {
-            let theirs = rank(part, document.ordinal)?;
-            if document != of && theirs >= mine {
-                found.push((theirs, document));
-            }
-            Ok(())
-        })?;
-        self.in_order(found, |around, document, theirs| {
-            Ok(theirs > mine || around.key(document)? > around.key(of)?)
-        })
+        self.near_by_rank(of, |theirs, mine| theirs >= mine, |theirs, mine| theirs > mine)
     }
 
-    /// The documents that are wanted, in their order.
-    fn in_order(
+    /// The documents near this one, in their order, whose rank may be wanted, and whose key is if the ranks are equal.
+    fn near_by_rank(
         &self,
-        mut found: Vec<(Rank, DocRef)>,
-        is_wanted: impl Fn(&Self, DocRef, Rank) -> Result<bool>,
+        of: DocRef,
+        may_be: impl Fn(Rank, Rank) -> bool,
+        is_by_key: impl Fn(&KeyBuf, &KeyBuf) -> bool,
     ) -> Result<Vec<DocRef>> {
+        let mine = self.rank(of)?;
+        let mut found: Vec<(Rank, DocRef)> = Vec::new();
+        let mut read = (u32::MAX, 0);
+        self.for_each_near(
+            of,
+            |document, part| {
+                read = if read.0 == document.part { (read.0, read.1 + 1) } else { (document.part, 1) };
+                if let (MANY, Part::Segment { segment, .. }) = (read.1, part) {
+                    segment.hold_priorities()?;
+                }
+                Ok(document != of && may_be(rank(part, document.ordinal)?, mine))
+            },
+            |document, part| {
+                found.push((rank(part, document.ordinal)?, document));
+                Ok(())
+            },
+        )?;
         found.sort_unstable();
         let mut all = Vec::with_capacity(found.len());
         for same in found.chunk_by(|a, b| a.0 == b.0) {
-            let mut keyed = Vec::new();
-            for &(theirs, document) in same {
-                if is_wanted(self, document, theirs)? {
-                    keyed.push(document);
-                }
+            let mut documents: Vec<DocRef> = same.iter().map(|&(_, document)| document).collect();
+            if same[0].0 == mine {
+                // Two keys of one hash are rare, and are read.
+                let key = self.key(of)?;
+                let wanted = |document: &DocRef| Ok(is_by_key(&self.key(*document)?, &key));
+                let kept: Vec<bool> = documents.iter().map(wanted).collect::<Result<_>>()?;
+                let mut kept = kept.into_iter();
+                documents.retain(|_| kept.next() == Some(true));
             }
-            self.sort_by_key(&mut keyed)?;
-            all.append(&mut keyed);
+            self.sort_by_key(&mut documents)?;
+            all.append(&mut documents);
         }
         Ok(all)
     }
@@ -314,7 +317,7 @@ fn key(part: &Part<'_>, ordinal: u32) -> Result<KeyBuf> {
 }
 
 /// The rank of a document of a part.
-pub(super) fn rank(part: &Part<'_>, ordinal: u32) -> Result<Rank> {
-    let number = part.priority(ordinal)?.unwrap_or(u64::MAX);
-    Ok(Rank { number, hash: part.key(ordinal)?.as_key().priority_hash() })
+fn rank(part: &Part<'_>, ordinal: u32) -> Result<Rank> {
+    let [number, hash] = part.order(ordinal)?;
+    Ok(Rank { number, hash })
 }

@@ -248,13 +248,15 @@ impl Sweep<'_> {
     fn near_all(&self, waiting: &[u32]) -> Result<Vec<Vec<u32>>> {
         let near = |number: u32| {
             let mut near = Vec::new();
-            self.around.for_each_near(self.groups.place(number), |document, _| {
-                let other = self.groups.number(document);
-                if self.groups.leaders[other as usize] == NONE {
-                    near.push(other);
-                }
-                Ok(())
-            })?;
+            let has_none = |document| self.groups.leaders[self.groups.number(document) as usize] == NONE;
+            self.around.for_each_near(
+                self.groups.place(number),
+                |document, _| Ok(has_none(document)),
+                |document, _| {
+                    near.push(self.groups.number(document));
+                    Ok(())
+                },
+            )?;
             Ok(near)
         };
         let threads = self.threads.min(waiting.len());

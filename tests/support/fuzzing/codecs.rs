@@ -406,7 +406,9 @@ fn document_fields(bytes: &[u8], rows: u64) {
         assert_eq!(of_document.set_size().unwrap(), read.len());
         let mut again = Vec::new();
         fields::encode(params, of_document.is_marked(), &read, &mut again);
-        of_document.priority().into_iter().for_each(|number| fields::add_priority(number, &mut again));
+        if let Some(number) = of_document.priority() {
+            fields::add_priority(number, &mut again);
+        }
         assert_eq!(again, bytes);
     }
     let spread = [1, 0x9E37_79B9_7F4A_7C15, 1 << 56, 1 << 32][rows as usize % 4];
@@ -419,7 +421,9 @@ fn document_fields(bytes: &[u8], rows: u64) {
     let mut encoded = Vec::new();
     fields::encode(&WITH_FIELDS[3], rows & 4 == 4, &set, &mut encoded);
     let priority = (rows & 8 == 8).then_some(rows);
-    priority.into_iter().for_each(|number| fields::add_priority(number, &mut encoded));
+    if let Some(number) = priority {
+        fields::add_priority(number, &mut encoded);
+    }
     let of_document = Fields::of(&encoded);
     of_document.check(&WITH_FIELDS[3]).unwrap();
     assert_eq!((of_document.is_marked(), of_document.priority()), (rows & 4 == 4, priority));

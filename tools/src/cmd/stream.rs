@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use twindex::params::Near;
 use twindex::sys::RealVfs;
-use twindex::{Admitted, Durability, Error, Index, Params, Writer};
+use twindex::{Admitted, Decision, Durability, Error, GROUP_QUESTIONS, Index, Membership, Params, Writer};
 use twindex_corpus::contents;
 use twindex_corpus::input::{Counts, Documents, InputOptions};
 use twindex_corpus::sketching::{
@@ -58,6 +58,10 @@ pub(crate) struct Stream {
     /// Do not add what is a duplicate
     #[arg(long)]
     drop_duplicates: bool,
+    /// Add to each line the leader of the document's group and the number of its documents, as of then (`groups` says what
+    /// that is); - for a duplicate that was dropped, and where that would take more than 10,000 look-ups
+    #[arg(long)]
+    groups: bool,
     /// How resemblance is verified: counted by the sets in the index, as is usual; by its signatures, an estimate; or not
     /// at all, and whatever shares a band is a duplicate
     #[arg(long, value_enum, value_name = "HOW")]
@@ -98,6 +102,9 @@ struct Report {
 /// What was found, and lines that wait for the commit.
 struct Admitting<'w, W: Write> {
     writer: &'w mut Writer,
+    attached: &'w AttachedArgs,
+    /// Whether lines say which group the document is in.
+    groups: bool,
     every: Duration,
     /// Whether documents come by standard input.
     stdin: bool,
@@ -136,7 +143,8 @@ impl<W: Write> Admitting<'_, W> {
         stopped.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    fn told(&mut self, key: &[u8], admitted: &Admitted) -> io::Result<()> {
+    /// Adds the line of a document.
+    fn told(&mut self, key: &[u8], admitted: &Admitted, group: Option<&Membership>) -> io::Result<()> {
         if self.out.is_none() {
             return Ok(());
         }
@@ -151,13 +159,23 @@ impl<W: Write> Admitting<'_, W> {
                     None => line.extend_from_slice(b"\t-"),
                 }
                 match hit.resemblance {
-                    Some(resemblance) => writeln!(line, "\t{:.3}", resemblance.value())?,
-                    None => line.extend_from_slice(b"\t-\n"),
+                    Some(resemblance) => write!(line, "\t{:.3}", resemblance.value())?,
+                    None => line.extend_from_slice(b"\t-"),
                 }
             }
-            Admitted::Known => line.extend_from_slice(b"\tknown\t-\t-\t-\n"),
-            _ => line.extend_from_slice(b"\tnew\t-\t-\t-\n"),
+            Admitted::Known => line.extend_from_slice(b"\tknown\t-\t-\t-"),
+            _ => line.extend_from_slice(b"\tnew\t-\t-\t-"),
         }
+        match group {
+            _ if !self.groups => {}
+            Some(group) => {
+                line.push(b'\t');
+                tsv::write_key(line, &group.leader)?;
+                write!(line, "\t{}", group.size)?;
+            }
+            None => line.extend_from_slice(b"\t-\t-"),
+        }
+        line.push(b'\n');
         Ok(())
     }
 }
@@ -173,15 +191,20 @@ fn has_more(within: Duration) -> bool {
 impl<W: Write> Taking for Admitting<'_, W> {
     fn take(&mut self, one: &Sketched) -> anyhow::Result<()> {
         let start = Instant::now();
-        let admitted = self.writer.admit(one.key.as_slice(), one.attached.with(&one.sketch));
-        let admitted = admitted.map_err(|error| refused(&one.place, "cannot admit the document", error))?;
+        let (key, document) = (one.key.as_slice(), self.attached.document(one));
+        let admitted = if self.groups {
+            self.writer.admit_grouped(key, document, GROUP_QUESTIONS)
+        } else {
+            self.writer.admit(key, document).map(|admitted| (admitted, None))
+        };
+        let (admitted, group) = admitted.map_err(|error| refused(&one.place, "cannot admit the document", error))?;
         match &admitted {
             Admitted::Duplicate(_) => self.duplicates += 1,
             Admitted::Known => self.known += 1,
             _ => self.new += 1,
         }
         self.empty += u64::from(one.sketch.is_empty());
-        self.told(&one.key, &admitted)?;
+        self.told(&one.key, &admitted, group.and_then(Decision::decided).as_ref())?;
         self.batch += 1;
         if self.since.elapsed() >= self.every || self.batch >= BATCH_MAX {
             self.commit()?;
@@ -228,6 +251,8 @@ impl Stream {
         let progress = Progress::bytes(documents.total_bytes(), "admitting", self.output.quiet || lines);
         let mut admitting = Admitting {
             writer: &mut writer,
+            attached: &self.attached,
+            groups: self.groups,
             every: Duration::from_millis(self.commit_every),
             stdin: self.input.inputs.iter().any(|input| input.as_os_str() == "-"),
             since: Instant::now(),
