@@ -123,7 +123,9 @@ def test_admit_says_new_known_or_the_duplicate(path):
         assert index.admit("a", ROSE) == "new"
         assert index.admit("a", ROSE) == "known"
         assert index.admit("b", "A rose is a rose is a rose!").key == "a"
-        assert index.admit("c", ROSE, drop_duplicates=True).distance == 0
+        with pytest.raises(ValueError, match="estimate"):
+            index.admit("c", ROSE, drop_duplicates=True)
+        assert index.admit("c", ROSE, drop_duplicates=True, estimated=True).distance == 0
     assert twindex.Index.open(path).keys() == ["a", "b"]
 
 
