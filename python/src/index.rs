@@ -162,7 +162,7 @@ impl Index {
     fn find_pairs(
         &self,
         py: Python<'_>,
-        (within, resembling): (Option<u32>, Option<f64>),
+        (within, resembling, estimated): Asked,
         (left, right): (Option<usize>, Option<usize>),
         memory: usize,
         warns: bool,
@@ -173,7 +173,7 @@ impl Index {
             )));
         }
         check_process()?;
-        let near = Near::of(&self.params, within, resembling)?;
+        let near = Near::of(&self.params, within, resembling, estimated)?;
         py.detach(|| {
             let one = self.snapshot(left)?;
             let other =
@@ -182,6 +182,9 @@ impl Index {
         })
     }
 }
+
+/// What pairs are asked for: a radius or a resemblance, and whether that may be estimated.
+type Asked = (Option<u32>, Option<f64>, bool);
 
 impl Writing {
     /// Sketches texts and puts them, the next ones while those before them are put.
@@ -631,7 +634,8 @@ impl Index {
     }
 
     /// Pairs in columns: a, b, distance or resemblance.
-    #[pyo3(signature = (within=None, resembling=None, left=None, right=None, memory=1 << 30))]
+    #[pyo3(signature = (within=None, resembling=None, left=None, right=None, memory=1 << 30, estimated=false))]
+    #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn pairs_batches(
         &self,
         py: Python<'_>,
@@ -640,15 +644,16 @@ impl Index {
         left: Option<usize>,
         right: Option<usize>,
         memory: usize,
+        estimated: bool,
     ) -> Result<Batches> {
-        self.find_pairs(py, (within, resembling), (left, right), memory, true)
+        self.find_pairs(py, (within, resembling, estimated), (left, right), memory, true)
     }
 
     /// The same without a warning: for workers, whose warnings nobody reads.
     fn _pairs_of_parts(
         &self,
         py: Python<'_>,
-        near: (Option<u32>, Option<f64>),
+        near: Asked,
         parts: (usize, usize),
         memory: usize,
     ) -> Result<Batches> {
@@ -656,14 +661,15 @@ impl Index {
     }
 
     /// Pairs one by one: a, b, distance or resemblance.
-    #[pyo3(signature = (within=None, resembling=None))]
+    #[pyo3(signature = (within=None, resembling=None, estimated=false))]
     fn pairs<'py>(
         &self,
         py: Python<'py>,
         within: Option<u32>,
         resembling: Option<f64>,
+        estimated: bool,
     ) -> PyResult<Vec<PairObjects<'py>>> {
-        let near = Near::of(&self.params, within, resembling)?;
+        let near = Near::of(&self.params, within, resembling, estimated)?;
         let (mut pairs, capped) = py.detach(|| pairs::list(&self.inner.snapshot(), near))?;
         capped.warn(py)?;
         pairs.sort_unstable_by(|x, y| (&x.0, &x.1).cmp(&(&y.0, &y.1)));
@@ -672,7 +678,7 @@ impl Index {
             .map(|(a, b, score)| {
                 let score = match near {
                     Near::Within(_) => score.0.into_pyobject(py)?.into_any(),
-                    Near::Resembling(_) => score.1.into_pyobject(py)?.into_any(),
+                    Near::Counted(_) | Near::Estimated(_) => score.1.into_pyobject(py)?.into_any(),
                 };
                 Ok((key_object(py, a)?, key_object(py, b)?, score))
             })

@@ -290,15 +290,14 @@ impl Questions {
             all.push(segment.value(ordinal).map(|value| value.iter().map(|&byte| byte.into()).collect()));
             all.push(segment.stamp(ordinal).map(|stamp| stamp.into_iter().collect()));
             if self.has_fields {
-                let marks = |fields: Fields<'_>| [fields.is_marked().into(), fields.priority().unwrap_or(0)].to_vec();
-                all.push(segment.fields(ordinal).map(marks));
+                all.push(segment.fields(ordinal).map(|of| vec![of.is_marked().into(), of.priority().unwrap_or(0)]));
                 all.push(collected(|out| segment.set(ordinal, out)));
             }
         }
         for set in &self.sets {
             all.push(collected(|out| {
                 let near = Nearness::Resemblance(0.8);
-                segment.sharing_prefix(set, near, true, |ordinal| out.push(ordinal.into()))
+                segment.sharing_prefix(set, near, true, |ordinal, _| out.push(ordinal.into()))
             }));
         }
         let absent = match segment.params().key {

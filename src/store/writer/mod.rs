@@ -260,8 +260,9 @@ impl Writer {
         self.settings.unverified = unverified;
     }
 
-    /// Whether [`admit`](Self::admit) estimates resemblance from signatures, of documents that share a band, though the
-    /// index keeps [sets](crate::params::ParamsBuilder::sets) and would count; at first it does not.
+    /// Whether [`admit`](Self::admit) estimates resemblance from signatures, of documents that share a band; at first it
+    /// does not. Where the index keeps [sets](crate::params::ParamsBuilder::sets), `admit` counts otherwise. Where it keeps
+    /// none, `admit` otherwise only says what seems near, and fails if that would be dropped or marked.
     pub fn set_estimated(&mut self, estimated: bool) {
         self.settings.estimated = estimated;
     }
@@ -292,7 +293,7 @@ impl Writer {
 
     /// Looks up and adds as one step: the nearest document to this one, if any is near by the index's parameters, as
     /// [`Snapshot::near`](crate::Snapshot::near) asks, or as [said otherwise](Self::set_near); of several that are as near,
-    /// the one of the smallest key. Resemblance is estimated. What this batch added before is found too. A document of the same key is no duplicate of
+    /// the one of the smallest key. What this batch added before is found too. A document of the same key is no duplicate of
     /// itself: it is replaced. A duplicate that is dropped does not move the time.
     ///
     /// ```
@@ -314,8 +315,9 @@ impl Writer {
     /// ```
     ///
     /// # Errors
-    /// As [`put`](Self::put), and [`Error::Corrupt`]; [`Error::Invalid`] where resemblance decides and the index keeps no
-    /// signatures, unless [sharing a band is enough](Self::set_unverified).
+    /// As [`put`](Self::put), and [`Error::Corrupt`]; [`Error::Invalid`] where duplicates are dropped or marked by resemblance and the
+    /// index keeps no sets to count it by, unless [estimates decide](Self::set_estimated) or
+    /// [sharing a band is enough](Self::set_unverified).
     pub fn admit<'k, 'd>(
         &mut self,
         key: impl Into<Key<'k>>,
@@ -396,7 +398,16 @@ impl Writer {
             return Ok(None);
         }
         let samples = self.params.bottom > 0 || self.params.modulus > 0;
-        let near = self.settings.near;
+        let Settings { near, unverified, estimated, drop_duplicates, .. } = self.settings;
+        let decides = drop_duplicates || self.params.marks;
+        if near.threshold.is_some() && decides && !self.params.sets && !unverified && !estimated {
+            return Err(Error::Invalid(
+                "this index keeps no sets to count resemblance by, and `admit` drops or marks nothing on an estimate that \
+                 was not asked for: make the index with ParamsBuilder::sets, ask with Writer::set_estimated, or count with \
+                 Writer::admit_counting"
+                    .into(),
+            ));
+        }
         match (near.within, near.threshold, kept) {
             (Some(within), None, Some(kept)) if !samples && !self.params.marks => {
                 let parts = self.view.parts(&self.params);
