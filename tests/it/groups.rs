@@ -425,6 +425,36 @@ fn equal_documents_are_asked_about_once() {
 }
 
 #[test]
+fn a_document_with_more_neighbours_than_it_holds_asks_all_of_them() {
+    let dir = tempfile::tempdir().unwrap();
+    // Leaders of four bits, too far from 0, and all words that are near one of them and near 0.
+    let leaders: Vec<u64> = (0..16).map(|i| 0xF << (4 * i)).collect();
+    let mut words = BTreeSet::new();
+    for leader in &leaders {
+        for bit in 0..64 {
+            for part in (1_u64..16).map(|part| part << leader.trailing_zeros()) {
+                for word in [part, part | 1 << bit] {
+                    if word.count_ones() <= 3 && (word ^ leader).count_ones() <= 3 {
+                        words.insert(word);
+                    }
+                }
+            }
+        }
+    }
+    let words: Vec<u64> = words.into_iter().collect();
+    assert!(words.len() > 3000, "{}", words.len());
+    let of = |words: &[u64], from: u64, priority: u64| -> Vec<(u64, u64, u64)> {
+        (from..).zip(words).map(|(key, &word)| (key, word, priority)).collect()
+    };
+    let last = 1_000_000;
+    let documents = [of(&leaders, 0, 0), of(&words, 100, 1), vec![(last, 0, 2)]].concat();
+    let snapshot = of_fingerprints(&dir.path().join("x"), documents).snapshot();
+    let found = snapshot.leader(last, u64::MAX).unwrap().unwrap().decided().unwrap();
+    // Itself, and of each word itself and its leader.
+    assert_eq!((found.key.as_u64(), found.questions), (Some(last), 1 + 2 * words.len() as u64));
+}
+
+#[test]
 fn what_cannot_be_known_of_stored_documents_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |name: &str, params: twindex::params::ParamsBuilder| {

@@ -4,6 +4,9 @@
 //! question is what is near one document; documents before it are asked in their order, and the first leader among them
 //! ends it.
 //!
+//! A document that waits holds the next neighbours only, and finds the others again when these have answered: so a chain
+//! of documents with many neighbours takes 8 KiB for each of them.
+//!
 //! Questions are counted as if nothing were known: an answer that is remembered comes with the number that it took. So the
 //! count of a document is a function of the snapshot, and a bound on it decides the same way each time.
 
@@ -15,6 +18,9 @@ use super::answer::Decision;
 use super::near::Neighbourhood;
 use crate::error::Result;
 use crate::store::known_leaders::{DocRef, Known};
+
+/// Neighbours that a document holds while it waits.
+const HELD: usize = 1024;
 
 /// A bound on questions, and how many were asked.
 pub(super) struct Budget {
@@ -45,10 +51,14 @@ struct Frame {
     document: DocRef,
     /// Questions before it was asked about.
     before: u64,
-    /// Those that come before it, the first one first.
+    /// Some of those that come before it, the first one first.
     neighbours: Vec<DocRef>,
-    /// The one that is asked about.
+    /// The one of them that is asked about.
     next: usize,
+    /// Neighbours before these, which have answered.
+    answered: usize,
+    /// Whether there are more after these.
+    has_more: bool,
     /// Those that were asked about and are no leaders, by the hash of their contents.
     refuted: HashMap<u128, DocRef>,
 }
@@ -66,9 +76,7 @@ impl Neighbourhood {
                 return Ok(Decision::Undecided);
             }
             if answer.is_none() {
-                let neighbours = self.before(asked)?;
-                let before = budget.spent - 1;
-                stack.push(Frame { document: asked, before, neighbours, next: 0, refuted: HashMap::new() });
+                stack.push(self.frame(asked, budget.spent - 1)?);
             }
             // Answers go to those that wait, until one of them asks on.
             loop {
@@ -104,9 +112,28 @@ impl Neighbourhood {
         }
     }
 
+    /// A document that waits for all of its neighbours.
+    fn frame(&self, document: DocRef, before: u64) -> Result<Frame> {
+        let (neighbours, refuted) = (Vec::new(), HashMap::new());
+        let mut frame = Frame { document, before, neighbours, next: 0, answered: 0, has_more: true, refuted };
+        self.hold_next(&mut frame)?;
+        Ok(frame)
+    }
+
+    /// Replaces the neighbours of a document, which have answered, by those after them.
+    fn hold_next(&self, frame: &mut Frame) -> Result<()> {
+        frame.answered += frame.neighbours.len();
+        let all = self.before(frame.document)?;
+        let rest = all.get(frame.answered..).unwrap_or_default();
+        frame.has_more = rest.len() > HELD;
+        frame.neighbours = rest[..rest.len().min(HELD)].to_vec();
+        frame.next = 0;
+        Ok(())
+    }
+
     /// Remembers that a document is no leader, and so none of the same contents after it.
     fn refute(&self, frame: &mut Frame, document: DocRef) -> Result<()> {
-        if frame.next + 1 < frame.neighbours.len() {
+        if frame.has_more || frame.next + 1 < frame.neighbours.len() {
             let mut bytes = Vec::new();
             self.content(document, &mut bytes)?;
             frame.refuted.entry(xxh3_128(&bytes)).or_insert(document);
@@ -118,7 +145,11 @@ impl Neighbourhood {
     /// comes before them; if it is no leader, a leader before it is near them too.
     fn next_of(&self, frame: &mut Frame) -> Result<Option<DocRef>> {
         let (mut mine, mut theirs) = (Vec::new(), Vec::new());
-        while let Some(&document) = frame.neighbours.get(frame.next) {
+        loop {
+            if frame.next == frame.neighbours.len() && frame.has_more {
+                self.hold_next(frame)?;
+            }
+            let Some(&document) = frame.neighbours.get(frame.next) else { return Ok(None) };
             if frame.refuted.is_empty() {
                 return Ok(Some(document));
             }
@@ -130,7 +161,6 @@ impl Neighbourhood {
             }
             frame.next += 1;
         }
-        Ok(None)
     }
 
     /// The leader of a document, and all documents that have it.
