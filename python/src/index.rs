@@ -413,7 +413,7 @@ impl Index {
         py.detach(|| self.write(|writer| Ok(writer.delete(key.as_key())?)))
     }
 
-    /// What it was: "new", "known", or the hit that it is a duplicate of.
+    /// What it was: "new", "known", "expired", or the hit that it is a duplicate of.
     #[pyo3(signature = (key, document, drop_duplicates=false, within=None, resembling=None, unverified=false,
         estimated=false))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
@@ -447,6 +447,7 @@ impl Index {
         match admitted {
             Admitted::Duplicate(hit) => Ok(Bound::new(py, Hit::from(hit))?.into_any()),
             Admitted::New => Ok("new".into_pyobject(py)?.into_any()),
+            Admitted::Expired => Ok("expired".into_pyobject(py)?.into_any()),
             _ => Ok("known".into_pyobject(py)?.into_any()),
         }
     }

@@ -195,8 +195,8 @@ class Index:
         resembling: float | None = None,
         unverified: bool = False,
         estimated: bool = False,
-    ) -> Literal["new", "known"] | Hit:
-        """Looks up and adds, as one step: "new", "known" (the key is there, and is replaced), or what it is a duplicate
+    ) -> Literal["new", "known", "expired"] | Hit:
+        """Looks up and adds, as one step: "new", "known" (the key is there, and is replaced), "expired", or what it is a duplicate
         of: near by `within` or `resembling`, or else by what the index's parameters say. Where the index keeps sets, resemblance
         is counted, unless it is to be `estimated`; otherwise it is an estimate from signatures. An index without both raises
         `InvalidError`, unless `unverified` says that sharing a band is enough. A duplicate is added too, with a mark where

@@ -59,8 +59,8 @@ impl Writer {
         })
     }
 
-    /// The leader of a document, of the batch or before it: [`Snapshot::leader`] of what a commit would leave. A document of
-    /// the batch whose stamp is too old counts until the commit.
+    /// The leader of a document, of the batch or before it: [`Snapshot::leader`] of what a commit would leave. What has
+    /// become too old by a stamp of the batch counts until the commit, or until [`admit`](Self::admit) looks up a document.
     ///
     /// # Errors
     /// As [`contains`](Self::contains) and [`Snapshot::leader`].
