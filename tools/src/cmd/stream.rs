@@ -14,7 +14,7 @@ use twindex::params::Near;
 use twindex::sys::RealVfs;
 use twindex::{Admitted, Decision, Durability, Error, GROUP_QUESTIONS, Index, Membership, Params, Writer};
 use twindex_corpus::contents;
-use twindex_corpus::input::{Counts, Documents, InputOptions};
+use twindex_corpus::input::{Counts, Documents};
 use twindex_corpus::sketching::{
     Sketched, Taking, Wanted, for_each_sketched, for_each_sketched_as_it_comes, refused,
 };
@@ -236,8 +236,8 @@ impl Stream {
             return Err(Usage::new("nothing to admit: name INPUT files, or - for standard input").into());
         }
         self.params.check_features(self.input.reads_features())?;
-        let attached = self.attached.fields();
-        let options = InputOptions { as_it_comes: true, attached, ..self.ids.apply(self.input.options()) };
+        let mut options = self.ids.apply(self.input.options());
+        (options.as_it_comes, options.attached) = (true, self.attached.fields());
         let mut documents = Documents::open(&self.input.inputs, &options)?;
         // A regular file is read ahead, as it cannot let wait.
         let piped = documents.total_bytes().is_none();
@@ -272,11 +272,10 @@ impl Stream {
             commits: 0,
             longest: Duration::ZERO,
         };
-        let wanted = Wanted::default();
         let streamed = if piped {
-            for_each_sketched_as_it_comes(&mut documents, &sketcher, &wanted, &progress, &mut admitting)
+            for_each_sketched_as_it_comes(&mut documents, &sketcher, &Wanted::default(), &progress, &mut admitting)
         } else {
-            for_each_sketched(&mut documents, &sketcher, &wanted, &progress, |one| admitting.take(one))
+            for_each_sketched(&mut documents, &sketcher, &Wanted::default(), &progress, |one| admitting.take(one))
         };
         // What was admitted before a bad document is kept: its lines say so.
         let last = admitting.commit();
