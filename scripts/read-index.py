@@ -23,7 +23,7 @@ need, checksum, xxh3_128, Damaged = rs.need, rs.checksum, rs.xxh3_128, rs.Damage
 
 SEGMENT, MANIFEST, CURRENT, LOG, IDF, SKETCHES = range(1, 7)
 FEATURES_LOG, FEATURES_VALUES, FEATURES_STAMPS, FEATURES_GROWN = 1, 2, 4, 8
-FEATURES_NARROW, FEATURES_TEXT, FEATURES_NEAR, FEATURES_FIELDS = 32, 64, 128, 256
+FEATURES_NARROW, FEATURES_TEXT, FEATURES_NEAR, FEATURES_FIELDS, FEATURES_PRIORITIES = 32, 64, 128, 256, 512
 
 
 def of_text(params):
@@ -84,8 +84,8 @@ class Params:
         self.feature_bits = int(self.all.get("feature-bits", 32))
         need("feature-bits" not in self.all or minhash and 1 <= self.feature_bits <= 31, "1 to 31 bits of a feature")
         self.cut = of_text(self.all)
-        self.sets, self.marks = "sets" in self.all, "marks" in self.all
-        for name in ("sets", "marks", "values"):
+        self.sets, self.marks, self.priorities = (name in self.all for name in ("sets", "marks", "priorities"))
+        for name in ("sets", "marks", "priorities", "values"):
             need(self.all.get(name, "kept") == "kept", f"{name} that are kept, or no such line")
         need(not self.sets or minhash and self.all.get("threshold") != "none", "sets only where resemblance decides")
         threshold, radius = self.all.get("threshold", "none"), self.all.get("near-within", "none")
@@ -95,7 +95,8 @@ class Params:
         narrow = FEATURES_NARROW * ("feature-bits" in self.all)
         self.of_sketches = narrow | self.cut | FEATURES_NEAR * near | FEATURES_FIELDS * self.sets
         attached = FEATURES_VALUES * self.values | FEATURES_STAMPS * (self.age is not None)
-        self.features = attached | FEATURES_FIELDS * (self.sets or self.marks) | self.of_sketches
+        fields = FEATURES_FIELDS * (self.sets or self.marks or self.priorities) | FEATURES_PRIORITIES * self.priorities
+        self.features = attached | fields | self.of_sketches
 
     def key(self, source):
         if self.numbered:
@@ -161,7 +162,7 @@ def roaring(data):
 def read_manifest(data):
     flags = {log | rest | narrow | text | near | fields for log in (0, FEATURES_LOG, FEATURES_LOG | FEATURES_GROWN)
              for rest in (0, 2, 4, 6) for narrow in (0, FEATURES_NARROW) for text in (0, FEATURES_TEXT)
-             for near in (0, FEATURES_NEAR) for fields in (0, FEATURES_FIELDS)}
+             for near in (0, FEATURES_NEAR) for fields in (0, FEATURES_FIELDS, FEATURES_FIELDS | FEATURES_PRIORITIES)}
     uuid, digest, features = header(data, MANIFEST, flags)
     need(len(data) >= 92, "a manifest")
     need(int.from_bytes(data[-4:], "little") == checksum(uuid, 0, data[:-4]), "the checksum of the manifest")
@@ -171,7 +172,7 @@ def read_manifest(data):
     need(text_length <= 65536 and entries <= 65536, "lengths within their limits")
     manifest["params"] = params = Params(source.take(text_length))
     need(params.digest == digest, "the digest of the parameters")
-    need(features & 486 == params.features and (features & 9 != 8), "features as the parameters say")
+    need(features & 998 == params.features and (features & 9 != 8), "features as the parameters say")
     for _ in range(entries):
         entry = {name: source.number(size) for name, size in (
             ("number", 8), ("length", 8), ("digest", 16), ("salt", 16), ("documents", 8), ("deletes_length", 4))}
@@ -300,6 +301,7 @@ def read_index(path):
                 "stamp": segment.stamps[ordinal] if segment.stamps is not None else None,
                 "mark": segment.marked[ordinal] if segment.fields is not None else False,
                 "set": segment.sets[ordinal] if segment.fields is not None else None,
+                "priority": segment.priorities[ordinal] if segment.fields is not None else None,
                 **{name: sample[ordinal] for name, sample in segment.samples.items()},
             }
     newest, payload, commit = manifest["now"], manifest["payload"], generation
@@ -326,8 +328,9 @@ def read_index(path):
             if params.age is not None:
                 parts["stamp"] = source.number(8)
                 newest = max(newest or 0, parts["stamp"])
-            if params.sets or params.marks:
-                parts["mark"], parts["set"] = rs.read_fields(source.take(source.number(4)), params.sets, params.marks)
+            if params.sets or params.marks or params.priorities:
+                fields = rs.read_fields(source.take(source.number(4)), params.sets, params.marks, params.priorities)
+                parts["mark"], parts["set"], parts["priority"] = fields
             documents[key] = parts
         need(source.is_over(), "nothing behind the last operation")
         commit = max(commit, number)
@@ -354,6 +357,8 @@ def read_index(path):
         ]
         if params.marks:
             shown.append(f"mark {int(parts['mark'])}")
+        if params.priorities:
+            shown.append(f"priority {parts['priority'] if parts['priority'] is not None else '-'}")
         if params.sets:
             shown.append(shown_set(parts["set"]))
         yield ", ".join(shown)
@@ -408,7 +413,7 @@ def read_sketches(data):
             parts = params.sketch(block, 8) if has else {}
             sketched += has
             if params.sets:
-                parts["set"] = rs.read_fields(block.take(block.number(4)), True, False)[1]
+                parts["set"] = rs.read_fields(block.take(block.number(4)), True, False, False)[1]
             fingerprint = parts.get("fingerprint")
             yield ", ".join([
                 f"key {key if isinstance(key, int) else key.hex()}",

@@ -24,7 +24,7 @@ KINDS = {1: "params", 2: "keys", 3: "ranks", 4: "design", 5: "hot", 6: "table", 
          17: "prefixes", 255: "checksums"}
 CODECS = {1: "planes", 2: "compact", 3: "manku", 4: "plain"}
 NESTED, HOT_ROWS, HOT_TIMES = 4, 4096, 8
-MARK, SET, FIELDS_MOST = 1, 2, 1 << 27
+MARK, SET, PRIORITY, FIELDS_MOST = 1, 2, 3, 1 << 27
 CLASSES, COMMON, COMMON_MOST, SPREAD = 256, 32, 1 << 17, 0x9E3779B1
 
 
@@ -171,23 +171,26 @@ def read_set(data):
     return hashes
 
 
-def read_fields(data, sets, marks):
-    """Whether a document is marked, and its set, of its fields in an index that keeps sets, or marks, or both."""
+def read_fields(data, sets, marks, priorities):
+    """Whether a document is marked, its set, and its priority, of its fields in an index that keeps any of these."""
     need(len(data) <= FIELDS_MOST, "fields within their limit")
-    at, last, is_marked, hashes = 0, 0, False, None
+    at, last, is_marked, hashes, priority = 0, 0, False, None, None
     while at < len(data):
         need(at + 5 <= len(data), "the head of a field")
         tag, length = struct.unpack_from("<BI", data, at)
         content = data[at + 5 : at + 5 + length]
         need(len(content) == length and tag > last, "fields one behind the other, whose tags ascend")
-        need(tag == MARK and marks and not length or tag == SET and sets, "a field that the parameters keep")
+        kept = {MARK: marks and not length, SET: sets, PRIORITY: priorities and length == 8}
+        need(kept.get(tag, False), "a field that the parameters keep")
         if tag == MARK:
             is_marked = True
+        elif tag == PRIORITY:
+            priority = int.from_bytes(content, "little")
         else:
             hashes = read_set(content)
         at, last = at + 5 + length, tag
     need(sets == (hashes is not None), "a set of each document, if sets are kept")
-    return is_marked, hashes
+    return is_marked, hashes, priority
 
 
 def common_tags(sets):
@@ -361,7 +364,7 @@ class Segment:
         self.salt, self.params_digest = int.from_bytes(salt, "little"), int.from_bytes(params_digest, "little")
         need(crc == checksum(self.salt, 0, data[:60]), "the checksum of the header")
         need((version, role, bits) == (3, 1, 64), "version 3, role 1, 64 bits")
-        need(incompatible & ~502 == 0 and read_only == 0, "no features that are not known")
+        need(incompatible & ~1014 == 0 and read_only == 0, "no features that are not known")
         self.features = incompatible
         need(reserved == 0, "a reserved field of zero")
         del compatible
@@ -455,17 +458,17 @@ class Segment:
         self.values = self.read_values() if "values" in self.params else None
         self.stamps = self.read_stamps() if "expire-after" in self.params else None
         self.fields = self.common = self.prefixes = None
-        has_sets, has_marks = "sets" in self.params, "marks" in self.params
-        if has_sets or has_marks:
-            self.read_fields(has_sets, has_marks)
+        has_sets, has_marks, has_priorities = (name in self.params for name in ("sets", "marks", "priorities"))
+        if has_sets or has_marks or has_priorities:
+            self.read_fields(has_sets, has_marks, has_priorities)
         if has_sets:
             self.read_prefixes()
         threshold, radius = self.params.get("threshold", "0.8"), self.params.get("near-within")
         need(threshold == "none" or 0 < float(threshold) <= 1, "a threshold above 0 and up to 1, or none")
         need(radius in (None, "none") or 0 <= int(radius) <= 10, "a radius of 0 to 10, or none")
-        for name in ("sets", "marks", "values"):
+        for name in ("sets", "marks", "priorities", "values"):
             need(self.params.get(name) in (None, "kept"), f"{name} that are kept, or no such line")
-        fields = 256 * (has_sets or has_marks)
+        fields = 256 * (has_sets or has_marks or has_priorities) + 512 * has_priorities
         attached = 2 * (self.values is not None) + 4 * (self.stamps is not None)
         narrow = 32 * ("feature-bits" in self.params)
         text = 64 * (self.params["tokens"].split("/")[0] in ("words-symbols", "raw") or "fold" in self.params)
@@ -845,10 +848,10 @@ class Segment:
                 self.note(base + start, end - start, f"{name}: of document {ordinal}{shown}")
         return values
 
-    def read_fields(self, sets, marks):
+    def read_fields(self, sets, marks, priorities):
         self.fields = self.read_bytes("fields", FIELDS_MOST)
-        read = [read_fields(fields, sets, marks) for fields in self.fields]
-        self.marked, self.sets = [marked for marked, _ in read], [hashes for _, hashes in read]
+        read = [read_fields(fields, sets, marks, priorities) for fields in self.fields]
+        self.marked, self.sets, self.priorities = ([fields[part] for fields in read] for part in range(3))
 
     def read_prefixes(self):
         threshold = self.params.get("threshold", "0.8")
@@ -944,6 +947,8 @@ class Segment:
                 yield f"stamp {ordinal}: {self.stamps[ordinal]}"
             if self.fields is not None and self.marked[ordinal]:
                 yield f"mark {ordinal}"
+            if self.fields is not None and self.priorities[ordinal] is not None:
+                yield f"priority {ordinal}: {self.priorities[ordinal]}"
             if self.common is not None:
                 yield f"set {ordinal}:{''.join(f' {one:016x}' for one in self.sets[ordinal])}"
         for rank, fingerprint in enumerate(self.fingerprints or []):

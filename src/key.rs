@@ -1,6 +1,9 @@
 //! The key of a document: a `u64`, or bytes.
 
 use std::fmt;
+use std::io::Write;
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
 
@@ -61,6 +64,22 @@ impl Key<'_> {
                 String::from_utf8_lossy(&key[..key.len().min(SHOWN_BYTES)]).escape_debug(),
                 if key.len() > SHOWN_BYTES { "..." } else { "" }
             ))),
+        }
+    }
+
+    /// The number by which documents of equal priority come before others: xxh3-64 of the key's bytes, of a number that of
+    /// its decimal digits. `dedup --keep key-hash` goes by the same.
+    #[must_use]
+    pub fn priority_hash(&self) -> u64 {
+        match self {
+            Self::Bytes(key) => xxh3_64(key),
+            Self::U64(key) => {
+                let mut digits = [0; 20];
+                let mut left = &mut digits[..];
+                // 20 digits hold every number.
+                let written = write!(left, "{key}").map_or(0, |()| 20 - left.len());
+                xxh3_64(&digits[..written])
+            }
         }
     }
 
@@ -173,6 +192,15 @@ impl fmt::Display for KeyBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_hash_of_a_key_is_that_of_its_bytes_and_of_a_number_that_of_its_digits() {
+        for number in [0, 7, 10, u64::MAX] {
+            let digits = number.to_string();
+            assert_eq!(Key::U64(number).priority_hash(), xxh3_64(digits.as_bytes()));
+            assert_eq!(Key::from(digits.as_str()).priority_hash(), xxh3_64(digits.as_bytes()));
+        }
+    }
 
     #[test]
     fn a_refusal_shows_the_beginning_of_a_long_key_only() {

@@ -52,8 +52,8 @@ pub use store::salvage::{Salvage, SalvagedFile, salvage};
 pub use store::snapshot::Place;
 pub use store::verify::{Findings, verify, verify_with};
 pub use store::{
-    Activity, Admitted, Answers, Document, Durability, Hit, Index, Keys, MergedShards, Metrics, OnConflict,
-    OpenOptions, Query, Record, Snapshot, Writer,
+    Activity, Admitted, Answers, Decision, Document, Durability, GROUP_QUESTIONS, Group, GroupRule, Groups, Hit, Index,
+    Keys, Leader, LeaderChange, Membership, MergedShards, Metrics, OnConflict, OpenOptions, Query, Record, Resources, Snapshot, Writer,
 };
 #[cfg(target_os = "linux")]
 pub use sys::guard;
@@ -64,6 +64,11 @@ pub use twindex_sketch as sketch;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/embedding.md")]
 mod embedding {}
+
+/// See above.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/groups.md")]
+mod groups {}
 
 /// What the documentation promises of sharing between threads.
 const _: () = {

@@ -10,7 +10,7 @@ use pyo3_arrow::PyRecordBatch;
 use rayon::prelude::*;
 use twindex::params::{KeyKind, Near as Nearness};
 use twindex::sys::RealVfs;
-use twindex::{Admitted, Fingerprint, Snapshot, Writer};
+use twindex::{Admitted, Decision, Fingerprint, KeyBuf, Snapshot, Writer};
 
 use crate::columns::{Column, Keys, batch, key_object, one_key};
 use crate::error::{Failure, Result};
@@ -332,9 +332,71 @@ impl Index {
         Ok(Sketch { inner: one_sketch(py, self.sketcher()?, text)? })
     }
 
-    fn put(&self, py: Python<'_>, key: &Bound<'_, PyAny>, document: &Bound<'_, PyAny>) -> Result<()> {
+    #[pyo3(signature = (key, document, priority=None))]
+    fn put(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        document: &Bound<'_, PyAny>,
+        priority: Option<u64>,
+    ) -> Result<()> {
         let (key, sketch) = (one_key(key, self.params.key)?, self.sketch_of(py, document)?);
-        py.detach(|| self.write(|writer| Ok(writer.put(key.as_key(), &sketch)?)))
+        let document = || twindex::Document::from(&sketch).with_priority(priority);
+        py.detach(|| self.write(|writer| Ok(writer.put(key.as_key(), document())?)))
+    }
+
+    /// The key of the document that leads this one's group; `None` where `questions` are too few, and where there is no
+    /// document of this key.
+    #[pyo3(signature = (key, questions=None))]
+    fn leader<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+        questions: Option<u64>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let key = one_key(key, self.params.key)?;
+        let ask = || self.inner.snapshot().leader(key.as_key(), questions.unwrap_or(u64::MAX));
+        let found = py.detach(ask).map_err(Failure::from)?;
+        found.and_then(Decision::decided).map(|leader| key_object(py, &leader.key)).transpose()
+    }
+
+    /// The keys of the group of this document, ascending; `None` as for `leader`.
+    #[pyo3(signature = (key, questions=None))]
+    fn group<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+        questions: Option<u64>,
+    ) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+        let key = one_key(key, self.params.key)?;
+        let ask = || self.inner.snapshot().group(key.as_key(), questions.unwrap_or(u64::MAX));
+        let found = py.detach(ask).map_err(Failure::from)?;
+        let Some(group) = found.and_then(Decision::decided) else { return Ok(None) };
+        group.members.iter().map(|member| key_object(py, member)).collect::<PyResult<_>>().map(Some)
+    }
+
+    /// Key, leader and size of the group of each document, by key.
+    #[pyo3(signature = (min_size=1, memory=1 << 30))]
+    fn groups<'py>(
+        &self,
+        py: Python<'py>,
+        min_size: u32,
+        memory: usize,
+    ) -> PyResult<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>, u32)>> {
+        let mut rows = Vec::new();
+        py.detach(|| {
+            let (dir, threads) = (self.inner.path(), rayon::current_num_threads());
+            let resources = twindex::Resources { memory, threads, ..twindex::Resources::in_dir(dir) };
+            self.inner.snapshot().groups(&resources)?.for_each(min_size, |key, leader, size| {
+                rows.push((key.to_buf(), leader.to_buf(), size));
+                Ok(())
+            })
+        })
+        .map_err(Failure::from)?;
+        let object = |(key, leader, size): &(KeyBuf, KeyBuf, u32)| {
+            Ok((key_object(py, key)?, key_object(py, leader)?, *size))
+        };
+        rows.iter().map(object).collect()
     }
 
     /// Returns how many there were.
@@ -444,6 +506,7 @@ impl Index {
         found.set_item("signature", PyBytes::new(py, &record.signature))?;
         found.set_item("value", PyBytes::new(py, &record.value))?;
         found.set_item("stamp", record.stamp)?;
+        found.set_item("priority", record.priority)?;
         Ok(Some(found))
     }
 

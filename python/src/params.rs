@@ -18,7 +18,7 @@ impl Params {
     #[new]
     #[pyo3(signature = (*, words=5, simhash=Some(3), minhash=Some((20, 6)), seed=0, keys="bytes",
         weights="occurrences", signature_bits=8, feature_bits=32, bottom=0, modulus=0,
-        threshold=None, near_within=None, sets=false, marks=false, **fields))]
+        threshold=None, near_within=None, sets=false, marks=false, priorities=false, **fields))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn new(
         words: u8,
@@ -35,6 +35,7 @@ impl Params {
         near_within: Option<u8>,
         sets: bool,
         marks: bool,
+        priorities: bool,
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let mut builder = twindex::Params::builder().words(words).seed(seed).bottom(bottom).modulus(modulus);
@@ -60,6 +61,7 @@ impl Params {
             builder = builder.minhash(bands, rows).signature_bits(signature_bits).feature_bits(feature_bits);
         }
         builder = if marks { builder.marks() } else { builder };
+        builder = if priorities { builder.priorities() } else { builder };
         builder = if sets { builder.sets() } else { builder };
         let mut inner = builder.clone().build().map_err(Failure::from)?;
         let near = match threshold {

@@ -457,3 +457,20 @@ def test_many_documents_of_a_batch_become_a_segment_and_few_go_to_the_log(path):
     assert refused.value.record == 5000
     index.close()
     assert twindex.Index.open(path).verify() == []
+
+
+def test_groups_follow_priorities_and_what_is_there(path):
+    with create(path, priorities=True) as index:
+        index.put("copy", ROSE, priority=7)
+        index.put("original", ROSE, priority=1)
+        index.put("other", "something else altogether")
+    assert index.groups() == [("copy", "original", 2), ("original", "original", 2), ("other", "other", 1)]
+    assert index.groups(min_size=2) == index.groups()[:2]
+    assert index.leader("copy") == "original" and index.group("original") == ["copy", "original"]
+    assert index.get("copy")["priority"] == 7 and index.get("other")["priority"] is None
+    assert index.leader("missing") is None and index.leader("copy", questions=0) is None
+    index.delete("original")
+    index.commit()
+    assert index.leader("copy") == "copy"
+    with create(path.with_name("none.twx")) as index, pytest.raises(ValueError, match="keeps no priorities"):
+        index.put("a", ROSE, priority=1)

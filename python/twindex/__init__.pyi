@@ -50,6 +50,7 @@ class Params:
         near_within: int | None = None,
         sets: bool = False,
         marks: bool = False,
+        priorities: bool = False,
         **fields: object,
     ) -> None:
         """words: tokens in a shingle. simhash: the Hamming radius that is asked for, None for no fingerprints. minhash:
@@ -57,7 +58,8 @@ class Params:
         threshold: the resemblance from which documents are near, by itself without regard to distance; near_within: the
         distance in which they are, too. Without these 0.8 and the radius of simhash. sets: keep the shingle hashes of each
         document, so that resemblance is counted and none near is missed; without them it is estimated. marks: let `admit`
-        mark the duplicates that it adds, and compare with the others alone. Any other line of `fields` can be
+        mark the duplicates that it adds, and compare with the others alone. priorities: let documents have one, by which
+        `groups` chooses who leads. Any other line of `fields` can be
         named, with _ for -."""
 
     @property
@@ -177,8 +179,8 @@ class Index:
         """What the last commit that had a payload was given."""
 
     def sketch(self, text: _Text) -> Sketch: ...
-    def put(self, key: _Key, document: _Text | Sketch) -> None:
-        """Adds a document, or replaces the one with this key."""
+    def put(self, key: _Key, document: _Text | Sketch, priority: int | None = None) -> None:
+        """Adds a document, or replaces the one with this key. priority: the smallest number leads its group."""
 
     def put_many(self, keys: _Keys, texts: _Texts) -> int:
         """Adds many, sketched on all cores; returns how many."""
@@ -210,7 +212,21 @@ class Index:
         """Takes in what other processes committed; True if there was anything."""
 
     def get(self, key: _Key) -> dict[str, Any] | None:
-        """What is kept of a document: fingerprint, signature, value, stamp."""
+        """What is kept of a document: fingerprint, signature, value, stamp, priority."""
+
+    def leader(self, key: _Key, questions: int | None = None) -> str | bytes | int | None:
+        """The key of the document that leads this one's group, of all that is committed: the first in the order of
+        priorities and hashes of keys that is near it and leads itself. None where `questions` about near documents are too
+        few for an answer, and where there is no document of this key."""
+
+    def group(self, key: _Key, questions: int | None = None) -> list[str | bytes | int] | None:
+        """The keys of all documents that have the same leader, in order; None as for `leader`."""
+
+    def groups(
+        self, min_size: int = 1, memory: int = 1 << 30
+    ) -> list[tuple[str | bytes | int, str | bytes | int, int]]:
+        """Key, leader and size of the group of each document, in the order of keys; of groups of min_size documents or
+        more."""
 
     def keys(self) -> list[str | bytes | int]:
         """All keys, in order."""

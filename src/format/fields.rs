@@ -7,10 +7,11 @@
 //! field    tag 1, length 4, and so many bytes; the tags of a document ascend
 //! mark     tag 1, no bytes         the document was a duplicate when it came
 //! set      tag 2                   its distinct shingle hashes
+//! priority tag 3, 8 bytes          the caller's number, by which it comes before others of its group
 //! ```
 //!
-//! The parameters say which fields there can be: `marks=kept`, `sets=kept`. With sets each document has one, of no
-//! hashes if need be. A field of another tag has to come with a feature of the format, so that nobody overlooks it.
+//! The parameters say which fields there can be: `marks=kept`, `sets=kept`, `priorities=kept`. With sets each document
+//! has one, of no hashes if need be. A field of another tag has to come with a feature of the format, so that nobody overlooks it.
 //!
 //! ```text
 //! set      count 4
@@ -38,11 +39,14 @@ const COUNT_BYTES: usize = 4;
 
 const MARK: u8 = 1;
 const SET: u8 = 2;
+const PRIORITY: u8 = 3;
+/// Bytes of a priority.
+const PRIORITY_BYTES: usize = 8;
 
 /// Whether an index with these parameters has fields.
 #[must_use]
 pub fn are_kept(params: &Params) -> bool {
-    params.sets || params.marks
+    params.sets || params.marks || params.priorities
 }
 
 /// Hashes that are decoded together where a comparison may end early.
@@ -199,6 +203,21 @@ impl<'a> Fields<'a> {
         self.0.first() == Some(&MARK)
     }
 
+    /// The caller's number; `None` where it has none. It is the last field.
+    #[must_use]
+    #[inline]
+    pub fn priority(self) -> Option<u64> {
+        let mut at = 0;
+        while let Some(head) = self.0.get(at..at + HEAD_BYTES) {
+            let content = self.0.get(at + HEAD_BYTES..)?;
+            if head[0] == PRIORITY {
+                return content.first_chunk().map(|number| u64::from_le_bytes(*number));
+            }
+            at += HEAD_BYTES + wire::wide(&head[1..]) as usize;
+        }
+        None
+    }
+
     /// How many hashes its set has; 0 where there is none.
     ///
     /// # Errors
@@ -253,7 +272,8 @@ impl<'a> Fields<'a> {
             return Ok(None);
         };
         let count = wire::wide(&head[HEAD_BYTES..]) as usize;
-        let coded = self.0.get(at + HEAD_BYTES + COUNT_BYTES..).unwrap_or_default();
+        let end = at.saturating_add(HEAD_BYTES).saturating_add(wire::wide(&head[1..HEAD_BYTES]) as usize);
+        let coded = self.0.get(at + HEAD_BYTES + COUNT_BYTES..end).unwrap_or_default();
         if coded.len() as u64 != coded_bytes(count) {
             let expected = format!("{} bytes for {count} hashes", coded_bytes(count));
             return Err(Fault::new(at as u64, expected, coded.len()));
@@ -275,18 +295,18 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// A [`Fault`] at an offset from their first byte.
     pub fn check_shape(self, params: &Params) -> Result<(), Fault> {
-        self.check_kept(params.sets, params.marks)
+        self.check_kept(params.sets, params.marks, params.priorities)
     }
 
-    /// As [`check_shape`](Self::check_shape), where sets, or marks, are kept.
+    /// As [`check_shape`](Self::check_shape), where sets, marks or priorities are kept.
     ///
     /// # Errors
     /// A [`Fault`] at an offset from their first byte.
-    pub fn check_kept(self, sets: bool, marks: bool) -> Result<(), Fault> {
+    pub fn check_kept(self, sets: bool, marks: bool, priorities: bool) -> Result<(), Fault> {
         if self.0.len() > FIELDS_BYTES_MAX {
             return Err(Fault::new(0, format!("at most {FIELDS_BYTES_MAX} bytes of fields"), self.0.len()));
         }
-        let (mut at, mut last) = (0, 0);
+        let (mut at, mut last, mut has_set) = (0, 0, false);
         while at < self.0.len() {
             let Some(head) = self.0.get(at..at + HEAD_BYTES) else {
                 return Err(Fault::new(at as u64, "the head of a field", "the end"));
@@ -295,18 +315,20 @@ impl<'a> Fields<'a> {
             let allowed = match tag {
                 MARK => marks && length == 0,
                 SET => sets && length >= COUNT_BYTES,
+                PRIORITY => priorities && length == PRIORITY_BYTES,
                 _ => false,
             };
             if !allowed || tag <= last {
                 return Err(Fault::new(at as u64, "a field that these parameters keep", format!("{tag}, {length}")));
             }
             last = tag;
+            has_set |= tag == SET;
             at += HEAD_BYTES + length;
         }
         if at != self.0.len() {
             return Err(Fault::new(self.0.len() as u64, format!("{at} bytes of fields"), "the end"));
         }
-        if sets && last != SET {
+        if sets && !has_set {
             return Err(Fault::new(0, "the document's set of shingle hashes, which this index keeps", "none"));
         }
         self.set().map(|_| ())
@@ -352,9 +374,20 @@ pub fn encode(params: &Params, is_marked: bool, set: &[u64], out: &mut Vec<u8>) 
     if is_marked {
         out.extend_from_slice(&[MARK, 0, 0, 0, 0]);
     }
-    if !params.sets {
-        return;
+    if params.sets {
+        encode_set(set, out);
     }
+}
+
+/// Appends the caller's number to the [encoded](encode) fields of a document.
+pub fn add_priority(priority: u64, out: &mut Vec<u8>) {
+    out.push(PRIORITY);
+    out.extend_from_slice(&(PRIORITY_BYTES as u32).to_le_bytes());
+    out.extend_from_slice(&priority.to_le_bytes());
+}
+
+/// Appends the field of a set.
+fn encode_set(set: &[u64], out: &mut Vec<u8>) {
     let length = COUNT_BYTES as u64 + coded_bytes(set.len());
     out.push(SET);
     out.extend_from_slice(&(length as u32).to_le_bytes());
@@ -441,6 +474,43 @@ mod tests {
         assert!(Fields::of(&out).check(&marks).is_ok() && Fields::of(&out).check(&plain).is_err());
         assert!(Fields::of(&out).check(&params()).is_err(), "a set is missing");
         assert!(Fields::of(&[]).check(&plain).is_ok() && Fields::of(&[]).check(&params()).is_err());
+    }
+
+    #[test]
+    fn a_priority_comes_back_beside_each_other_field_and_nowhere_else() {
+        let builder = || Params::builder().minhash(20, 6);
+        let mut out = Vec::new();
+        for (params, is_marked, count) in [
+            (builder().priorities().build().unwrap(), false, 0),
+            (builder().priorities().marks().build().unwrap(), true, 0),
+            (builder().priorities().sets().build().unwrap(), false, 300),
+            (builder().priorities().sets().marks().build().unwrap(), true, 9_000),
+        ] {
+            for priority in [None, Some(0), Some(7), Some(u64::MAX)] {
+                let set = hashes(count);
+                encode(&params, is_marked, &set, &mut out);
+                let without = out.len();
+                if let Some(priority) = priority {
+                    add_priority(priority, &mut out);
+                }
+                let fields = Fields::of(&out);
+                fields.check(&params).unwrap();
+                let mut read = Vec::new();
+                fields.set_into(&mut read).unwrap();
+                assert_eq!((fields.priority(), fields.is_marked(), read), (priority, is_marked, set));
+                assert_eq!(out.len(), without + if priority.is_some() { 13 } else { 0 });
+                let mut others = params.clone();
+                others.priorities = false;
+                assert_eq!(fields.check(&others).is_err(), priority.is_some());
+                if priority.is_some() {
+                    for cut in without + 1..out.len() {
+                        assert!(Fields::of(&out[..cut]).check(&params).is_err(), "{cut}");
+                    }
+                    let again = [&out[..], &out[without..]].concat();
+                    assert!(Fields::of(&again).check(&params).is_err(), "two numbers");
+                }
+            }
+        }
     }
 
     #[test]

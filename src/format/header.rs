@@ -11,6 +11,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::bands;
 use super::checksum::checksum;
+use super::fields;
 use super::wire::Fault;
 use crate::params::{Params, Shingling, Threshold, Tokens};
 
@@ -52,13 +53,17 @@ pub const FEATURE_NEAR: u32 = 128;
 /// sketches that has sets.
 pub const FEATURE_FIELDS: u32 = 256;
 
+/// Of a segment, a manifest and a log whose parameters keep [priorities](super::fields), which are fields too.
+pub const FEATURE_PRIORITIES: u32 = 512;
+
 /// The incompatible features that parameters ask for, of every file that has such records or names them.
 #[must_use]
 pub fn features_of(params: &Params) -> u32 {
     let values = if params.values { FEATURE_VALUES } else { 0 };
     let stamps = if params.expire_after.is_some() { FEATURE_STAMPS } else { 0 };
-    let fields = if params.sets || params.marks { FEATURE_FIELDS } else { 0 };
-    values | stamps | fields | features_of_sketches(params)
+    let fields = if fields::are_kept(params) { FEATURE_FIELDS } else { 0 };
+    let priorities = if params.priorities { FEATURE_PRIORITIES } else { 0 };
+    values | stamps | fields | priorities | features_of_sketches(params)
 }
 
 /// The incompatible feature of tokens and of folding, which version 3 of the format did not have at first.
@@ -114,10 +119,11 @@ impl Role {
     #[must_use]
     pub fn incompatible_known(self) -> u32 {
         const BY_PARAMS: u32 = FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR;
+        const OF_FIELDS: u32 = FEATURE_FIELDS | FEATURE_PRIORITIES;
         match self {
-            Self::Manifest => FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | FEATURE_FIELDS | BY_PARAMS,
-            Self::Segment => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PACKED | FEATURE_FIELDS | BY_PARAMS,
-            Self::Log => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_FIELDS | BY_PARAMS,
+            Self::Manifest => FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | OF_FIELDS | BY_PARAMS,
+            Self::Segment => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PACKED | OF_FIELDS | BY_PARAMS,
+            Self::Log => FEATURE_VALUES | FEATURE_STAMPS | OF_FIELDS | BY_PARAMS,
             Self::Sketches => FEATURE_FIELDS | BY_PARAMS,
             Self::Idf => FEATURE_TEXT,
             Self::Current => 0,

@@ -159,7 +159,7 @@ impl Encoded {
     /// As there, and [`Error::Invalid`] for a set that is missing, or was not asked for.
     pub fn push_with(&mut self, key: Key<'_>, row: Option<Row<'_>>, set: Fields<'_>) -> Result<()> {
         if self.shape.sets
-            && let Err(fault) = set.check_kept(true, false)
+            && let Err(fault) = set.check_kept(true, false, false)
             && !set.bytes().is_empty()
         {
             return Err(unread(fault));
@@ -707,7 +707,7 @@ impl<'b> Rows<'b> {
             let length = wide(self.take(4, "length of a set")?) as usize;
             let at = self.offset + self.at as u64;
             self.set = Fields::of(self.take(length, "a set")?);
-            let checked = self.set.check_kept(true, false).and_then(|()| self.set.set_into(&mut Vec::new()));
+            let checked = self.set.check_kept(true, false, false).and_then(|()| self.set.set_into(&mut Vec::new()));
             checked.map_err(|fault| Fault { offset: at + fault.offset, ..fault })?;
         }
         Ok(Some((key, sketched)))

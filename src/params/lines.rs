@@ -34,6 +34,7 @@ impl Params {
             modulus: lines.number("modulus")?,
             sets: lines.optional("sets", |value| (value == "kept").then_some(()))?.is_some(),
             marks: lines.optional("marks", |value| (value == "kept").then_some(()))?.is_some(),
+            priorities: lines.optional("priorities", |value| (value == "kept").then_some(()))?.is_some(),
             values: lines.optional("values", |value| (value == "kept").then_some(()))?.is_some(),
             expire_after: lines.optional("expire-after", |value| value.parse().ok())?,
             threshold: Some(Threshold::USUAL),
@@ -68,6 +69,9 @@ impl Params {
         fields.extend(sets_field(self.sets));
         if self.marks {
             fields.push(("marks", "kept".to_string()));
+        }
+        if self.priorities {
+            fields.push(("priorities", "kept".to_string()));
         }
         if self.values {
             fields.push(("values", "kept".to_string()));

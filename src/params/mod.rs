@@ -52,6 +52,7 @@ pub struct SimhashParams {
 /// What an index keeps and how it is made from text. Made by [`Params::builder`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[allow(clippy::struct_excessive_bools, reason = "each says of one thing whether it is kept")]
 pub struct Params {
     /// The kind of its keys.
     pub key: KeyKind,
@@ -69,6 +70,8 @@ pub struct Params {
     pub sets: bool,
     /// Whether documents can be marked as duplicates.
     pub marks: bool,
+    /// Whether a document can have a number of the caller's, by which it comes before others of its group.
+    pub priorities: bool,
     /// Whether a value of at most 64 KiB is kept with each document.
     pub values: bool,
     /// How much later than a document the newest one has to be for the first to expire, in the unit of stamps, from 1
@@ -93,6 +96,7 @@ impl Params {
                 modulus: 0,
                 sets: false,
                 marks: false,
+                priorities: false,
                 values: false,
                 expire_after: None,
                 threshold: Some(Threshold::USUAL),
@@ -177,13 +181,14 @@ impl Params {
 
     /// Refuses parameters of which any differs but these and those that change no sketch.
     fn check_same(&self, given: &Params, but: &[&str]) -> Result<()> {
-        const BESIDE: [&str; 10] = [
+        const BESIDE: [&str; 11] = [
             "key",
             "tables",
             "codec",
             "feature-bits",
             "sets",
             "marks",
+            "priorities",
             "values",
             "expire-after",
             "threshold",
@@ -372,6 +377,15 @@ impl ParamsBuilder {
     /// mark, and compares with what has none alone.
     pub fn marks(mut self) -> Self {
         self.params.marks = true;
+        self
+    }
+
+    /// Let documents have a priority: a number of the caller's, such as a quality or a time, by which
+    /// [`Snapshot::leader`](crate::Snapshot::leader) chooses the document that stands for a group. The smallest number
+    /// comes first, and a document without one comes last, as if it had `u64::MAX`. Of equal numbers, and without this
+    /// choice, the smallest hash of a key comes first.
+    pub fn priorities(mut self) -> Self {
+        self.params.priorities = true;
         self
     }
 

@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use roaring::RoaringBitmap;
+
+use super::features::FeatureColumn;
 use super::open::Segment;
 use crate::error::{Error, Result};
 use crate::format::bands::{self, Band, BandEntry};
@@ -9,6 +12,7 @@ use crate::format::contents::Section;
 use crate::format::signatures;
 use crate::format::table::source::Source;
 use crate::format::wire::Fault;
+use crate::sys::column::{Column, Room};
 
 impl Segment {
     /// Hands the ordinals of the documents whose feature in band `band` (from 0) has the same stored bits as
@@ -265,5 +269,41 @@ impl Segment {
     #[must_use]
     pub fn banded_documents(&self) -> u64 {
         self.bands.first().map_or(0, |(section, _)| section.rows)
+    }
+}
+
+impl Segment {
+    /// The [`feature_column`](Self::feature_column) in memory, read when it is first asked for and held as long as the segment.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn held_features(&self) -> Result<&FeatureColumn> {
+        if let Some(known) = self.features.get() {
+            return Ok(known);
+        }
+        let made = self.feature_column(&Room::unlimited())?;
+        Ok(self.features.get_or_init(|| made))
+    }
+
+    /// Reads all bands once. Takes 4 bytes for each band of a document of the room.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::Io`] from a scratch file.
+    pub fn feature_column(&self, room: &Room) -> Result<FeatureColumn> {
+        let (bands, documents) = (self.band_count(), self.documents() as usize);
+        let mut keys = Column::filled(room, bands * documents, 0_u32)?;
+        let mut sketched = RoaringBitmap::new();
+        for band in 0..bands {
+            let column = &mut keys[..];
+            self.for_each_band_entry(band, |key, ordinal| {
+                column[ordinal as usize * bands + band] = key;
+                if band == 0 {
+                    sketched.insert(ordinal);
+                }
+                Ok(())
+            })?;
+        }
+        self.check_map()?;
+        Ok(FeatureColumn { bands, keys, sketched })
     }
 }

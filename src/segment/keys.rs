@@ -11,6 +11,7 @@ use crate::format::contents::Section;
 use crate::format::keys::{self, GROUP};
 use crate::format::wire::Fault;
 use crate::key::{Key, KeyBuf};
+use crate::sys::column::{Column, Room};
 
 /// The keys of a segment's documents with their ordinals, ascending, without the deleted documents.
 #[derive(Debug)]
@@ -187,6 +188,47 @@ impl Segment {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// By what a document comes before others: its priority, the largest number where it has none, and the hash of its key.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt), also for an ordinal that no document has.
+    #[inline]
+    pub fn priority(&self, ordinal: u32) -> Result<[u64; 2]> {
+        if let Some(&known) = self.priorities.get().and_then(|all| all.get(ordinal as usize)) {
+            return Ok(known);
+        }
+        let number = self.fields(ordinal)?.priority().unwrap_or(u64::MAX);
+        Ok([number, self.key(ordinal)?.as_key().priority_hash()])
+    }
+
+    /// Reads the [`priority`](Self::priority) of each document, and holds all of them as long as the segment: 16 bytes for
+    /// each. For those who will ask for many.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    pub fn hold_priorities(&self) -> Result<()> {
+        if self.priorities.get().is_some() {
+            return Ok(());
+        }
+        let mut all = Column::new(&Room::unlimited());
+        let mut done = Ok(());
+        let keeps = self.params().priorities;
+        self.for_each_key(|ordinal, key| {
+            let mut add = || {
+                let number = if keeps { self.fields(ordinal)?.priority() } else { None };
+                all.push([number.unwrap_or(u64::MAX), key.priority_hash()])
+            };
+            if done.is_ok() {
+                done = add();
+            }
+        })?;
+        done?;
+        self.check_map()?;
+        // Another thread may have been first, with the same.
+        let _ = self.priorities.set(all);
         Ok(())
     }
 

@@ -17,6 +17,7 @@ mod attached;
 pub mod buckets;
 pub mod build;
 mod entries;
+pub mod features;
 mod file;
 mod hot;
 pub mod keys;

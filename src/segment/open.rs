@@ -17,7 +17,9 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::OnceLock;
 
+use super::features::FeatureColumn;
 use super::file::{At, SegmentFile};
 use super::parsed::Parsed;
 use super::tables::{OpenTable, Tables};
@@ -35,7 +37,7 @@ use crate::format::table::Codec;
 use crate::format::wire::Fault;
 use crate::format::{design, hot, postings, ranks, signatures};
 use crate::params::{KeyKind, Params};
-use crate::sys::Access;
+use crate::sys::{Access, Column};
 use crate::sys::vfs::{MemoryFile, ReadFile, Vfs};
 
 /// An open segment: `Send + Sync`, shared by all who ask. The bytes are mapped, or read when first touched.
@@ -57,6 +59,10 @@ pub struct Segment {
     pub(super) fields: Option<(Section, Values)>,
     /// Common tags and prefixes.
     pub(super) sets: Option<[(Section, Band); 2]>,
+    /// Its bands by document, once somebody asked for them.
+    pub(super) features: OnceLock<FeatureColumn>,
+    /// The priority of each document, once somebody asked for them.
+    pub(super) priorities: OnceLock<Column<[u64; 2]>>,
 }
 
 /// How the keys are coded.
@@ -132,6 +138,8 @@ impl Segment {
             stamps,
             fields,
             sets,
+            features: OnceLock::new(),
+            priorities: OnceLock::new(),
         })
     }
 

@@ -38,6 +38,7 @@ pub struct Document<'a> {
     attached: Attached<'a>,
     set: Given<'a>,
     is_marked: bool,
+    priority: Option<u64>,
 }
 
 /// What a caller gave of a document's set.
@@ -57,7 +58,7 @@ enum Content<'a> {
 
 impl<'a> Document<'a> {
     fn new(content: Content<'a>) -> Self {
-        Self { content, attached: Attached::default(), set: Given::Nothing, is_marked: false }
+        Self { content, attached: Attached::default(), set: Given::Nothing, is_marked: false, priority: None }
     }
 
     /// A document that was sketched elsewhere: a row of a [file of sketches](crate::format::sketches) made with the
@@ -94,6 +95,13 @@ impl<'a> Document<'a> {
         self
     }
 
+    /// Sets the priority, for an index that [keeps them](crate::params::ParamsBuilder::priorities): the smallest number
+    /// comes first in a group. At first there is none, which comes last.
+    pub fn with_priority(mut self, priority: impl Into<Option<u64>>) -> Self {
+        self.priority = priority.into();
+        self
+    }
+
     /// Gives the set as a [file of sketches](crate::format::sketches::Rows::next_with_set) has it.
     pub fn with_encoded_set(mut self, set: Fields<'a>) -> Self {
         self.set = Given::Encoded(set);
@@ -126,14 +134,27 @@ impl<'a> Document<'a> {
                 }
             }
         }
-        fields::encode(params, self.is_marked, set, out);
+        if self.priority.is_some() && !params.priorities {
+            return Err(Error::Invalid(
+                "this index keeps no priorities, and this document comes with one; that is chosen when it is created".into(),
+            ));
+        }
+        self.encode_fields(params, self.is_marked, set, out);
         Ok(())
+    }
+
+    /// Replaces `out` by the fields of this document, which has this set, with a mark or without.
+    pub(super) fn encode_fields(&self, params: &Params, is_marked: bool, set: &[u64], out: &mut Vec<u8>) {
+        fields::encode(params, is_marked, set, out);
+        if let Some(priority) = self.priority {
+            fields::add_priority(priority, out);
+        }
     }
 
     /// A document as it stands in a file of an index with these parameters.
     pub(super) fn stored(params: &'a Params, kept: Option<Row<'a>>, attached: Attached<'a>) -> Self {
         let document = Self::from_row(params, kept).with_value(attached.value).with_stamp(attached.stamp);
-        let document = document.with_encoded_set(attached.fields);
+        let document = document.with_encoded_set(attached.fields).with_priority(attached.fields.priority());
         if attached.fields.is_marked() { document.as_duplicate() } else { document }
     }
 

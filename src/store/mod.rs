@@ -18,10 +18,12 @@ mod commit;
 mod copies;
 mod directory;
 mod document;
+pub mod groups;
 pub mod idf;
 pub mod index;
 #[cfg(all(test, twindex_shuttle))]
 mod interleavings;
+mod known_leaders;
 mod log;
 mod memtable;
 pub mod merge_plan;
@@ -43,6 +45,7 @@ pub mod writer;
 
 pub use copies::{MergedShards, OnConflict};
 pub use document::Document;
+pub use groups::{Decision, GROUP_QUESTIONS, Group, GroupRule, Groups, Leader, LeaderChange, Membership, Resources};
 pub use index::{Index, OpenOptions};
 pub use names::is_of_an_index;
 pub use metrics::{Activity, Metrics};

@@ -139,6 +139,25 @@ impl Part<'_> {
         }
     }
 
+    /// As [`Segment::priority`].
+    pub(super) fn order(&self, ordinal: u32) -> Result<[u64; 2]> {
+        match self {
+            Self::Segment { segment, .. } => segment.priority(ordinal),
+            Self::Memory { rows, .. } => {
+                let number = rows.records().fields(ordinal as usize).priority().unwrap_or(u64::MAX);
+                Ok([number, rows.records().key(ordinal as usize).priority_hash()])
+            }
+        }
+    }
+
+    /// The priority of a document; `None` where it has none.
+    pub(super) fn priority(&self, ordinal: u32) -> Result<Option<u64>> {
+        match self {
+            Self::Segment { segment, .. } => Ok(segment.fields(ordinal)?.priority()),
+            Self::Memory { rows, .. } => Ok(rows.records().fields(ordinal as usize).priority()),
+        }
+    }
+
     /// How many shingle hashes the set of a document has, where they are kept.
     pub(super) fn set_size(&self, ordinal: u32) -> Result<usize> {
         match self {
@@ -204,6 +223,18 @@ impl Part<'_> {
             }
             Self::Memory { rows, .. } => {
                 Ok(rows.fingerprint(ordinal))
+            }
+        }
+    }
+
+    /// The keys of the bands of a row of the memtable; `None` for one without a sketch, and in a segment, which does not
+    /// know them by document.
+    pub(super) fn band_keys(&self, ordinal: u32) -> Option<&[u32]> {
+        match self {
+            Self::Segment { .. } => None,
+            Self::Memory { rows, .. } => {
+                let records = rows.records();
+                records.is_sketched(ordinal as usize).then(|| records.band_keys(ordinal as usize))
             }
         }
     }

@@ -129,8 +129,8 @@ struct Bands {
 }
 
 /// A document found, before it has a name.
-struct Found {
-    ordinal: u32,
+pub(super) struct Found {
+    pub(super) ordinal: u32,
     distance: Option<u32>,
     resemblance: Option<Resemblance>,
 }
@@ -367,7 +367,7 @@ impl Query {
     }
 
     /// Refuses a question that cannot be answered.
-    fn check(&mut self) -> Result<()> {
+    pub(super) fn check(&mut self) -> Result<()> {
         if let Some(error) = self.refused.take() {
             return Err(error);
         }
@@ -516,7 +516,17 @@ impl Query {
     }
 
     /// The documents of one part, each once.
-    fn find_in(&self, part: &Part<'_>, unvisited: &mut u64) -> Result<Vec<Found>> {
+    pub(super) fn find_in(&self, part: &Part<'_>, unvisited: &mut u64) -> Result<Vec<Found>> {
+        self.find_among(part, unvisited, &mut |_| Ok(true))
+    }
+
+    /// The same, of those that are wanted; others are not compared.
+    pub(super) fn find_among(
+        &self,
+        part: &Part<'_>,
+        unvisited: &mut u64,
+        is_wanted: &mut dyn FnMut(u32) -> Result<bool>,
+    ) -> Result<Vec<Found>> {
         let mut found: Vec<Found> = Vec::new();
         if let Some((fingerprint, _)) = self.within {
             *unvisited +=
@@ -525,13 +535,14 @@ impl Query {
                     ControlFlow::Continue(())
                 })?;
         }
-        if self.unmarked {
-            found = found
-                .into_iter()
-                .map(|hit| Ok((!part.is_marked(hit.ordinal)?).then_some(hit)))
-                .filter_map(Result::transpose)
-                .collect::<Result<_>>()?;
-        }
+        found = found
+            .into_iter()
+            .map(|hit| {
+                let is_hit = !(self.unmarked && part.is_marked(hit.ordinal)?) && is_wanted(hit.ordinal)?;
+                Ok(is_hit.then_some(hit))
+            })
+            .filter_map(Result::transpose)
+            .collect::<Result<_>>()?;
         let (Some(bands), Some(minhash)) = (&self.bands, self.params().minhash) else {
             return Ok(found);
         };
@@ -547,6 +558,7 @@ impl Query {
         for (ordinal, missing) in self.candidates(part, bands)? {
             if !part.is_live(ordinal)
                 || found[..known].binary_search_by_key(&ordinal, |hit| hit.ordinal).is_ok()
+                || !is_wanted(ordinal)?
             {
                 continue;
             }

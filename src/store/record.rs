@@ -26,6 +26,8 @@ pub struct Record {
     pub set: Vec<u64>,
     /// Whether it has the mark of a duplicate.
     pub is_duplicate: bool,
+    /// Its priority, where the index keeps them and it has one.
+    pub priority: Option<u64>,
 }
 
 impl Record {
@@ -44,9 +46,9 @@ impl Record {
             let (value, stamp) = (part.value(ordinal)?.to_vec(), part.stamp(ordinal)?);
             let mut set = Vec::new();
             part.set(ordinal, &mut set)?;
-            let is_duplicate = part.is_marked(ordinal)?;
+            let (is_duplicate, priority) = (part.is_marked(ordinal)?, part.priority(ordinal)?);
             part.check_map()?;
-            return Ok(Some(Self { fingerprint, signature, bottom, modular, value, stamp, set, is_duplicate }));
+            return Ok(Some(Self { fingerprint, signature, bottom, modular, value, stamp, set, is_duplicate, priority }));
         }
         Ok(None)
     }

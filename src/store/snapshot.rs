@@ -154,6 +154,10 @@ impl Snapshot {
         self.state.parts()
     }
 
+    pub(super) fn shared_state(&self) -> Arc<State> {
+        Arc::clone(&self.state)
+    }
+
     pub(super) fn state(&self) -> &State {
         &self.state
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use roaring::RoaringBitmap;
 
+use super::known_leaders::KnownLeaders;
 use super::log::Position;
 use super::memtable::Memtable;
 use super::names;
@@ -452,6 +453,8 @@ pub(super) struct State {
     /// The memtable's rows as a segment, once somebody asked for it.
     as_segment: OnceLock<Segment>,
     nothing: RoaringBitmap,
+    /// What is known of the leaders of its documents.
+    pub(super) known_leaders: KnownLeaders,
 }
 
 impl State {
@@ -468,6 +471,7 @@ impl State {
             sketch_digest,
             as_segment: OnceLock::new(),
             nothing: RoaringBitmap::new(),
+            known_leaders: KnownLeaders::default(),
         }
     }
 

@@ -31,7 +31,7 @@ fn index() -> (TempDir, PathBuf, Documents) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let params = Params::builder().words(1).simhash(3).minhash(3, 2).bottom(2).values().expire_after(5000);
-    let params = params.sets().marks();
+    let params = params.sets().marks().priorities();
     let index = Index::create(&path, params.build().unwrap()).unwrap();
     let sketcher = index.sketcher().unwrap();
     let mut writer = index.writer().unwrap();
@@ -43,6 +43,7 @@ fn index() -> (TempDir, PathBuf, Documents) {
         let sketch = sketcher.sketch(&text).unwrap();
         let document = Document::from(&sketch).with_value(value.as_bytes()).with_stamp(i);
         let document = if i % 7 == 2 { document.as_duplicate() } else { document };
+        let document = document.with_priority((i % 5 > 0).then_some(i << 40));
         writer.put(format!("key {}", i % 700).as_str(), document).unwrap();
         if i % 300 == 299 {
             writer.delete(format!("key {}", i % 50).as_str()).unwrap();

@@ -91,6 +91,9 @@ fn described(snapshot: &Snapshot, came: &Came) -> String {
         if snapshot.params().marks {
             write!(of_fields, ", mark {}", u8::from(*marked)).unwrap();
         }
+        if snapshot.params().priorities {
+            write!(of_fields, ", priority {}", or_none(record.priority)).unwrap();
+        }
         if snapshot.params().sets {
             of_fields += &shown_set(set);
         }
@@ -155,6 +158,9 @@ fn fill(
         if expires {
             document = document.with_value(&value).with_stamp(1000 + i);
         }
+        if index.params().priorities && i % 3 > 0 {
+            document = document.with_priority(u64::MAX - i * i);
+        }
         // A document whose key is there is no duplicate: then more keys come once.
         let key = format!("key {}", i % if marks { 180 } else { 90 });
         let mut is_marked = false;
@@ -195,8 +201,9 @@ fn a_second_reader_finds_the_same_in_living_indexes() {
         Params::builder().words(1).simhash(3).minhash(4, 3).feature_bits(5).build().unwrap(),
         Params::builder().shingling(raw()).simhash(3).minhash(4, 3).build().unwrap(),
         Params::builder().words(1).simhash(3).minhash(4, 3).near(strict).build().unwrap(),
-        Params::builder().words(1).simhash(3).minhash(4, 3).near(strict).sets().marks().build().unwrap(),
+        Params::builder().words(1).simhash(3).minhash(4, 3).near(strict).sets().marks().priorities().build().unwrap(),
         Params::builder().words(1).simhash(3).marks().values().expire_after(70).build().unwrap(),
+        Params::builder().words(1).simhash(3).priorities().values().expire_after(70).build().unwrap(),
     ];
     for (number, params) in all.into_iter().enumerate() {
         let path = dir.path().join(format!("{number}"));

@@ -415,6 +415,7 @@ fn incompatible_features_have_the_numbers_and_names_specified() {
         (header::FEATURE_TEXT, "text"),
         (header::FEATURE_NEAR, "near"),
         (header::FEATURE_FIELDS, "fields"),
+        (header::FEATURE_PRIORITIES, "priorities"),
     ];
     assert_eq!(found, expected.map(|(number, name)| (number, name.to_owned())).into());
     let roles = [Role::Segment, Role::Manifest, Role::Current, Role::Log, Role::Idf, Role::Sketches];
@@ -441,13 +442,15 @@ fn fields_of_a_document_are_the_ones_specified() {
         .into_iter()
         .map(|row| (row[0].clone(), row[1].clone(), row[2].clone()))
         .collect();
-    let params = Params::builder().minhash(1, 1).sets().marks().build().unwrap();
+    let params = Params::builder().minhash(1, 1).sets().marks().priorities().build().unwrap();
     let mut bytes = Vec::new();
     document_fields::encode(&params, true, &[], &mut bytes);
+    document_fields::add_priority(0, &mut bytes);
     let least = tags_and_lengths(&bytes);
     document_fields::encode(&params, true, &[7], &mut bytes);
+    document_fields::add_priority(1, &mut bytes);
     let larger = tags_and_lengths(&bytes);
-    let expected: Vec<(String, String, String)> = ["mark", "set"]
+    let expected: Vec<(String, String, String)> = ["mark", "set", "priority"]
         .into_iter()
         .zip(least.iter().zip(&larger))
         .map(|(name, ((tag, least), (_, larger)))| {
@@ -455,7 +458,7 @@ fn fields_of_a_document_are_the_ones_specified() {
             (name.to_owned(), tag.clone(), length)
         })
         .collect();
-    assert_eq!((least.len(), larger.len()), (2, 2));
+    assert_eq!((least.len(), larger.len()), (3, 3));
     assert_eq!(found, expected, "left the specification, right the code");
     // No tag but these is taken.
     for tag in 0..=u8::MAX {
@@ -621,6 +624,7 @@ fn parameters_have_the_names_order_and_values_specified() {
         .modulus(10)
         .sets()
         .marks()
+        .priorities()
         .values()
         .expire_after(1)
         .near(Near::resembling(0.9).unwrap())
@@ -703,7 +707,7 @@ fn parameters_have_the_names_order_and_values_specified() {
     assert_eq!(values("feature-bits"), format!("1 to {}", FEATURE_BITS_MAX - 1));
     assert_eq!(values("bottom"), format!("0 to {BOTTOM_MAX}"));
     assert_eq!(values("modulus"), format!("0 to {}", u32::MAX));
-    for name in ["sets", "marks", "values"] {
+    for name in ["sets", "marks", "priorities", "values"] {
         assert_eq!(values(name), "kept");
         assert!(all.encode().contains(&format!("\n{name}=kept\n")), "{name}");
     }

@@ -286,6 +286,9 @@ fn sound_log(params: &Params) -> (Vec<u8>, Vec<(usize, usize)>) {
         let mut batch = Batch::default();
         let set: Vec<u64> = (0..commit * 20).map(|hash| hash << 52 | commit).collect();
         fields::encode(params, params.marks && commit == 3, &set, &mut encoded);
+        if params.priorities {
+            fields::add_priority(commit, &mut encoded);
+        }
         let of_document = Fields::of(&encoded);
         let attached = |stamp| Attached { value: b"value", stamp: Some(stamp), fields: of_document };
         for key in ["a", "bb", "ccc"] {
@@ -311,7 +314,7 @@ fn sound_log(params: &Params) -> (Vec<u8>, Vec<(usize, usize)>) {
 /// The parameters of the fuzzed logs, and a sketch to ask for.
 static OF_LOGS: LazyLock<[(Params, Sketch); 2]> = LazyLock::new(|| {
     let builder = || Params::builder().simhash(3).minhash(2, 2).bottom(3).values().expire_after(5);
-    [builder(), builder().sets().marks()].map(|builder| {
+    [builder(), builder().sets().marks().priorities()].map(|builder| {
         let params = builder.build().unwrap();
         let sketch = Sketcher::new(&params).unwrap().sketch("one two three four five six seven").unwrap();
         (params, sketch)
@@ -319,7 +322,7 @@ static OF_LOGS: LazyLock<[(Params, Sketch); 2]> = LazyLock::new(|| {
 });
 
 /// The log of an index, raw, and a sound one with patches and checksums that fit them: opened, and asked for all it
-/// has. Once without fields, and once with sets and marks.
+/// has. Once without fields, and once with sets, marks and priorities.
 pub fn log(data: &[u8]) {
     for (params, sketch) in &*OF_LOGS {
         log_of(params, sketch, data);

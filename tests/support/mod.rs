@@ -66,7 +66,8 @@ pub fn samples() -> Vec<Sample> {
     let only_stamps = Params::builder().u64_keys().minhash(1, 1).expire_after(1).build().unwrap();
     let bytes_of_features = Params::builder().u64_keys().minhash(2, 1).signature_bits(0).feature_bits(8);
     let bytes_of_features = bytes_of_features.build().unwrap();
-    let sets = Params::builder().u64_keys().minhash(1, 1).signature_bits(0).sets().marks().build().unwrap();
+    let sets = Params::builder().u64_keys().minhash(1, 1).signature_bits(0).sets().marks();
+    let sets = sets.priorities().build().unwrap();
     let marks = Params::builder().simhash(3).marks().build().unwrap();
     let bits_of_features = Params::builder().minhash(2, 1).signature_bits(1).feature_bits(1).build().unwrap();
     let sample = |name: &str, params: &Params, count, codec: Option<&str>| Sample {
@@ -195,6 +196,9 @@ pub fn records(params: &Params, count: u64) -> Records {
         set.dedup();
         let mut encoded = Vec::new();
         fields::encode(params, params.marks && i % 4 == 1, &set, &mut encoded);
+        if params.priorities && i % 4 > 1 {
+            fields::add_priority(i << 40, &mut encoded);
+        }
         let attached = Attached {
             fields: Fields::of(&encoded),
             value: if params.values { &value } else { &[] },
@@ -286,7 +290,7 @@ impl Questions {
             all.push(segment.value(ordinal).map(|value| value.iter().map(|&byte| byte.into()).collect()));
             all.push(segment.stamp(ordinal).map(|stamp| stamp.into_iter().collect()));
             if self.has_fields {
-                all.push(segment.fields(ordinal).map(|fields| vec![fields.is_marked().into()]));
+                all.push(segment.fields(ordinal).map(|of| vec![of.is_marked().into(), of.priority().unwrap_or(0)]));
                 all.push(collected(|out| segment.set(ordinal, out)));
             }
         }

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use anyhow::ensure;
 use clap::Args;
-use twindex::{Params, Writer};
-use twindex_corpus::input::AttachedFields;
+use twindex::{Document, Params, Writer};
+use twindex_corpus::input::{AttachedFields, DecidingFields};
+use twindex_corpus::sketching::Sketched;
 
 use crate::options::Usage;
 
@@ -22,6 +23,11 @@ pub(crate) struct AttachedArgs {
     /// may be; for an index in which documents expire
     #[arg(long, value_name = "NAME")]
     stamp_field: Option<String>,
+    /// Field or column that holds the document's priority, by which the document that stands for a group is chosen
+    /// (`groups`): min:FIELD, the smallest number first, or max:FIELD, the largest. Each document needs one. A new index
+    /// keeps priorities if this is given
+    #[arg(long, value_name = "WHICH", value_parser = parse_priority)]
+    priority_field: Option<PriorityField>,
     /// Documents of a new index expire when they are this much older than the newest, by their stamps: a number, or one
     /// with s, m, h, d or w behind it where stamps are seconds
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
@@ -37,8 +43,21 @@ impl AttachedArgs {
         AttachedFields {
             value: self.value_field.clone(),
             stamp: self.stamp_field.clone(),
-            ..AttachedFields::default()
+            deciding: DecidingFields {
+                number: self.priority_field.as_ref().map(|field| field.name.clone()),
+                is_priority: true,
+                ..DecidingFields::default()
+            },
         }
+    }
+
+    /// The document that was sketched, with all that is kept of it.
+    pub(crate) fn document<'a>(&self, one: &'a Sketched) -> Document<'a> {
+        let priority = self.priority_field.as_ref().map(|field| {
+            let number = one.attached.deciding().number.priority();
+            if field.largest_first { !number } else { number }
+        });
+        one.attached.with(&one.sketch).with_priority(priority)
     }
 
     /// Refuses fields where there are no documents to have them.
@@ -46,12 +65,13 @@ impl AttachedArgs {
         if documents || !self.fields().any() {
             return Ok(());
         }
-        Err(Usage::new("--value-field and --stamp-field are fields of documents; there are none here").into())
+        Err(Usage::new("--value-field, --stamp-field and --priority-field are fields of documents; there are none here").into())
     }
 
     /// What a new index keeps beside sketches.
     pub(crate) fn apply(&self, params: &mut Params) -> anyhow::Result<()> {
         params.values = self.value_field.is_some();
+        params.priorities = self.priority_field.is_some();
         params.expire_after = self.expire_after;
         if self.stamp_field.is_some() != self.expire_after.is_some() {
             return Err(Usage::new("--stamp-field and --expire-after go together in a new index").into());
@@ -82,6 +102,10 @@ impl AttachedArgs {
             "{path}: no values are kept in this index; leave --value-field out, or make another index with it"
         );
         ensure!(
+            self.priority_field.is_none() || params.priorities,
+            "{path}: no priorities are kept in this index; leave --priority-field out, or make another index with it"
+        );
+        ensure!(
             self.stamp_field.is_none() || params.expire_after.is_some(),
             "{path}: nothing expires in this index; leave --stamp-field out, or make another index with --expire-after"
         );
@@ -97,6 +121,23 @@ impl AttachedArgs {
             writer.set_max_jump(jump);
         }
     }
+}
+
+/// Where priorities are found.
+#[derive(Clone, Debug)]
+struct PriorityField {
+    name: String,
+    /// Whether the largest number comes first.
+    largest_first: bool,
+}
+
+fn parse_priority(text: &str) -> Result<PriorityField, String> {
+    for (prefix, largest_first) in [("min:", false), ("max:", true)] {
+        if let Some(name) = text.strip_prefix(prefix).filter(|name| !name.is_empty()) {
+            return Ok(PriorityField { name: name.to_owned(), largest_first });
+        }
+    }
+    Err("expected min:FIELD or max:FIELD".to_owned())
 }
 
 fn parse_age(text: &str) -> Result<u64, String> {

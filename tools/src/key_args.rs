@@ -27,24 +27,29 @@ impl KeyArgs {
     ///
     /// A key that the index cannot hold, named.
     pub(crate) fn keys(&self, index: &Path, params: &Params) -> anyhow::Result<Vec<KeyBuf>> {
-        self.keys.iter().map(|key| self.key(index, params, key)).collect()
+        self.keys.iter().map(|key| parse(key, self.escaped, index, params)).collect()
     }
+}
 
-    fn key(&self, index: &Path, params: &Params, text: &str) -> anyhow::Result<KeyBuf> {
-        let shown = || format!("{}: the key `{}`", index.display(), text.escape_debug());
-        if params.key == KeyKind::U64 {
-            let number: u64 = text
-                .parse()
-                .with_context(|| format!("{}: this index has keys from 0 to {}", shown(), u64::MAX))?;
-            return Ok(KeyBuf::U64(number));
-        }
-        let bytes = if self.escaped {
-            tsv::unescape(text.as_bytes()).with_context(shown)?.into_owned()
-        } else {
-            text.as_bytes().to_vec()
-        };
-        let key = KeyBuf::Bytes(bytes.into());
-        key.as_key().check(params.key).with_context(shown)?;
-        Ok(key)
+/// The key that a text stands for, of the index's kind; `escaped` as `keys` prints it.
+///
+/// # Errors
+///
+/// A key that the index cannot hold, named.
+pub(crate) fn parse(text: &str, escaped: bool, index: &Path, params: &Params) -> anyhow::Result<KeyBuf> {
+    let shown = || format!("{}: the key `{}`", index.display(), text.escape_debug());
+    if params.key == KeyKind::U64 {
+        let number: u64 = text
+            .parse()
+            .with_context(|| format!("{}: this index has keys from 0 to {}", shown(), u64::MAX))?;
+        return Ok(KeyBuf::U64(number));
     }
+    let bytes = if escaped {
+        tsv::unescape(text.as_bytes()).with_context(shown)?.into_owned()
+    } else {
+        text.as_bytes().to_vec()
+    };
+    let key = KeyBuf::Bytes(bytes.into());
+    key.as_key().check(params.key).with_context(shown)?;
+    Ok(key)
 }

@@ -28,7 +28,7 @@ use super::state::{State, View};
 use super::{names, recovery};
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
-use crate::format::fields::{self, Fields};
+use crate::format::fields::Fields;
 use crate::format::log::Batch;
 use crate::format::manifest::Manifest;
 use crate::key::{Key, KeyBuf};
@@ -393,7 +393,7 @@ impl Writer {
             let known = writer.contains(key)?.then_some(key);
             let near = nearest(writer, kept, set, known)?;
             if near.is_some() && writer.params.marks {
-                fields::encode(&writer.params, true, set, fields);
+                document.encode_fields(&writer.params, true, set, fields);
             }
             let is_dropped = near.is_some() && known.is_none() && writer.settings.drop_duplicates;
             if is_dropped {

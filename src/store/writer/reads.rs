@@ -1,14 +1,16 @@
 //! What a writer answers while a batch is under way: of what is committed, and of the batch.
 use std::sync::Arc;
 
-use super::Writer;
+use super::{Admitted, Writer};
 use crate::error::{Error, Result};
 use crate::key::{Key, KeyBuf};
 use crate::params::KeyKind;
 use crate::store::document::Document;
+use crate::store::groups::{Decision, Group, Leader, Membership};
 use crate::store::query::Hit;
 use crate::store::range::{self, Keys};
 use crate::store::record::Record;
+use crate::store::snapshot::Snapshot;
 
 impl Writer {
     /// What is kept of the document with this key, of the batch or before it.
@@ -55,6 +57,69 @@ impl Writer {
             }
             Ok(writer.question(kept, set).limit(limit).run()?.hits)
         })
+    }
+
+    /// The leader of a document, of the batch or before it: [`Snapshot::leader`] of what a commit would leave. What has
+    /// become too old by a stamp of the batch counts until the commit, or until [`admit`](Self::admit) looks up a document.
+    ///
+    /// # Errors
+    /// As [`contains`](Self::contains) and [`Snapshot::leader`].
+    pub fn leader<'k>(&mut self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<Leader>>> {
+        self.make_searchable()?;
+        Snapshot::new(self.now()).leader(key, questions)
+    }
+
+    /// As [`admit`](Self::admit), with the leader of the document's group and the group's size, of all documents with the batch:
+    /// [`Snapshot::membership`] of what a commit would leave. There is none for a duplicate that was dropped.
+    ///
+    /// ```
+    /// use twindex::{Admitted, GROUP_QUESTIONS, Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let params = Params::builder().words(2).simhash(3).priorities().build()?;
+    /// let index = Index::create(dir.path().join("x"), params)?;
+    /// let sketch = index.sketcher()?.sketch("a rose is a rose is a rose")?;
+    /// let mut writer = index.writer()?;
+    /// writer.put("first", twindex::Document::from(&sketch).with_priority(1))?;
+    /// let (admitted, membership) = writer.admit_grouped("copy", &sketch, GROUP_QUESTIONS)?;
+    /// let membership = membership.unwrap().decided().unwrap();
+    /// assert!(matches!(admitted, Admitted::Duplicate(_)));
+    /// assert_eq!((membership.leader.as_str(), membership.size), (Some("first"), 2));
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`admit`](Self::admit) and [`leader`](Self::leader).
+    pub fn admit_grouped<'k, 'd>(
+        &mut self,
+        key: impl Into<Key<'k>>,
+        document: impl Into<Document<'d>>,
+        questions: u64,
+    ) -> Result<(Admitted, Option<Decision<Membership>>)> {
+        let key = key.into();
+        let admitted = self.admit(key, document)?;
+        self.make_searchable()?;
+        let membership = Snapshot::new(self.now()).membership(key, questions)?;
+        Ok((admitted, membership))
+    }
+
+    /// The group of a document, of the batch or before it: [`Snapshot::group`] of what a commit would leave.
+    ///
+    /// # Errors
+    /// As [`leader`](Self::leader).
+    pub fn group<'k>(&mut self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<Group>>> {
+        self.make_searchable()?;
+        Snapshot::new(self.now()).group(key, questions)
+    }
+
+    /// The number of documents in a document's group, of the batch or before it: [`Snapshot::group_size`] of what a commit
+    /// would leave.
+    ///
+    /// # Errors
+    /// As [`leader`](Self::leader).
+    pub fn group_size<'k>(&mut self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<u64>>> {
+        self.make_searchable()?;
+        Snapshot::new(self.now()).group_size(key, questions)
     }
 
     /// Removes all documents whose keys begin with `prefix`, of the batch and before it, and returns how many they were. An

@@ -379,10 +379,16 @@ pub fn sections(data: &[u8]) {
     }
 }
 
-/// Parameters that keep sets, marks, and both.
-static WITH_FIELDS: LazyLock<[Params; 3]> = LazyLock::new(|| {
+/// Parameters that keep sets, marks, both, and priorities as well.
+static WITH_FIELDS: LazyLock<[Params; 4]> = LazyLock::new(|| {
     let builder = || Params::builder().minhash(1, 1);
-    [builder().sets(), builder().marks(), builder().sets().marks()].map(|builder| builder.build().unwrap())
+    [
+        builder().sets(),
+        builder().marks(),
+        builder().sets().marks(),
+        builder().sets().marks().priorities(),
+    ]
+    .map(|builder| builder.build().unwrap())
 });
 
 /// Fields: raw bytes are those of a document, in their one encoding, or refused; a set that is made of them comes back;
@@ -400,6 +406,9 @@ fn document_fields(bytes: &[u8], rows: u64) {
         assert_eq!(of_document.set_size().unwrap(), read.len());
         let mut again = Vec::new();
         fields::encode(params, of_document.is_marked(), &read, &mut again);
+        if let Some(number) = of_document.priority() {
+            fields::add_priority(number, &mut again);
+        }
         assert_eq!(again, bytes);
     }
     let spread = [1, 0x9E37_79B9_7F4A_7C15, 1 << 56, 1 << 32][rows as usize % 4];
@@ -410,10 +419,14 @@ fn document_fields(bytes: &[u8], rows: u64) {
     set.sort_unstable();
     set.dedup();
     let mut encoded = Vec::new();
-    fields::encode(&WITH_FIELDS[2], rows & 4 == 4, &set, &mut encoded);
+    fields::encode(&WITH_FIELDS[3], rows & 4 == 4, &set, &mut encoded);
+    let priority = (rows & 8 == 8).then_some(rows);
+    if let Some(number) = priority {
+        fields::add_priority(number, &mut encoded);
+    }
     let of_document = Fields::of(&encoded);
-    of_document.check(&WITH_FIELDS[2]).unwrap();
-    assert_eq!(of_document.is_marked(), rows & 4 == 4);
+    of_document.check(&WITH_FIELDS[3]).unwrap();
+    assert_eq!((of_document.is_marked(), of_document.priority()), (rows & 4 == 4, priority));
     of_document.set_into(&mut read).unwrap();
     assert_eq!(read, set);
 

@@ -52,7 +52,7 @@ static INDEXES: LazyLock<[Sound; 4]> = LazyLock::new(|| {
 
 fn params() -> [Params; 2] {
     let builder = || Params::builder().words(1).simhash(3).minhash(2, 2).bottom(2).values().expire_after(90);
-    [builder(), builder().sets().marks()].map(|builder| builder.build().unwrap())
+    [builder(), builder().sets().marks().priorities()].map(|builder| builder.build().unwrap())
 }
 
 fn sketches(params: &Params) -> &'static [Sketch] {
@@ -75,6 +75,7 @@ fn made(salt: u64, params: &Params) -> Sound {
             let sketch = sketcher.sketch(&text(i + salt)).unwrap();
             let value = vec![i as u8; i as usize % 5];
             let document = Document::from(&sketch).with_value(&value).with_stamp(i);
+            let document = document.with_priority((params.priorities && i % 3 > 0).then_some(i * i));
             let key = format!("key {}", i % 30);
             if params.marks {
                 writer.admit(key.as_str(), document).unwrap();

@@ -229,7 +229,7 @@ pub fn living(data: &[u8]) {
         builder = builder.minhash(2, 2).signature_bits(if kind & 64 == 0 { 8 } else { 0 });
         builder = builder.feature_bits(if kind & 128 == 0 { 32 } else { 8 });
         if how & 8 != 0 {
-            builder = builder.sets().marks();
+            builder = builder.sets().marks().priorities();
         }
     }
     if kind & 8 != 0 {

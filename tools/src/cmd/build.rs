@@ -386,7 +386,7 @@ impl Build {
         };
         let wanted = Wanted { shard: self.shard.shard, repeated_keys, ..Wanted::default() };
         for_each_sketched(documents, &index.sketcher()?, &wanted, &progress, |one| {
-            let put = writer.put(one.key.as_slice(), one.attached.with(&one.sketch));
+            let put = writer.put(one.key.as_slice(), self.attached.document(one));
             put.map_err(|error| refused(&one.place, "cannot add the document", error))?;
             added.documents += 1;
             added.empty += u64::from(one.sketch.is_empty());

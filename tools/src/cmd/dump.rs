@@ -396,16 +396,18 @@ impl Dump {
     }
 }
 
-/// The marks and sets of the first documents.
+/// The marks, priorities and sets of the first documents.
 fn fields(segment: &Segment, documents: u32) -> twindex::Result<Vec<String>> {
     let (mut lines, mut set) = (Vec::new(), Vec::new());
     for ordinal in 0..documents {
-        let mark = if segment.fields(ordinal)?.is_marked() { "mark, " } else { "" };
+        let fields = segment.fields(ordinal)?;
+        let mark = if fields.is_marked() { "mark, " } else { "" };
+        let priority = fields.priority().map_or_else(String::new, |number| format!("priority {number}, "));
         segment.set(ordinal, &mut set)?;
         let more = if set.len() > SHOWN { " .." } else { "" };
         let shown: Vec<String> = set.iter().take(SHOWN).map(|hash| format!("{hash:016x}")).collect();
         let count = set.len();
-        lines.push(format!("ordinal {ordinal}: {mark}{count} hashes {}{more}", shown.join(" ")));
+        lines.push(format!("ordinal {ordinal}: {mark}{priority}{count} hashes {}{more}", shown.join(" ")));
     }
     Ok(lines)
 }

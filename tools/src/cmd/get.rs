@@ -42,6 +42,7 @@ struct Document {
     value: Option<String>,
     value_hex: Option<String>,
     stamp: Option<u64>,
+    priority: Option<u64>,
     age: Option<u64>,
     #[serde(skip)]
     value_bytes: Vec<u8>,
@@ -85,6 +86,7 @@ impl Get {
                 value: (!value.is_empty()).then(|| String::from_utf8_lossy(&value).into_owned()),
                 value_hex: std::str::from_utf8(&value).is_err().then(|| hex(&value)),
                 stamp,
+                priority: record.and_then(|r| r.priority),
                 age: stamp.zip(snapshot.now()).map(|(stamp, now)| now.saturating_sub(stamp)),
                 value_bytes: value,
             });

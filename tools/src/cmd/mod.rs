@@ -11,6 +11,7 @@ mod eval;
 mod forest;
 mod gc;
 mod get;
+mod groups;
 pub(crate) mod idf;
 mod keys;
 mod man;
@@ -68,6 +69,8 @@ pub(crate) enum Verb {
     Delete(delete::Delete),
     /// Remove files that an index does not need
     Gc(gc::Gc),
+    /// List the group of each document of an index: the document that leads it, and its size
+    Groups(groups::Groups),
     /// List the keys of an index
     Keys(keys::Keys),
     /// Print what an index has of documents
@@ -109,6 +112,7 @@ impl Verb {
             Self::Snapshot(snapshot) => snapshot.run(),
             Self::Delete(delete) => delete.run(),
             Self::Gc(gc) => gc.run(),
+            Self::Groups(groups) => groups.run(),
             Self::Keys(keys) => keys.run(),
             Self::Get(get) => get.run(),
             Self::Stats(stats) => stats.run(),

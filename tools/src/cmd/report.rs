@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use twindex::Index;
-use twindex_corpus::page::{self, Clusters, html};
+use twindex::{Index, Resources};
+use twindex_corpus::page::{self, Clusters, GroupSizes, html};
 use twindex_join::Effort;
 
 use crate::interrupt::HalfDone;
@@ -29,6 +29,9 @@ pub(crate) struct Report {
     /// Replace the file if it is there
     #[arg(long, short)]
     force: bool,
+    /// Show the groups of near documents by their sizes, too, which asks about each leader (`groups` says what that is)
+    #[arg(long)]
+    groups: bool,
     #[command(flatten)]
     look: Look,
     #[command(flatten)]
@@ -65,7 +68,12 @@ impl Report {
         let threads = rayon::current_num_threads();
         let effort = Effort { dir: scratch.path(), memory: self.work.memory, threads };
         let look = page::Look { threshold: self.look.threshold, max_bucket: self.look.max_bucket };
-        let figures = page::look(&index.snapshot(), &self.index, look, effort, Clusters::BySignatures)?;
+        let snapshot = index.snapshot();
+        let mut figures = page::look(&snapshot, &self.index, look, effort, Clusters::BySignatures)?;
+        if self.groups {
+            let resources = Resources { dir: scratch.path(), memory: self.work.memory, threads };
+            figures = figures.with_groups(GroupSizes::of(&snapshot, &resources)?);
+        }
         drop(half_done);
         match &self.out {
             Some(out) => page::write(out, &figures)?,

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 use twindex::params::Threshold;
-use twindex::{Index, Snapshot};
-use twindex_corpus::page::Space;
+use twindex::{Index, Resources, Snapshot};
+use twindex_corpus::page::{GroupSizes, Space};
 
 use super::idf::Table;
-use crate::options::Output;
+use crate::options::{Output, Work};
 use crate::report::{self, count};
 
 /// Options of `stats`.
@@ -20,6 +20,11 @@ use crate::report::{self, count};
 pub(crate) struct Stats {
     /// Directory of the index
     index: PathBuf,
+    /// Count the groups of near documents by their sizes, which asks about each leader (`groups` says what that is)
+    #[arg(long)]
+    groups: bool,
+    #[command(flatten)]
+    work: Work,
     #[command(flatten)]
     output: Output,
 }
@@ -53,6 +58,9 @@ struct Report {
     bytes: BTreeMap<&'static str, u64>,
     bytes_on_disk: u64,
     bytes_per_fingerprint: f64,
+    /// With --groups.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    groups: Option<GroupSizes>,
 }
 
 /// By what documents are near.
@@ -97,6 +105,14 @@ impl Stats {
         let index = Index::open(&self.index)?;
         let snapshot = index.snapshot();
         let space = Space::of(&snapshot, &self.index);
+        let groups = if self.groups {
+            self.work.apply()?;
+            let threads = rayon::current_num_threads();
+            let resources = Resources { memory: self.work.memory, threads, ..Resources::in_dir(&self.index) };
+            Some(GroupSizes::of(&snapshot, &resources)?)
+        } else {
+            None
+        };
         let report = Report {
             documents: snapshot.documents(),
             deleted: snapshot.segments().map(|(_, deleted)| deleted.len()).sum(),
@@ -115,6 +131,7 @@ impl Stats {
             bytes_on_disk: space.on_disk,
             bytes_per_fingerprint: space.per_fingerprint(),
             bytes: space.sections,
+            groups,
         };
         if self.output.json {
             report::print_json(&report)?;
@@ -140,6 +157,9 @@ impl Stats {
             lines.push(format!("  idf table: {}", idf.told()));
         }
         lines.push(format!("  near by: {}", snapshot.params().near()));
+        for (what, number) in report.groups.iter().flat_map(GroupSizes::classes) {
+            lines.push(format!("  {what:<22} {:>15}", count(number)));
+        }
         lines.push("  parameters".to_string());
         for (name, value) in snapshot.params().fields() {
             lines.push(format!("    {name:<20} {value:>15}"));

@@ -12,9 +12,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use twindex::params::Near;
 use twindex::sys::RealVfs;
-use twindex::{Admitted, Durability, Error, Index, Params, Writer};
+use twindex::{Admitted, Decision, Durability, Error, GROUP_QUESTIONS, Index, Membership, Params, Writer};
 use twindex_corpus::contents;
-use twindex_corpus::input::{Counts, Documents, InputOptions};
+use twindex_corpus::input::{Counts, Documents};
 use twindex_corpus::sketching::{
     Sketched, Taking, Wanted, for_each_sketched, for_each_sketched_as_it_comes, refused,
 };
@@ -58,6 +58,10 @@ pub(crate) struct Stream {
     /// Do not add what is a duplicate
     #[arg(long)]
     drop_duplicates: bool,
+    /// Add to each line the leader of the document's group and the number of its documents, as of then (`groups` says what
+    /// that is); - for a duplicate that was dropped, and where that would take more than 10,000 look-ups
+    #[arg(long)]
+    groups: bool,
     /// How resemblance is verified: counted by the sets in the index, as is usual; by its signatures, an estimate; or not
     /// at all, and whatever shares a band is a duplicate
     #[arg(long, value_enum, value_name = "HOW")]
@@ -99,6 +103,9 @@ struct Report {
 /// What was found, and lines that wait for the commit.
 struct Admitting<'w, W: Write> {
     writer: &'w mut Writer,
+    attached: &'w AttachedArgs,
+    /// Whether lines say which group the document is in.
+    groups: bool,
     every: Duration,
     /// Whether documents come by standard input.
     stdin: bool,
@@ -138,7 +145,8 @@ impl<W: Write> Admitting<'_, W> {
         stopped.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    fn told(&mut self, key: &[u8], admitted: &Admitted) -> io::Result<()> {
+    /// Adds the line of a document.
+    fn told(&mut self, key: &[u8], admitted: &Admitted, group: Option<&Membership>) -> io::Result<()> {
         if self.out.is_none() {
             return Ok(());
         }
@@ -154,14 +162,24 @@ impl<W: Write> Admitting<'_, W> {
                     None => line.extend_from_slice(b"\t-"),
                 }
                 match hit.resemblance {
-                    Some(resemblance) => writeln!(line, "\t{:.3}", resemblance.value())?,
-                    None => line.extend_from_slice(b"\t-\n"),
+                    Some(resemblance) => write!(line, "\t{:.3}", resemblance.value())?,
+                    None => line.extend_from_slice(b"\t-"),
                 }
             }
-            Admitted::Updated => line.extend_from_slice(b"\tknown\t-\t-\t-\n"),
-            Admitted::Expired => line.extend_from_slice(b"\texpired\t-\t-\t-\n"),
-            _ => line.extend_from_slice(b"\tnew\t-\t-\t-\n"),
+            Admitted::Updated => line.extend_from_slice(b"\tknown\t-\t-\t-"),
+            Admitted::Expired => line.extend_from_slice(b"\texpired\t-\t-\t-"),
+            _ => line.extend_from_slice(b"\tnew\t-\t-\t-"),
         }
+        match group {
+            _ if !self.groups => {}
+            Some(group) => {
+                line.push(b'\t');
+                tsv::write_key(line, &group.leader)?;
+                write!(line, "\t{}", group.size)?;
+            }
+            None => line.extend_from_slice(b"\t-\t-"),
+        }
+        line.push(b'\n');
         Ok(())
     }
 }
@@ -177,8 +195,13 @@ fn has_more(within: Duration) -> bool {
 impl<W: Write> Taking for Admitting<'_, W> {
     fn take(&mut self, one: &Sketched) -> anyhow::Result<()> {
         let start = Instant::now();
-        let admitted = self.writer.admit(one.key.as_slice(), one.attached.with(&one.sketch));
-        let admitted = admitted.map_err(|error| refused(&one.place, "cannot admit the document", error))?;
+        let (key, document) = (one.key.as_slice(), self.attached.document(one));
+        let admitted = if self.groups {
+            self.writer.admit_grouped(key, document, GROUP_QUESTIONS)
+        } else {
+            self.writer.admit(key, document).map(|admitted| (admitted, None))
+        };
+        let (admitted, group) = admitted.map_err(|error| refused(&one.place, "cannot admit the document", error))?;
         match &admitted {
             Admitted::Duplicate(_) => self.duplicates += 1,
             Admitted::Updated | Admitted::Known { .. } => self.known += 1,
@@ -186,7 +209,7 @@ impl<W: Write> Taking for Admitting<'_, W> {
             _ => self.new += 1,
         }
         self.empty += u64::from(one.sketch.is_empty());
-        self.told(&one.key, &admitted)?;
+        self.told(&one.key, &admitted, group.and_then(Decision::decided).as_ref())?;
         self.batch += 1;
         if self.since.elapsed() >= self.every || self.batch >= BATCH_MAX {
             self.commit()?;
@@ -213,8 +236,8 @@ impl Stream {
             return Err(Usage::new("nothing to admit: name INPUT files, or - for standard input").into());
         }
         self.params.check_features(self.input.reads_features())?;
-        let attached = self.attached.fields();
-        let options = InputOptions { as_it_comes: true, attached, ..self.ids.apply(self.input.options()) };
+        let mut options = self.ids.apply(self.input.options());
+        (options.as_it_comes, options.attached) = (true, self.attached.fields());
         let mut documents = Documents::open(&self.input.inputs, &options)?;
         // A regular file is read ahead, as it cannot let wait.
         let piped = documents.total_bytes().is_none();
@@ -233,6 +256,8 @@ impl Stream {
         let progress = Progress::bytes(documents.total_bytes(), "admitting", self.output.quiet || lines);
         let mut admitting = Admitting {
             writer: &mut writer,
+            attached: &self.attached,
+            groups: self.groups,
             every: Duration::from_millis(self.commit_every),
             stdin: self.input.inputs.iter().any(|input| input.as_os_str() == "-"),
             since: Instant::now(),
@@ -247,11 +272,10 @@ impl Stream {
             commits: 0,
             longest: Duration::ZERO,
         };
-        let wanted = Wanted::default();
         let streamed = if piped {
-            for_each_sketched_as_it_comes(&mut documents, &sketcher, &wanted, &progress, &mut admitting)
+            for_each_sketched_as_it_comes(&mut documents, &sketcher, &Wanted::default(), &progress, &mut admitting)
         } else {
-            for_each_sketched(&mut documents, &sketcher, &wanted, &progress, |one| admitting.take(one))
+            for_each_sketched(&mut documents, &sketcher, &Wanted::default(), &progress, |one| admitting.take(one))
         };
         // What was admitted before a bad document is kept: its lines say so.
         let last = admitting.commit();

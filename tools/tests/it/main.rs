@@ -11,6 +11,7 @@ mod encodings;
 mod eval;
 mod features;
 mod formats;
+mod groups;
 mod hamming;
 mod idf;
 mod inputs;

@@ -31,6 +31,7 @@ fn with_missing(verb: &str) -> Option<&'static str> {
         "snapshot" => "snapshot missing.twx out",
         "delete" => "delete missing.twx key",
         "gc" => "gc missing.twx",
+        "groups" => "groups missing.twx",
         "keys" => "keys missing.twx",
         "get" => "get missing.twx key",
         "stats" => "stats missing.twx",

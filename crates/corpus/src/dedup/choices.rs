@@ -205,6 +205,7 @@ impl Dedup {
         options.attached.deciding = DecidingFields {
             number: self.keep_field.clone(),
             inside: self.inside.clone(),
+            is_priority: false,
             is_history: false,
         };
         options

@@ -1,8 +1,8 @@
 //! Which documents come before others: what stays is decided in this order.
 
+use twindex::Key;
 use twindex::sys::Column;
 use twindex_join::Sorter;
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::groups::Grouped;
 use super::keys::{ByKey, Keys};
@@ -108,7 +108,7 @@ impl OrderedBy<'_> {
             Keep::Longest => (u128::from(u64::MAX - grouped.group(document).tokens), 0),
             Keep::SmallestKey => (0, place()),
             Keep::KeyHash => {
-                (self.keys.map_or(0, |(keys, _)| u128::from(xxh3_64(keys.get(document)))), place())
+                (self.keys.map_or(0, |(keys, _)| u128::from(Key::Bytes(keys.get(document)).priority_hash())), place())
             }
             Keep::Max => (!number(), place()),
             Keep::Min => (number(), place()),

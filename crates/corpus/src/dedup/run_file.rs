@@ -289,7 +289,7 @@ impl RunFile {
     /// The fields that decided which documents stay.
     pub(super) fn deciding(&self) -> DecidingFields {
         let (number, inside) = (self.keep_field.clone(), self.inside.clone());
-        DecidingFields { number, inside, is_history: false }
+        DecidingFields { number, inside, ..DecidingFields::default() }
     }
 
     /// How the inputs are read.

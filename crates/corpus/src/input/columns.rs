@@ -280,7 +280,7 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     let AttachedFields { value, stamp, deciding } = &fields.attached;
     let value = named(value.as_deref(), "--value-field", numbers, is_text_or_number)?;
     let stamp = named(stamp.as_deref(), "--stamp-field", "whole numbers, times or strings", is_stamp)?;
-    let number = named(deciding.number(), "--keep", "numbers", is_number)?;
+    let number = named(deciding.number(), deciding.number_option(), "numbers", is_number)?;
     let values = "strings, whole numbers or booleans";
     let inside = named(deciding.inside.as_deref(), "--inside", values, is_value)?;
     let metadata = builder.metadata();

@@ -59,6 +59,13 @@ impl FieldNumber {
         }
     }
 
+    /// The greatest float that is not above the number, as 64 bits in the order of floats: the priority of a document, of
+    /// which the smallest comes first. Integers from 2^53 on that are one float are one priority.
+    #[must_use]
+    pub fn priority(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
     /// All of it, in the order of the numbers.
     pub(crate) fn bits(self) -> u128 {
         self.0
@@ -96,6 +103,8 @@ pub struct DecidingFields {
     pub number: Option<String>,
     /// The field, or column, inside of whose values documents are compared.
     pub inside: Option<String>,
+    /// The number is the priority of a document in an index.
+    pub is_priority: bool,
     /// The documents come before all others in any case, and need no number.
     pub is_history: bool,
 }
@@ -120,9 +129,19 @@ impl DecidingFields {
         self.number.as_deref().filter(|_| !self.is_history)
     }
 
+    /// The option that asks for the number.
+    pub(super) fn number_option(&self) -> &'static str {
+        if self.is_priority { "--priority-field" } else { "--keep" }
+    }
+
+    /// What a missing number is for.
+    fn purpose(&self) -> &'static str {
+        if self.is_priority { PRIORITY } else { NUMBER }
+    }
+
     /// The options that ask for fields.
     pub(super) fn options(&self) -> Vec<&'static str> {
-        let asked = [("--keep", self.number.is_some()), ("--inside", self.inside.is_some())];
+        let asked = [(self.number_option(), self.number.is_some()), ("--inside", self.inside.is_some())];
         asked.into_iter().filter(|(_, asked)| *asked).map(|(option, _)| option).collect()
     }
 
@@ -135,7 +154,7 @@ impl DecidingFields {
         let of = |name: &str| of(name).map(str::trim).filter(|json| *json != "null");
         let mut found = Deciding::default();
         if let Some(name) = self.number() {
-            let json = of(name).ok_or_else(|| missing(name, NUMBER))?;
+            let json = of(name).ok_or_else(|| missing(name, self.purpose()))?;
             let is_number = json.starts_with(|first: char| first == '-' || first.is_ascii_digit());
             let number = if is_number { FieldNumber::parse(json) } else { Err("a number".to_owned()) };
             found.number = number.map_err(|expected| wrong(name, &expected, json))?;
@@ -165,7 +184,7 @@ impl DecidingFields {
         if let Some(name) = self.number() {
             let text = String::from_utf8_lossy(number.unwrap_or_default());
             let text = text.trim();
-            ensure!(!text.is_empty(), missing(name, NUMBER));
+            ensure!(!text.is_empty(), missing(name, self.purpose()));
             found.number =
                 FieldNumber::parse(text).map_err(|expected| wrong(name, &expected, &format!("{text:?}")))?;
         }
@@ -179,6 +198,8 @@ impl DecidingFields {
 
 /// What a missing field is for.
 const NUMBER: &str = "by which --keep decides which document stays";
+/// See [`NUMBER`].
+const PRIORITY: &str = "which --priority-field says is the priority";
 /// See [`NUMBER`].
 const INSIDE: &str = "inside of whose values --inside compares documents";
 
@@ -257,6 +278,7 @@ mod tests {
         let fields = DecidingFields {
             number: Some("score".into()),
             inside: Some("lang".into()),
+            is_priority: false,
             is_history: false,
         };
         let of = |score: Option<&'static str>, lang: Option<&'static str>| {

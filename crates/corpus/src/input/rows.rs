@@ -100,7 +100,7 @@ impl Header {
         let value = of(fields.attached.value.as_deref(), "--value-field")?;
         let stamp = of(fields.attached.stamp.as_deref(), "--stamp-field")?;
         let deciding = &fields.attached.deciding;
-        let number = of(deciding.number(), "--keep")?;
+        let number = of(deciding.number(), deciding.number_option())?;
         let inside = of(deciding.inside.as_deref(), "--inside")?;
         let line = written.has_header.then(|| line.to_vec());
         Ok(Self { line, written, columns: all.len(), id, text, value, stamp, number, inside })

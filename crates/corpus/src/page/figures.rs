@@ -10,6 +10,7 @@ use twindex::{KeyBuf, Snapshot};
 use twindex_join::scores::{Alike, Scores};
 use twindex_join::{Effort, Forest, band_scores, block_scores, scored_pairs};
 
+use super::groups::GroupSizes;
 use super::{Look, Space};
 
 /// The lowest score of fingerprints that is listed: distance 8, as in the study whose table it is.
@@ -40,6 +41,9 @@ pub struct Figures {
     /// Pairs that share a band.
     pub(crate) bands: Option<Banded>,
     pub(crate) clusters: Option<Clustered>,
+    /// Where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) groups: Option<GroupSizes>,
 }
 
 /// Pairs that meet in buckets.
@@ -155,6 +159,12 @@ impl Figures {
         Self { clusters: Some(clusters), ..self }
     }
 
+    /// With groups, of the same index.
+    #[must_use]
+    pub fn with_groups(self, groups: GroupSizes) -> Self {
+        Self { groups: Some(groups), ..self }
+    }
+
     /// # Errors
     ///
     /// The index is damaged, or the scratch folder cannot be written to.
@@ -188,6 +198,7 @@ impl Figures {
             blocks,
             bands,
             clusters: clusters.flatten(),
+            groups: None,
         })
     }
 }

@@ -42,6 +42,9 @@ pub fn html(figures: &Figures) -> String {
     if let Some(found) = &figures.clusters {
         clusters(&mut page, found);
     }
+    if let Some(groups) = &figures.groups {
+        page.push_str(&groups.html());
+    }
     if let Some(bands) = &figures.bands {
         resemblance(&mut page, bands);
     }

@@ -2,6 +2,7 @@
 
 mod chart;
 mod figures;
+mod groups;
 mod html;
 mod space;
 
@@ -14,6 +15,7 @@ use twindex::Snapshot;
 use twindex_join::Effort;
 
 pub use figures::{Clustered, Figures, KEYS_SHOWN};
+pub use groups::GroupSizes;
 pub use html::html;
 pub use space::Space;
 

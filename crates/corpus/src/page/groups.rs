@@ -1,0 +1,73 @@
+//! The groups of an index by their sizes.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use twindex::{GroupRule, Resources, Snapshot};
+
+use super::chart::{Chart, Scale};
+use crate::numbers::count;
+
+/// How many groups of near documents there are of each size ([`Snapshot::groups`]).
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupSizes {
+    groups: u64,
+    /// Documents of the largest.
+    largest: u32,
+    /// Whether a resemblance is an estimate.
+    is_estimate: bool,
+    /// Groups of each size that there is.
+    sizes: BTreeMap<u32, u64>,
+}
+
+impl GroupSizes {
+    /// Finds all groups.
+    ///
+    /// # Errors
+    ///
+    /// As [`Snapshot::groups`].
+    pub fn of(snapshot: &Snapshot, resources: &Resources<'_>) -> twindex::Result<Self> {
+        let all = snapshot.groups(resources)?;
+        let sizes = all.sizes();
+        let largest = sizes.last_key_value().map_or(0, |(size, _)| *size);
+        Ok(Self { groups: all.count(), largest, is_estimate: all.rule() == GroupRule::Estimated, sizes })
+    }
+
+    /// The number of groups, and a line for each class of sizes: 1, 2, 3 and 4, 5 to 8, and so on.
+    #[must_use]
+    pub fn classes(&self) -> Vec<(String, u64)> {
+        let mut classes: BTreeMap<u32, u64> = BTreeMap::new();
+        for (size, groups) in &self.sizes {
+            *classes.entry(size.next_power_of_two()).or_default() += groups;
+        }
+        let name = |most: u32| match most / 2 + 1 {
+            least if least >= most => format!("of {most}"),
+            least => format!("of {least} to {most}"),
+        };
+        let of_classes = classes.into_iter().map(|(most, groups)| (name(most), groups));
+        let all = if self.is_estimate { "groups, by estimates" } else { "groups" };
+        std::iter::once((all.to_owned(), self.groups)).chain(of_classes).collect()
+    }
+
+    /// The part of the page.
+    pub(super) fn html(&self) -> String {
+        let estimated = if self.is_estimate { ", by estimates of resemblance" } else { "" };
+        let mut page = format!(
+            "<h2 id=\"groups\">Groups</h2>\n<p>{} groups{estimated}: each has a document that leads it and is near all \
+             others of it. The largest has {} documents.</p>\n",
+            count(self.groups),
+            count(self.largest.into())
+        );
+        if self.groups > 0 {
+            let most = self.sizes.values().copied().max().unwrap_or(1);
+            let mut chart = Chart::new(Scale::log_to(self.largest.into()), Scale::log_to(most as f64));
+            chart.dots("a", self.sizes.iter().map(|(&size, &groups)| (f64::from(size), groups as f64)));
+            page.push_str(&chart.figure(
+                "documents of a group",
+                "groups",
+                "How many groups there are of each size, both in powers of ten; a group of one is a document alone.",
+            ));
+        }
+        page
+    }
+}

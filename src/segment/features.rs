@@ -1,0 +1,29 @@
+//! The bands of a segment by document: bands lead from keys to documents, and this is the way back.
+
+use roaring::RoaringBitmap;
+
+use crate::sys::column::Column;
+
+/// The band keys of all documents of a segment: 4 bytes for each band of a document.
+#[derive(Debug)]
+pub struct FeatureColumn {
+    pub(super) bands: usize,
+    pub(super) keys: Column<u32>,
+    /// Documents that have a sketch.
+    pub(super) sketched: RoaringBitmap,
+}
+
+impl FeatureColumn {
+    /// Replaces `out` by the features of a document, of which the bits that are stored are known, and the others are 0.
+    /// Returns false for a document without a sketch.
+    pub fn features(&self, ordinal: u32, out: &mut Vec<u64>) -> bool {
+        out.clear();
+        let start = ordinal as usize * self.bands;
+        let keys = self.keys.get(start..start + self.bands).unwrap_or_default();
+        if !self.sketched.contains(ordinal) {
+            return false;
+        }
+        out.extend(keys.iter().map(|&key| u64::from(key) << 32));
+        true
+    }
+}

@@ -1,0 +1,138 @@
+//! Whose leader changed between two snapshots.
+//!
+//! The leader of a document depends on the documents near it that come before it: on which there are, and on which of them
+//! lead. So what changed spreads from the documents whose records differ to what is near them and comes after them, and from
+//! there on only where a document began or ceased to lead.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::answer::Decision;
+use super::decide::Budget;
+use super::near::Neighbourhood;
+use crate::error::{Error, Result};
+use crate::key::KeyBuf;
+use crate::store::known_leaders::DocRef;
+use crate::store::part::Part;
+use crate::store::snapshot::Snapshot;
+
+/// A document whose leader is another one than before.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct LeaderChange {
+    /// Its key.
+    pub key: KeyBuf,
+    /// The leader's key before; `None` for a document that was not there.
+    pub before: Option<KeyBuf>,
+    /// The leader's key after; `None` for a document that is gone.
+    pub after: Option<KeyBuf>,
+}
+
+/// A snapshot, and the leaders of it that were asked for.
+struct Side {
+    around: Neighbourhood,
+    snapshot: Snapshot,
+}
+
+impl Side {
+    fn new(snapshot: &Snapshot) -> Result<Self> {
+        Ok(Self { around: Neighbourhood::of_parts(snapshot)?, snapshot: snapshot.clone() })
+    }
+
+    /// The keys of live documents in parts of which `is_wanted` is true.
+    fn keys_of(&self, is_wanted: impl Fn(u32) -> bool, keys: &mut BTreeSet<KeyBuf>) -> Result<()> {
+        self.around.for_each_part(|number, part| {
+            if !is_wanted(number) {
+                return Ok(());
+            }
+            let documents = match part {
+                Part::Segment { segment, .. } => segment.documents() as u32,
+                Part::Memory { limit, .. } => *limit,
+            };
+            for ordinal in (0..documents).filter(|&ordinal| part.is_live(ordinal)) {
+                keys.insert(part.key(ordinal)?);
+            }
+            Ok(())
+        })
+    }
+
+    /// All that decides the place and the neighbours of a document.
+    fn record(&self, key: &KeyBuf) -> Result<Option<(u64, Vec<u8>)>> {
+        let Some(document) = self.around.find(key.as_key())? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        self.around.content(document, &mut bytes)?;
+        Ok(Some((self.around.rank(document)?.number, bytes)))
+    }
+
+    fn leader(&self, document: DocRef) -> Result<DocRef> {
+        match self.around.leader(document, &mut Budget::new(u64::MAX))? {
+            Decision::Decided(leader) => Ok(leader),
+            Decision::Undecided => {
+                Err(Error::Limit { what: "questions about a group", limit: u64::MAX, found: u64::MAX })
+            }
+        }
+    }
+}
+
+/// The keys whose documents may differ: those of parts that only one of the two has, and those that were deleted or came
+/// back in parts that both have.
+fn candidates(before: &Side, after: &Side) -> Result<BTreeSet<KeyBuf>> {
+    let mut keys = BTreeSet::new();
+    let (old, new) = (&before.snapshot.state().view, &after.snapshot.state().view);
+    let place_in = |segments: &[Arc<crate::segment::Segment>], digest: u128, salt: u128| {
+        segments.iter().position(|other| (other.digest(), other.salt()) == (digest, salt))
+    };
+    let mut shared = (BTreeSet::new(), BTreeSet::new());
+    for (place, segment) in old.segments.iter().enumerate() {
+        let Some(other) = place_in(&new.segments, segment.digest(), segment.salt()) else { continue };
+        shared.0.insert(place as u32);
+        shared.1.insert(other as u32);
+        for ordinal in &(&*old.deleted[place] ^ &*new.deleted[other]) {
+            keys.insert(segment.key(ordinal)?);
+        }
+        segment.check_map()?;
+    }
+    before.keys_of(|part| !shared.0.contains(&part), &mut keys)?;
+    after.keys_of(|part| !shared.1.contains(&part), &mut keys)?;
+    Ok(keys)
+}
+
+pub(super) fn between(since: &Snapshot, now: &Snapshot) -> Result<Vec<LeaderChange>> {
+    if (since.uuid(), since.params()) != (now.uuid(), now.params()) {
+        return Err(Error::Invalid("changes of leaders are between two snapshots of one index".into()));
+    }
+    let sides = [Side::new(since)?, Side::new(now)?];
+    let mut waiting = BTreeSet::new();
+    let mut differing = BTreeSet::new();
+    for key in candidates(&sides[0], &sides[1])? {
+        if sides[0].record(&key)? != sides[1].record(&key)? {
+            differing.insert(key.clone());
+            waiting.insert(key);
+        }
+    }
+    let mut seen: BTreeMap<KeyBuf, [Option<KeyBuf>; 2]> = BTreeMap::new();
+    while let Some(key) = waiting.pop_first() {
+        let mut leaders = [None, None];
+        let mut documents = [None, None];
+        for (place, side) in sides.iter().enumerate() {
+            let Some(document) = side.around.find(key.as_key())? else { continue };
+            documents[place] = Some(document);
+            leaders[place] = Some(side.around.key(side.leader(document)?)?);
+        }
+        let leads = leaders.each_ref().map(|leader| leader.as_ref() == Some(&key));
+        if leads[0] != leads[1] || differing.contains(&key) {
+            for (side, document) in sides.iter().zip(documents) {
+                let Some(document) = document else { continue };
+                for other in side.around.after(document)? {
+                    let other = side.around.key(other)?;
+                    if other != key && !seen.contains_key(&other) {
+                        waiting.insert(other);
+                    }
+                }
+            }
+        }
+        seen.insert(key, leaders);
+    }
+    let changed = seen.into_iter().filter(|(_, [before, after])| before != after);
+    Ok(changed.map(|(key, [before, after])| LeaderChange { key, before, after }).collect())
+}

@@ -1,0 +1,201 @@
+//! The leader of one document: the first document near it that is a leader itself, which its own neighbours decide.
+//!
+//! The recursion is on a stack of its own, so that a chain of any length takes memory and not the thread's stack. Each
+//! question is what is near one document; documents before it are asked in their order, and the first leader among them
+//! ends it.
+//!
+//! A document that waits holds the next neighbours only, and finds the others again when these have answered: so a chain
+//! of documents with many neighbours takes 8 KiB for each of them.
+//!
+//! Questions are counted as if nothing were known: an answer that is remembered comes with the number that it took. So the
+//! count of a document is a function of the snapshot, and a bound on it decides the same way each time.
+
+use std::collections::HashMap;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::answer::Decision;
+use super::near::Neighbourhood;
+use crate::error::Result;
+use crate::store::known_leaders::{DocRef, Known};
+
+/// Neighbours that a document holds while it waits.
+const HELD: usize = 1024;
+
+/// A bound on questions, and how many were asked.
+pub(super) struct Budget {
+    most: u64,
+    spent: u64,
+}
+
+impl Budget {
+    pub(super) fn new(most: u64) -> Self {
+        Self { most, spent: 0 }
+    }
+
+    pub(super) fn spent(&self) -> u64 {
+        self.spent
+    }
+
+    /// Counts questions; false where these are too many.
+    fn spend(&mut self, questions: u64) -> bool {
+        self.spent = self.spent.saturating_add(questions);
+        // guard: a document is undecided by its own count of questions
+        // without it: self.spent <= self.most -> true
+        self.spent <= self.most
+    }
+}
+
+/// A document that waits for its neighbours.
+struct Frame {
+    document: DocRef,
+    /// Questions before it was asked about.
+    before: u64,
+    /// Some of those that come before it, the first one first.
+    neighbours: Vec<DocRef>,
+    /// The one of them that is asked about.
+    next: usize,
+    /// Neighbours before these, which have answered.
+    answered: usize,
+    /// Whether there are more after these.
+    has_more: bool,
+    /// Those that were asked about and are no leaders, by the hash of their contents.
+    refuted: HashMap<u128, DocRef>,
+}
+
+impl Neighbourhood {
+    /// The leader of a document.
+    pub(super) fn leader(&self, of: DocRef, budget: &mut Budget) -> Result<Decision<DocRef>> {
+        let known_leaders = &self.state.known_leaders;
+        let mut stack: Vec<Frame> = Vec::new();
+        let mut asked = of;
+        loop {
+            // A document is asked about, and its answer is known or waits for others.
+            let mut answer = known_leaders.get(asked);
+            if !budget.spend(answer.map_or(1, |known| known.questions)) {
+                return Ok(Decision::Undecided);
+            }
+            if answer.is_none() {
+                stack.push(self.frame(asked, budget.spent - 1)?);
+            }
+            // Answers go to those that wait, until one of them asks on.
+            loop {
+                let Some(frame) = stack.last_mut() else {
+                    return Ok(answer.map_or(Decision::Undecided, |known| Decision::Decided(known.leader)));
+                };
+                let mut leader = None;
+                if let Some(known) = answer.take() {
+                    let neighbour = frame.neighbours[frame.next];
+                    if known.leader == neighbour {
+                        leader = Some(neighbour);
+                    } else {
+                        self.refute(frame, neighbour)?;
+                        frame.next += 1;
+                    }
+                }
+                if leader.is_none() {
+                    match self.next_of(frame)? {
+                        Some(neighbour) => {
+                            asked = neighbour;
+                            break;
+                        }
+                        None => leader = Some(frame.document),
+                    }
+                }
+                if let Some(leader) = leader {
+                    let known = Known { leader, questions: budget.spent - frame.before };
+                    known_leaders.add(frame.document, known);
+                    answer = Some(known);
+                    stack.pop();
+                }
+            }
+        }
+    }
+
+    /// A document that waits for all of its neighbours.
+    fn frame(&self, document: DocRef, before: u64) -> Result<Frame> {
+        let (neighbours, refuted) = (Vec::new(), HashMap::new());
+        let mut frame = Frame { document, before, neighbours, next: 0, answered: 0, has_more: true, refuted };
+        self.hold_next(&mut frame)?;
+        Ok(frame)
+    }
+
+    /// Replaces the neighbours of a document, which have answered, by those after them.
+    fn hold_next(&self, frame: &mut Frame) -> Result<()> {
+        frame.answered += frame.neighbours.len();
+        let all = self.before(frame.document)?;
+        let rest = all.get(frame.answered..).unwrap_or_default();
+        frame.has_more = rest.len() > HELD;
+        frame.neighbours = rest[..rest.len().min(HELD)].to_vec();
+        frame.next = 0;
+        Ok(())
+    }
+
+    /// Remembers that a document is no leader, and so none of the same contents after it.
+    fn refute(&self, frame: &mut Frame, document: DocRef) -> Result<()> {
+        if frame.has_more || frame.next + 1 < frame.neighbours.len() {
+            let mut bytes = Vec::new();
+            self.content(document, &mut bytes)?;
+            frame.refuted.entry(xxh3_128(&bytes)).or_insert(document);
+        }
+        Ok(())
+    }
+
+    /// The next neighbour that may be a leader. The first document of some contents is near all others of the same, and
+    /// comes before them; if it is no leader, a leader before it is near them too.
+    fn next_of(&self, frame: &mut Frame) -> Result<Option<DocRef>> {
+        let (mut mine, mut theirs) = (Vec::new(), Vec::new());
+        loop {
+            if frame.next == frame.neighbours.len() && frame.has_more {
+                self.hold_next(frame)?;
+            }
+            let Some(&document) = frame.neighbours.get(frame.next) else { return Ok(None) };
+            if frame.refuted.is_empty() {
+                return Ok(Some(document));
+            }
+            self.content(document, &mut mine)?;
+            let Some(&same) = frame.refuted.get(&xxh3_128(&mine)) else { return Ok(Some(document)) };
+            self.content(same, &mut theirs)?;
+            if mine != theirs {
+                return Ok(Some(document)); // two contents of one hash
+            }
+            frame.next += 1;
+        }
+    }
+
+    /// The leader of a document, and all documents that have it.
+    pub(super) fn group(&self, of: DocRef, budget: &mut Budget) -> Result<Decision<(DocRef, Vec<DocRef>)>> {
+        let Decision::Decided(leader) = self.leader(of, budget)? else { return Ok(Decision::Undecided) };
+        if !budget.spend(1) {
+            return Ok(Decision::Undecided);
+        }
+        let mut members = vec![leader];
+        // Documents before the leader have leaders before it. Of those after it, equal ones have equal leaders.
+        let mut known: HashMap<u128, (DocRef, bool)> = HashMap::new();
+        let (mut mine, mut theirs) = (Vec::new(), Vec::new());
+        self.content(leader, &mut mine)?;
+        known.insert(xxh3_128(&mine), (leader, true));
+        for document in self.after(leader)? {
+            self.content(document, &mut mine)?;
+            let hash = xxh3_128(&mine);
+            let mut is_known = None;
+            if let Some(&(same, is_member)) = known.get(&hash) {
+                self.content(same, &mut theirs)?;
+                is_known = (mine == theirs).then_some(is_member);
+            }
+            let is_member = if let Some(is_member) = is_known {
+                is_member
+            } else {
+                let Decision::Decided(of_it) = self.leader(document, budget)? else {
+                    return Ok(Decision::Undecided);
+                };
+                known.entry(hash).or_insert((document, of_it == leader));
+                of_it == leader
+            };
+            if is_member {
+                members.push(document);
+            }
+        }
+        Ok(Decision::Decided((leader, members)))
+    }
+}

@@ -1,0 +1,182 @@
+//! Living groups: which document stands for each, by a rule that depends on nothing but the documents that are live.
+//!
+//! Documents are ordered by priority: the caller's number ([`ParamsBuilder::priorities`](crate::params::ParamsBuilder::priorities)),
+//! then the hash of the key ([`Key::priority_hash`]), then the key. A document is a *leader* if no leader before it is near
+//! it; every other document belongs to the first leader that is near it. Leaders are the lexicographically first maximal
+//! independent set of the graph in which near documents are neighbours. It is the rule of `dedup --keep key-hash`.
+//!
+//! - [`near`]: which documents are near one that is stored, and what comes before what;
+//! - [`decide`]: the leader of one document, by asking about its neighbours and theirs;
+//! - [`sweep`]: all leaders, in the order of priority;
+//! - [`changes`]: whose leader changed between two snapshots.
+//!
+//! Sources: Nguyen and Onak, *Constant-time approximation algorithms via local improvements*, FOCS 2008; Yoshida, Yamamoto
+//! and Ito, *An improved constant-time approximation algorithm for maximum matchings*, STOC 2009.
+
+mod answer;
+mod changes;
+mod decide;
+mod near;
+mod sweep;
+
+pub use answer::{Decision, Group, Leader, Membership, Resources};
+pub use changes::LeaderChange;
+pub use near::GroupRule;
+pub use sweep::Groups;
+
+use self::decide::Budget;
+use self::near::Neighbourhood;
+use super::known_leaders::DocRef;
+use super::snapshot::Snapshot;
+use crate::error::Result;
+use crate::key::{Key, KeyBuf};
+
+/// A bound on questions that most documents stay far below: in cliques and chains of random priorities about two decide,
+/// in dense families tens to hundreds.
+pub const GROUP_QUESTIONS: u64 = 10_000;
+
+impl Snapshot {
+    /// How it is known which documents are near in this index.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) for an index that does not know it of two stored documents: one of
+    /// resemblance that keeps neither sets nor signatures, and one whose tables may miss near fingerprints (free designs).
+    pub fn group_rule(&self) -> Result<GroupRule> {
+        GroupRule::of(self.params())
+    }
+
+    /// The leader of a live document, by at most `questions` questions about near documents; `None` where there is no such
+    /// document.
+    ///
+    /// Answers depend on the live documents alone: not on the order in which they came, nor on segments, logs and merges.
+    /// [`GROUP_QUESTIONS`] is a bound for most uses. Questions are counted as if nothing were known, though the snapshot
+    /// remembers answers, so that whether a document is [`Undecided`](Decision::Undecided) depends on the snapshot, the key
+    /// and the bound alone. A chain of documents that wait for each other takes memory, 8 KiB at most for each, and not the
+    /// stack of the thread. Documents with the same fingerprint, or the same set, are asked about once.
+    ///
+    /// Where resemblance is [estimated](GroupRule::Estimated), the first question reads the bands of all segments, and these
+    /// hold 4 bytes for each band of a document from then on.
+    ///
+    /// ```
+    /// use twindex::{Decision, Document, GROUP_QUESTIONS, Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let params = Params::builder().words(2).simhash(3).priorities().build()?;
+    /// let index = Index::create(dir.path().join("x"), params)?;
+    /// let sketch = index.sketcher()?.sketch("a rose is a rose is a rose")?;
+    /// let mut writer = index.writer()?;
+    /// writer.put("copy", Document::from(&sketch).with_priority(7))?;
+    /// writer.put("original", Document::from(&sketch).with_priority(1))?;
+    /// writer.commit()?;
+    /// let leader = index.snapshot().leader("copy", GROUP_QUESTIONS)?.unwrap().decided().unwrap();
+    /// assert_eq!(leader.key.as_str(), Some("original"));
+    /// writer.delete("original")?;
+    /// writer.commit()?;
+    /// let leader = index.snapshot().leader("copy", GROUP_QUESTIONS)?.unwrap().decided().unwrap();
+    /// assert_eq!(leader.key.as_str(), Some("copy"));
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`group_rule`](Self::group_rule); [`Error::Invalid`](crate::Error::Invalid) for a key of the other kind,
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    pub fn leader<'k>(&self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<Leader>>> {
+        let around = Neighbourhood::of_parts(self)?;
+        let Some(document) = around.find(key.into())? else { return Ok(None) };
+        let mut budget = Budget::new(questions);
+        let decided = around.leader(document, &mut budget)?;
+        let leader = |leader: DocRef| Ok(Leader { key: around.key(leader)?, questions: budget.spent() });
+        decided.map(leader).map(Some)
+    }
+
+    /// The group of a live document: as [`leader`](Self::leader), with all documents that have the same leader, for which each
+    /// document that is near the leader is asked about.
+    ///
+    /// # Errors
+    /// As [`leader`](Self::leader).
+    pub fn group<'k>(&self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<Group>>> {
+        let around = Neighbourhood::of_parts(self)?;
+        let Some(document) = around.find(key.into())? else { return Ok(None) };
+        let mut budget = Budget::new(questions);
+        let found = around.group(document, &mut budget)?.map(|(leader, members)| {
+            let mut members: Vec<KeyBuf> =
+                members.into_iter().map(|member| around.key(member)).collect::<Result<_>>()?;
+            members.sort_unstable();
+            Ok(Group { leader: around.key(leader)?, members, questions: budget.spent() })
+        })?;
+        Ok(Some(found))
+    }
+
+    /// The number of documents in a live document's group, itself among them: the length of
+    /// [`Group::members`], without reading their keys.
+    ///
+    /// # Errors
+    /// As [`leader`](Self::leader).
+    pub fn group_size<'k>(&self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<u64>>> {
+        let Some(found) = self.membership(key, questions)? else { return Ok(None) };
+        found.map(|membership| Ok(membership.size)).map(Some)
+    }
+
+    /// The leader of a live document and the size of its group: as [`group`](Self::group), without reading the keys of all
+    /// members.
+    ///
+    /// # Errors
+    /// As [`leader`](Self::leader).
+    pub fn membership<'k>(
+        &self,
+        key: impl Into<Key<'k>>,
+        questions: u64,
+    ) -> Result<Option<Decision<Membership>>> {
+        let around = Neighbourhood::of_parts(self)?;
+        let Some(document) = around.find(key.into())? else { return Ok(None) };
+        let mut budget = Budget::new(questions);
+        let found = around.group(document, &mut budget)?;
+        let membership = |(leader, members): (DocRef, Vec<DocRef>)| {
+            let (leader, size) = (around.key(leader)?, members.len() as u64);
+            Ok(Membership { leader, size, questions: budget.spent() })
+        };
+        found.map(membership).map(Some)
+    }
+
+    /// All groups, found in the order of priority: always decided, one question for each leader, O(n log n) besides. Memory:
+    /// as `resources` say; 8 bytes for each document, and what sorts 32, go to scratch files where that is too little.
+    ///
+    /// ```
+    /// use twindex::{Fingerprint, Index, Params, Resources};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let index = Index::create(dir.path().join("x"), Params::builder().simhash(3).build()?)?;
+    /// let mut writer = index.writer()?;
+    /// for (key, fingerprint) in [("a", 0), ("b", 1), ("c", 1 << 40 | 0xFFFF)] {
+    ///     writer.put(key, Fingerprint(fingerprint))?;
+    /// }
+    /// writer.commit()?;
+    /// let groups = index.snapshot().groups(&Resources::in_dir(dir.path()))?;
+    /// let mut lines = Vec::new();
+    /// groups.for_each(1, |key, leader, size| {
+    ///     lines.push(format!("{key} {leader} {size}"));
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(lines, ["a a 2", "b a 2", "c c 1"]);
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`group_rule`](Self::group_rule); [`Error::Corrupt`](crate::Error::Corrupt),
+    /// [`Error::Io`](crate::Error::Io) from scratch files.
+    pub fn groups(&self, resources: &Resources<'_>) -> Result<Groups> {
+        Groups::of(self, resources)
+    }
+
+    /// The documents whose leader is another one than in an earlier or later snapshot of the same index, by key. Documents that
+    /// came have no leader before, documents that went have none after.
+    ///
+    /// Takes questions about what changed and what is near it, not about all documents; where a merge of segments came
+    /// between, the records of the merged segments are compared. Every change is decided.
+    ///
+    /// # Errors
+    /// As [`leader`](Self::leader); [`Error::Invalid`](crate::Error::Invalid) for a snapshot of another index.
+    pub fn changed_leaders(&self, since: &Self) -> Result<Vec<LeaderChange>> {
+        changes::between(since, self)
+    }
+}

@@ -1,0 +1,323 @@
+//! Which documents are near one that is stored, and which comes first.
+
+use std::sync::Arc;
+
+use crate::design::DesignChoice;
+use crate::error::{Error, Result};
+use crate::key::{Key, KeyBuf};
+use crate::params::{Near, Params};
+use crate::segment::features::FeatureColumn;
+use crate::segment::records::Kept;
+use crate::store::known_leaders::DocRef;
+use crate::store::part::Part;
+use crate::store::query::Query;
+use crate::store::snapshot::Snapshot;
+use crate::store::state::State;
+use crate::sys::column::Room;
+
+/// Documents of one segment that come into question at once from which on the priorities of all are held.
+const MANY: u32 = 4096;
+
+/// How it is known that two stored documents are near.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GroupRule {
+    /// By the distance of their fingerprints, exactly.
+    Distance,
+    /// By their sets of shingle hashes, exactly; or by the distance of their fingerprints, where that makes documents near.
+    Counted,
+    /// By an estimate: they share a band, and so many of their stored minima agree that the estimate reaches the threshold.
+    /// That is a number of minima, and the same for both. Or by the distance of their fingerprints, where that makes
+    /// documents near.
+    Estimated,
+}
+
+impl GroupRule {
+    pub(super) fn of(params: &Params) -> Result<Self> {
+        let near = params.near();
+        if near.within.is_some()
+            && let Some(DesignChoice::Named(name)) = params.simhash.map(|simhash| simhash.design)
+            && !name.is_exact()
+        {
+            return Err(Error::Invalid(format!(
+                "groups need all near fingerprints, and the tables of this index ({name}) can miss some; make the index \
+                 with other tables"
+            )));
+        }
+        match (near.threshold, params.minhash) {
+            (None, _) => Ok(Self::Distance),
+            (Some(_), _) if params.sets => Ok(Self::Counted),
+            (Some(_), Some(minhash)) if minhash.signature_bits > 0 => Ok(Self::Estimated),
+            (Some(threshold), _) => Err(Error::Invalid(format!(
+                "groups: this index keeps neither sets nor signatures, so it is not known which documents resemble each \
+                 other by {threshold} or more; make it with sets"
+            ))),
+        }
+    }
+}
+
+/// What comes first: the smaller number, then the smaller hash of the key; of equal ones the smaller key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank {
+    pub(super) number: u64,
+    pub(super) hash: u64,
+}
+
+/// The documents of a snapshot, and which of them are near.
+pub(super) struct Neighbourhood {
+    pub(super) state: Arc<State>,
+    /// Whether the memtable is asked as a segment.
+    as_segments: bool,
+    rule: GroupRule,
+    near: Near,
+    /// Of each segment, where resemblance is estimated and the segments do not hold them.
+    features: Vec<FeatureColumn>,
+}
+
+impl Neighbourhood {
+    /// The snapshot as it is, for single questions.
+    pub(super) fn of_parts(snapshot: &Snapshot) -> Result<Self> {
+        Self::new(snapshot, false)
+    }
+
+    /// All of the snapshot as segments, for questions about many documents.
+    pub(super) fn of_segments(snapshot: &Snapshot, room: &Room) -> Result<Self> {
+        let mut around = Self::new(snapshot, true)?;
+        if around.rule == GroupRule::Estimated {
+            let made = snapshot.segments().map(|(segment, _)| segment.feature_column(room));
+            around.features = made.collect::<Result<_>>()?;
+        }
+        Ok(around)
+    }
+
+    fn new(snapshot: &Snapshot, as_segments: bool) -> Result<Self> {
+        let rule = snapshot.group_rule()?;
+        let near = snapshot.params().near();
+        Ok(Self { state: snapshot.shared_state(), as_segments, rule, near, features: Vec::new() })
+    }
+
+    /// Passes each part and its number to `each`; none is held when the next one is read.
+    pub(super) fn for_each_part(&self, mut each: impl FnMut(u32, &Part<'_>) -> Result<()>) -> Result<()> {
+        if self.as_segments {
+            for place in 0..self.state.segment_count() {
+                let (segment, deleted) = self.state.segment_at(place);
+                let part = Part::Segment { segment, deleted };
+                each(place as u32, &part)?;
+                part.check_map()?;
+            }
+            return Ok(());
+        }
+        for (place, part) in (0..).zip(self.state.parts()) {
+            each(place, &part)?;
+            part.check_map()?;
+        }
+        Ok(())
+    }
+
+    /// Reads something of a document.
+    fn read<T>(&self, of: DocRef, read: impl FnOnce(&Part<'_>, u32) -> Result<T>) -> Result<T> {
+        let place = of.part as usize;
+        let is_segment = self.as_segments || place < self.state.view.segments.len();
+        let part = if is_segment {
+            let (segment, deleted) = self.state.segment_at(place);
+            Some(Part::Segment { segment, deleted })
+        } else {
+            self.state.parts().nth(place)
+        };
+        let Some(part) = part else {
+            return Err(Error::Invalid(format!("part {place} of a snapshot that has fewer")));
+        };
+        let read = read(&part, of.ordinal)?;
+        part.check_map()?;
+        Ok(read)
+    }
+
+    pub(super) fn key(&self, of: DocRef) -> Result<KeyBuf> {
+        self.read(of, key)
+    }
+
+    /// The live document of a key.
+    pub(super) fn find(&self, key: Key<'_>) -> Result<Option<DocRef>> {
+        key.check(self.state.manifest.params.key)?;
+        let mut found = None;
+        self.for_each_part(|part, documents| {
+            if found.is_none() {
+                found = documents.find(key)?.map(|ordinal| DocRef { part, ordinal });
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// The question what is near a document.
+    fn question(&self, of: DocRef) -> Result<Query> {
+        let (mut set, mut features) = (Vec::new(), Vec::new());
+        let (kept, fingerprint, signature) = self.read(of, |part, ordinal| {
+            let fingerprint = if self.near.within.is_some() { part.fingerprint(ordinal)? } else { None };
+            let mut signature = Vec::new();
+            let mut is_sketched = fingerprint.is_some();
+            match self.rule {
+                GroupRule::Distance => {}
+                GroupRule::Counted => part.set(ordinal, &mut set)?,
+                GroupRule::Estimated => {
+                    is_sketched = self.features_into(of, part, &mut features)?;
+                    signature.extend_from_slice(part.signature(ordinal)?);
+                }
+            }
+            Ok((is_sketched, fingerprint, signature))
+        })?;
+        let kept = kept.then(|| Kept {
+            fingerprint: fingerprint.unwrap_or(0),
+            features: &features,
+            signature: if features.is_empty() { &[] } else { &signature },
+            ..Kept::default()
+        });
+        let mut query = Query::near(Arc::clone(&self.state), kept, &set, self.near);
+        query.check()?;
+        Ok(query)
+    }
+
+    /// Replaces `out` by the features of a document; false for one without a sketch.
+    fn features_into(&self, of: DocRef, part: &Part<'_>, out: &mut Vec<u64>) -> Result<bool> {
+        if let Some(column) = self.features.get(of.part as usize) {
+            return Ok(column.features(of.ordinal, out));
+        }
+        if let Part::Segment { segment, .. } = part {
+            return Ok(segment.held_features()?.features(of.ordinal, out));
+        }
+        out.clear();
+        let keys = part.band_keys(of.ordinal);
+        out.extend(keys.unwrap_or_default().iter().map(|&key| u64::from(key) << 32));
+        Ok(keys.is_some())
+    }
+
+    /// Passes each live document that is near this one, and that is wanted, to `each`; itself among them, unless it is near
+    /// nothing. Documents that are not wanted are not compared.
+    pub(super) fn for_each_near(
+        &self,
+        of: DocRef,
+        mut is_wanted: impl FnMut(DocRef, &Part<'_>) -> Result<bool>,
+        mut each: impl FnMut(DocRef, &Part<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let query = self.question(of)?;
+        self.for_each_part(|part, documents| {
+            let mut is_wanted = |ordinal| is_wanted(DocRef { part, ordinal }, documents);
+            for found in query.find_among(documents, &mut 0, &mut is_wanted)? {
+                each(DocRef { part, ordinal: found.ordinal }, documents)?;
+            }
+            Ok(())
+        })
+    }
+
+    pub(super) fn rank(&self, of: DocRef) -> Result<Rank> {
+        self.read(of, rank)
+    }
+
+    /// The documents near this one that come before it, the first one first.
+    pub(super) fn before(&self, of: DocRef) -> Result<Vec<DocRef>> {
+        self.near_by_rank(of, |theirs, mine| theirs <= mine, |theirs, mine| theirs < mine)
+    }
+
+    /// The documents near this one that come after it, the first one first.
+    pub(super) fn after(&self, of: DocRef) -> Result<Vec<DocRef>> {
+        self.near_by_rank(of, |theirs, mine| theirs >= mine, |theirs, mine| theirs > mine)
+    }
+
+    /// The documents near this one, in their order, whose rank may be wanted, and whose key is if the ranks are equal.
+    fn near_by_rank(
+        &self,
+        of: DocRef,
+        may_be: impl Fn(Rank, Rank) -> bool,
+        is_by_key: impl Fn(&KeyBuf, &KeyBuf) -> bool,
+    ) -> Result<Vec<DocRef>> {
+        let mine = self.rank(of)?;
+        let mut found: Vec<(Rank, DocRef)> = Vec::new();
+        let mut read = (u32::MAX, 0);
+        self.for_each_near(
+            of,
+            |document, part| {
+                read = if read.0 == document.part { (read.0, read.1 + 1) } else { (document.part, 1) };
+                if let (MANY, Part::Segment { segment, .. }) = (read.1, part) {
+                    segment.hold_priorities()?;
+                }
+                Ok(document != of && may_be(rank(part, document.ordinal)?, mine))
+            },
+            |document, part| {
+                found.push((rank(part, document.ordinal)?, document));
+                Ok(())
+            },
+        )?;
+        found.sort_unstable();
+        let mut all = Vec::with_capacity(found.len());
+        for same in found.chunk_by(|a, b| a.0 == b.0) {
+            let mut documents: Vec<DocRef> = same.iter().map(|&(_, document)| document).collect();
+            if same[0].0 == mine {
+                // Two keys of one hash are rare, and are read.
+                let key = self.key(of)?;
+                let wanted = |document: &DocRef| Ok(is_by_key(&self.key(*document)?, &key));
+                let kept: Vec<bool> = documents.iter().map(wanted).collect::<Result<_>>()?;
+                let mut kept = kept.into_iter();
+                documents.retain(|_| kept.next() == Some(true));
+            }
+            self.sort_by_key(&mut documents)?;
+            all.append(&mut documents);
+        }
+        Ok(all)
+    }
+
+    /// Sorts documents of one rank by their keys.
+    pub(super) fn sort_by_key(&self, documents: &mut [DocRef]) -> Result<()> {
+        if documents.len() < 2 {
+            return Ok(());
+        }
+        let keys = documents.iter().map(|&document| Ok((self.key(document)?, document)));
+        let mut keyed: Vec<(KeyBuf, DocRef)> = keys.collect::<Result<_>>()?;
+        keyed.sort_unstable();
+        for (place, (_, document)) in documents.iter_mut().zip(keyed) {
+            *place = document;
+        }
+        Ok(())
+    }
+
+    /// Replaces `out` by all that decides what a document is near: documents with the same bytes here are near the same
+    /// documents.
+    pub(super) fn content(&self, of: DocRef, out: &mut Vec<u8>) -> Result<()> {
+        out.clear();
+        self.read(of, |part, ordinal| {
+            if self.near.within.is_some() {
+                match part.fingerprint(ordinal)? {
+                    Some(fingerprint) => {
+                        out.push(1);
+                        out.extend_from_slice(&fingerprint.to_le_bytes());
+                    }
+                    None => out.push(0),
+                }
+            }
+            match self.rule {
+                GroupRule::Distance => {}
+                GroupRule::Counted => {
+                    let mut set = Vec::new();
+                    part.set(ordinal, &mut set)?;
+                    out.extend(set.iter().flat_map(|hash| hash.to_le_bytes()));
+                }
+                GroupRule::Estimated => {
+                    let mut features = Vec::new();
+                    out.push(u8::from(self.features_into(of, part, &mut features)?));
+                    out.extend_from_slice(part.signature(ordinal)?);
+                    out.extend(features.iter().flat_map(|feature| feature.to_le_bytes()));
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+fn key(part: &Part<'_>, ordinal: u32) -> Result<KeyBuf> {
+    part.key(ordinal)
+}
+
+/// The rank of a document of a part.
+fn rank(part: &Part<'_>, ordinal: u32) -> Result<Rank> {
+    let [number, hash] = part.order(ordinal)?;
+    Ok(Rank { number, hash })
+}

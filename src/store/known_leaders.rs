@@ -1,0 +1,42 @@
+//! What a snapshot remembers of groups, so that it need not be found out twice. It changes no answer.
+
+use std::collections::HashMap;
+
+use crate::sync::Mutex;
+
+/// Answers that are remembered at most: some 50 MB.
+const ANSWERS_MAX: usize = 1 << 20;
+
+/// A document of a snapshot: the number of the part that it is in, and its ordinal there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct DocRef {
+    pub(super) part: u32,
+    pub(super) ordinal: u32,
+}
+
+/// The leader of a document, and how many questions that took where nothing was known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub(super) leader: DocRef,
+    pub(super) questions: u64,
+}
+
+/// Leaders of documents.
+#[derive(Debug, Default)]
+pub(super) struct KnownLeaders {
+    answers: Mutex<HashMap<DocRef, Known>>,
+}
+
+impl KnownLeaders {
+    pub(super) fn get(&self, document: DocRef) -> Option<Known> {
+        self.answers.lock().get(&document).copied()
+    }
+
+    pub(super) fn add(&self, document: DocRef, known: Known) {
+        let mut answers = self.answers.lock();
+        if answers.len() >= ANSWERS_MAX {
+            answers.clear();
+        }
+        answers.insert(document, known);
+    }
+}
