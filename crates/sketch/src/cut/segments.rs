@@ -1,18 +1,24 @@
 //! Words and sentences by the boundaries of UAX #29.
 
+use std::ops::Range;
+
 use super::super::token::{GROWN, GROWS, Kind, classify};
 use super::{GAP_MAX, breaks};
 
-/// Calls `each` with every segment of the text that holds a word character, lower-cased.
-pub(super) fn words(text: &str, lower: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
+/// Calls `each` with every segment of the text that holds a word character, its place in the text and its characters in
+/// lower case.
+pub(super) fn words(text: &str, lower: &mut Vec<u8>, mut each: impl FnMut(Range<usize>, &[u8])) {
+    let mut end = 0;
     for segment in breaks::words(text) {
+        let start = end;
+        end += segment.len();
         lower.clear();
         let mut word = false;
         for c in segment.chars() {
             word |= matches!(push_lower(c, lower), Kind::Word | Kind::Single);
         }
         if word {
-            each(lower);
+            each(start..end, lower);
         }
     }
 }
