@@ -1,0 +1,3 @@
+//! One test program; a module for each subject.
+
+mod definition;
