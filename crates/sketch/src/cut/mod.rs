@@ -79,6 +79,8 @@ use super::token::{GROWN, GROWS, Kind, classify, tokens};
 pub use normal::{Letters, letters};
 use pieces::Pieces;
 pub use placed::PlacedUnits;
+#[cfg(feature = "languages")]
+pub use segments::sentence_places;
 use stems::{Stemmer, Stems};
 pub use units::Units;
 
