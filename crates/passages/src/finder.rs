@@ -139,7 +139,9 @@ impl Work {
             selected.sort_unstable();
             selected.dedup();
         }
-        selected.iter().for_each(|&fingerprint| recurring.count(fingerprint));
+        for &fingerprint in &selected {
+            recurring.count(fingerprint);
+        }
         self.selected = selected;
     }
 
@@ -157,26 +159,44 @@ impl Work {
         mut each: impl FnMut(Gram),
     ) {
         self.fingerprint(hashed);
-        let Self { winnowing, fingerprints, powers, shape, .. } = self;
+        let mut winnowing = std::mem::replace(&mut self.winnowing, Winnowing::new(1));
         let (mut last, mut is_wanted) = (usize::MAX, false);
-        winnowing.for_each_window(fingerprints, |position, at| {
+        winnowing.for_each_window(&self.fingerprints, |position, at| {
             if at != last {
-                (last, is_wanted) = (at, wanted(fingerprints[at]));
+                (last, is_wanted) = (at, wanted(self.fingerprints[at]));
             }
-            if !is_wanted {
-                return;
+            if is_wanted && let Some(gram) = self.gram(hashed, position) {
+                each(gram);
             }
-            let mut hash = hashed.hash(position, shape.t, powers[1]);
-            if hashed.has_words() {
-                let words = hashed.words(position, shape.t);
-                if words < shape.min_words {
-                    return;
-                }
-                // Equal units have as many words, so these may stand in the place of bits of the hash.
-                hash[1] = hash[1] >> (61 - (64 - WORD_BITS)) << WORD_BITS | u64::from(words).min(WORDS_MAX);
-            }
-            let place = hashed.place(position, shape.t);
-            each(Gram { hash, position: position as u32, start: place.start, end: place.end });
         });
+        self.winnowing = winnowing;
+    }
+
+    /// Passes each window to `each`: its position, the place that it selects, and the fingerprint there.
+    pub(crate) fn for_each_window(&mut self, hashed: &Hashed, mut each: impl FnMut(usize, usize, u64)) {
+        self.fingerprint(hashed);
+        let Self { winnowing, fingerprints, .. } = self;
+        winnowing.for_each_window(fingerprints, |position, at| each(position, at, fingerprints[at]));
+    }
+
+    /// The t-gram at a position of the document whose fingerprints were computed last; none of a unit of too few words.
+    pub(crate) fn gram(&self, hashed: &Hashed, position: usize) -> Option<Gram> {
+        let Shape { t, min_words, .. } = self.shape;
+        let mut hash = hashed.hash(position, t, self.powers[1]);
+        if hashed.has_words() {
+            let words = hashed.words(position, t);
+            if words < min_words {
+                return None;
+            }
+            // Equal units have as many words, so these may stand in the place of bits of the hash.
+            hash[1] = hash[1] >> (61 - (64 - WORD_BITS)) << WORD_BITS | u64::from(words).min(WORDS_MAX);
+        }
+        let place = hashed.place(position, t);
+        Some(Gram { hash, position: position as u32, start: place.start, end: place.end })
+    }
+
+    /// 32 random bits of a unit.
+    pub(crate) fn unit_hash(&self, hashed: &Hashed, unit: usize) -> u32 {
+        hashed.unit_hash(&self.hasher, unit)
     }
 }

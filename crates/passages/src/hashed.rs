@@ -112,7 +112,10 @@ impl Hashed {
             let last = self.places.last().map(|&(_, end)| end as usize);
             if let Some(end) = last {
                 // Tokens of one character have the same place, and nothing between them.
-                self.push_number(hasher, hasher.unit(text.as_bytes().get(end..place.start).unwrap_or_default()));
+                self.push_number(
+                    hasher,
+                    hasher.unit(text.as_bytes().get(end..place.start).unwrap_or_default()),
+                );
             }
             self.push_number(hasher, hasher.unit(&text.as_bytes()[place.clone()]));
         } else {
@@ -149,6 +152,14 @@ impl Hashed {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
+    }
+
+    /// 32 random bits of a unit, where tokens are compared.
+    #[inline]
+    pub(crate) fn unit_hash(&self, hasher: &Hasher, unit: usize) -> u32 {
+        let [base, _] = hasher.bases;
+        let (before, all) = (self.before[unit][0], self.before[unit + 1][0]);
+        (mixed(reduced(all + PRIME - times(before, base)) ^ 0x756E_6974) >> 32) as u32
     }
 
     /// The bytes of the text that a run of units takes.

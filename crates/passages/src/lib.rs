@@ -23,11 +23,13 @@
 mod filter;
 mod finder;
 mod hashed;
+pub mod index;
 mod lines;
 mod winnow;
 
 pub use filter::Recurring;
-pub use finder::{Gram, Shape, Work, WIDTH_MAX};
+pub use finder::{Gram, Shape, WIDTH_MAX, Work};
 pub use hashed::{Exact, Hashed, Hasher};
+pub use index::PassageIndex;
 pub use lines::{Grams, Line, Repeats};
 pub use winnow::Winnowing;

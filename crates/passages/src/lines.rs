@@ -19,7 +19,9 @@ pub struct Line {
     pub end: u32,
     /// The document of the source.
     pub first_document: u32,
-    /// The first byte of the source in its text.
+    /// The number of the source's first unit.
+    pub first_position: u32,
+    /// The first byte of the source in its text; 0 of a source that was [found elsewhere](Grams::push_sourced).
     pub first_start: u32,
     /// Tokens, or words of the units.
     pub words: u32,
@@ -29,6 +31,8 @@ pub struct Line {
 #[derive(Debug)]
 pub struct Grams {
     sorter: Sorter<[u64; 4]>,
+    /// What repeats something that is known.
+    repeats: Sorter<[u64; 4]>,
     shape: Counted,
 }
 
@@ -39,6 +43,17 @@ enum Counted {
     Run(u32),
     /// As the hash of each unit says.
     Units,
+}
+
+impl Counted {
+    /// The words that the next t-gram of a line adds to it.
+    #[inline]
+    fn of_hash(self, hash: u64) -> u32 {
+        match self {
+            Self::Run(_) => 1,
+            Self::Units => (hash & WORDS_MAX) as u32,
+        }
+    }
 }
 
 #[inline]
@@ -52,16 +67,21 @@ fn halves(pair: u64) -> (u32, u32) {
 }
 
 impl Grams {
-    /// None yet, of runs of `width` words. Sorts in up to `memory` bytes, and beyond them in scratch files in `folder`.
+    /// None yet, of runs of `width` words. Sorts in up to `memory` bytes, twice, and beyond them in scratch files in
+    /// `folder`.
     #[must_use]
     pub fn of_words(folder: &Path, memory: usize, width: usize) -> Self {
-        Self { sorter: Sorter::new(folder, memory), shape: Counted::Run(width as u32) }
+        Self::of(folder, memory, Counted::Run(width as u32))
     }
 
     /// None yet, of units of several words.
     #[must_use]
     pub fn of_units(folder: &Path, memory: usize) -> Self {
-        Self { sorter: Sorter::new(folder, memory), shape: Counted::Units }
+        Self::of(folder, memory, Counted::Units)
+    }
+
+    fn of(folder: &Path, memory: usize, shape: Counted) -> Self {
+        Self { sorter: Sorter::new(folder, memory), repeats: Sorter::new(folder, memory), shape }
     }
 
     /// Adds a t-gram of a document.
@@ -75,16 +95,26 @@ impl Grams {
         self.sorter.push([a, b, pair(document, gram.position), pair(gram.start, gram.end)])
     }
 
+    /// Adds a t-gram of a document of which the first occurrence is known: the document, and the position in it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] from the scratch file.
+    pub fn push_sourced(&mut self, document: u32, gram: &Gram, source: (u32, u32)) -> Result<()> {
+        let words = self.shape.of_hash(gram.hash[1]);
+        let source = pair(source.0, source.1);
+        self.repeats.push([pair(document, gram.position), pair(gram.start, gram.end), source, words.into()])
+    }
+
     /// All were added: finds the first occurrence of each, and what repeats it. `within` says whether a document may
-    /// repeat itself. Takes `memory` bytes more.
+    /// repeat itself.
     ///
     /// # Errors
     ///
     /// [`Error::Io`] from a scratch file.
-    pub fn finish(self, folder: &Path, memory: usize, within: bool) -> Result<Repeats> {
-        let Self { sorter, shape } = self;
+    pub fn finish(self, within: bool) -> Result<Repeats> {
+        let Self { sorter, mut repeats, shape } = self;
         let sorted = sorter.finish()?;
-        let mut repeats: Sorter<[u64; 4]> = Sorter::new(folder, memory);
         let mut first: Option<[u64; 4]> = None;
         sorted.for_each(|gram: [u64; 4]| {
             let source = match first {
@@ -97,11 +127,7 @@ impl Grams {
             if !within && halves(source[2]).0 == halves(gram[2]).0 {
                 return Ok(());
             }
-            let words = match shape {
-                Counted::Run(_) => 1,
-                Counted::Units => (gram[1] & WORDS_MAX) as u32,
-            };
-            repeats.push([gram[2], gram[3], source[2], pair(halves(source[3]).0, words)])
+            repeats.push([gram[2], gram[3], source[2], pair(halves(source[3]).0, shape.of_hash(gram[1]))])
         })?;
         drop(sorted);
         Ok(Repeats { sorted: repeats.finish()?, shape })
@@ -149,7 +175,7 @@ impl Repeats {
                 Counted::Run(width) => width,
                 Counted::Units => words,
             };
-            let line = Line { document, start, end, first_document, first_start, words };
+            let line = Line { document, start, end, first_document, first_position, first_start, words };
             open.replace(Open { line, next }).map_or(Ok(()), |before| each(before.line))
         })?;
         open.map_or(Ok(()), |last| each(last.line))

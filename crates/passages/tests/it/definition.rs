@@ -8,26 +8,26 @@ use twindex_sketch::cut::PlacedUnits;
 use twindex_sketch::params::{Folding, NormalForm, Shingling};
 
 /// A document as the definition has it: tokens, or, where bytes are compared, tokens with what stands between them.
-struct Tokens {
+struct Document {
     tokens: Vec<Vec<u8>>,
     places: Vec<(usize, usize)>,
     text: String,
 }
 
-fn tokens(cutter: &Cutter, text: &str) -> Tokens {
+fn tokens(cutter: &Cutter, text: &str) -> Document {
     let (mut tokens, mut places) = (Vec::new(), Vec::new());
     cutter.for_each_placed(text, &mut PlacedUnits::default(), |place, token| {
         tokens.push(token.to_vec());
         places.push((place.start, place.end));
     });
-    Tokens { tokens, places, text: text.to_owned() }
+    Document { tokens, places, text: text.to_owned() }
 }
 
 /// The lines by a suffix array over the t-grams of all documents: suffixes that begin with the same t-gram stand side by
 /// side, and the first of them in the order of the documents is the source of the others.
-fn by_suffix_array(documents: &[Tokens], t: usize, exact: Exact, within: bool) -> Vec<Line> {
+fn by_suffix_array(documents: &[Document], t: usize, exact: Exact, within: bool) -> Vec<Line> {
     let gram = |&(document, position): &(usize, usize)| -> Vec<Vec<u8>> {
-        let Tokens { tokens, places, text } = &documents[document];
+        let Document { tokens, places, text } = &documents[document];
         match exact {
             Exact::Tokens => tokens[position..position + t].to_vec(),
             Exact::Bytes => {
@@ -37,7 +37,8 @@ fn by_suffix_array(documents: &[Tokens], t: usize, exact: Exact, within: bool) -
     };
     let mut suffixes: Vec<(usize, usize)> = Vec::new();
     for (number, document) in documents.iter().enumerate() {
-        suffixes.extend((0..(document.tokens.len() + 1).saturating_sub(t)).map(|position| (number, position)));
+        suffixes
+            .extend((0..(document.tokens.len() + 1).saturating_sub(t)).map(|position| (number, position)));
     }
     suffixes.sort_by_cached_key(|suffix| (gram(suffix), *suffix));
     let mut repeated = Vec::new();
@@ -61,6 +62,7 @@ fn by_suffix_array(documents: &[Tokens], t: usize, exact: Exact, within: bool) -
                 start: documents[document].places[position].0 as u32,
                 end: documents[document].places[end].1 as u32,
                 first_document: first as u32,
+                first_position: first_position as u32,
                 first_start: documents[first].places[first_position].0 as u32,
                 words: (count + t - 1) as u32,
             }
@@ -97,7 +99,7 @@ fn found(cutter: &Cutter, texts: &[String], case: &Case) -> Vec<Line> {
         hash(text, &mut hashed);
         work.for_each_recurring(&hashed, &recurring, |gram| grams.push(document, &gram).unwrap());
     }
-    let repeats = grams.finish(folder.path(), case.memory, case.within).unwrap();
+    let repeats = grams.finish(case.within).unwrap();
     let mut lines = Vec::new();
     repeats
         .for_each_line(|line| {
@@ -109,7 +111,7 @@ fn found(cutter: &Cutter, texts: &[String], case: &Case) -> Vec<Line> {
 }
 
 fn check(cutter: &Cutter, texts: &[String], case: &Case) {
-    let documents: Vec<Tokens> = texts.iter().map(|text| tokens(cutter, text)).collect();
+    let documents: Vec<Document> = texts.iter().map(|text| tokens(cutter, text)).collect();
     let expected = by_suffix_array(&documents, case.shape.width(), case.exact, case.within);
     let lines = found(cutter, texts, case);
     assert_eq!(lines, expected, "{texts:?}");
