@@ -68,7 +68,7 @@ fn pieced(seed: u64, count: usize) -> Vec<Document> {
     (0..count)
         .map(|number| {
             let mut text = String::new();
-            for _ in 0..1 + random.below(4) {
+            for _ in 0..=random.below(4) {
                 let (from, start) = (random.below(9), random.below(300));
                 for at in start..start + 5 + random.below(60) {
                     let word = source(from, at);
@@ -177,7 +177,8 @@ fn cut_documents_are_the_texts_without_their_spans_in_every_form_of_input() {
         let sizes = |documents: &[Document]| documents.iter().map(|(_, text)| text.len() as u64).sum::<u64>();
         assert_eq!(bytes, sizes(&documents) - sizes(&left));
     }
-    let files: String = documents.iter().map(|(key, _)| format!("texts/{key}.txt ")).collect();
+    let files: Vec<String> = documents.iter().map(|(key, _)| format!("texts/{key}.txt")).collect();
+    let files = files.join(" ");
     for (key, text) in &documents {
         bench.write(&format!("texts/{key}.txt"), text);
     }
@@ -298,7 +299,9 @@ fn day_after_day_against_an_index_finds_what_one_run_over_all_days_finds() {
 #[test]
 fn query_finds_the_documents_that_contain_parts_of_a_text_and_which_parts() {
     let bench = Bench::new();
-    let sentence = |number: usize| -> String { (0..20).map(|at| format!("term{number}x{at} ")).collect() };
+    let sentence = |number: usize| -> String {
+        (0..20).map(|at| format!("term{number}x{at} ")).collect::<Vec<_>>().concat()
+    };
     let documents: Vec<Document> = (0..40)
         .map(|number| (format!("doc-{number}"), (0..5).map(|at| sentence(number * 5 + at)).collect()))
         .collect();
