@@ -16,7 +16,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::Serialize;
-use twindex_passages::index::Builder;
+use twindex_passages::index::{Builder, Built};
 use twindex_passages::{PassageIndex, Recurring};
 
 pub use self::memory::PassagesOfTexts;
@@ -112,7 +112,7 @@ impl Passages {
         mut documents: Documents,
         folder: &Path,
         observer: &dyn Observer,
-    ) -> anyhow::Result<(PassageReport, Option<Builder>)> {
+    ) -> anyhow::Result<(PassageReport, Option<Built>)> {
         let whole = Stopwatch::start();
         let mut stages = Stages::default();
 
@@ -125,6 +125,7 @@ impl Passages {
         let watch = Stopwatch::start();
         let (grams, added) = corpus.collect(self, how, &documents, &recurring, folder, observer)?;
         drop(recurring);
+        let added = added.map(Builder::finish).transpose()?;
         stages.add("collect", watch);
 
         let watch = Stopwatch::start();

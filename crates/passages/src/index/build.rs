@@ -81,14 +81,6 @@ impl Builder {
         })
     }
 
-    pub(super) fn shape(&self) -> Shape {
-        self.shape
-    }
-
-    pub(super) fn seed(&self) -> u64 {
-        self.seed
-    }
-
     /// Adds the next document.
     ///
     /// # Errors
@@ -120,9 +112,12 @@ impl Builder {
         Ok(())
     }
 
-    /// Writes the part under this path, which is free, and makes it durable; its folder is not synced.
-    pub(super) fn write(self, path: &Path, number: u64, settings: &str) -> Result<Entry> {
-        let dir = path.parent().unwrap_or(Path::new("."));
+    /// All documents were added: sorts their postings. The folder of scratch files is not needed any more.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] from a scratch file.
+    pub fn finish(self) -> Result<Built> {
         let Self { folder, shape, seed, documents, units, spills, postings } = self;
         let sorted = postings.finish()?;
         let scratch = |op: &'static str| {
@@ -160,6 +155,43 @@ impl Builder {
             Ok::<_, Error>(())
         })?;
         drop(sorted);
+        Ok(Built { folder, shape, seed, documents, units, count, spills, postings, fence })
+    }
+}
+
+/// A part that is built and has no place yet.
+#[derive(Debug)]
+pub struct Built {
+    /// Where the scratch files were made, for messages.
+    folder: PathBuf,
+    shape: Shape,
+    seed: u64,
+    documents: u64,
+    units: u64,
+    /// Postings.
+    count: u64,
+    spills: [Spill; 6],
+    postings: Spill,
+    fence: Spill,
+}
+
+impl Built {
+    pub(super) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    pub(super) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Writes the part under this path, which is free, and makes it durable; its folder is not synced.
+    pub(super) fn write(self, path: &Path, number: u64, settings: &str) -> Result<Entry> {
+        let dir = path.parent().unwrap_or(Path::new("."));
+        let Self { folder, shape, seed, documents, units, count, spills, postings, fence } = self;
+        let scratch = |op: &'static str| {
+            let folder = &folder;
+            move |error| Error::io(op, folder, error)
+        };
         let mut header = Header {
             widths: (shape.width() as u32, shape.fingerprint_width() as u32),
             seed,

@@ -16,7 +16,7 @@ use twindex::sys::vfs::{HeldLock, LockFailure};
 use twindex::sys::{RealVfs, Vfs};
 use twindex::{Error, Result};
 
-pub use self::build::{Builder, Extract};
+pub use self::build::{Builder, Built, Extract};
 pub use self::find::{Answer, Match, Matches};
 use self::format::{Entry, LIST_ENTRY_BYTES, LIST_HEAD_BYTES, PARTS_MAX, list_from_bytes, list_to_bytes};
 use self::part::Part;
@@ -110,14 +110,14 @@ impl PassageIndex {
         if read_list(folder)?.is_some() { Self::open(folder).map(Some) } else { Ok(None) }
     }
 
-    /// Adds the documents of a builder as a new part, and makes it durable; makes the index, and its folder, if there is
+    /// Adds the documents of a part that was built as a new one, and makes it durable; makes the index, and its folder, if there is
     /// none. `settings` say how the texts were cut, and are the same for all parts.
     ///
     /// # Errors
     ///
     /// [`Error::Locked`] while another adds; [`Error::ParamsMismatch`] if the index was made with other options;
     /// [`Error::AlreadyExists`] if the folder is there and has something else in it; those of [`open`](Self::open).
-    pub fn append(folder: &Path, builder: Builder, settings: &str) -> Result<()> {
+    pub fn append(folder: &Path, built: Built, settings: &str) -> Result<()> {
         let is_there = RealVfs.exists(folder).map_err(|error| Error::io("look for", folder, error))?;
         if !is_there {
             RealVfs.create_dir(folder).map_err(|error| Error::io("create", folder, error))?;
@@ -132,7 +132,7 @@ impl PassageIndex {
         let _lock = lock(folder)?;
         let mut entries = Vec::new();
         if let Some(index) = Self::open_if_there(folder)? {
-            index.check(builder.shape(), builder.seed(), settings)?;
+            index.check(built.shape(), built.seed(), settings)?;
             entries = read_list(folder)?.unwrap_or_default();
         }
         // What a crash left is no part.
@@ -152,7 +152,7 @@ impl PassageIndex {
             });
         }
         let number = entries.iter().map(|entry| entry.number).max().unwrap_or(0) + 1;
-        entries.push(builder.write(&folder.join(part_name(number)), number, settings)?);
+        entries.push(built.write(&folder.join(part_name(number)), number, settings)?);
         let sync = || RealVfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error));
         sync()?;
         let path = folder.join(LIST);

@@ -33,7 +33,10 @@ fn append(folder: &Path, shape: Shape, texts: &[String]) -> Result<(), Error> {
         builder
             .push(format!("key-{number}").as_bytes(), &Extract::of(&hashed(&hasher(), text), &mut work))?;
     }
-    PassageIndex::append(folder, builder, "tokens=words")
+    let built = builder.finish()?;
+    // Its scratch files have no names.
+    drop(scratch);
+    PassageIndex::append(folder, built, "tokens=words")
 }
 
 /// All runs of `t` or more words that both texts have, none part of a longer one: places in both, and words.
