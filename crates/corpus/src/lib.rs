@@ -49,6 +49,7 @@ parts! { contents durable_file idf input lost numbers page shard sharing sketchi
 mod dedup;
 mod error;
 mod observer;
+mod passages;
 mod repeated;
 
 pub use dedup::{
@@ -62,10 +63,14 @@ pub use input::{
     InvalidUtf8, Kind as InputKind, Quote,
 };
 pub use observer::{Observer, Progress};
+pub use passages::{
+    Exact, PassageAnswer, PassageQuery, PassageReport, Passages, PassagesOfTexts, SharedDocument, Unit,
+};
 pub use repeated::RepeatedKeys;
 pub use shard::part_of;
 pub use sharing::Sharing;
 pub use text::{StopList, TextFold, TextForm, TextOptions};
+pub use twindex_passages::PassageIndex as PassagesIndex;
 pub use watch::Stages;
 
 /// What calls of this crate return.

@@ -63,7 +63,7 @@ pub fn for_each_chunk<S: Send, T: Send>(
 }
 
 /// As [`for_each_chunk`]; whoever takes may still refuse documents.
-fn for_each_chunk_counted<S: Send, T: Send>(
+pub(crate) fn for_each_chunk_counted<S: Send, T: Send>(
     documents: &mut Documents,
     progress: &dyn Progress,
     job: &Job<
@@ -488,7 +488,7 @@ fn look_up_key(keys: &mut SeenKeys, one: &mut Sketched, documents: &mut Document
 }
 
 /// Reads the keys of all documents, so that of a repeated one the last is known.
-fn announce(
+pub(crate) fn announce(
     documents: &Documents,
     keys: &mut SeenKeys,
     wanted: &Wanted,

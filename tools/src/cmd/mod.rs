@@ -17,6 +17,7 @@ mod keys;
 mod man;
 mod merge;
 mod pairs;
+mod passages;
 mod plan;
 mod query;
 mod report;
@@ -39,6 +40,8 @@ pub(crate) enum Verb {
     Dedup(dedup::Dedup),
     /// Explain why a document went, or stays: the kept one, the counts, and the words that differ
     Why(why::Why),
+    /// Find passages that stand in earlier documents, too; list them, and write the documents without them
+    Passages(passages::Passages),
     /// Make sketches of documents, and a file of them
     Sketch(sketch::Sketch),
     /// Make an index, or add to one
@@ -97,6 +100,7 @@ impl Verb {
         match self {
             Self::Dedup(dedup) => dedup.run(),
             Self::Why(why) => why.run(),
+            Self::Passages(passages) => passages.run(),
             Self::Sketch(sketch) => sketch.run(),
             Self::Build(build) => build.run(),
             Self::Stream(stream) => stream.run(),

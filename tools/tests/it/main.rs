@@ -24,6 +24,7 @@ mod near;
 mod options;
 mod out;
 mod pairs;
+mod passages;
 mod plan;
 mod presets;
 mod raw;

@@ -17,6 +17,7 @@ fn with_missing(verb: &str) -> Option<&'static str> {
     Some(match verb {
         "dedup" => "dedup missing.twx -o out",
         "why" => "why missing.twx key",
+        "passages" => "passages missing.twx -o out",
         "sketch" => "sketch missing.twx -o out",
         "build" => "build index.twx missing.twx",
         "stream" => "stream index.twx missing.twx",
