@@ -18,7 +18,7 @@ use super::rules::{Clustering, NearBy};
 use super::{BOTTOM, Dedup, ListedPairs, MEMORY_MIN, Method, THRESHOLD_MIN};
 use crate::contents;
 use crate::error::InvalidOptions;
-use crate::input::{DecidingFields, Documents, InputOptions};
+use crate::input::{DecidingFields, Documents, InputOptions, inside_of};
 use crate::observer::Observer;
 use crate::sharing;
 
@@ -202,11 +202,9 @@ impl Dedup {
     /// little for.
     pub(super) fn input_options(&self) -> InputOptions {
         let mut options = InputOptions { record_bytes_max: self.record_bytes_max(), ..self.input.clone() };
-        options.attached.deciding = DecidingFields {
-            number: self.keep_field.clone(),
-            inside: self.inside.clone(),
-            is_history: false,
-        };
+        let (inside, inside_url) = inside_of(self.inside.as_deref());
+        let (number, url) = (self.keep_field.clone(), self.url_field.clone());
+        options.attached.deciding = DecidingFields { number, inside, url, inside_url, is_history: false };
         options
     }
 

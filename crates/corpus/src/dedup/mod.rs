@@ -23,6 +23,7 @@ mod dropped;
 mod file;
 mod find;
 mod groups;
+mod hosts;
 mod inside;
 mod keys;
 mod layout;
@@ -68,6 +69,7 @@ use crate::sketching::{Rest, Wanted, for_each_looked_up};
 use crate::text::TextOptions;
 use crate::watch::{self, Stages, Stopwatch};
 
+pub use self::hosts::{Host, HostCounter, Hosts, Mirror};
 pub use self::near::{Join, Verify};
 pub use self::priority::Keep;
 pub use self::report::{CommonShingle, Report};
@@ -161,7 +163,10 @@ pub struct Dedup {
     pub keep_field: Option<String>,
     /// The field, or column, inside of whose values documents are compared, so that each value keeps its survivor: a
     /// source, or a language. A document without it is a bad record.
+    /// `host` and `domain` are those of the document's URL, and `field:NAME` is a field with any name.
     pub inside: Option<String>,
+    /// The field, or column, of the document's URL; where none is named, keys that are URLs are that.
+    pub url_field: Option<String>,
     /// Which documents go; [`Clustering::Leaders`] by default.
     pub clusters: Clustering,
     /// Which pairs are listed; [`ListedPairs::Covering`] by default.
@@ -243,6 +248,7 @@ impl Dedup {
             keep: Keep::First,
             keep_field: None,
             inside: None,
+            url_field: None,
             clusters: Clustering::Leaders,
             pairs: ListedPairs::Covering,
             max_work: None,
@@ -335,7 +341,7 @@ impl Dedup {
 
         let limits = Limits { folder, observer, memory: self.memory / 2, max_bucket };
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
-        let Done { near, clusters, contained, pairs, kept_files } =
+        let Done { near, clusters, contained, hosts, pairs, kept_files } =
             self.find(indexed.as_ref(), &corpus, &against, &limits, &mut stages)?;
         RunFile::of(self, params, corpus.has_pages()).write(folder)?;
 
@@ -349,6 +355,7 @@ impl Dedup {
             candidates: near.candidates,
             counted: near.counted,
             pairs,
+            hosts,
             clusters: clusters.of_several(),
             largest_cluster: u64::from(clusters.largest),
             inside_values: self.inside.is_some().then(|| corpus.grouped.values.len() as u64),

@@ -14,6 +14,7 @@ use super::rules::Clustering;
 use super::{Dedup, Method, layout};
 use crate::input::{
     Charset, DecidingFields, Dialect, Ids, InputFormat, InputOptions, InvalidUtf8, Kind, Quote,
+    inside_of,
 };
 use crate::repeated::RepeatedKeys;
 use crate::tsv;
@@ -39,6 +40,9 @@ pub(super) struct RunFile {
     /// The field inside of whose values documents were compared.
     #[serde(default)]
     inside: Option<String>,
+    /// The field of URLs.
+    #[serde(default)]
+    url_field: Option<String>,
     /// The parameters of `OUT/index`, `name=value` each, in the order of [`Params::fields`].
     params: Vec<String>,
     pub(super) against: Vec<Input>,
@@ -233,6 +237,7 @@ impl RunFile {
             keep: Some(name_of(&KEEPS, job.keep)),
             keep_field: job.keep_field.clone(),
             inside: job.inside.clone(),
+            url_field: job.url_field.clone(),
             params: params.fields().iter().map(|(name, value)| format!("{name}={value}")).collect(),
             against: inputs(&job.against),
             texts: inputs(&job.texts),
@@ -288,8 +293,9 @@ impl RunFile {
 
     /// The fields that decided which documents stay.
     pub(super) fn deciding(&self) -> DecidingFields {
-        let (number, inside) = (self.keep_field.clone(), self.inside.clone());
-        DecidingFields { number, inside, is_history: false }
+        let (inside, inside_url) = inside_of(self.inside.as_deref());
+        let (number, url) = (self.keep_field.clone(), self.url_field.clone());
+        DecidingFields { number, inside, url, inside_url, is_history: false }
     }
 
     /// How the inputs are read.

@@ -45,6 +45,7 @@ pub struct Header {
     stamp: Option<usize>,
     number: Option<usize>,
     inside: Option<usize>,
+    url: Option<usize>,
 }
 
 impl Header {
@@ -102,8 +103,9 @@ impl Header {
         let deciding = &fields.attached.deciding;
         let number = of(deciding.number(), "--keep")?;
         let inside = of(deciding.inside.as_deref(), "--inside")?;
+        let url = of(deciding.url.as_deref(), "--url-field")?;
         let line = written.has_header.then(|| line.to_vec());
-        Ok(Self { line, written, columns: all.len(), id, text, value, stamp, number, inside })
+        Ok(Self { line, written, columns: all.len(), id, text, value, stamp, number, inside, url })
     }
 
     /// The key and the text of a row.
@@ -168,7 +170,7 @@ impl Header {
         let value = self.value.map(|at| row.field(at).to_vec());
         let own = fields.attached.take(value, self.stamp.map(|at| row.field(at)))?;
         let field = |at: Option<usize>| at.map(|at| row.field(at));
-        let deciding = fields.attached.deciding.of_text(field(self.number), field(self.inside))?;
+        let deciding = fields.attached.deciding.of_text(field(self.number), field(self.inside), field(self.url))?;
         Ok(OwnAttached { deciding, ..own })
     }
 }

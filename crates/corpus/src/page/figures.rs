@@ -11,6 +11,7 @@ use twindex_join::scores::{Alike, Scores};
 use twindex_join::{Effort, Forest, band_scores, block_scores, scored_pairs};
 
 use super::{Look, Space};
+use crate::dedup::Hosts;
 
 /// The lowest score of fingerprints that is listed: distance 8, as in the study whose table it is.
 pub(crate) const SCORE_MIN: usize = 56;
@@ -40,6 +41,9 @@ pub struct Figures {
     /// Pairs that share a band.
     pub(crate) bands: Option<Banded>,
     pub(crate) clusters: Option<Clustered>,
+    /// Where near documents come from, where they have URLs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hosts: Option<Hosts>,
 }
 
 /// Pairs that meet in buckets.
@@ -155,6 +159,12 @@ impl Figures {
         Self { clusters: Some(clusters), ..self }
     }
 
+    /// With where near documents come from.
+    #[must_use]
+    pub fn with_hosts(self, hosts: Option<Hosts>) -> Self {
+        Self { hosts, ..self }
+    }
+
     /// # Errors
     ///
     /// The index is damaged, or the scratch folder cannot be written to.
@@ -188,6 +198,7 @@ impl Figures {
             blocks,
             bands,
             clusters: clusters.flatten(),
+            hosts: None,
         })
     }
 }

@@ -2,6 +2,7 @@
 
 mod chart;
 mod figures;
+mod hosts;
 mod html;
 mod space;
 
