@@ -36,6 +36,7 @@ mod stages;
 mod support;
 mod tables;
 mod text_options;
+mod urls;
 mod verbs;
 mod walk;
 mod why;
