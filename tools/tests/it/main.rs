@@ -34,6 +34,7 @@ mod shingles;
 mod sketch;
 mod stages;
 mod support;
+mod study;
 mod tables;
 mod text_options;
 mod urls;
