@@ -108,6 +108,10 @@ pub(crate) struct Dedup {
     sets: Sets,
     #[command(flatten)]
     text: TextArgs,
+    /// What a shingle weighs where resemblance is counted: `distinct`, each the same; `tf`, as often as it occurs, so that
+    /// resemblance is the sum of the lesser frequencies by the sum of the greater ones. The index has no sets then
+    #[arg(long, value_enum, value_name = "WEIGHTS", default_value = "distinct")]
+    weights: Weights,
     /// Weight the shingles of --method simhash by this table, from `twindex idf`; text is cut as for the table
     #[arg(long, value_name = "FILE")]
     idf: Option<PathBuf>,
@@ -157,6 +161,13 @@ enum Method {
     Shingles,
     Simhash,
     Exact,
+}
+
+/// What a shingle weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Weights {
+    Distinct,
+    Tf,
 }
 
 /// Which of near documents stays, and the field that says so.
@@ -302,6 +313,10 @@ impl Dedup {
             signature_bits: self.signature_bits,
             sets: self.sets == Sets::Kept,
             text: self.text.options(),
+            weights: match self.weights {
+                Weights::Distinct => twindex_corpus::Weights::Distinct,
+                Weights::Tf => twindex_corpus::Weights::Frequencies,
+            },
             idf: self.idf.clone(),
             keep: self.keep.keep,
             keep_field: self.keep.field.clone(),

@@ -37,6 +37,7 @@ mod run_file;
 mod score;
 mod sketches;
 mod texts;
+mod weights;
 mod why;
 mod word_diff;
 
@@ -60,6 +61,7 @@ use self::out::Out;
 use self::report::common_shingles;
 use self::run_file::RunFile;
 use self::sketches::Sketches;
+use self::weights::elements;
 use crate::idf;
 use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
@@ -75,6 +77,7 @@ pub use self::priority::Keep;
 pub use self::report::{CommonShingle, Report};
 pub use self::rules::{Clustering, NearBy};
 pub use self::texts::{Beside, DedupTexts, Found};
+pub use self::weights::Weights;
 pub use self::why::{Explanation, Fate, FieldOfBoth, Listed, Reason, Sets, Why};
 pub use self::word_diff::{Hunk, Run, Stands, WordDiff};
 
@@ -155,6 +158,8 @@ pub struct Dedup {
     pub sets: bool,
     /// How texts are cut into shingles.
     pub text: TextOptions,
+    /// What a shingle weighs where resemblance is counted; [`Weights::Distinct`] by default.
+    pub weights: Weights,
     /// An IDF table that weights the shingles of [`Method::Simhash`].
     pub idf: Option<PathBuf>,
     /// Which of near documents stays.
@@ -244,6 +249,7 @@ impl Dedup {
             signature_bits: None,
             sets: true,
             text: TextOptions::default(),
+            weights: Weights::Distinct,
             idf: None,
             keep: Keep::First,
             keep_field: None,
@@ -403,8 +409,9 @@ impl Dedup {
         let room = Some(corpus.grouped.room.clone());
         let wanted = Wanted { repeated_keys, room, ..self.wanted(!self.holds_sets()) };
         let leaders = self.holds_sets().then(|| corpus.grouped.sets.leaders());
-        let look =
-            |sketch: &Sketch, rest: Rest<'_>| Ok(leaders.as_ref().map(|leaders| tell(leaders, sketch, rest)));
+        let look = |sketch: &Sketch, rest: Rest<'_>| {
+            Ok(leaders.as_ref().map(|leaders| tell(leaders, self.weights, sketch, rest)))
+        };
         let mut found = Vec::new();
         for_each_looked_up(&mut texts, sketcher, &wanted, &*progress, look, |one, told, words| {
             if !history.has(&one.key, &mut found)? {
@@ -446,7 +453,8 @@ impl Dedup {
                 near = near.map_or_else(|| against.nearest(sketch), |near| Ok(Some(near)))?;
             }
             // What is dropped is compared with nothing more.
-            let told = leaders.as_ref().filter(|_| near.is_none()).map(|leaders| tell(leaders, sketch, rest));
+            let told = leaders.as_ref().filter(|_| near.is_none());
+            let told = told.map(|leaders| tell(leaders, self.weights, sketch, rest));
             Ok((near, told))
         };
         for_each_looked_up(documents, sketcher, &wanted, &*progress, look, |one, (near, told), words| {
@@ -504,7 +512,8 @@ impl Dedup {
 }
 
 /// What there is to say of a new document's set beside the sets that are held, of shingles inside its value.
-fn tell(leaders: &Leaders, sketch: &Sketch, rest: Rest<'_>) -> Told {
+fn tell(leaders: &Leaders, weights: Weights, sketch: &Sketch, rest: Rest<'_>) -> Told {
     let Rest { shingles, telling, words, inside } = rest;
+    let shingles = &elements(shingles, weights);
     leaders.tell(&shingles_inside(shingles, inside), Anchors::of(sketch, inside).as_slice(), telling, words)
 }

@@ -11,10 +11,10 @@ use super::file::write_file;
 use super::near::Verify;
 use super::priority::Keep;
 use super::rules::Clustering;
+use super::weights::Weights;
 use super::{Dedup, Method, layout};
 use crate::input::{
-    Charset, DecidingFields, Dialect, Ids, InputFormat, InputOptions, InvalidUtf8, Kind, Quote,
-    inside_of,
+    Charset, DecidingFields, Dialect, Ids, InputFormat, InputOptions, InvalidUtf8, Kind, Quote, inside_of,
 };
 use crate::repeated::RepeatedKeys;
 use crate::tsv;
@@ -40,6 +40,9 @@ pub(super) struct RunFile {
     /// The field inside of whose values documents were compared.
     #[serde(default)]
     inside: Option<String>,
+    /// What a shingle weighs; none where each weighs the same.
+    #[serde(default)]
+    weights: Option<String>,
     /// The field of URLs.
     #[serde(default)]
     url_field: Option<String>,
@@ -131,6 +134,7 @@ const KEEPS: [(&str, Keep); 6] = [
     ("max", Keep::Max),
     ("min", Keep::Min),
 ];
+const WEIGHTS: [(&str, Weights); 2] = [("distinct", Weights::Distinct), ("tf", Weights::Frequencies)];
 const INVALID: [(&str, InvalidUtf8); 4] = [
     ("usual", InvalidUtf8::Usual),
     ("error", InvalidUtf8::Error),
@@ -237,6 +241,7 @@ impl RunFile {
             keep: Some(name_of(&KEEPS, job.keep)),
             keep_field: job.keep_field.clone(),
             inside: job.inside.clone(),
+            weights: (job.weights != Weights::Distinct).then(|| name_of(&WEIGHTS, job.weights)),
             url_field: job.url_field.clone(),
             params: params.fields().iter().map(|(name, value)| format!("{name}={value}")).collect(),
             against: inputs(&job.against),
@@ -289,6 +294,11 @@ impl RunFile {
     /// Which of near documents stays, if that is recorded.
     pub(super) fn keep(&self) -> anyhow::Result<Option<Keep>> {
         self.keep.as_deref().map(|keep| value_of(&KEEPS, "keep", keep)).transpose()
+    }
+
+    /// What a shingle weighs.
+    pub(super) fn weights(&self) -> anyhow::Result<Weights> {
+        self.weights.as_deref().map_or(Ok(Weights::Distinct), |name| value_of(&WEIGHTS, "weights", name))
     }
 
     /// The fields that decided which documents stay.

@@ -22,6 +22,7 @@ use super::layout::{INDEX, PROOF, RUN, kept_files};
 use super::priority::Keep;
 use super::rules::Clustering;
 use super::run_file::RunFile;
+use super::weights::Weights;
 use super::word_diff::{self, Extent, WordDiff};
 use crate::error::InvalidOptions;
 use crate::input::{Deciding, InputFormat, InputOptions, UrlPart};
@@ -542,10 +543,11 @@ impl Why {
             return Ok(());
         };
         let sketcher = self.sketcher(known)?;
-        let of_key = Measured::of(&sketcher, &key.content)?;
+        let weights = known.run.as_ref().map_or(Ok(Weights::Distinct), RunFile::weights)?;
+        let of_key = Measured::of(&sketcher, &key.content, weights)?;
         let mut best: Option<Candidate> = None;
         for kept in candidates {
-            let measured = Measured::of(&sketcher, &kept.content)?;
+            let measured = Measured::of(&sketcher, &kept.content, weights)?;
             let is_identical = kept.identity == key.identity;
             let mut columns = Vec::new();
             let mut does_agree = None;
