@@ -9,9 +9,11 @@ use std::path::Path;
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 use twindex::extsort::{Record, Runs, Words, combine};
+use twindex::sys::Room;
 use twindex_urls::{Learner, Options, Rules};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::dedup::{HostCounter, Hosts};
 use crate::input::TableLines;
 use crate::observer::Observer;
 use crate::tsv;
@@ -131,6 +133,25 @@ impl Learned {
             }
         }
     }
+}
+
+/// Counts where near documents come from, by a table of clusters with all documents in it, whose keys are URLs; none
+/// where no key is one. Scratch files go to `scratch`.
+///
+/// # Errors
+///
+/// The table cannot be read, or is none.
+pub fn count_hosts(table: &Path, scratch: &Path, memory: usize) -> anyhow::Result<Option<Hosts>> {
+    let room = Room::new(scratch, memory / 2);
+    let mut counter = HostCounter::new(&room, memory / 2)?;
+    for_each_row(table, CLUSTERS, |key, cluster| {
+        let number = std::str::from_utf8(cluster).ok().and_then(|text| text.parse::<u32>().ok());
+        let cluster = number.with_context(|| {
+            format!("expected the number of a cluster, found {:?}", String::from_utf8_lossy(cluster))
+        })?;
+        counter.add(&tsv::unescape(key)?, cluster)
+    })?;
+    if counter.is_empty() { Ok(None) } else { counter.finish(None).map(Some) }
 }
 
 /// Passes the first two fields of each row of a table to `each`.

@@ -103,13 +103,18 @@ impl Urls {
         let is_index = input.join("CURRENT").is_file();
         let table = if is_index {
             let table = scratch.path().join("clusters.tsv");
-            self.clusters(input, &table)?;
+            let near = match (self.within, self.resembling) {
+                (Some(within), _) => vec![format!("--within={within}")],
+                (None, threshold) => by_resemblance(input, threshold)?,
+            };
+            clusters_of(input, &table, &near, &self.work, &self.output)?;
             table
         } else {
             self.work.apply()?;
             let given = [("within", self.within.is_some()), ("resembling", self.resembling.is_some())];
             if let Some((option, _)) = given.into_iter().find(|(_, given)| *given) {
-                let why = format!("--{option} goes with an index, and {} is none; leave it out", input.display());
+                let why =
+                    format!("--{option} goes with an index, and {} is none; leave it out", input.display());
                 return Err(Usage::new(why).into());
             }
             input.to_owned()
@@ -158,22 +163,6 @@ impl Urls {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// `clusters` of all documents of an index, to a file.
-    fn clusters(&self, index: &Path, out: &Path) -> anyhow::Result<()> {
-        let has_bands = Index::open(index)?.snapshot().params().minhash.is_some();
-        let mut line = vec!["clusters".into(), index.as_os_str().to_owned(), "--all".into()];
-        line.extend(["--out".into(), out.as_os_str().to_owned()]);
-        match (self.within, self.resembling) {
-            (Some(within), _) => line.push(format!("--within={within}").into()),
-            (None, Some(threshold)) => line.push(format!("--resembling={threshold}").into()),
-            (None, None) if has_bands => line.push("--resembling=0.8".into()),
-            (None, None) => {}
-        }
-        let mut clusters = ClustersLine::try_parse_from(line)?.clusters;
-        (clusters.work, clusters.output, clusters.is_a_step) = (self.work.clone(), self.output.clone(), true);
-        clusters.run().map(drop)
-    }
-
     fn apply_to_stdin(&self, path: &Path) -> anyhow::Result<ExitCode> {
         if self.stage.is_file() || self.output.json {
             let why = "--apply prints URLs on standard output; leave out --out, --into and --json";
@@ -193,7 +182,9 @@ impl Urls {
                 break;
             }
             if line.len() as u64 > LINE_BYTES_MAX {
-                bail!("line {number} of standard input has more than {LINE_BYTES_MAX} bytes; expected a URL a line");
+                bail!(
+                    "line {number} of standard input has more than {LINE_BYTES_MAX} bytes; expected a URL a line"
+                );
             }
             let end = if line.ends_with(b"\n") { line.len() - 1 } else { line.len() };
             let (url, end) = line.split_at(end);
@@ -206,4 +197,27 @@ impl Urls {
         out.flush().context("cannot write to standard output")?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The options of pairs with this resemblance or more, 0.8 by default; none for an index without bands.
+fn by_resemblance(index: &Path, threshold: Option<f64>) -> anyhow::Result<Vec<String>> {
+    let has_bands = Index::open(index)?.snapshot().params().minhash.is_some();
+    let threshold = threshold.or(has_bands.then_some(0.8));
+    Ok(threshold.map(|threshold| format!("--resembling={threshold}")).into_iter().collect())
+}
+
+/// `clusters` of all documents of an index that are near by these options, to a file.
+pub(super) fn clusters_of(
+    index: &Path,
+    out: &Path,
+    near: &[String],
+    work: &Work,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let mut line = vec!["clusters".into(), index.as_os_str().to_owned(), "--all".into()];
+    line.extend(["--out".into(), out.as_os_str().to_owned()]);
+    line.extend(near.iter().map(Into::into));
+    let mut clusters = ClustersLine::try_parse_from(line)?.clusters;
+    (clusters.work, clusters.output, clusters.is_a_step) = (work.clone(), output.clone(), true);
+    clusters.run().map(drop)
 }

@@ -13,16 +13,16 @@ fn shop() -> Vec<(String, String)> {
         for session in ["fXyiE5bZS43a", "LcNLKgc7bMgq", "0aBcDeFgHi9x"] {
             documents.push((format!("https://shop.example/S-{session}/item{page}"), text("item", page)));
         }
-        documents.push((format!("https://shop.example/S-{page:012}/about"), text("about", page)));
+        documents.push((format!("https://shop.example/S-{page:012}/docs/about"), text("about", page)));
         documents.push((format!("page-{page}"), text("other", page)));
     }
     documents
 }
 
 const SAID: &str = "https://shop.example/S-Zz91kkQ2mmP0/item77\n\
-                    https://shop.example/S-Zz91kkQ2mmP0/about\nno URL\nhttp://OTHER.example:80\n";
+                    https://shop.example/S-Zz91kkQ2mmP0/docs/about\nno URL\nhttp://OTHER.example:80\n";
 const NORMAL: &str = "https://shop.example/S-*/item77\n\
-                      https://shop.example/S-Zz91kkQ2mmP0/about\nno URL\nhttp://other.example/\n";
+                      https://shop.example/S-Zz91kkQ2mmP0/docs/about\nno URL\nhttp://other.example/\n";
 
 fn applied(bench: &Bench, rules: &str) -> String {
     let mut command = bench.command(&format!("urls --apply {rules}"));
@@ -40,7 +40,10 @@ fn rules_of_results_of_dedup_leave_session_ids_out_and_nothing_else() {
     assert_eq!((report["rules"].as_u64(), report["pages"].as_u64()), (Some(1), Some(48)), "{report}");
     assert_eq!(report["other_keys"].as_u64(), Some(12));
     let rule = bench.read("rules.tsv").lines().nth(1).unwrap().to_owned();
-    assert!(rule.starts_with("shop.example\thttps://shop.example/S-*/{}\tsession id: 12 base-62\t"), "{rule}");
+    assert!(
+        rule.starts_with("shop.example\thttps://shop.example/S-*/{}\tsession id: 12 base-62\t"),
+        "{rule}"
+    );
     assert!(rule.contains("\t36\t12\t12\t0.666667\t"), "{rule}");
     assert_eq!(applied(&bench, "rules.tsv"), NORMAL);
 
@@ -136,12 +139,17 @@ fn hosts_and_mirrors_of_a_known_crawl_are_counted_by_keys_and_by_a_field() {
         format!("{{\"id\":\"k{number:02}\",\"text\":\"{text}\",\"url\":\"{url}\"}}\n")
     });
     bench.write("fields.jsonl", lines.collect::<String>());
-    let rows = documents.iter().enumerate().map(|(number, (url, text))| format!("k{number:02},{url},{text}\n"));
+    let rows =
+        documents.iter().enumerate().map(|(number, (url, text))| format!("k{number:02},{url},{text}\n"));
     bench.write("fields.csv", format!("id,url,text\n{}", rows.collect::<String>()));
     for input in ["fields.jsonl", "fields.csv"] {
         bench.ok(&format!("dedup {input} --url-field url -o of-field --force -q"));
         for table in ["hosts.tsv", "mirrors.tsv"] {
-            assert_eq!(bench.read(&format!("of-field/{table}")), bench.read(&format!("out/{table}")), "{input}");
+            assert_eq!(
+                bench.read(&format!("of-field/{table}")),
+                bench.read(&format!("out/{table}")),
+                "{input}"
+            );
         }
         assert_eq!(bench.rows("of-field/urls.tsv", "key\turl").len(), 31);
         let report = bench.json("urls of-field -o rules.tsv --force -q");
@@ -157,7 +165,10 @@ fn documents_are_compared_inside_hosts_and_domains_only() {
     bench.write("pages.jsonl", jsonl(&mirrored()));
     for (inside, removed, values) in [("host", 3, 4), ("domain", 6, 3)] {
         let report = bench.json(&format!("dedup pages.jsonl --inside {inside} -o {inside} -q"));
-        assert_eq!((report["removed"].as_u64(), report["inside_values"].as_u64()), (Some(removed), Some(values)));
+        assert_eq!(
+            (report["removed"].as_u64(), report["inside_values"].as_u64()),
+            (Some(removed), Some(values))
+        );
         let why = bench.json(&format!("why {inside} http://a.example.com/copy/1"));
         assert_eq!(why["agrees"].as_bool(), Some(true), "{why}");
         assert_eq!(why["fields"][0]["name"].as_str(), Some(inside), "{why}");
@@ -165,4 +176,19 @@ fn documents_are_compared_inside_hosts_and_domains_only() {
     bench.write("other.jsonl", "{\"id\":\"7\",\"text\":\"a b c\",\"host\":\"h\"}\n");
     assert!(bench.refused("dedup other.jsonl --inside host -o x").contains("the key: expected a URL"));
     bench.ok("dedup other.jsonl --inside field:host -o x -q");
+}
+
+#[test]
+fn page_about_an_index_has_the_hosts_of_its_keys() {
+    let bench = Bench::new();
+    bench.write("pages.jsonl", jsonl(&mirrored()));
+    bench.ok("build pages.twx pages.jsonl -q");
+    let report = bench.json("report pages.twx");
+    let hosts = &report["hosts"];
+    assert_eq!((hosts["hosts"].as_u64(), hosts["duplicates"].as_u64()), (Some(4), Some(11)), "{hosts}");
+    assert_eq!(hosts["duplicates_within_hosts"].as_u64(), Some(3));
+    assert!(bench.ok("report pages.twx").contains("Where duplicates come from"));
+    bench.write("plain.jsonl", jsonl(&[("a".to_owned(), "some words of a text".to_owned())]));
+    bench.ok("build plain.twx plain.jsonl -q");
+    assert!(bench.json("report plain.twx")["hosts"].is_null());
 }

@@ -172,7 +172,9 @@ impl<'r> HostCounter<'r> {
         let mut domains = Values::new(room)?;
         let mut domain_of = Column::new(room);
         for &host in &by_name[..] {
-            domain_of.push(domains.number(domain_of_host(&String::from_utf8_lossy(hosts.value(host))).as_bytes())?)?;
+            domain_of.push(
+                domains.number(domain_of_host(&String::from_utf8_lossy(hosts.value(host))).as_bytes())?,
+            )?;
         }
         found.domains = domains.len() as u64;
 
@@ -290,7 +292,11 @@ impl Hosts {
                 tsv::write_field(&mut out, one.other.as_bytes())?;
                 let (share, share_of_other) = one.shares();
                 let (pages, near) = ((one.pages, one.pages_of_other), (one.near, one.near_of_other));
-                writeln!(out, "\t{}\t{}\t{}\t{}\t{share:.6}\t{share_of_other:.6}", pages.0, pages.1, near.0, near.1)?;
+                writeln!(
+                    out,
+                    "\t{}\t{}\t{}\t{}\t{share:.6}\t{share_of_other:.6}",
+                    pages.0, pages.1, near.0, near.1
+                )?;
                 most.push(one);
                 if most.len() >= HELD {
                     choose(&mut most);
@@ -313,7 +319,9 @@ impl Hosts {
                 }
                 Ok(())
             })?;
-            last.map_or(Ok(()), |(pair, near, of_other)| each(mirror(hosts(pair).0, hosts(pair).1, near, of_other)))
+            last.map_or(Ok(()), |(pair, near, of_other)| {
+                each(mirror(hosts(pair).0, hosts(pair).1, near, of_other))
+            })
         };
         let head = "host\tother\tpages\tpages_of_other\tnear\tnear_of_other\tshare\tshare_of_other";
         written(path, head, write)?;
@@ -470,7 +478,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let found = counted(usize::MAX, Some(folder.path()));
         assert_eq!((found.pages, found.hosts, found.domains), (13, 5, 4));
-        let parts = [found.duplicates_within_hosts, found.duplicates_within_domains, found.duplicates_across_domains];
+        let parts =
+            [found.duplicates_within_hosts, found.duplicates_within_domains, found.duplicates_across_domains];
         assert_eq!((found.duplicates, parts), (7, [3, 1, 3]));
         let aliases: Vec<u64> = found.aliases.iter().map(|(_, count)| *count).collect();
         assert_eq!(aliases, [1, 1, 1, 0], "{:?}", found.aliases);
@@ -506,6 +515,9 @@ mod tests {
         counter.add(b"http://h0.example/x", 2).unwrap();
         counter.add(b"http://h1.example/x", 2).unwrap();
         let found = counter.finish(None).unwrap();
-        assert_eq!((found.crowded_clusters, found.mirrors, found.duplicates), (1, 1, HOSTS_PAIRED as u64 + 1));
+        assert_eq!(
+            (found.crowded_clusters, found.mirrors, found.duplicates),
+            (1, 1, HOSTS_PAIRED as u64 + 1)
+        );
     }
 }
