@@ -25,7 +25,8 @@ use crate::pair_file::PairFiles;
 use crate::report::{self, Stopwatch, counted};
 use crate::stage::{StageArgs, What};
 
-const STUDIED: What = What { noun: "a table of scored pairs", suffix: "scored", magic: b"a\tb\tscore\tnear\n" };
+const STUDIED: What =
+    What { noun: "a table of scored pairs", suffix: "scored", magic: b"a\tb\tscore\tnear\n" };
 /// Bands of minima, and minima in each: 20, as in the study.
 const BANDS: u16 = 4;
 const ROWS: u16 = 5;
@@ -58,8 +59,8 @@ pub(crate) struct Study {
     #[arg(long, value_name = "J", default_value = "0.8", value_parser = parse_resemblance)]
     threshold: f64,
     /// Tokens of a shingle
-    #[arg(long, value_name = "W", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=64))]
-    width: u8,
+    #[arg(long, value_name = "W", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=16))]
+    words: u8,
     #[command(flatten)]
     stage: StageArgs,
     #[command(flatten)]
@@ -214,8 +215,8 @@ impl Study {
         let path = scratch.join(name);
         let mut line = vec!["build".into(), path.clone().into_os_string()];
         // Every document counts, also one whose key came before.
-        let width = self.width.to_string();
-        line.extend(["--repeated-keys", "number", "--width", &width].map(Into::into));
+        let words = self.words.to_string();
+        line.extend(["--repeated-keys", "number", "--words", &words].map(Into::into));
         line.extend(options.split(' ').map(Into::into));
         let mut build = BuildLine::try_parse_from(line)?.build;
         (build.input, build.work) = (self.input.clone(), self.work.clone());
@@ -237,7 +238,13 @@ impl Study {
     }
 
     /// The score of a pair that was found; none if it is too low, or the two share no band.
-    fn score(&self, snapshot: &Snapshot, a: &[u8], b: &[u8], written: &[u8]) -> anyhow::Result<Option<usize>> {
+    fn score(
+        &self,
+        snapshot: &Snapshot,
+        a: &[u8],
+        b: &[u8],
+        written: &[u8],
+    ) -> anyhow::Result<Option<usize>> {
         let number = std::str::from_utf8(written).ok().and_then(|text| text.parse::<f64>().ok());
         let number = number.context("a pair without a score")?;
         let (lowest, highest) = self.method.scores();
@@ -389,10 +396,16 @@ impl Study {
             lines.push(format!("band {band}"));
             for (place, number) in pairs.iter().enumerate() {
                 let portion = *number as f64 / all.max(1) as f64;
-                lines.push(format!("score {} portion: {portion:.6} number: {number}", report.lowest_score + place));
+                lines.push(format!(
+                    "score {} portion: {portion:.6} number: {number}",
+                    report.lowest_score + place
+                ));
             }
         }
-        lines.push("of each score: pairs that share a band, near ones, precision, and recall from this score up".into());
+        lines.push(
+            "of each score: pairs that share a band, near ones, precision, and recall from this score up"
+                .into(),
+        );
         lines.push("score\tpairs\tnear\tprecision\trecall".into());
         let shown = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.6}"));
         for Score { score, pairs, near, precision, recall } in &report.scores {

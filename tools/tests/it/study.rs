@@ -8,7 +8,7 @@ use crate::support::{Bench, corpus, jsonl};
 fn top_score_has_one_number_in_all_bands_and_scores_are_judged_against_exact_pairs() {
     let bench = Bench::new();
     bench.write("pages.jsonl", jsonl(&corpus(5, 150)));
-    bench.ok("build exact.twx pages.jsonl --method minhash --width 3 -q");
+    bench.ok("build exact.twx pages.jsonl --method minhash --words 3 -q");
     let exact = bench.ok("pairs exact.twx --resembling 0.8");
     let pair = |line: &str| line.split('\t').take(2).map(str::to_owned).collect::<Vec<_>>();
     let exact: BTreeSet<Vec<String>> = exact.lines().map(pair).collect();
@@ -39,6 +39,9 @@ fn top_score_has_one_number_in_all_bands_and_scores_are_judged_against_exact_pai
         assert_eq!(scores.last().unwrap()["pairs"].as_u64(), tops.first().copied());
         let text = bench.ok(&format!("study pages.jsonl --method {method}"));
         assert!(text.contains(&format!("band 3\nscore {lowest} portion: ")), "{text}");
-        assert_eq!(text.lines().filter(|line| line.starts_with(&format!("score {highest} portion"))).count(), 4);
+        assert_eq!(
+            text.lines().filter(|line| line.starts_with(&format!("score {highest} portion"))).count(),
+            4
+        );
     }
 }
