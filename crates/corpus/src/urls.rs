@@ -122,16 +122,12 @@ pub fn learn(
 impl Learned {
     fn add(&mut self, pages: &mut Pages, url: Option<&[u8]>, group: u64) -> anyhow::Result<()> {
         let url = url.and_then(|url| std::str::from_utf8(url).ok());
-        match url.and_then(|url| Some((Learner::unit(url)?, url))) {
-            Some((unit, url)) => {
-                self.pages += 1;
-                pages.push(&unit, url, group)
-            }
-            None => {
-                self.other_keys += 1;
-                Ok(())
-            }
+        if let Some((unit, url)) = url.and_then(|url| Some((Learner::unit(url)?, url))) {
+            self.pages += 1;
+            return pages.push(&unit, url, group);
         }
+        self.other_keys += 1;
+        Ok(())
     }
 }
 

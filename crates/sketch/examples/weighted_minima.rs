@@ -12,6 +12,8 @@ use twindex_sketch::MinHasher;
 use twindex_sketch::darts::{WEIGHT_ONE, WeightedMinHasher, weighted_jaccard};
 
 type Weighted = Vec<(u64, u64)>;
+/// Makes minima.
+type Way = fn(&[(u64, u64)], usize) -> Vec<u64>;
 
 fn mix(x: u64) -> u64 {
     let x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -33,14 +35,14 @@ fn consistent(elements: &[(u64, u64)], t: usize) -> Vec<u64> {
             let (offset, log) = (uniform(seed ^ 4), (weight as f64).ln());
             let step = (log / rate + offset).floor();
             let value = scale / ((rate * (step - offset)).exp() * rate.exp());
-            (value, mix(element ^ step as i64 as u64))
+            (value, mix(element ^ (step as i64).cast_unsigned()))
         });
         values.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(0, |least| least.1)
     };
     (0..t as u64).map(minimum).collect()
 }
 
-/// The minima that ProbMinHash makes faster: the least of exponential numbers, each by its weight.
+/// The minima that `ProbMinHash` makes faster: the least of exponential numbers, each by its weight.
 fn exponential(elements: &[(u64, u64)], t: usize) -> Vec<u64> {
     let minimum = |j: u64| {
         let values = elements
@@ -89,8 +91,7 @@ fn main() {
     let exact = least as f64 / most as f64;
     let expected = exact * (1.0 - exact) / MINIMA as f64;
     println!("weighted resemblance {exact:.6}, {MINIMA} minima, {TRIALS} trials");
-    let ways: [(&str, fn(&[(u64, u64)], usize) -> Vec<u64>); 3] =
-        [("darts", darts), ("consistent", consistent), ("exponential", exponential)];
+    let ways: [(&str, Way); 3] = [("darts", darts), ("consistent", consistent), ("exponential", exponential)];
     for (name, way) in ways {
         let (mut sum, mut squares) = (0.0, 0.0);
         for trial in 0..TRIALS {
@@ -114,7 +115,10 @@ fn main() {
     ] {
         let of = |number: u64| match weight {
             0 => WEIGHT_ONE,
-            1 => WEIGHT_ONE * (1 + u64::from(mix(number) % 10 == 0) + u64::from(mix(number) % 100 == 1)),
+            1 => {
+                WEIGHT_ONE
+                    * (1 + u64::from(mix(number).is_multiple_of(10)) + u64::from(mix(number) % 100 == 1))
+            }
             _ => 4 * WEIGHT_ONE + mix(number) % (6 * WEIGHT_ONE),
         };
         let elements: Weighted = (0..number).map(|number| (mix(number + 77), of(number))).collect();

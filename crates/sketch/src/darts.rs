@@ -2,7 +2,7 @@
 //!
 //! The weighted resemblance of two documents is `sum of min(a, b) / sum of max(a, b)` over the weights that an element
 //! has in each: term frequencies, inverse document frequencies, or any others. [`WeightedMinHasher`] makes signatures of
-//! which two documents share a fraction that estimates it, without bias: those of Christiani, *DartMinHash: Fast
+//! which two documents share a fraction that estimates it, without bias: those of Christiani, *`DartMinHash`: Fast
 //! sketching for weighted sets* (2020), with the numbers defined here to the last bit.
 //!
 //! Darts fall on the plane of weight and rank, one to a unit of area on average, everywhere alike for an element in all
@@ -24,6 +24,8 @@
 //!   place  the upper 64 bits of c * t
 //!   value  the lower 32 bits of c; of two darts of one rank the lesser one counts
 //! ```
+
+use std::cmp::Ordering;
 
 use crate::error::{Error, Result};
 use crate::params::MINIMA_MAX;
@@ -74,6 +76,7 @@ fn mix(x: u64) -> u64 {
 pub fn weight(value: f64) -> Result<u64> {
     let units = (value * WEIGHT_ONE as f64).round();
     // No number is in no range.
+    #[allow(clippy::cast_sign_loss, reason = "it is in the range")]
     if (WEIGHT_MIN as f64..=WEIGHT_MAX as f64).contains(&units) {
         return Ok(units as u64);
     }
@@ -107,23 +110,17 @@ pub fn weighted_jaccard(a: &[(u64, u64)], b: &[(u64, u64)]) -> (u128, u128) {
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
     let (mut least, mut most) = (0_u128, 0_u128);
     loop {
-        match (a.peek(), b.peek()) {
+        let order = match (a.peek(), b.peek()) {
             (None, None) => return (least, most),
-            (Some(&&(x, weight)), Some(&&(y, other))) if x == y => {
-                least += u128::from(weight.min(other));
-                most += u128::from(weight.max(other));
-                (a.next(), b.next());
-            }
-            (Some(&&(x, weight)), other) if other.is_none_or(|&&(y, _)| x < y) => {
-                most += u128::from(weight);
-                a.next();
-            }
-            (_, Some(&&(_, weight))) => {
-                most += u128::from(weight);
-                b.next();
-            }
-            (Some(_), None) => return (least, most), // met above
-        }
+            (Some(x), Some(y)) => x.0.cmp(&y.0),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+        };
+        let one = if order.is_le() { a.next() } else { None };
+        let other = if order.is_ge() { b.next() } else { None };
+        let [one, other] = [one, other].map(|found| found.map_or(0, |found| u128::from(found.1)));
+        least += one.min(other);
+        most += one.max(other);
     }
 }
 
@@ -226,7 +223,7 @@ fn throw(element: u64, weight: u64, (from, to): (u128, u128), least: &mut [(u128
                 }
                 let rank = (u128::from(at) << 64 | u128::from(b >> 24) << 24) >> level;
                 let c = mix(a ^ b.rotate_left(32));
-                let place = (u128::from(c) * t >> 64) as usize;
+                let place = ((u128::from(c) * t) >> 64) as usize;
                 if (rank, c as u32) < least[place] {
                     least[place] = (rank, c as u32);
                 }

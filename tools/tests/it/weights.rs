@@ -7,7 +7,9 @@ use crate::support::{Bench, Random, jsonl};
 /// How often each word occurs.
 fn frequencies(text: &str) -> BTreeMap<&str, u64> {
     let mut found = BTreeMap::new();
-    text.split(' ').for_each(|word| *found.entry(word).or_insert(0) += 1);
+    for word in text.split(' ') {
+        *found.entry(word).or_insert(0) += 1;
+    }
     found
 }
 

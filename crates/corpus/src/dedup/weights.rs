@@ -55,7 +55,9 @@ mod tests {
             let (a, b) = (document(), document());
             let frequencies = |document: &[u64]| {
                 let mut found: BTreeMap<u64, u64> = BTreeMap::new();
-                document.iter().for_each(|&shingle| *found.entry(shingle).or_default() += 1);
+                for &shingle in document {
+                    *found.entry(shingle).or_default() += 1;
+                }
                 found
             };
             let (of_a, of_b) = (frequencies(&a), frequencies(&b));
