@@ -90,7 +90,7 @@ struct PairsLine {
 
 /// Pairs of one score.
 #[derive(Debug, Serialize)]
-struct Score {
+struct OfScore {
     score: usize,
     /// Those that share a band.
     pairs: u64,
@@ -113,7 +113,7 @@ struct Report {
     lowest_score: usize,
     bands: Vec<Vec<u64>>,
     capped_buckets: u64,
-    scores: Vec<Score>,
+    scores: Vec<OfScore>,
     /// Pairs of the collection with the exact resemblance.
     near_pairs: u64,
     /// Seconds of the method: its index, its tables, its pairs; and of counting all pairs.
@@ -245,18 +245,20 @@ impl Study {
         b: &[u8],
         written: &[u8],
     ) -> anyhow::Result<Option<usize>> {
-        let number = std::str::from_utf8(written).ok().and_then(|text| text.parse::<f64>().ok());
-        let number = number.context("a pair without a score")?;
+        let text = std::str::from_utf8(written).unwrap_or_default();
         let (lowest, highest) = self.method.scores();
         let score = match self.method {
-            Method::Simhash => highest - number as usize,
-            Method::Minhash => (number * highest as f64).round() as usize,
+            Method::Simhash => text.parse().ok().and_then(|distance: usize| highest.checked_sub(distance)),
+            Method::Minhash => text.parse().ok().and_then(|share: f64| {
+                (0..=highest).find(|&score| (share * highest as f64 - score as f64).abs() < 0.5)
+            }),
         };
+        let score = score.context("a pair without a score")?;
         let (a, b) = (snapshot.get(a)?, snapshot.get(b)?);
         let (a, b) = (a.context("a document that is not there")?, b.context("a document that is not there")?);
         let shares = match self.method {
             Method::Simhash => {
-                let apart = a.fingerprint.zip(b.fingerprint).map(|(a, b)| a.0 ^ b.0).unwrap_or(u64::MAX);
+                let apart = a.fingerprint.zip(b.fingerprint).map_or(u64::MAX, |(a, b)| a.0 ^ b.0);
                 (0..u64::BITS / BLOCK_BITS).any(|block| (apart >> (block * BLOCK_BITS)) as u16 == 0)
             }
             Method::Minhash => {
@@ -274,7 +276,7 @@ impl Study {
         found: &Path,
         exact: &Path,
         scratch: &Path,
-    ) -> anyhow::Result<(Vec<Score>, u64)> {
+    ) -> anyhow::Result<(Vec<OfScore>, u64)> {
         let (lowest, highest) = self.method.scores();
         let mut sorter: Sorter<[u64; 4]> = Sorter::new(scratch, self.work.memory / 2);
         let push = |sorter: &mut Sorter<[u64; 4]>, pair: u128, is_found: bool, score: usize| {
@@ -302,13 +304,19 @@ impl Study {
             Ok(())
         })?;
         let mut so_far = 0;
-        let mut scores: Vec<Score> = (lowest..=highest)
+        let mut scores: Vec<OfScore> = (lowest..=highest)
             .rev()
             .map(|score| {
                 let (pairs, near) = counts[score];
                 so_far += near;
                 let share = |part: u64, of: u64| (of > 0).then(|| part as f64 / of as f64);
-                Score { score, pairs, near, precision: share(near, pairs), recall: share(so_far, near_pairs) }
+                OfScore {
+                    score,
+                    pairs,
+                    near,
+                    precision: share(near, pairs),
+                    recall: share(so_far, near_pairs),
+                }
             })
             .collect();
         scores.reverse();
@@ -408,7 +416,7 @@ impl Study {
         );
         lines.push("score\tpairs\tnear\tprecision\trecall".into());
         let shown = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.6}"));
-        for Score { score, pairs, near, precision, recall } in &report.scores {
+        for OfScore { score, pairs, near, precision, recall } in &report.scores {
             lines.push(format!("{score}\t{pairs}\t{near}\t{}\t{}", shown(*precision), shown(*recall)));
         }
         if scores.capped_buckets > 0 {

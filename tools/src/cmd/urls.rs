@@ -54,8 +54,8 @@ pub(crate) struct Urls {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..))]
     min_forms: u16,
     /// URLs of one page that a rule for this page alone needs; 2 or more
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..))]
-    min_urls: u16,
+    #[arg(long = "min-urls", value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..))]
+    min_of_a_page: u16,
     #[command(flatten)]
     stage: StageArgs,
     #[command(flatten)]
@@ -119,7 +119,7 @@ impl Urls {
             }
             input.to_owned()
         };
-        let options = Options { min_forms: self.min_forms.into(), min_urls: self.min_urls.into() };
+        let options = Options { min_forms: self.min_forms.into(), min_urls: self.min_of_a_page.into() };
         let observer = Watching { quiet: self.output.quiet };
         let learned = urls::learn(&table, options, scratch.path(), self.work.memory, &observer)?;
         ensure!(
