@@ -227,7 +227,7 @@ impl<'s> Sketching<'s> {
     }
 
     /// What there is of the document sketched last, beside its sketch.
-    fn rest<'r>(&'r mut self, words: &'r mut Vec<u64>, inside: &'r [u8]) -> Rest<'r> {
+    pub(crate) fn rest<'r>(&'r mut self, words: &'r mut Vec<u64>, inside: &'r [u8]) -> Rest<'r> {
         let Self { scratch, telling, sorting, set, .. } = self;
         Rest { shingles: scratch.shingles(), telling, sorting, set, words, inside }
     }

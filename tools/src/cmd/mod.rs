@@ -26,6 +26,8 @@ mod sketch;
 mod snapshot;
 mod stats;
 mod stream;
+mod study;
+mod urls;
 mod verify;
 mod why;
 
@@ -58,6 +60,10 @@ pub(crate) enum Verb {
     Forest(forest::Forest),
     /// Make clusters of pairs, or of an index, and say which document of each to keep
     Clusters(clusters::Clusters),
+    /// Score near pairs band by band, and judge each score against exact resemblance
+    Study(study::Study),
+    /// Learn which parts of URLs do not change the page, and leave them out of others
+    Urls(urls::Urls),
     /// Say how good the pairs that were found are, against pairs that are known
     Eval(eval::Eval),
     /// Say what an index would cost: designs of tables with their bytes, probes and times
@@ -109,6 +115,8 @@ impl Verb {
             Self::Pairs(pairs) => pairs.run(),
             Self::Forest(forest) => forest.run(),
             Self::Clusters(clusters) => clusters.run(),
+            Self::Study(study) => study.run(),
+            Self::Urls(urls) => urls.run(),
             Self::Eval(eval) => eval.run(),
             Self::Plan(plan) => plan.run(),
             Self::Compact(compact) => compact.run(),

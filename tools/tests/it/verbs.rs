@@ -40,6 +40,8 @@ fn with_missing(verb: &str) -> Option<&'static str> {
         "salvage" => "salvage missing.twx out",
         "verify" => "verify missing.twx",
         "dump" => "dump missing.twx",
+        "study" => "study missing.twx --method simhash",
+        "urls" => "urls missing.twx",
         // These read nothing.
         "plan" | "completions" | "man" => return None,
         other => panic!("`{other}` is new: say here how it is asked to work on what is not there"),

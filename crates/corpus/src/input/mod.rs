@@ -83,7 +83,7 @@ use batch::Whole;
 pub use charset::Charset;
 pub use batch::{BATCH_BYTES, Batch, Buffers, Record, Seen};
 pub use content::Content;
-pub use deciding::{Deciding, DecidingFields, FieldNumber};
+pub use deciding::{Deciding, DecidingFields, FieldNumber, UrlPart, inside_of};
 use dialect::Written;
 pub use dialect::{Dialect, Quote};
 pub use fields::Ids;

@@ -47,6 +47,7 @@ pub struct Header {
     stamp: Option<usize>,
     number: Option<usize>,
     inside: Option<usize>,
+    url: Option<usize>,
 }
 
 impl Header {
@@ -104,8 +105,9 @@ impl Header {
         let deciding = &fields.attached.deciding;
         let number = of(deciding.number(), deciding.number_option())?;
         let inside = of(deciding.inside.as_deref(), "--inside")?;
+        let url = of(deciding.url.as_deref(), "--url-field")?;
         let line = written.has_header.then(|| line.to_vec());
-        Ok(Self { line, written, columns: all.len(), id, text, value, stamp, number, inside })
+        Ok(Self { line, written, columns: all.len(), id, text, value, stamp, number, inside, url })
     }
 
     /// The key and the text of a row.
@@ -195,7 +197,7 @@ impl Header {
         let value = self.value.map(|at| row.field(at).to_vec());
         let own = fields.attached.take(value, self.stamp.map(|at| row.field(at)))?;
         let field = |at: Option<usize>| at.map(|at| row.field(at));
-        let deciding = fields.attached.deciding.of_text(field(self.number), field(self.inside))?;
+        let deciding = fields.attached.deciding.of_text(field(self.number), field(self.inside), field(self.url))?;
         Ok(OwnAttached { deciding, ..own })
     }
 }
