@@ -1,6 +1,7 @@
 //! The tests of the command, one module a subject, in one program: `cargo test -p twindex-tools --test it dedup::` runs
 //! those of `dedup`.
 
+mod archives;
 mod cli;
 mod corpora;
 mod dedup;
@@ -18,6 +19,7 @@ mod inside;
 mod keys;
 mod layouts;
 mod living;
+mod lossless;
 mod memory;
 mod near;
 mod options;

@@ -18,7 +18,7 @@ use super::rules::{Clustering, NearBy};
 use super::{BOTTOM, Dedup, ListedPairs, MEMORY_MIN, Method, THRESHOLD_MIN};
 use crate::contents;
 use crate::error::InvalidOptions;
-use crate::input::{DecidingFields, Documents, InputOptions};
+use crate::input::{DecidingFields, Documents, InputOptions, Noted};
 use crate::observer::Observer;
 use crate::sharing;
 
@@ -110,6 +110,7 @@ impl Dedup {
     /// Refuses options that go with nothing.
     pub fn check(&self) -> anyhow::Result<()> {
         self.check_ranges()?;
+        self.check_annotation()?;
         if self.inputs.is_empty() {
             return Err(InvalidOptions::new(
                 "nothing to deduplicate: name INPUT files or folders, or - for standard input",
@@ -207,7 +208,37 @@ impl Dedup {
             inside: self.inside.clone(),
             is_history: false,
         };
+        options.reserved =
+            self.annotated().or_else(|| self.sized()).map_or_else(Vec::new, |noted| noted.names());
         options
+    }
+
+    /// What is written of all documents, if they are.
+    pub(super) fn annotated(&self) -> Option<Noted> {
+        self.annotate.then(|| Noted { prefix: self.annotation_prefix.clone(), is_size_only: false })
+    }
+
+    /// What is written of documents that are kept, beside what they have.
+    pub(super) fn sized(&self) -> Option<Noted> {
+        self.cluster_size.then(|| Noted { prefix: self.annotation_prefix.clone(), is_size_only: true })
+    }
+
+    /// Refuses annotations that cannot be made.
+    fn check_annotation(&self) -> Result<(), InvalidOptions> {
+        if !self.annotation_prefix.is_empty() && !self.annotate && !self.cluster_size {
+            return Err(InvalidOptions::new("--annotation-prefix goes with --annotate or --cluster-size"));
+        }
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+        if !self.annotation_prefix.bytes().all(is_name) {
+            return Err(InvalidOptions::new("--annotation-prefix: expected letters, digits, _ and -"));
+        }
+        if self.annotate && !self.against.is_empty() && !self.counts() {
+            return Err(InvalidOptions::new(
+                "--annotate writes all documents, and those that an index is asked about are dropped when they are read; leave \
+                 out --against, or count on the texts of its documents",
+            ));
+        }
+        Ok(())
     }
 
     /// The longest record that is read. One that would take more than half of the memory as it stands is not held.

@@ -15,6 +15,7 @@
 //! texts in memory, and writes nothing.
 
 mod against;
+mod annotated;
 mod choices;
 mod clusters;
 mod contained;
@@ -174,6 +175,13 @@ pub struct Dedup {
     /// Buckets, texts that share a shingle, and groups of identical documents of more than this, 2 or more, are paired as
     /// stars: with their first member and the one before.
     pub max_bucket: u32,
+    /// Whether all documents are written, too, each in its own form with what was decided about it: its cluster and the size
+    /// of that, whether it is kept, how near it is to the one that is kept for it, and the key of that one.
+    pub annotate: bool,
+    /// Whether documents that are kept say how many documents their clusters have.
+    pub cluster_size: bool,
+    /// What stands before the names of the fields that are added.
+    pub annotation_prefix: String,
     /// Bytes for work that can go to disk instead, [`MEMORY_MIN`] or more.
     pub memory: usize,
 }
@@ -248,6 +256,9 @@ impl Dedup {
             max_work: None,
             max_cluster: None,
             max_bucket: MAX_BUCKET,
+            annotate: false,
+            cluster_size: false,
+            annotation_prefix: String::new(),
             memory: MEMORY,
         }
     }
@@ -323,6 +334,7 @@ impl Dedup {
         if let Some(history) = history {
             let read = self.read_history(history, &documents, &sketcher, &mut corpus, observer);
             read.map_err(|error| self.say_memory(error))?;
+            documents.parser().headers().begin();
         }
         let read = self.read(&mut documents, &sketcher, &against, sketches.as_mut(), &mut corpus, observer);
         let (empty, exact) = read.map_err(|error| self.say_memory(error))?;
@@ -335,7 +347,7 @@ impl Dedup {
 
         let limits = Limits { folder, observer, memory: self.memory / 2, max_bucket };
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
-        let Done { near, clusters, contained, pairs, kept_files } =
+        let Done { near, clusters, contained, pairs, kept_files, annotated_files } =
             self.find(indexed.as_ref(), &corpus, &against, &limits, &mut stages)?;
         RunFile::of(self, params, corpus.has_pages()).write(folder)?;
 
@@ -355,6 +367,7 @@ impl Dedup {
             removed: input.documents - clusters.count,
             kept: clusters.count,
             kept_files,
+            annotated_files,
             chained: clusters.chained,
             cluster_sizes: clusters.distribution(),
             lowest_resemblance: clusters.lowest.map(|(_, _, resemblance)| resemblance),
@@ -388,6 +401,8 @@ impl Dedup {
     ) -> anyhow::Result<()> {
         let mut options = InputOptions { format: history.format, ..self.input_options() };
         options.attached.deciding.is_history = true;
+        // What was kept may say so already.
+        options.reserved.clear();
         let mut texts = documents.open_beside(&history.texts, &options)?;
         let progress = observer.begin("reading the history", texts.total_bytes());
         // Texts that are named have the keys that they had when the index was made; those of results are as they are.
