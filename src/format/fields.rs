@@ -45,8 +45,135 @@ pub fn are_kept(params: &Params) -> bool {
     params.sets || params.marks
 }
 
-/// How many hashes a set has, where they begin in the fields, and their bytes.
-type CodedSet<'a> = (usize, usize, &'a [u8]);
+/// Hashes that are decoded together where a comparison may end early.
+const TOGETHER: usize = 64;
+
+/// A set as it stands in fields.
+#[derive(Clone, Copy)]
+struct CodedSet<'a> {
+    /// How many hashes it has.
+    count: usize,
+    /// Where they begin in the fields.
+    at: usize,
+    coded: &'a [u8],
+}
+
+/// Decodes the hashes of a set, ascending.
+struct Decoder<'a> {
+    set: CodedSet<'a>,
+    /// Of each hash.
+    high_bytes: u32,
+    low_bytes: usize,
+    /// The hashes decoded so far, and the last of them.
+    decoded: usize,
+    last: u64,
+    /// What is left of the map, from the bit `bit` on, which begins a word; and the bits of the word before it that
+    /// stand for hashes not decoded yet.
+    map: &'a [u8],
+    bit: usize,
+    word: u64,
+}
+
+impl<'a> Decoder<'a> {
+    fn of(set: CodedSet<'a>) -> Self {
+        let high_bytes = high_bytes(set.count);
+        let low_bytes = 8 - high_bytes as usize;
+        let map = &set.coded[set.count * low_bytes..];
+        Self { set, high_bytes, low_bytes, decoded: 0, last: 0, map, bit: 0, word: 0 }
+    }
+
+    /// Hashes that are not decoded yet.
+    fn left(&self) -> usize {
+        self.set.count - self.decoded
+    }
+
+    /// Appends the next hashes to `out`, `most` or as many as are left.
+    fn decode(&mut self, most: usize, out: &mut Vec<u64>) -> Result<(), Fault> {
+        let count = most.min(self.left());
+        let start = out.len();
+        if self.high_bytes == 0 {
+            let coded = &self.set.coded[8 * self.decoded..][..8 * count];
+            out.extend(coded.as_chunks::<8>().0.iter().map(|hash| u64::from_le_bytes(*hash)));
+        } else {
+            for place in self.decoded..self.decoded + count {
+                let high = self.high(place)?;
+                out.push(high << (8 * self.low_bytes) | self.low(place));
+            }
+        }
+        let mut last = self.last;
+        let mut ascends = true;
+        for (place, &hash) in (self.decoded..).zip(&out[start..]) {
+            ascends &= place == 0 || last < hash;
+            last = hash;
+        }
+        if !ascends {
+            return Err(self.descent(&out[start..]));
+        }
+        (self.decoded, self.last) = (self.decoded + count, last);
+        if self.left() == 0 && (self.word != 0 || self.map.iter().any(|&byte| byte != 0)) {
+            return Err(self.wrong_map());
+        }
+        Ok(())
+    }
+
+    /// The low bytes of a hash.
+    fn low(&self, place: usize) -> u64 {
+        // Eight bytes at once, of which the last ones belong to the next hash, or to the map after the hashes.
+        match self.set.coded[place * self.low_bytes..].first_chunk::<8>() {
+            Some(word) => u64::from_le_bytes(*word) & (u64::MAX >> (8 * self.high_bytes)),
+            None => wire::wide(&self.set.coded[place * self.low_bytes..][..self.low_bytes]),
+        }
+    }
+
+    /// The high bytes of the next hash, by the next bit of the map.
+    fn high(&mut self, place: usize) -> Result<u64, Fault> {
+        while self.word == 0 {
+            let (word, rest) = match self.map.split_first_chunk::<8>() {
+                Some((word, rest)) => (u64::from_le_bytes(*word), rest),
+                None if self.map.is_empty() => return Err(self.wrong_map()),
+                None => (wire::wide(self.map), &[][..]),
+            };
+            (self.word, self.map) = (word, rest);
+            self.bit += 64;
+        }
+        let bit = self.bit - 64 + self.word.trailing_zeros() as usize;
+        self.word &= self.word - 1;
+        let high = bit.checked_sub(place).filter(|high| high >> (8 * self.high_bytes) == 0);
+        high.map(|high| high as u64).ok_or_else(|| self.wrong_map())
+    }
+
+    #[cold]
+    fn wrong_map(&self) -> Fault {
+        let at = self.set.at + self.set.count * self.low_bytes;
+        Fault::new(at as u64, format!("the high bytes of {} hashes", self.set.count), "others")
+    }
+
+    /// The first of these hashes, which come next, that does not ascend.
+    #[cold]
+    fn descent(&self, hashes: &[u64]) -> Fault {
+        let mut last = (self.decoded > 0).then_some(self.last);
+        for (place, &hash) in (self.decoded..).zip(hashes) {
+            if let Some(last) = last.filter(|&last| last >= hash) {
+                let at = (self.set.at + (place - 1) * self.low_bytes) as u64;
+                return Fault::new(at, format!("a hash above {last:016x}"), format!("{hash:016x}"));
+            }
+            last = Some(hash);
+        }
+        self.wrong_map()
+    }
+}
+
+/// How many numbers are in both, which ascend.
+fn in_both(a: &[u64], b: &[u64]) -> usize {
+    let (mut i, mut j, mut both) = (0, 0, 0);
+    while i < a.len() && j < b.len() {
+        let (x, y) = (a[i], b[j]);
+        both += usize::from(x == y);
+        i += usize::from(x <= y);
+        j += usize::from(y <= x);
+    }
+    both
+}
 
 /// The fields of a document, as they stand in files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,7 +205,7 @@ impl<'a> Fields<'a> {
     /// A [`Fault`] for bytes that are no fields.
     #[inline]
     pub fn set_size(self) -> Result<usize, Fault> {
-        Ok(self.set()?.map_or(0, |(count, ..)| count))
+        Ok(self.set()?.map_or(0, |set| set.count))
     }
 
     /// Replaces `out` by the hashes of its set, ascending; none where there is none.
@@ -87,48 +214,39 @@ impl<'a> Fields<'a> {
     /// A [`Fault`] for bytes that are no fields, and for hashes that do not ascend.
     pub fn set_into(self, out: &mut Vec<u64>) -> Result<(), Fault> {
         out.clear();
-        let Some((count, at, coded)) = self.set()? else { return Ok(()) };
-        let high = high_bytes(count);
-        let low = 8 - high as usize;
-        let map = &coded[count * low..];
-        out.reserve(count);
-        if high == 0 {
-            out.extend(coded.as_chunks::<8>().0.iter().map(|hash| u64::from_le_bytes(*hash)));
-        } else {
-            let (bits, mask) = (low as u32 * 8, u64::MAX >> (8 * high));
-            // Eight bytes at once, of which the last ones belong to the next hash, or to the map behind the hashes.
-            let mut lows = (0..count).map(|place| match coded[place * low..].first_chunk::<8>() {
-                Some(word) => u64::from_le_bytes(*word) & mask,
-                None => wire::wide(&coded[place * low..(place + 1) * low]),
-            });
-            for (place, &byte) in map.iter().enumerate() {
-                let mut byte = byte;
-                while byte != 0 {
-                    let bit = place * 8 + byte.trailing_zeros() as usize;
-                    byte &= byte - 1;
-                    let (Some(above), Some(low)) = (bit.checked_sub(out.len()), lows.next()) else {
-                        return Err(wrong_map(at + count * (8 - high as usize), count));
-                    };
-                    if above >> (8 * high) != 0 {
-                        return Err(wrong_map(at + count * (8 - high as usize), count));
-                    }
-                    out.push((above as u64) << bits | low);
-                }
+        let Some(coded) = self.set()? else { return Ok(()) };
+        out.reserve(coded.count);
+        Decoder::of(coded).decode(usize::MAX, out)
+    }
+
+    /// How many hashes of `set`, which ascends, the document's set has too, if they are `least` or more. Reads no more
+    /// of it than that takes: the rest is not checked. `scratch` is memory.
+    ///
+    /// # Errors
+    /// A [`Fault`] for bytes that are no fields, and for hashes that do not ascend.
+    pub fn shared_from(
+        self,
+        set: &[u64],
+        least: usize,
+        scratch: &mut Vec<u64>,
+    ) -> Result<Option<usize>, Fault> {
+        let Some(coded) = self.set()? else { return Ok((least == 0).then_some(0)) };
+        let mut decoder = Decoder::of(coded);
+        let (mut rest, mut shared) = (set, 0);
+        loop {
+            if shared + rest.len().min(decoder.left()) < least {
+                return Ok(None);
             }
-        }
-        if out.len() != count {
-            return Err(wrong_map(at + count * low, count));
-        }
-        match out.windows(2).position(|pair| pair[0] >= pair[1]) {
-            None => Ok(()),
-            Some(place) => {
-                let expected = format!("a hash above {:016x}", out[place]);
-                Err(Fault::new((at + place * low) as u64, expected, format!("{:016x}", out[place + 1])))
-            }
+            scratch.clear();
+            decoder.decode(TOGETHER, scratch)?;
+            let Some(&last) = scratch.last() else { return Ok((shared >= least).then_some(shared)) };
+            let (now, later) = rest.split_at(rest.partition_point(|&hash| hash <= last));
+            shared += in_both(now, scratch);
+            rest = later;
         }
     }
 
-    /// How many hashes the set has, where they begin, and their bytes.
+    /// The set, not decoded yet.
     fn set(self) -> Result<Option<CodedSet<'a>>, Fault> {
         let at = if self.is_marked() { HEAD_BYTES } else { 0 };
         let Some(head) = self.0.get(at..at + HEAD_BYTES + COUNT_BYTES).filter(|head| head[0] == SET) else {
@@ -140,7 +258,7 @@ impl<'a> Fields<'a> {
             let expected = format!("{} bytes for {count} hashes", coded_bytes(count));
             return Err(Fault::new(at as u64, expected, coded.len()));
         }
-        Ok(Some((count, at + HEAD_BYTES + COUNT_BYTES, coded)))
+        Ok(Some(CodedSet { count, at: at + HEAD_BYTES + COUNT_BYTES, coded }))
     }
 
     /// Refuses bytes that are not the fields of an index with these parameters, the hashes of the set included.
@@ -211,10 +329,6 @@ pub fn check(fields: Fields<'_>, params: &Params) -> crate::error::Result<()> {
 #[allow(clippy::needless_pass_by_value, reason = "as map_err hands it")]
 pub(crate) fn unread(fault: Fault) -> Error {
     Error::Invalid(format!("fields of a document: expected {}, found {}", fault.expected, fault.found))
-}
-
-fn wrong_map(at: usize, count: usize) -> Fault {
-    Fault::new(at as u64, format!("the high bytes of {count} hashes"), "others")
 }
 
 /// The bytes of each hash that stand in the bit map.
@@ -297,6 +411,22 @@ mod tests {
         let mut read = Vec::new();
         Fields::of(&out).set_into(&mut read).unwrap();
         assert_eq!(read, extremes);
+    }
+
+    #[test]
+    fn what_two_sets_share_is_counted_without_decoding_more_than_that_takes() {
+        let (mut out, mut scratch) = (Vec::new(), Vec::new());
+        for count in [0, 1, 40, 300, 9_500] {
+            let all = hashes(count + count / 2);
+            let set: Vec<u64> = all.iter().copied().filter(|hash| hash % 3 > 0).collect();
+            let other: Vec<u64> = all.iter().copied().filter(|hash| hash % 4 > 0).collect();
+            encode(&params(), false, &set, &mut out);
+            let expected = set.iter().filter(|hash| other.contains(hash)).count();
+            for least in [0, expected / 2, expected, expected + 1, set.len() + 1] {
+                let shared = Fields::of(&out).shared_from(&other, least, &mut scratch).unwrap();
+                assert_eq!(shared, (least <= expected).then_some(expected), "{count}, {least} or more");
+            }
+        }
     }
 
     #[test]

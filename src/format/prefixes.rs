@@ -41,6 +41,22 @@ pub fn key(tag: u32, is_marked: bool) -> u32 {
 pub fn tags_of(
     set: &[u64],
     length: usize,
+    class_of: impl FnMut(u32) -> Result<u8>,
+    out: &mut Vec<u32>,
+) -> Result<()> {
+    tags_in_order(set, length, class_of, out)?;
+    out.sort_unstable();
+    out.dedup();
+    Ok(())
+}
+
+/// The same tags in the order of the elements, by class and then by tag; without repetitions.
+///
+/// # Errors
+/// Those of `class_of`.
+pub fn tags_in_order(
+    set: &[u64],
+    length: usize,
     mut class_of: impl FnMut(u32) -> Result<u8>,
     out: &mut Vec<u32>,
 ) -> Result<()> {
@@ -61,9 +77,19 @@ pub fn tags_of(
         common.sort_unstable();
         out.extend(common.iter().take(length - out.len()).map(|&(_, tag)| tag));
     }
-    out.sort_unstable();
     out.dedup();
     Ok(())
+}
+
+/// The fewest elements of a set that another one does not have, from the places of the tags that are in the prefixes of
+/// both. A place is the number of tags before this one in [their order](tags_in_order); `places` ascend, each once.
+///
+/// The prefix of the other set has the last of these tags. So it would also have each tag that comes before that and is
+/// in the other set, and it has only those of `places`.
+#[must_use]
+pub fn fewest_missing(places: impl ExactSizeIterator<Item = u32>) -> usize {
+    let tags = places.len();
+    places.last().map_or(0, |last| (last as usize + 1).saturating_sub(tags))
 }
 
 /// Replaces `out` by the tags of `length` elements of a set, those of the lowest numbers by `rarity`; ascending, without
@@ -95,7 +121,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (state >> 33) % below
         };
-        let mut met = 0;
+        let (mut met, mut found_missing) = (0, 0);
         for _ in 0..3000 {
             let (salt, threshold) = (random(1 << 30), [0.3, 0.5, 0.8, 1.0][random(4) as usize]);
             let near = Nearness::Resemblance(threshold);
@@ -111,18 +137,24 @@ mod tests {
             };
             let base: Vec<u64> = (0..20).map(|number| element(number * 5)).collect();
             let (x, y) = (set(&base), set(&base));
+            let (mut of_x, mut of_y) = (Vec::new(), Vec::new());
+            tags_in_order(&x, near.prefix(x.len()), class, &mut of_x).unwrap();
+            tags_of(&y, near.indexed(y.len()), class, &mut of_y).unwrap();
+            let places: Vec<u32> = (0..).zip(&of_x).filter(|(_, tag)| of_y.contains(tag)).map(|(i, _)| i).collect();
+            let missing = x.iter().filter(|hash| !y.contains(hash)).count();
+            let fewest = fewest_missing(places.iter().copied());
+            assert!(fewest <= missing, "{x:?} {y:?} {threshold}");
+            found_missing += fewest;
             if near.shared(&x, &y).is_none() {
                 continue;
             }
             met += 1;
-            let (mut of_x, mut of_y) = (Vec::new(), Vec::new());
-            tags_of(&x, near.prefix(x.len()), class, &mut of_x).unwrap();
-            tags_of(&y, near.indexed(y.len()), class, &mut of_y).unwrap();
             assert!(of_x.iter().any(|tag| of_y.contains(tag)), "{x:?} {y:?} {threshold}");
             // Whatever is chosen of one, all of the other meet it.
             rarest_tags(&y, near.indexed(y.len()), |tag| tag.wrapping_mul(0x9E37_79B1) ^ salt as u32, &mut of_y);
             assert!(x.iter().any(|&hash| of_y.contains(&super::tag(hash))), "{x:?} {y:?} {threshold}");
         }
         assert!(met > 300, "{met} pairs were near");
+        assert!(found_missing > 300, "{found_missing} elements were found to be missing");
     }
 }

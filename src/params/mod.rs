@@ -139,6 +139,16 @@ impl Params {
         self.check_same(given, &["simhash", "idf", "within", "signature-bits", "bottom", "modulus"])
     }
 
+    /// Refuses parameters that would change the shingle hashes of a text, naming the first that differs.
+    ///
+    /// # Errors
+    /// [`Error::ParamsMismatch`].
+    pub fn check_same_shingles(&self, given: &Params) -> Result<()> {
+        let of_sketch =
+            ["simhash", "idf", "within", "minhash", "bands", "rows", "signature-bits", "bottom", "modulus"];
+        self.check_same(given, &of_sketch)
+    }
+
     /// Refuses parameters that would change fingerprints, naming the first that differs. Minima and samples may be
     /// others, or not be kept, and the radius may be another.
     ///

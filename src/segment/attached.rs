@@ -113,6 +113,22 @@ impl Segment {
         self.fields(ordinal)?.set_into(out).map_err(|fault| self.wrong_fields(ordinal, fault))
     }
 
+    /// How many hashes of `set` the set of a document has, if they are `least` or more, as
+    /// [`Fields::shared_from`](crate::format::fields::Fields::shared_from).
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], also for an ordinal that no document has.
+    pub fn shared_from(
+        &self,
+        ordinal: u32,
+        set: &[u64],
+        least: usize,
+        scratch: &mut Vec<u64>,
+    ) -> Result<Option<usize>> {
+        let shared = self.fields(ordinal)?.shared_from(set, least, scratch);
+        shared.map_err(|fault| self.wrong_fields(ordinal, fault))
+    }
+
     /// How many shingle hashes the set of a document has; 0 where none are kept.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::format::bands::KEY_BITS;
 use crate::format::contents::Kind;
 use crate::format::fields::{Fields, unread};
-use crate::format::prefixes::{CLASSES, key, tag, tags_of};
+use crate::format::prefixes::{CLASSES, key, tag, tags_in_order, tags_of};
 use crate::format::wire::Fault;
 use crate::params::Params;
 
@@ -162,8 +162,9 @@ pub(super) fn write_sets(
 
 impl Segment {
     /// Hands the ordinals of documents that can be near a set, by `near`, to `each`: all that are, and others, in no
-    /// particular order, some of them several times; marked ones only if they are wanted. `near` asks for the resemblance
-    /// of the parameters or more.
+    /// particular order; marked ones only if they are wanted. An ordinal comes once for each tag that the document has in
+    /// common with the prefix of the set, with the [place](crate::format::prefixes::fewest_missing) of the tag, or with 0 if
+    /// marked ones are wanted. `near` asks for the resemblance of the parameters or more.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -172,7 +173,7 @@ impl Segment {
         set: &[u64],
         near: Nearness,
         marked: bool,
-        mut each: impl FnMut(u32),
+        mut each: impl FnMut(u32, u32),
     ) -> Result<()> {
         let Some([(common, classes), (section, layout)]) = &self.sets else { return Ok(()) };
         let mut tags = Vec::new();
@@ -183,11 +184,15 @@ impl Segment {
             }
             Ok(class)
         };
-        tags_of(set, near.prefix(set.len()), class_of, &mut tags)?;
-        let kinds = if marked && self.params().marks { &[false, true][..] } else { &[false] };
-        let keys = tags.iter().flat_map(|&tag| kinds.iter().map(move |&is_marked| key(tag, is_marked)));
-        self.hint_keys(KEY_BITS, || keys.clone().map(|key| (section, layout, key)));
-        keys.clone().try_for_each(|key| self.same_key(section, layout, key, &mut each))
+        tags_in_order(set, near.prefix(set.len()), class_of, &mut tags)?;
+        let both = marked && self.params().marks;
+        let kinds = if both { &[false, true][..] } else { &[false] };
+        // With both kinds of keys, one of the other kind may be met by accident, and its place would say nothing.
+        let places = (0..).zip(&tags).map(|(place, &tag)| (if both { 0 } else { place }, tag));
+        let keys =
+            places.flat_map(|(place, tag)| kinds.iter().map(move |&is_marked| (place, key(tag, is_marked))));
+        self.hint_keys(KEY_BITS, || keys.clone().map(|(_, key)| (section, layout, key)));
+        keys.clone().try_for_each(|(place, key)| self.same_key(section, layout, key, |found| each(found, place)))
     }
 
     /// Hands each common tag and its class to `each`, ascending.

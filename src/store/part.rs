@@ -112,18 +112,20 @@ impl Part<'_> {
         }
     }
 
-    /// Hands each document that can be near a set to `each`; of a segment also those no longer live.
+    /// Hands each document that can be near a set to `each`, as
+    /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix) does; of a segment also those no longer live, of
+    /// memory with the place 0.
     pub(super) fn sharing_prefix(
         &self,
         set: &[u64],
         near: Nearness,
         marked: bool,
-        each: impl FnMut(u32),
+        mut each: impl FnMut(u32, u32),
     ) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => segment.sharing_prefix(set, near, marked, each),
             Self::Memory { rows, limit, .. } => {
-                rows.sharing_prefix(set, marked, *limit, each);
+                rows.sharing_prefix(set, marked, *limit, |row| each(row, 0));
                 Ok(())
             }
         }
@@ -142,6 +144,22 @@ impl Part<'_> {
         match self {
             Self::Segment { segment, .. } => segment.set_size(ordinal),
             Self::Memory { rows, .. } => rows.records().fields(ordinal as usize).set_size().map_err(unread),
+        }
+    }
+
+    /// How many hashes of `set` the set of a document has, if they are `least` or more. `scratch` is memory.
+    pub(super) fn shared_from(
+        &self,
+        ordinal: u32,
+        set: &[u64],
+        least: usize,
+        scratch: &mut Vec<u64>,
+    ) -> Result<Option<usize>> {
+        match self {
+            Self::Segment { segment, .. } => segment.shared_from(ordinal, set, least, scratch),
+            Self::Memory { rows, .. } => {
+                rows.records().fields(ordinal as usize).shared_from(set, least, scratch).map_err(unread)
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use super::record::Record;
 use super::state::State;
 use crate::error::{Error, Result};
 use crate::format::bands;
+use crate::format::prefixes::fewest_missing;
 use crate::format::table::Probe;
 use crate::key::KeyBuf;
 use crate::params::{MinhashParams, Near, Params};
@@ -202,13 +203,30 @@ impl Query {
         if sketch.has_set() { self.hashes(sketch.set()) } else { self }
     }
 
-    fn hashes(mut self, set: &[u64]) -> Self {
+    pub(super) fn hashes(mut self, set: &[u64]) -> Self {
         self.set = self.params().sets.then(|| set.to_vec());
         self
     }
 
-    /// Documents that were duplicates when they came are no hits.
-    pub(super) fn unmarked(mut self) -> Self {
+    /// Leaves out documents that were put [as duplicates](crate::Document::as_duplicate): the hits are those that decide
+    /// about new ones. Changes nothing where the index keeps no [marks](crate::params::ParamsBuilder::marks).
+    ///
+    /// ```
+    /// use twindex::{Document, Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let params = Params::builder().minhash(20, 6).sets().marks().build()?;
+    /// let index = Index::create(dir.path().join("x"), params)?;
+    /// let sketch = index.sketcher()?.sketch("a rose is a rose is a rose")?;
+    /// let mut writer = index.writer()?;
+    /// writer.put("a", Document::from(&sketch).as_duplicate())?;
+    /// writer.commit()?;
+    /// let snapshot = index.snapshot();
+    /// assert_eq!(snapshot.near(&sketch).run()?.hits.len(), 1);
+    /// assert_eq!(snapshot.near(&sketch).unmarked().run()?.hits.len(), 0);
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    pub fn unmarked(mut self) -> Self {
         self.unmarked = self.params().marks;
         self
     }
@@ -526,16 +544,15 @@ impl Query {
         }
         found.sort_unstable_by_key(|hit| hit.ordinal);
         let known = found.len();
-        for ordinal in self.candidates(part, bands)? {
+        for (ordinal, missing) in self.candidates(part, bands)? {
             if !part.is_live(ordinal)
                 || found[..known].binary_search_by_key(&ordinal, |hit| hit.ordinal).is_ok()
-                || self.unmarked && part.is_marked(ordinal)?
             {
                 continue;
             }
             let resemblance = match self.counted() {
                 Some(set) => {
-                    let found = count_from(part, ordinal, (set, bands.threshold), &mut other)?;
+                    let found = count_from(part, ordinal, (set, bands.threshold), missing, &mut other)?;
                     if found.is_none() {
                         continue;
                     }
@@ -543,7 +560,8 @@ impl Query {
                 }
                 None => estimate(part, ordinal, &bands.signature, minhash)?,
             };
-            if self.unverified || resemblance.is_none_or(|known| known.at_least(bands.threshold)) {
+            let is_near = self.unverified || resemblance.is_none_or(|known| known.at_least(bands.threshold));
+            if is_near && !(self.unmarked && part.is_marked(ordinal)?) {
                 let distance = self.distance(part, ordinal)?;
                 found.push(Found { ordinal, distance, resemblance });
             }
@@ -551,16 +569,20 @@ impl Query {
         Ok(found)
     }
 
-    /// Documents that can be near, each once, some of them no longer live.
-    fn candidates(&self, part: &Part<'_>, bands: &Bands) -> Result<Vec<u32>> {
-        let mut candidates: Vec<u32> = Vec::new();
+    /// Documents that can be near, each once, some of them no longer live; with the fewest hashes of the set that is
+    /// counted that the document does not have.
+    fn candidates(&self, part: &Part<'_>, bands: &Bands) -> Result<Vec<(u32, usize)>> {
         if let Some(set) = self.counted().filter(|_| self.is_by_prefixes()) {
             let near = Nearness::Resemblance(bands.threshold);
-            part.sharing_prefix(set, near, !self.unmarked, |ordinal| candidates.push(ordinal))?;
-            candidates.sort_unstable();
-            candidates.dedup();
-            return Ok(candidates);
+            let mut places: Vec<(u32, u32)> = Vec::new();
+            part.sharing_prefix(set, near, !self.unmarked, |ordinal, place| places.push((ordinal, place)))?;
+            places.sort_unstable();
+            places.dedup();
+            let candidates = places.chunk_by(|a, b| a.0 == b.0);
+            let missing = |of: &[(u32, u32)]| fewest_missing(of.iter().map(|&(_, place)| place));
+            return Ok(candidates.map(|of| (of[0].0, missing(of))).collect());
         }
+        let mut candidates: Vec<u32> = Vec::new();
         part.hint_features(&bands.features, self.feature_bits);
         for (band, &feature) in bands.features.iter().enumerate() {
             part.same_feature_bits(band, feature, self.feature_bits, |ordinal| candidates.push(ordinal))?;
@@ -568,7 +590,7 @@ impl Query {
         candidates.sort_unstable();
         // A document comes once for each band.
         let enough = candidates.chunk_by(|a, b| a == b).filter(|same| same.len() >= self.sharing);
-        Ok(enough.map(|same| same[0]).collect())
+        Ok(enough.map(|same| (same[0], 0)).collect())
     }
 
     /// How much of the document that is asked about is in a stored one, and how much of that is in it.
@@ -613,23 +635,25 @@ fn count(part: &Part<'_>, ordinal: u32, set: &[u64], other: &mut Vec<u64>) -> Re
     Ok(Resemblance::Exact { intersection, union: set.len() + other.len() - intersection })
 }
 
-/// The same, if it is at least the threshold: most documents are put aside by their size, or when what is left of the sets
-/// is too little.
+/// The same, if it is at least the threshold. `missing` of the set are known not to be in the document's: so most
+/// documents are put aside by their size, others as soon as the rest of the sets is too small.
 fn count_from(
     part: &Part<'_>,
     ordinal: u32,
     (set, threshold): (&[u64], f64),
+    missing: usize,
     other: &mut Vec<u64>,
 ) -> Result<Option<Resemblance>> {
     if threshold == 0.0 {
         return count(part, ordinal, set, other).map(Some);
     }
-    let Some(least) = Nearness::Resemblance(threshold).least_shared(set.len(), part.set_size(ordinal)?) else {
+    let size = part.set_size(ordinal)?;
+    let least = Nearness::Resemblance(threshold).least_shared(set.len(), size);
+    let Some(least) = least.filter(|least| least + missing <= set.len()) else {
         return Ok(None);
     };
-    part.set(ordinal, other)?;
-    let shared = intersection_from(set, other, least);
-    Ok(shared.map(|shared| Resemblance::Exact { intersection: shared, union: set.len() + other.len() - shared }))
+    let shared = part.shared_from(ordinal, set, least, other)?;
+    Ok(shared.map(|shared| Resemblance::Exact { intersection: shared, union: set.len() + size - shared }))
 }
 
 fn estimate(

@@ -309,6 +309,41 @@ impl Snapshot {
         Ok(if is_same { query.measure(sketch.fingerprint()).samples(sketch.bottom(), sketch.modular()).set(sketch) } else { query })
     }
 
+    /// The documents whose set of shingle hashes resembles this one by `threshold` or more, counted; none is missed.
+    /// `set` has the distinct hashes of a document, ascending, as the [shingler](twindex_sketch::Shingler) of the index
+    /// makes them. Hits have a resemblance, and no distance or containment.
+    ///
+    /// ```
+    /// use twindex::{Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let params = Params::builder().words(1).minhash(20, 6).sets().build()?;
+    /// let index = Index::create(dir.path().join("x"), params)?;
+    /// let sketch = index.sketcher()?.sketch("one two three four five")?;
+    /// let mut writer = index.writer()?;
+    /// writer.put("a", &sketch)?;
+    /// writer.commit()?;
+    /// let hits = index.snapshot().resembling_set(&sketch.set()[1..], 0.8)?.run()?.hits;
+    /// assert_eq!(hits[0].resemblance.unwrap().to_string(), "4/5");
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an index without [sets](crate::params::ParamsBuilder::sets), hashes that do not ascend, or a
+    /// threshold that is not above 0 and at most 1; of one below that of the index, when the query is run.
+    pub fn resembling_set(&self, set: &[u64], threshold: f64) -> Result<Query> {
+        if !self.params().sets {
+            return Err(Error::Invalid("this index keeps no sets: resemblance to a set is not answered".into()));
+        }
+        if !(threshold > 0.0 && threshold <= 1.0) {
+            return Err(Error::Invalid(format!("resemblance {threshold} to a set: above 0 and up to 1 are answered")));
+        }
+        if !set.is_sorted_by(|a, b| a < b) {
+            return Err(Error::Invalid("a set of shingle hashes has to be ascending, each hash once".into()));
+        }
+        Ok(Query::new(Arc::clone(&self.state)).features(Vec::new(), Vec::new(), threshold).hashes(set))
+    }
+
     /// What is near by the index's parameters ([`Params::near`]): at first documents [`within`](Self::within) their
     /// radius, and documents [`resembling`](Self::resembling) this one at 0.8 or more, as far as fingerprints and minima
     /// are kept. An empty sketch is near nothing; one of other parameters makes the answer an error.

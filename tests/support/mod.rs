@@ -293,7 +293,7 @@ impl Questions {
         for set in &self.sets {
             all.push(collected(|out| {
                 let near = Nearness::Resemblance(0.8);
-                segment.sharing_prefix(set, near, true, |ordinal| out.push(ordinal.into()))
+                segment.sharing_prefix(set, near, true, |ordinal, _| out.push(ordinal.into()))
             }));
         }
         let absent = match segment.params().key {

@@ -155,10 +155,22 @@ pub struct Rest<'r> {
     pub shingles: &'r [u64],
     /// Memory of the thread.
     pub telling: &'r mut Telling,
+    /// Memory of the thread, for [`distinct`](Self::distinct).
+    sorting: &'r mut Sorting,
+    set: &'r mut Vec<u64>,
     /// What is appended to these is handed on with the document, if no shingles are wanted.
     pub words: &'r mut Vec<u64>,
     /// The value inside of which the document is compared, empty if there is no such field.
     pub inside: &'r [u8],
+}
+
+impl Rest<'_> {
+    /// The distinct shingles, sorted.
+    pub fn distinct(&mut self) -> &[u64] {
+        self.set.clear();
+        self.sorting.append_distinct(self.shingles, self.set);
+        self.set
+    }
 }
 
 impl<'s> Sketching<'s> {
@@ -184,9 +196,16 @@ impl<'s> Sketching<'s> {
     pub fn sketch(&mut self, content: Content<'_>, sketch: &mut Sketch) -> twindex::Result<()> {
         let Self { sketcher, scratch, set, vector, forms, .. } = self;
         match content {
-            Content::Text(text) | Content::Opaque { text, .. } => {
+            Content::Text(text) => {
                 forms.count(text, &sketcher.params().shingling);
                 Ok(sketcher.sketch_into(text, scratch, sketch)?)
+            }
+            // The part of a text that could be read does not decide about the document: only copies of its bytes are near.
+            Content::Opaque { text, identity } => {
+                forms.count(text, &sketcher.params().shingling);
+                sketcher.sketch_into("", scratch, sketch)?;
+                sketcher.replace_set(identity, sketch);
+                Ok(())
             }
             Content::Features(features) if features.is_weighted() => {
                 let names = features.names().map(|name| sketcher.feature(name));
@@ -209,7 +228,8 @@ impl<'s> Sketching<'s> {
 
     /// What there is of the document sketched last, beside its sketch.
     fn rest<'r>(&'r mut self, words: &'r mut Vec<u64>, inside: &'r [u8]) -> Rest<'r> {
-        Rest { shingles: self.scratch.shingles(), telling: &mut self.telling, words, inside }
+        let Self { scratch, telling, sorting, set, .. } = self;
+        Rest { shingles: scratch.shingles(), telling, sorting, set, words, inside }
     }
 }
 
@@ -552,9 +572,7 @@ fn sketch_into(
     check_memory(record, 0, wanted)?;
     record.write_place(&mut one.place);
     one.is_opaque = matches!(record.content, Content::Opaque { .. });
-    // Whoever keeps all of it removes documents: by what is left of a text nothing goes.
-    let content = if one.is_opaque && wanted.whole { Content::Text("") } else { record.content };
-    let made = sketching.sketch(content, &mut one.sketch);
+    let made = sketching.sketch(record.content, &mut one.sketch);
     made.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
     check_memory(record, sketching.scratch.shingles().len(), wanted)?;
     if wanted.whole {

@@ -204,6 +204,26 @@ impl Sketcher {
         Ok(())
     }
 
+    /// Replaces the [set](Sketch::set) of a sketch by that of a document which only copies of its bytes are near: one
+    /// whose text could not be read in full, say, and of which the rest must not decide. Changes nothing where no sets
+    /// are kept.
+    ///
+    /// ```
+    /// # use twindex_sketch::{SketchParams, Sketcher, params::Shingling};
+    /// # let sketcher = Sketcher::new(SketchParams { sets: true, ..SketchParams::new(Shingling::words(1, 0)) })?;
+    /// let (mut one, mut other) = (sketcher.sketch("caf? au lait")?, sketcher.sketch("caf? au lait")?);
+    /// sketcher.replace_set(b"caf\xe9 au lait", &mut one);
+    /// sketcher.replace_set(b"caf\xe8 au lait", &mut other);
+    /// assert_ne!(one.set(), other.set());
+    /// # Ok::<(), twindex_sketch::Error>(())
+    /// ```
+    pub fn replace_set(&self, bytes: &[u8], sketch: &mut Sketch) {
+        if self.params.sets {
+            sketch.set.clear();
+            sketch.set.push(self.names.single(bytes));
+        }
+    }
+
     /// The hash by which a set or vector of the caller's names one of its elements: that of the shingle whose only
     /// token has these bytes, with the parameters' seed.
     ///

@@ -66,8 +66,10 @@ pub(crate) struct Dedup {
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
     within: Option<u8>,
     /// Drop the documents that are near one that an earlier run kept, before the others are compared: the folder of its
-    /// results, whose texts are read and counted on. With --texts, --verify signature or --method simhash, an index; the
-    /// last two ask what is in it, and it must have been made with the same options. May be repeated
+    /// results, or an index. Its sets are queried, which costs as much as the new documents do; where an index cannot count
+    /// (no sets, a lower --threshold than its own, other shingles, containment, --inside, --max-work), the texts of the
+    /// folder are read, or those that --texts names. With --verify signature and --method simhash the index must have been
+    /// made with the same options. May be repeated
     #[arg(long, value_name = "OUT")]
     against: Vec<PathBuf>,
     /// The texts of the documents in the index that --against names, to count on

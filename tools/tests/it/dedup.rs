@@ -677,8 +677,11 @@ fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
     }
     // Estimates are off by a few hundredths; nothing that is far from .8 is on the wrong side.
     let mut best: BTreeMap<usize, f64> = BTreeMap::new();
+    // Of the old ones those that were kept decide; the index has the others with a mark.
+    let kept = bench.read("old/kept.jsonl");
+    let kept: BTreeSet<&str> = kept.lines().map(|line| line.split('"').nth(3).unwrap()).collect();
     for (a, b, both, all) in resemblances(&documents) {
-        if a < old.len() && b >= old.len() {
+        if a < old.len() && b >= old.len() && kept.contains(documents[a].0.as_str()) {
             let best = best.entry(b).or_default();
             *best = best.max(both as f64 / all as f64);
         }
@@ -793,7 +796,11 @@ fn an_index_that_cannot_be_compared_with_is_refused_and_so_is_a_key_that_was_dro
     // An index alone has no texts to count on.
     let no_texts = ["--against old/index", "no texts to count on", "--texts", "--verify signature"];
     usage("dedup old.jsonl --method exact --against old/index -o out", &no_texts);
-    usage("dedup old.jsonl --against old/index -o out", &no_texts);
+    usage("dedup old.jsonl --against old/index --near containment -o out", &no_texts);
+    let stricter = "dedup old.jsonl --against old/index --threshold 0.7 -o out";
+    usage(stricter, &[&no_texts[..], &["resembles by 0.8 or more, and 0.7 is asked for"]].concat());
+    let other = "dedup old.jsonl --against old/index --words 3 -o out";
+    usage(other, &[&no_texts[..], &["sets of other shingles", "width"]].concat());
     usage("dedup old.jsonl --texts old.jsonl -o out", &["--texts goes with --against"]);
     usage(&format!("{estimated} --against old/index --texts old.jsonl -o out"), &["--texts goes with"]);
     usage("dedup old.jsonl --join bands --against old -o out", &["--join bands", "history"]);

@@ -1,18 +1,77 @@
 //! What was kept before: a history, of which documents that are near go before they are compared with each other.
 //!
-//! Where it is counted, the texts of the history are read, and its documents come before all others. Where it is
-//! estimated, and by fingerprints, an index is asked.
+//! An index of the history is queried for each new document: by the sets of shingle hashes that it keeps, by signatures
+//! where resemblance is estimated, or by fingerprints. The cost is that of the new documents, whatever the size of the
+//! history. Where resemblance is counted and an index cannot say it, the texts of the history are read, and its documents
+//! come before all others. Both remove the same documents, and name the same one for each: of the documents of the history
+//! that are near, the one with the smallest key.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use twindex::{Index, Key, Params, Sketch, Snapshot};
+use twindex::{Index, Key, Params, Resemblance, Sketch, Snapshot};
 
 use super::dropped::{Dropped, HowNear};
 use super::layout::{INDEX, kept_files};
+use super::rules::{Clustering, NearBy};
 use super::run_file::RunFile;
+use super::score::Kind;
+use super::{Dedup, Method};
 use crate::error::InvalidOptions;
 use crate::input::InputFormat;
+use crate::sketching::Rest;
+
+/// What was kept before.
+#[derive(Default)]
+pub(super) struct Past {
+    /// Where texts are read.
+    pub(super) history: Option<History>,
+    /// The indexes that are queried.
+    pub(super) indexes: Vec<Against>,
+}
+
+impl Dedup {
+    /// Opens the history.
+    pub(super) fn past(&self, params: &Params) -> anyhow::Result<Past> {
+        let open = |question| -> anyhow::Result<Vec<Against>> {
+            self.against.iter().map(|path| Against::open(path, question, params)).collect()
+        };
+        let indexes = match self.method {
+            _ if self.against.is_empty() => return Ok(Past::default()),
+            Method::Simhash => open(Question::Within(self.within.unwrap_or(3).into()))?,
+            _ if !self.counts() => open(Question::Resembling(self.threshold()))?,
+            _ => return self.counted_past(params),
+        };
+        Ok(Past { history: None, indexes })
+    }
+
+    /// Opens the history where resemblance is counted.
+    fn counted_past(&self, params: &Params) -> anyhow::Result<Past> {
+        let read = |why: Option<anyhow::Error>| {
+            let history = History::open(&self.against, &self.texts, self.input.format);
+            let history = match (history, why) {
+                (Err(error), Some(why)) => Err(error.context(format!("{why:#}"))),
+                (history, _) => history,
+            };
+            Ok(Past { history: Some(history?), indexes: Vec::new() })
+        };
+        // Only what resembles is found by sets; and a chain, a value, or the work has to be known of all documents.
+        let is_by_sets = self.method == Method::Minhash
+            && self.near == NearBy::Resemblance
+            && self.clusters == Clustering::Leaders
+            && self.inside.is_none()
+            && self.max_work.is_none()
+            && self.texts.is_empty();
+        if !is_by_sets {
+            return read(None);
+        }
+        let open = |path: &PathBuf| Against::open(path, Question::Counted(self.threshold()), params);
+        match self.against.iter().map(open).collect() {
+            Ok(indexes) => Ok(Past { history: None, indexes }),
+            Err(why) => read(Some(why)),
+        }
+    }
+}
 
 /// A history whose texts are read.
 pub(super) struct History {
@@ -96,8 +155,11 @@ pub(super) struct Against {
 }
 
 /// When a document is near.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) enum Question {
+    /// Counted by the sets that the index keeps.
+    Counted(f64),
+    /// Estimated.
     Resembling(f64),
     Within(u32),
 }
@@ -114,6 +176,7 @@ impl Against {
         let index = if of_results { &inside } else { path };
         let snapshot = Index::open(index)?.snapshot();
         let same = match question {
+            Question::Counted(threshold) => return Self::counting(path, snapshot, threshold, params),
             Question::Resembling(_) => snapshot.params().check_same_bands(params),
             Question::Within(_) => snapshot.params().check_same_fingerprints(params),
         };
@@ -133,15 +196,52 @@ impl Against {
         Ok(Self { snapshot, question })
     }
 
-    /// The nearest document of the index, if one is near.
-    pub(super) fn nearest(&self, sketch: &Sketch) -> twindex::Result<Option<Dropped>> {
-        let answers = match self.question {
-            Question::Resembling(threshold) => {
-                self.snapshot.resembling(sketch, threshold)?.estimated().limit(1).run()?
+    /// The index, if it can be queried by sets of shingle hashes made as `params` make them.
+    fn counting(path: &Path, snapshot: Snapshot, threshold: f64, params: &Params) -> anyhow::Result<Self> {
+        let path = path.display();
+        let kept = snapshot.params();
+        let Some(least) = kept.near().threshold.filter(|_| kept.sets) else {
+            return Err(InvalidOptions::new(format!(
+                "--against {path}: its index keeps no sets (--sets none) to count resemblance by"
+            ))
+            .into());
+        };
+        kept.check_same_shingles(params)
+            .with_context(|| format!("--against {path}: its index keeps sets of other shingles"))?;
+        if threshold < least.value() {
+            return Err(InvalidOptions::new(format!(
+                "--against {path}: its index finds what resembles by {least} or more, and {threshold} is asked for"
+            ))
+            .into());
+        }
+        Ok(Self { snapshot, question: Question::Counted(threshold) })
+    }
+
+    /// The nearest document of the index, if one is near; where it is counted, the near one with the smallest key.
+    pub(super) fn near(&self, sketch: &Sketch, rest: &mut Rest<'_>) -> twindex::Result<Option<Dropped>> {
+        let query = match self.question {
+            Question::Counted(threshold) => {
+                // A document without shingles has a set of its own, the hash of its bytes.
+                let is_wordless = rest.shingles.is_empty();
+                let set = if is_wordless { sketch.set() } else { rest.distinct() };
+                if set.is_empty() {
+                    return Ok(None);
+                }
+                let near = self.snapshot.resembling_set(set, threshold)?.unmarked().run()?.hits;
+                let first = near.into_iter().min_by(|a, b| a.key.cmp(&b.key));
+                return Ok(first.and_then(|hit| {
+                    let (intersection, union) = match hit.resemblance? {
+                        _ if is_wordless => (0, 0),
+                        Resemblance::Exact { intersection, union } => (intersection as u32, union as u32),
+                        Resemblance::Estimate { .. } => return None, // an index with sets counts
+                    };
+                    Some(Dropped { near: HowNear::Counted { intersection, union }, other: hit.key })
+                }));
             }
+            Question::Resembling(threshold) => self.snapshot.resembling(sketch, threshold)?.estimated(),
             Question::Within(within) => {
                 let Some(fingerprint) = sketch.fingerprint() else { return Ok(None) };
-                self.snapshot.within(fingerprint, within).limit(1).run()?
+                self.snapshot.within(fingerprint, within)
             }
         };
         let near = |hit: twindex::Hit| {
@@ -152,14 +252,35 @@ impl Against {
             };
             near.map(|near| Dropped { near, other: hit.key })
         };
-        Ok(answers.hits.into_iter().next().and_then(near))
+        Ok(query.unmarked().limit(1).run()?.hits.into_iter().next().and_then(near))
     }
 
-    /// The names of the columns that tell how near a dropped document is.
+    /// The names of the columns that say how near a dropped document is.
     pub(super) fn columns(&self) -> &'static str {
         match self.question {
+            Question::Counted(_) => Kind::Resemblance.columns(),
             Question::Resembling(_) => "resemblance\tstandard_error",
-            Question::Within(_) => "distance",
+            Question::Within(_) => Kind::Distance.columns(),
         }
+    }
+
+    /// What a document goes for by one of several histories, of which at least one has something near it: the first that
+    /// has, or, where it is counted, the one with the smallest key.
+    pub(super) fn near_any(
+        histories: &[Self],
+        sketch: &Sketch,
+        rest: &mut Rest<'_>,
+    ) -> twindex::Result<Option<Dropped>> {
+        let mut first: Option<Dropped> = None;
+        for history in histories {
+            let Some(near) = history.near(sketch, rest)? else { continue };
+            if !matches!(history.question, Question::Counted(_)) {
+                return Ok(Some(near));
+            }
+            if first.as_ref().is_none_or(|first| near.other < first.other) {
+                first = Some(near);
+            }
+        }
+        Ok(first)
     }
 }

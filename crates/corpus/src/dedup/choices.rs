@@ -12,6 +12,7 @@ use twindex::planner::banding::{Banding, MINIMA, MINIMA_TO_ESTIMATE, RECALL};
 use twindex::sketch::IdfTable;
 use twindex_join::SampledBy;
 
+use super::against::Past;
 use super::near::{Join, Verify};
 use super::priority::Keep;
 use super::rules::{Clustering, NearBy};
@@ -223,6 +224,17 @@ impl Dedup {
         self.cluster_size.then(|| Noted { prefix: self.annotation_prefix.clone(), is_size_only: true })
     }
 
+    /// Refuses to write documents that go before they are remembered.
+    pub(super) fn check_annotated(&self, past: &Past) -> Result<(), InvalidOptions> {
+        if self.annotate && !past.indexes.is_empty() {
+            return Err(InvalidOptions::new(
+                "--annotate writes all documents, and those that are near one in an index are dropped when they are read; leave \
+                 out --against, or name the folder of results, whose texts are counted on",
+            ));
+        }
+        Ok(())
+    }
+
     /// Refuses annotations that cannot be made.
     fn check_annotation(&self) -> Result<(), InvalidOptions> {
         if !self.annotation_prefix.is_empty() && !self.annotate && !self.cluster_size {
@@ -231,12 +243,6 @@ impl Dedup {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
         if !self.annotation_prefix.bytes().all(is_name) {
             return Err(InvalidOptions::new("--annotation-prefix: expected letters, digits, _ and -"));
-        }
-        if self.annotate && !self.against.is_empty() && !self.counts() {
-            return Err(InvalidOptions::new(
-                "--annotate writes all documents, and those that an index is asked about are dropped when they are read; leave \
-                 out --against, or count on the texts of its documents",
-            ));
         }
         Ok(())
     }

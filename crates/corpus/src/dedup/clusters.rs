@@ -65,7 +65,7 @@ impl Clusters {
             }
             Decided::Leaders { by, scores } => {
                 let (by, scores) = (by.take(), scores.take());
-                Self::of_leaders(grouped, near.kind, by, scores, rules)
+                Self::of_leaders(grouped, near.kind, by, scores, rules, history)
             }
         };
         clusters.history = history;
@@ -98,12 +98,15 @@ impl Clusters {
         mut by: Column<u32>,
         mut scores: Column<u64>,
         rules: &Rules<'_>,
+        history: u32,
     ) -> Self {
         let (of_groups, firsts) = (&mut by[..], rules.firsts);
         let mut lowest: Option<(f64, u32, u32)> = None;
         for (group, (by, score)) in (0..).zip(of_groups.iter_mut().zip(&mut scores[..])) {
             if *by == group {
                 *score = ITSELF;
+            } else if firsts[*by as usize] < history {
+                // No pair of a cluster: the kept one is no document of this run.
             } else if let Some(resemblance) = kind.unpack(*score).resemblance() {
                 let value = resemblance.value();
                 if lowest.is_none_or(|lowest| value.total_cmp(&lowest.0).is_lt()) {
@@ -262,6 +265,13 @@ impl Clusters {
     /// Whether a document, none of a history, stays.
     pub(super) fn is_kept(&self, grouped: &Grouped, document: u32) -> bool {
         self.kept_of_group[grouped.group_of[document as usize] as usize] == document
+    }
+
+    /// How many of the documents that go for none of a history have the text of an earlier one.
+    pub(super) fn identical(&self, corpus: &Corpus) -> u64 {
+        let groups =
+            (0..corpus.grouped.groups.len() as u32).filter(|&group| !self.is_of_history(group)).count();
+        corpus.documents().len() as u64 - self.dropped(&corpus.grouped) - groups as u64
     }
 
     /// How many documents go for one of a history.

@@ -170,12 +170,6 @@ impl Corpus {
         self.history..self.keys.len() as u32
     }
 
-    /// How many of these have the text of an earlier one.
-    pub(super) fn identical(&self) -> u64 {
-        let firsts = self.grouped.groups.iter().filter(|group| group.first >= self.history).count();
-        (self.documents().len() - firsts) as u64
-    }
-
     /// The group of the document with this key.
     pub(super) fn group_at(&self, key: Key<'_>) -> Option<u32> {
         let Key::Bytes(key) = key else { return None };
@@ -197,6 +191,11 @@ impl Corpus {
     /// The documents that are no history, by their keys. Takes about `memory` bytes.
     pub(super) fn by_key(&self, memory: usize) -> twindex::Result<ByKey> {
         ByKey::of(&self.keys, self.documents(), &self.grouped.room, memory)
+    }
+
+    /// The documents of the history by their keys.
+    pub(super) fn history_by_key(&self, memory: usize) -> twindex::Result<ByKey> {
+        ByKey::of(&self.keys, 0..self.history, &self.grouped.room, memory)
     }
 }
 

@@ -7,6 +7,7 @@ use twindex::sys::{Column, Room};
 use twindex::{KeyBuf, Resemblance};
 
 use super::keys::{Keys, KnownKeys, Places};
+use super::score::{Kind, Score};
 use crate::input::Place;
 use crate::tsv;
 
@@ -17,6 +18,7 @@ pub(super) struct Dropped {
 }
 
 pub(super) enum HowNear {
+    Counted { intersection: u32, union: u32 },
     Resemblance(Resemblance),
     Distance(u32),
 }
@@ -26,6 +28,10 @@ impl Dropped {
     fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
         tsv::write_key(out, &self.other)?;
         match self.near {
+            HowNear::Counted { intersection, union } => {
+                out.write_all(b"\t")?;
+                Score::Resemblance { intersection, union }.write(Kind::Resemblance, out)
+            }
             HowNear::Resemblance(resemblance) => {
                 write!(out, "\t{:.6}\t{:.6}", resemblance.value(), resemblance.standard_error())
             }

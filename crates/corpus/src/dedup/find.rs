@@ -104,12 +104,15 @@ impl Dedup {
         stages: &mut Stages,
     ) -> anyhow::Result<Done> {
         let by_key = is_by_key(self.keep).then(|| corpus.by_key(limits.memory / 2)).transpose()?;
+        let history_keys =
+            (corpus.history > 0).then(|| corpus.history_by_key(limits.memory / 2)).transpose()?;
         let by = OrderedBy {
             keep: self.keep,
             near: self.near,
             keys: by_key.as_ref().map(|by_key| (&corpus.keys, by_key)),
             numbers: &corpus.numbers,
             history: corpus.history,
+            history_keys: history_keys.as_ref(),
         };
         let priority = Priority::of(&corpus.grouped, by, limits.memory / 2)?;
         let rules = &self.rules(&priority, corpus);

@@ -50,7 +50,7 @@ use twindex::sketch::IdfTable;
 use twindex::{Params, Sketch, Sketcher};
 use twindex_join::{Leaders, Told};
 
-use self::against::{Against, History, Question};
+use self::against::{Against, History, Past};
 use self::corpus::Corpus;
 use self::find::{Done, Indexed};
 use self::groups::{Anchors, NewSet};
@@ -289,16 +289,14 @@ impl Dedup {
         let table = table.map(Arc::new);
         let params = self.params(table.as_deref())?;
         let documents = self.open(&params)?;
-        let is_read = self.counts() && !self.against.is_empty();
-        let history =
-            is_read.then(|| History::open(&self.against, &self.texts, self.input.format)).transpose()?;
+        let past = self.past(&params)?;
+        self.check_annotated(&past)?;
         self.note_recall(&params, observer)?;
         let made = out.make_parents()?;
         let folder = out::temporary_folder(out.parent())?;
         let half_done = observer.half_done(folder.path());
 
-        let report =
-            self.work(&params, documents, history.as_ref(), table.as_ref(), folder.path(), observer)?;
+        let report = self.work(&params, documents, &past, table.as_ref(), folder.path(), observer)?;
         drop(half_done);
         crate::lost::check()?;
         out.put_in_place(folder, self.force)?;
@@ -310,7 +308,7 @@ impl Dedup {
         &self,
         params: &Params,
         mut documents: Documents,
-        history: Option<&History>,
+        past: &Past,
         table: Option<&Arc<IdfTable>>,
         folder: &Path,
         observer: &dyn Observer,
@@ -320,7 +318,7 @@ impl Dedup {
         let mut stages = Stages::default();
 
         let watch = Stopwatch::start();
-        let against = self.asked(params)?;
+        let Past { history, indexes: against } = past;
         let sketcher = match table {
             None => Sketcher::new(params)?,
             Some(table) => Sketcher::with_idf(params, Arc::clone(table))?,
@@ -336,7 +334,7 @@ impl Dedup {
             read.map_err(|error| self.say_memory(error))?;
             documents.parser().headers().begin();
         }
-        let read = self.read(&mut documents, &sketcher, &against, sketches.as_mut(), &mut corpus, observer);
+        let read = self.read(&mut documents, &sketcher, against, sketches.as_mut(), &mut corpus, observer);
         let (empty, exact) = read.map_err(|error| self.say_memory(error))?;
         let sketched = sketches.map(Sketches::finish).transpose()?;
         corpus.end(!self.is_by_sets());
@@ -348,13 +346,13 @@ impl Dedup {
         let limits = Limits { folder, observer, memory: self.memory / 2, max_bucket };
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
         let Done { near, clusters, contained, pairs, kept_files, annotated_files } =
-            self.find(indexed.as_ref(), &corpus, &against, &limits, &mut stages)?;
+            self.find(indexed.as_ref(), &corpus, against, &limits, &mut stages)?;
         RunFile::of(self, params, corpus.has_pages()).write(folder)?;
 
         let input = documents.counts().clone();
         let report = Report {
             empty,
-            identical: corpus.identical(),
+            identical: clusters.identical(&corpus),
             dropped: (!self.against.is_empty())
                 .then(|| corpus.dropped.len() as u64 + clusters.dropped(&corpus.grouped)),
             contained,
@@ -448,11 +446,8 @@ impl Dedup {
             ..self.wanted(shingles && !self.holds_sets())
         };
         let leaders = self.holds_sets().then(|| corpus.grouped.sets.leaders());
-        let look = |sketch: &Sketch, rest: Rest<'_>| {
-            let mut near = None;
-            for against in against {
-                near = near.map_or_else(|| against.nearest(sketch), |near| Ok(Some(near)))?;
-            }
+        let look = |sketch: &Sketch, mut rest: Rest<'_>| {
+            let near = Against::near_any(against, sketch, &mut rest)?;
             // What is dropped is compared with nothing more.
             let told = leaders.as_ref().filter(|_| near.is_none()).map(|leaders| tell(leaders, sketch, rest));
             Ok((near, told))
@@ -499,20 +494,10 @@ impl Dedup {
     pub(super) fn counts(&self) -> bool {
         self.method == Method::Exact || self.holds_sets()
     }
-
-    /// The indexes that are asked about each document.
-    fn asked(&self, params: &Params) -> anyhow::Result<Vec<Against>> {
-        let question = match self.method {
-            Method::Simhash => Question::Within(self.within.unwrap_or(3).into()),
-            _ if self.counts() => return Ok(Vec::new()),
-            _ => Question::Resembling(self.threshold()),
-        };
-        self.against.iter().map(|path| Against::open(path, question, params)).collect()
-    }
 }
 
 /// What there is to say of a new document's set beside the sets that are held, of shingles inside its value.
 fn tell(leaders: &Leaders, sketch: &Sketch, rest: Rest<'_>) -> Told {
-    let Rest { shingles, telling, words, inside } = rest;
+    let Rest { shingles, telling, words, inside, .. } = rest;
     leaders.tell(&shingles_inside(shingles, inside), Anchors::of(sketch, inside).as_slice(), telling, words)
 }

@@ -53,8 +53,10 @@ pub(super) struct OrderedBy<'o> {
     pub keys: Option<(&'o Keys, &'o ByKey)>,
     /// The numbers of the documents that are no history, in their bits, where [`Keep::by_number`] says so.
     pub numbers: &'o [u128],
-    /// So many of the first documents come before all others, in their own order.
+    /// The documents of a history, the first ones, come before all others, in the order of their keys.
     pub history: u32,
+    /// That order, if there is a history.
+    pub history_keys: Option<&'o ByKey>,
 }
 
 /// The place of a document in the order: history, size, what was chosen, and at the end the document.
@@ -72,7 +74,7 @@ impl Priority {
     /// The order of all documents. Takes about `memory` bytes.
     pub(super) fn of(grouped: &Grouped, by: OrderedBy<'_>, memory: usize) -> twindex::Result<Self> {
         let mut firsts = Column::of(&grouped.room, grouped.groups.iter().map(|group| group.first))?;
-        if by.keep == Keep::First && by.near == NearBy::Resemblance {
+        if by.keep == Keep::First && by.near == NearBy::Resemblance && by.history == 0 {
             return Ok(Self { firsts, order: None });
         }
         let of_groups = &mut firsts[..];
@@ -101,7 +103,7 @@ impl OrderedBy<'_> {
         let place = || self.keys.map_or(0, |(_, by_key)| by_key.place(document));
         let number = || self.numbers[(document - self.history) as usize];
         let (by_choice, by_key) = match self.keep {
-            _ if is_history => (0, 0),
+            _ if is_history => (0, self.history_keys.map_or(0, |by_key| by_key.place(document))),
             Keep::First => (0, 0),
             Keep::Longest => (u128::from(u64::MAX - grouped.group(document).tokens), 0),
             Keep::SmallestKey => (0, place()),

@@ -184,7 +184,14 @@ impl DedupTexts {
         };
         let numbers = beside.numbers.unwrap_or_default().iter().map(|number| number.bits());
         let numbers = Column::of(&grouped.room, numbers)?;
-        let by = OrderedBy { keep: self.keep, near: self.near, keys: None, numbers: &numbers, history: 0 };
+        let by = OrderedBy {
+            keep: self.keep,
+            near: self.near,
+            keys: None,
+            numbers: &numbers,
+            history: 0,
+            history_keys: None,
+        };
         let priority = Priority::of(&grouped, by, limits.memory / 2)?;
         let rules = Rules {
             clustering: self.clusters,
