@@ -396,7 +396,7 @@ fn a_key_that_comes_again_is_numbered_or_passed_over_by_every_verb_that_takes_do
     }
     for verb in ["sketch in.jsonl -o -", "stream s.twx in.jsonl", "query i.twx in.jsonl"] {
         says(
-            &bench.refused(&format!("{verb} --repeated-keys error")),
+            &bench.failed(&format!("{verb} --repeated-keys error")),
             &["in.jsonl:2", "the key `k` came before"],
         );
     }

@@ -30,6 +30,7 @@ mod presets;
 mod raw;
 mod refusals;
 mod report;
+mod round_trips;
 mod rule;
 mod shell;
 mod shingles;

@@ -61,7 +61,9 @@ impl Dedup {
             && self.clusters == Clustering::Leaders
             && self.inside.is_none()
             && self.max_work.is_none()
-            && self.texts.is_empty();
+            && self.texts.is_empty()
+            // What is near one in an index goes when it is read, and is not remembered.
+            && !self.annotate;
         if !is_by_sets {
             return read(None);
         }

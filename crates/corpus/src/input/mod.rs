@@ -1071,7 +1071,8 @@ impl Documents {
     /// Refuses, before any work is done, a file that cannot be read, is not what its name says, or lacks a column.
     fn check_file(&self, path: &Path, kind: Option<Kind>) -> Result<(), Problem> {
         let Some(kind @ (Kind::Csv | Kind::Tsv | Kind::Parquet)) = kind else {
-            return open::check_file(path);
+            let may_break = matches!(kind, Some(Kind::Wet | Kind::Warc));
+            return open::check_file(path, may_break);
         };
         // Headers are numbered when files are read, in their order.
         let parser = Parser { headers: Headers::default(), ..self.parser.clone() };

@@ -159,13 +159,14 @@ fn one_of_ours(start: &[u8; OURS_BYTES]) -> Option<&'static str> {
 
 /// Refuses, before any work is done, a file that cannot be read or is not compressed as its name says.
 ///
-/// One byte is decompressed: a zstd window beyond what is allowed shows only then.
+/// One byte is decompressed, unless the stream `may_break` off before: a zstd window beyond what is allowed shows only then.
 ///
 /// # Errors
 ///
 /// Those of [`Reader::open`] and of reading the beginning.
-pub(super) fn check_file(path: &Path) -> Result<(), Problem> {
+pub(super) fn check_file(path: &Path, may_break: bool) -> Result<(), Problem> {
     let mut reader = Reader::open(Origin::File(path.to_owned()), &Arc::default())?;
+    reader.may_break = may_break;
     reader.read_once(&mut [0]).map(drop)
 }
 
