@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     near += 1;
                     println!("{key}\t{}", hit.key);
                 }
-                _ => {} // `Known`: the same key again
+                _ => {} // `Updated`, `Known`: the same key again
             }
         }
         writer.commit_with(&number.to_le_bytes())?;

@@ -162,7 +162,7 @@ impl Index {
     fn find_pairs(
         &self,
         py: Python<'_>,
-        (within, resembling): (Option<u32>, Option<f64>),
+        (within, resembling, estimated): Asked,
         (left, right): (Option<usize>, Option<usize>),
         memory: usize,
         warns: bool,
@@ -173,7 +173,7 @@ impl Index {
             )));
         }
         check_process()?;
-        let near = Near::of(&self.params, within, resembling)?;
+        let near = Near::of(&self.params, within, resembling, estimated)?;
         py.detach(|| {
             let one = self.snapshot(left)?;
             let other =
@@ -182,6 +182,9 @@ impl Index {
         })
     }
 }
+
+/// What pairs are asked for: a radius or a resemblance, and whether that may be estimated.
+type Asked = (Option<u32>, Option<f64>, bool);
 
 impl Writing {
     /// Sketches texts and puts them, the next ones while those before them are put.
@@ -348,7 +351,7 @@ impl Index {
         py.detach(|| self.write(|writer| Ok(writer.delete(key.as_key())?)))
     }
 
-    /// What it was: "new", "known", or the hit that it is a duplicate of.
+    /// What it was: "new", "known", "expired", or the hit that it is a duplicate of.
     #[pyo3(signature = (key, document, drop_duplicates=false, within=None, resembling=None, unverified=false,
         estimated=false))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
@@ -382,6 +385,7 @@ impl Index {
         match admitted {
             Admitted::Duplicate(hit) => Ok(Bound::new(py, Hit::from(hit))?.into_any()),
             Admitted::New => Ok("new".into_pyobject(py)?.into_any()),
+            Admitted::Expired => Ok("expired".into_pyobject(py)?.into_any()),
             _ => Ok("known".into_pyobject(py)?.into_any()),
         }
     }
@@ -568,7 +572,8 @@ impl Index {
     }
 
     /// Pairs in columns: a, b, distance or resemblance.
-    #[pyo3(signature = (within=None, resembling=None, left=None, right=None, memory=1 << 30))]
+    #[pyo3(signature = (within=None, resembling=None, left=None, right=None, memory=1 << 30, estimated=false))]
+    #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn pairs_batches(
         &self,
         py: Python<'_>,
@@ -577,15 +582,16 @@ impl Index {
         left: Option<usize>,
         right: Option<usize>,
         memory: usize,
+        estimated: bool,
     ) -> Result<Batches> {
-        self.find_pairs(py, (within, resembling), (left, right), memory, true)
+        self.find_pairs(py, (within, resembling, estimated), (left, right), memory, true)
     }
 
     /// The same without a warning: for workers, whose warnings nobody reads.
     fn _pairs_of_parts(
         &self,
         py: Python<'_>,
-        near: (Option<u32>, Option<f64>),
+        near: Asked,
         parts: (usize, usize),
         memory: usize,
     ) -> Result<Batches> {
@@ -593,14 +599,15 @@ impl Index {
     }
 
     /// Pairs one by one: a, b, distance or resemblance.
-    #[pyo3(signature = (within=None, resembling=None))]
+    #[pyo3(signature = (within=None, resembling=None, estimated=false))]
     fn pairs<'py>(
         &self,
         py: Python<'py>,
         within: Option<u32>,
         resembling: Option<f64>,
+        estimated: bool,
     ) -> PyResult<Vec<PairObjects<'py>>> {
-        let near = Near::of(&self.params, within, resembling)?;
+        let near = Near::of(&self.params, within, resembling, estimated)?;
         let (mut pairs, capped) = py.detach(|| pairs::list(&self.inner.snapshot(), near))?;
         capped.warn(py)?;
         pairs.sort_unstable_by(|x, y| (&x.0, &x.1).cmp(&(&y.0, &y.1)));
@@ -609,7 +616,7 @@ impl Index {
             .map(|(a, b, score)| {
                 let score = match near {
                     Near::Within(_) => score.0.into_pyobject(py)?.into_any(),
-                    Near::Resembling(_) => score.1.into_pyobject(py)?.into_any(),
+                    Near::Counted(_) | Near::Estimated(_) => score.1.into_pyobject(py)?.into_any(),
                 };
                 Ok((key_object(py, a)?, key_object(py, b)?, score))
             })

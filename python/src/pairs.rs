@@ -7,7 +7,7 @@ use arrow_array::builder::{Float64Builder, Int32Builder};
 use twindex::params::Threshold;
 use twindex::store::snapshot::Place;
 use twindex::{KeyBuf, Snapshot};
-use twindex_join::{Effort, pairs_within, resembling_documents};
+use twindex_join::{Effort, counted_documents, pairs_within, resembling_documents};
 
 use crate::columns::{Keys, batch};
 use crate::error::{Failure, Result};
@@ -21,23 +21,40 @@ const MAX_BUCKET: usize = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Near {
     Within(u32),
-    Resembling(f64),
+    /// By the sets that the index keeps.
+    Counted(f64),
+    /// By signatures, of documents that share a band.
+    Estimated(f64),
 }
 
 impl Near {
     /// Of what a caller named; without, the distance in which the index's documents are near, or its threshold where
     /// distance makes none near.
-    pub(crate) fn of(params: &twindex::Params, within: Option<u32>, resembling: Option<f64>) -> Result<Self> {
+    /// A resemblance is estimated only if that is asked for.
+    pub(crate) fn of(
+        params: &twindex::Params,
+        within: Option<u32>,
+        resembling: Option<f64>,
+        estimated: bool,
+    ) -> Result<Self> {
         let near = params.near();
+        let by_resemblance = |threshold: f64| match (estimated, params.sets) {
+            (true, _) => Ok(Self::Estimated(threshold)),
+            (false, true) => Ok(Self::Counted(threshold)),
+            (false, false) => Err(Failure::invalid(
+                "this index keeps no sets to count resemblance by: ask for estimates with estimated=True, or make the \
+                 index with sets=True",
+            )),
+        };
         match (within, resembling, near.within) {
             (Some(_), Some(_), _) => Err(Failure::invalid("name within or resembling, not both")),
             (Some(within), None, _) => Ok(Self::Within(within)),
             (None, Some(threshold), _) if !(0.0..=1.0).contains(&threshold) => {
                 Err(Failure::invalid(format!("resembling: expected 0 to 1, found {threshold}")))
             }
-            (None, Some(threshold), _) => Ok(Self::Resembling(threshold)),
+            (None, Some(threshold), _) => by_resemblance(threshold),
             (None, None, Some(within)) => Ok(Self::Within(within.into())),
-            (None, None, None) => Ok(Self::Resembling(near.threshold.unwrap_or(Threshold::USUAL).value())),
+            (None, None, None) => by_resemblance(near.threshold.unwrap_or(Threshold::USUAL).value()),
         }
     }
 }
@@ -58,7 +75,7 @@ impl Found<'_> {
         self.keys[1].push(b.as_key());
         match self.near {
             Near::Within(_) => self.distances.append_value(score.0.cast_signed()),
-            Near::Resembling(_) => self.resemblances.append_value(score.1),
+            Near::Counted(_) | Near::Estimated(_) => self.resemblances.append_value(score.1),
         }
         self.rows += 1;
         let bytes = self.keys.iter().map(Keys::bytes).max().unwrap_or_default();
@@ -72,7 +89,7 @@ impl Found<'_> {
         self.rows = 0;
         let score: (&str, ArrayRef) = match self.near {
             Near::Within(_) => ("distance", Arc::new(self.distances.finish())),
-            Near::Resembling(_) => ("resemblance", Arc::new(self.resemblances.finish())),
+            Near::Counted(_) | Near::Estimated(_) => ("resemblance", Arc::new(self.resemblances.finish())),
         };
         let [a, b] = &mut self.keys;
         self.out.push(batch(vec![("a", a.finish()), ("b", b.finish()), score])?)
@@ -101,7 +118,14 @@ fn for_each(
             pairs_within(left, right, within, effort, |a, b, distance| take(a, b, (distance, 0.0)))?;
             Capped::default()
         }
-        Near::Resembling(threshold) => {
+        Near::Counted(threshold) => {
+            let found =
+                counted_documents(left, right, threshold, MAX_BUCKET, effort, |a, b, resemblance| {
+                    take(a, b, (0, resemblance.value()))
+                })?;
+            Capped { buckets: found.capped, cap: found.cap }
+        }
+        Near::Estimated(threshold) => {
             let effort = Effort { memory: memory / 4, ..effort };
             let found =
                 resembling_documents(left, right, threshold, MAX_BUCKET, effort, |a, b, resemblance| {

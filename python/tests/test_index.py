@@ -75,7 +75,7 @@ def test_what_is_near_is_stored_and_admit_goes_by_it_or_by_what_is_asked(path, t
     index = twindex.Index.open(path)
     assert index.params.near == (threshold, None)
     assert [hit.key for hit in index.near(PAIR[1])] == (["b", "a"] if is_near else ["b"])
-    assert len(index.pairs()) == is_near
+    assert len(index.pairs(estimated=True)) == is_near
     with pytest.raises(twindex.InvalidError, match="not both"):
         index.admit("c", PAIR[0], within=3, resembling=0.5)
 
@@ -123,7 +123,9 @@ def test_admit_says_new_known_or_the_duplicate(path):
         assert index.admit("a", ROSE) == "new"
         assert index.admit("a", ROSE) == "known"
         assert index.admit("b", "A rose is a rose is a rose!").key == "a"
-        assert index.admit("c", ROSE, drop_duplicates=True).distance == 0
+        with pytest.raises(ValueError, match="estimate"):
+            index.admit("c", ROSE, drop_duplicates=True)
+        assert index.admit("c", ROSE, drop_duplicates=True, estimated=True).distance == 0
     assert twindex.Index.open(path).keys() == ["a", "b"]
 
 
@@ -301,11 +303,29 @@ def test_a_segment_on_the_right_needs_one_on_the_left(path):
         index.pairs_batches(right=0)
 
 
+def test_pairs_by_resemblance_are_counted_on_sets_or_estimated_by_name(path, tmp_path):
+    words = [f"w{number}" for number in range(40)]
+    texts = {f"{at:02}".encode(): " ".join(words[at : at + 20]) for at in range(20)}
+    with create(path, words=1, sets=True) as index:
+        index.put_many(list(texts), list(texts.values()))
+    # Two texts that are d places apart share 20 - d words of 20 + d.
+    expected = [(a, b, (20 - d) / (20 + d)) for a in texts for b in texts for d in [int(b) - int(a)] if 0 < d <= 2]
+    assert index.pairs(resembling=0.8) == expected
+    pa = pytest.importorskip("pyarrow")
+    rows = [row for batch in index.pairs_batches(resembling=0.8) for row in pa.record_batch(batch).to_pylist()]
+    assert sorted((row["a"], row["b"], row["resemblance"]) for row in rows) == expected
+    with create(tmp_path / "plain.twx", words=1) as plain:
+        plain.put_many(list(texts), list(texts.values()))
+    with pytest.raises(twindex.InvalidError, match="estimated=True"):
+        plain.pairs(resembling=0.8)
+    assert len(plain.pairs(resembling=0.8, estimated=True)) > 10
+
+
 def test_crowded_buckets_are_said(path):
     with create(path, simhash=None, minhash=(1, 1)) as index:
         index.put_many([f"{number:05}" for number in range(10_001)], [ROSE] * 10_001)
     with pytest.warns(UserWarning, match="1 buckets of bands have more than 10000 documents"):
-        found = index.pairs(resembling=0.9)
+        found = index.pairs(resembling=0.9, estimated=True)
     assert 10_000 <= len(found) < 30_000
 
 
@@ -378,7 +398,7 @@ def test_pairs_and_forests_come_while_they_are_found_and_who_stops_early_ends_th
         return [pa.record_batch(batch).num_rows for batch in batches]
 
     assert rows(index.pairs_batches(within=0)) == [65_536, pairs - 65_536]
-    early = index._pairs_of_parts((0, None), (0, 0), 1 << 20)
+    early = index._pairs_of_parts((0, None, False), (0, 0), 1 << 20)
     assert early.capped_buckets is None and pa.record_batch(next(early)).num_rows == 65_536
     assert workers() == 1
     del early

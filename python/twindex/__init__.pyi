@@ -193,8 +193,8 @@ class Index:
         resembling: float | None = None,
         unverified: bool = False,
         estimated: bool = False,
-    ) -> Literal["new", "known"] | Hit:
-        """Looks up and adds, as one step: "new", "known" (the key is there, and is replaced), or what it is a duplicate
+    ) -> Literal["new", "known", "expired"] | Hit:
+        """Looks up and adds, as one step: "new", "known" (the key is there, and is replaced), "expired", or what it is a duplicate
         of: near by `within` or `resembling`, or else by what the index's parameters say. Where the index keeps sets, resemblance
         is counted, unless it is to be `estimated`; otherwise it is an estimate from signatures. An index without both raises
         `InvalidError`, unless `unverified` says that sharing a band is enough. A duplicate is added too, with a mark where
@@ -258,11 +258,13 @@ class Index:
         """Documents that share a feature (band) with this one, and how many, most first; unverified."""
 
     def pairs(
-        self, within: int | None = None, resembling: float | None = None
+        self, within: int | None = None, resembling: float | None = None, estimated: bool = False
     ) -> list[tuple[str | bytes | int, str | bytes | int, int | float]]:
         """Pairs that are near, a < b, sorted, and their distance or resemblance; a list in memory. Within a radius all
-        of them. By resemblance those that share a band; of its buckets of more than 10,000 documents only enough pairs
-        to hold them together, which a warning says."""
+        of them. Resemblance is counted on the sets of the index, and no pair is missed. With `estimated`, it is estimated
+        from the signatures of documents that share a band; an index without sets takes nothing else. Of buckets of more than
+        10,000 documents, or shingles that are among the rarest of more, only enough pairs to hold them together, which a
+        warning says."""
 
     def pairs_batches(
         self,
@@ -271,6 +273,7 @@ class Index:
         left: int | None = None,
         right: int | None = None,
         memory: int = 1 << 30,
+        estimated: bool = False,
     ) -> Iterator[RecordBatch]:
         """The same in columns, a, b, and distance or resemblance, unsorted; of one segment, `left`, or across two, if
         they are named. The join takes about `memory` bytes. Batches come while it goes on, and few are held: of at

@@ -157,14 +157,15 @@ def query(questions, path, *, key="id", text="text", within=None, resembling=Non
     return asked.mapInArrow(run, schema)
 
 
-def pairs(session, path, *, within=None, resembling=None, memory=MEMORY):
+def pairs(session, path, *, within=None, resembling=None, estimated=False, memory=MEMORY):
     """Pairs of an index's documents that are near: a, b, and distance or resemblance; a < b.
 
     within: their fingerprints differ in at most this number of bits; all of them. Without both, the index's own radius, or its
     threshold where distance makes no documents near.
-    resembling: they share a band, and their resemblance, estimated from the signatures, is at least this. Of a band's
-        bucket of more than 10,000 documents in two segments, only enough pairs to hold it together; the counter
-        `capped_buckets` says of how many.
+    resembling: their resemblance is at least this, counted on the sets that the index keeps; no pair is missed.
+    estimated: it is estimated from the signatures of documents that share a band, which an index without sets needs.
+    Of a band's bucket of more than 10,000 documents in two segments, and of a shingle that is among the rarest of more, only
+    enough pairs to hold it together; the counter `capped_buckets` says of how many.
 
     A task for each two segments, and for each with itself. Cache what comes: each use of it would join again.
     """
@@ -176,7 +177,7 @@ def pairs(session, path, *, within=None, resembling=None, memory=MEMORY):
     name = _key_type(params)
     schema = f"a {name}, b {name}, " + ("distance int" if by_distance else "resemblance double")
     context = session.sparkContext
-    run = _Pairs(opened, parts, within, resembling, memory, counters(context), _version())
+    run = _Pairs(opened, parts, (within, resembling, estimated), memory, counters(context), _version())
     _describe(context, f"twindex: pairs of {path}, {len(parts)} parts")
     # A partition for each part.
     return session.range(0, len(parts), 1, max(len(parts), 1)).mapInArrow(run, schema)
@@ -691,8 +692,8 @@ class _Query:
 
 
 class _Pairs:
-    def __init__(self, opened, parts, within, resembling, memory, counted, version):
-        self.opened, self.parts, self.within, self.resembling = opened, parts, within, resembling
+    def __init__(self, opened, parts, near, memory, counted, version):
+        self.opened, self.parts, self.near = opened, parts, near
         self.memory, self.counted, self.version = memory, counted, version
 
     def __call__(self, batches):
@@ -701,8 +702,7 @@ class _Pairs:
         for batch in batches:
             for part in batch.column(0).to_pylist():
                 left, right = self.parts[part]
-                near = (self.within, self.resembling)
-                batches_found = index._pairs_of_parts(near, (left, right), self.memory)
+                batches_found = index._pairs_of_parts(self.near, (left, right), self.memory)
                 for found in batches_found:
                     found = _out(found)
                     self.counted["pairs"].add(found.num_rows)

@@ -87,8 +87,12 @@ pub(super) struct Time {
     expire_after: Option<u64>,
     /// The highest that was committed.
     now: Option<u64>,
+    /// The highest that documents expire by: in a batch, that of the last document that was looked up.
+    reached: Option<u64>,
     /// The highest there is, of a batch that is not committed too.
     newest: Option<u64>,
+    /// The highest that the documents of files and of the batch have. A document that was dropped is in neither.
+    recorded: Option<u64>,
 }
 
 impl Time {
@@ -113,7 +117,13 @@ impl View {
             live: 0,
             commit: manifest.generation,
             payload: payload.map(Into::into),
-            time: Time { expire_after: manifest.params.expire_after, now: None, newest: manifest.now },
+            time: Time {
+                expire_after: manifest.params.expire_after,
+                now: None,
+                reached: None,
+                newest: manifest.now,
+                recorded: manifest.now,
+            },
         }
     }
 
@@ -156,16 +166,33 @@ impl View {
         Ok(())
     }
 
-    /// Takes the stamp of a document that came; it counts from the next commit on.
+    /// Takes the stamp of a document that was put; it counts from the next commit, or the next look-up, on.
     pub(super) fn stamped(&mut self, stamp: Option<u64>) {
         // guard: time goes forward only
         // without it: self.time.newest.max(stamp) -> stamp.or(self.time.newest)
         self.time.newest = self.time.newest.max(stamp);
+        self.time.recorded = self.time.recorded.max(stamp);
+    }
+
+    /// Takes the stamp of a document that is looked up: it counts at once, as if all before it were committed.
+    pub(super) fn looked_up_at(&mut self, stamp: Option<u64>) -> Result<()> {
+        self.time.newest = self.time.newest.max(stamp);
+        if self.is_behind() { self.expire_by_newest() } else { Ok(()) }
+    }
+
+    /// True where stamps came by which documents have not expired yet.
+    fn is_behind(&self) -> bool {
+        self.time.expire_after.is_some() && self.time.newest > self.time.reached
+    }
+
+    /// The highest stamp, if no document in files or in the batch has it: that of one that was dropped.
+    pub(super) fn unrecorded(&self) -> Option<u64> {
+        self.time.newest.filter(|_| self.time.newest > self.time.recorded)
     }
 
     /// True for a document that is too old when it comes.
     pub(super) fn is_expired(&self, stamp: Option<u64>) -> bool {
-        self.time.expired(self.time.now).is_some_and(|expired| stamp.is_some_and(|stamp| stamp <= expired))
+        self.time.expired(self.time.reached).is_some_and(|expired| stamp.is_some_and(|stamp| stamp <= expired))
     }
 
     /// True where a document came whose stamp will count from the next commit on.
@@ -173,11 +200,16 @@ impl View {
         self.time.newest > self.time.now
     }
 
-    /// The highest stamp there is counts from here on, and what is too old by it expires. Time goes forward only.
+    /// The highest stamp there is is committed, and what is too old by it expires. Time goes forward only.
     pub(super) fn advance(&mut self) -> Result<()> {
-        let before = self.time.expired(self.time.now);
         self.time.now = self.time.newest;
-        let expired = self.time.expired(self.time.now);
+        self.expire_by_newest()
+    }
+
+    fn expire_by_newest(&mut self) -> Result<()> {
+        let before = self.time.expired(self.time.reached);
+        self.time.reached = self.time.newest;
+        let expired = self.time.expired(self.time.reached);
         if expired != before {
             for place in 0..self.segments.len() {
                 self.expire_segment(place, before)?;
@@ -191,7 +223,7 @@ impl View {
 
     /// What has expired of the rows of the memtable is no longer live.
     pub(super) fn expire_rows(&mut self) -> Result<()> {
-        if let Some(expired) = self.time.expired(self.time.now) {
+        if let Some(expired) = self.time.expired(self.time.reached) {
             self.table.expire(expired)?;
             self.count();
         }
@@ -200,7 +232,7 @@ impl View {
 
     /// What has expired of a segment since stamps up to `before` had is no longer live.
     pub(super) fn expire_segment(&mut self, place: usize, before: Option<u64>) -> Result<()> {
-        let Some(expired) = self.time.expired(self.time.now) else { return Ok(()) };
+        let Some(expired) = self.time.expired(self.time.reached) else { return Ok(()) };
         let (segment, deleted) = (&self.segments[place], &mut self.deleted[place]);
         let mut gone = RoaringBitmap::new();
         segment.stamped_between(before, expired, |ordinal| {

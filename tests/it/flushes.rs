@@ -238,7 +238,7 @@ fn commits_and_queries_go_on_while_a_full_memtable_becomes_a_segment() {
     tried.batch.insert(400, (spread(20) ^ 2, tried.now));
     assert_eq!(
         writer.admit(5, Document::from(Fingerprint(5)).with_stamp(tried.now)).unwrap(),
-        Admitted::Known
+        Admitted::Updated
     );
     tried.batch.insert(5, (5, tried.now));
     check(&tried.index.snapshot(), &held.1);

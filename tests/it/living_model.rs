@@ -206,29 +206,38 @@ fn run(steps: &[Step], keeps: bool, beside: bool) {
             Step::Admit(key, given) => {
                 let document = given.at(newest);
                 let value = document.fingerprint;
-                let expected = match near(&now, value, 3).first() {
-                    _ if now.contains_key(&key) => None,
-                    Some(&(distance, of)) => Some(Some((distance, of))),
-                    None => Some(None),
+                if keeps {
+                    newest = newest.max(Some(document.stamp));
+                    now.retain(|_, document| !expired(document, newest));
+                }
+                let is_late = keeps && expired(&document, newest);
+                let others = near(&now, value, 3);
+                let expected = match others.iter().find(|(_, of)| *of != key) {
+                    _ if is_late => ("expired", None),
+                    other if now.contains_key(&key) => ("known", other.copied()),
+                    other => ("new", other.copied()),
                 };
                 let admitted = if keeps {
                     let bytes = self::value(&document);
-                    newest = newest.max(Some(document.stamp));
                     let stamped = twindex::Document::from(Fingerprint(value)).with_value(&bytes);
                     one.admit(key, stamped.with_stamp(document.stamp))
                 } else {
                     one.admit(key, Fingerprint(value))
                 };
                 let admitted = admitted.unwrap();
-                let found = match admitted {
-                    Admitted::New => Some(None),
-                    Admitted::Duplicate(hit) => {
-                        Some(Some((hit.distance.unwrap(), hit.key.as_u64().unwrap())))
-                    }
-                    _ => None,
+                let of = |hit: &twindex::Hit| Some((hit.distance.unwrap(), hit.key.as_u64().unwrap()));
+                let found = match &admitted {
+                    Admitted::New => ("new", None),
+                    Admitted::Duplicate(hit) => ("new", of(hit)),
+                    Admitted::Updated => ("known", None),
+                    Admitted::Known { near } => ("known", of(near)),
+                    Admitted::Expired => ("expired", None),
+                    other => panic!("{other:?}"),
                 };
                 assert_eq!(found, expected, "admit {key} {value:x}");
-                now.insert(key, document);
+                if !is_late {
+                    now.insert(key, document);
+                }
             }
             Step::Commit => {
                 one.commit().unwrap();

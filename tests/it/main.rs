@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod admitting;
 mod adopt;
 mod answers;
 mod choosing_page;

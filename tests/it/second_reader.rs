@@ -159,7 +159,10 @@ fn fill(
         let key = format!("key {}", i % if marks { 180 } else { 90 });
         let mut is_marked = false;
         if marks {
-            is_marked = matches!(writer.admit(key.as_str(), document).unwrap(), Admitted::Duplicate(_));
+            is_marked = matches!(
+                writer.admit(key.as_str(), document).unwrap(),
+                Admitted::Duplicate(_) | Admitted::Known { .. }
+            );
         } else {
             writer.put(key.as_str(), document).unwrap();
         }

@@ -86,6 +86,10 @@ fn a_row_of_a_sketch_file_is_admitted_as_its_sketch_is() {
         modular: sketch.modular(),
     };
     writer.set_drop_duplicates(true);
+    // Nothing goes by an estimate that was not asked for.
+    let refused = writer.admit("row", Document::from_row(&params, Some(row))).unwrap_err();
+    assert!(matches!(&refused, Error::Invalid(why) if why.contains("set_estimated")), "{refused}");
+    writer.set_estimated(true);
     let by_row = writer.admit("row", Document::from_row(&params, Some(row))).unwrap();
     let by_sketch = writer.admit("sketch", &sketch).unwrap();
     let near = index.snapshot().near(&sketch).limit(1).run().unwrap().hits.pop().unwrap();

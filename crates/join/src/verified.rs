@@ -9,6 +9,7 @@ use super::bitmaps::bitmap_candidates;
 use super::families::Families;
 use super::hamming::Effort;
 use super::prefix::{Prefixes, prefix_candidates};
+use super::runs::Sorter;
 use super::sets::ShingleSets;
 use super::threads::on_threads;
 use super::{Candidates, candidates, candidates_across};
@@ -121,6 +122,65 @@ fn counter(start: usize) -> impl FnMut(Place<'_>) -> Result<Option<u32>> {
         next += 1;
         Ok(Some(next - 1))
     }
+}
+
+/// Hands each pair of live documents whose sets of shingle hashes resemble each other by `threshold` or more, above 0, to
+/// `each`, once, with the resemblance, which is counted; with `right`, of a document of `left` and one of `right`, in that
+/// order. In the order of segments and ordinals; none is missed but what [`Prefixes::capped`] says.
+///
+/// # Errors
+/// [`Error::ParamsMismatch`] if the two cannot be compared, [`Error::Invalid`] for an index without sets or a threshold that
+/// is not above 0; [`Error::Corrupt`], [`Error::Io`] from a scratch file, or what `each` returns.
+pub fn counted_documents<E: From<Error>>(
+    left: &Snapshot,
+    right: Option<&Snapshot>,
+    threshold: f64,
+    max_bucket: usize,
+    effort: Effort<'_>,
+    mut each: impl FnMut(Place<'_>, Place<'_>, Resemblance) -> std::result::Result<(), E>,
+) -> std::result::Result<Prefixes, E> {
+    if threshold <= 0.0 {
+        return Err(
+            Error::Invalid(format!("resemblance {threshold}: above 0 and up to 1 are counted")).into()
+        );
+    }
+    let mut sets = ShingleSets::new(effort.dir, effort.memory / 4);
+    let mut documents = Vec::new();
+    let mut first_right = None;
+    for snapshot in [Some(left), right].into_iter().flatten() {
+        if !snapshot.params().sets {
+            let why = "this index keeps no sets: resemblance is not counted";
+            return Err(Error::Invalid(why.into()).into());
+        }
+        left.params().check_same_shingles(snapshot.params())?;
+        let segments: Vec<&Segment> = snapshot.segments().map(|(segment, _)| segment).collect();
+        let mut set = Vec::new();
+        for (segment, ordinal) in live(snapshot) {
+            let place = Place { segment: segments[segment as usize], ordinal };
+            place.segment.set(ordinal, &mut set)?;
+            sets.push(&set)?;
+            documents.push(place);
+        }
+        first_right = first_right.or(right.map(|_| documents.len() as u32));
+    }
+    let mut sorter: Sorter<u128> = Sorter::new(effort.dir, effort.memory / 4);
+    let half = Effort { memory: effort.memory / 2, ..effort };
+    let found = resembling_sets(&sets, threshold, max_bucket, half, |a, b, resemblance| {
+        let (a, b) = (a.min(b), a.max(b));
+        let Resemblance::Exact { intersection, union } = resemblance else { return Ok(()) };
+        if first_right.is_some_and(|first| a >= first || b < first) {
+            return Ok(());
+        }
+        let score = (intersection as u128) << 32 | union as u128;
+        sorter.push(u128::from(a) << 96 | u128::from(b) << 64 | score)
+    })?;
+    // With crowded elements a pair may come twice; of equal ones the sorter has one.
+    sorter.finish()?.for_each(|pair| {
+        let (a, b) = (documents[(pair >> 96) as usize], documents[(pair >> 64) as u32 as usize]);
+        let (intersection, union) = ((pair >> 32) as u32 as usize, pair as u32 as usize);
+        each(a, b, Resemblance::Exact { intersection, union })
+    })?;
+    Ok(found)
 }
 
 /// Hands each pair of live documents that share a band and whose resemblance, estimated from the stored signatures, is

@@ -6,6 +6,8 @@ use std::time::Instant;
 use super::states::{Coming, Life, Owed, Place, Pointer, Publish, Route};
 use super::{Durability, Writer, next_number};
 use crate::error::{Error, Result};
+use crate::format::attached::Attached;
+use crate::format::fields::{self, Fields};
 use crate::format::log::{LOG_HEAD_BYTES, PAYLOAD_BYTES_MAX};
 use crate::format::manifest::{LogEntry, Logged, Manifest};
 use crate::store::log::OpenLog;
@@ -77,6 +79,7 @@ impl Writer {
     pub(super) fn commit_batch(&mut self, payload: Option<&[u8]>) -> Result<u64> {
         span!("commit", after = self.view.commit);
         let collected = self.settings.makes_segments();
+        self.record_time()?;
         self.flush_records()?;
         if self.settings.one_segment {
             self.flush_table()?;
@@ -103,6 +106,28 @@ impl Writer {
             self.maintain().map_err(|error| Error::AfterCommit { commit, source: Box::new(error) })?;
         }
         Ok(commit)
+    }
+
+    /// The stamp of a document that was dropped counts as any other does. If it is the highest, the batch gets a document
+    /// of it that it deletes again.
+    fn record_time(&mut self) -> Result<()> {
+        // guard: the time of a dropped document is kept
+        // without it: self.view.unrecorded() -> None::<u64>
+        let Some(stamp) = self.view.unrecorded() else { return Ok(()) };
+        match self.dropped.take() {
+            Some(key) if !self.contains(&key)? => {
+                let mut fields = Vec::new();
+                fields::encode(&self.params, false, &[], &mut fields);
+                let fields = Fields::of(&fields);
+                self.push(key.as_key(), None, Attached { stamp: Some(stamp), fields, ..Attached::default() }, true)?;
+                self.delete(&key)
+            }
+            // There is a document of that key by now: the generation has the time.
+            _ => {
+                self.coming = Coming::Changed;
+                Ok(())
+            }
+        }
     }
 
     /// Without a batch: earlier commits may have promised less than this.

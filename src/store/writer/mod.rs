@@ -58,11 +58,24 @@ pub enum Durability {
 pub enum Admitted {
     /// Nothing is near it; it was added.
     New,
-    /// There was a document of this key; it was replaced, whatever is near.
-    Known,
+    /// There was a document of this key, and nothing else is near the new one; it was replaced.
+    Updated,
+    /// There was a document of this key, and the new one is near another: a page that became a copy. It was replaced all
+    /// the same; where marks are kept, it has one now.
+    Known {
+        /// The nearest document of another key.
+        near: Hit,
+    },
     /// This is the nearest. The document was added all the same, unless duplicates are dropped
     /// ([`Writer::set_drop_duplicates`]).
     Duplicate(Hit),
+    /// It is too old by its own stamp: nothing was added, and a document of this key stays as it is.
+    Expired,
+}
+
+/// The first of these hits that has not this key.
+fn first_but(key: Option<Key<'_>>, hits: Vec<Hit>) -> Option<Hit> {
+    hits.into_iter().find(|hit| key != Some(hit.key.as_key()))
 }
 
 /// The one writer of an index. What it was given is invisible until [`commit`](Writer::commit), and is gone if it
@@ -108,6 +121,8 @@ pub struct Writer {
     packed: Vec<u8>,
     /// The fields and the set of the document at hand.
     fields: (Vec<u8>, Vec<u64>),
+    /// The key of a document of the batch that was dropped, and has the highest stamp.
+    dropped: Option<KeyBuf>,
     scratch: Scratch,
 }
 
@@ -174,6 +189,7 @@ impl Writer {
             place: Place::Named,
             packed: Vec::new(),
             fields: Default::default(),
+            dropped: None,
             scratch: Scratch::default(),
             shared,
         })
@@ -260,8 +276,9 @@ impl Writer {
         self.settings.unverified = unverified;
     }
 
-    /// Whether [`admit`](Self::admit) estimates resemblance from signatures, of documents that share a band, though the
-    /// index keeps [sets](crate::params::ParamsBuilder::sets) and would count; at first it does not.
+    /// Whether [`admit`](Self::admit) estimates resemblance from signatures, of documents that share a band; at first it
+    /// does not. Where the index keeps [sets](crate::params::ParamsBuilder::sets), `admit` counts otherwise. Where it keeps
+    /// none, `admit` otherwise only says what seems near, and fails if that would be dropped or marked.
     pub fn set_estimated(&mut self, estimated: bool) {
         self.settings.estimated = estimated;
     }
@@ -292,8 +309,18 @@ impl Writer {
 
     /// Looks up and adds as one step: the nearest document to this one, if any is near by the index's parameters, as
     /// [`Snapshot::near`](crate::Snapshot::near) asks, or as [said otherwise](Self::set_near); of several that are as near,
-    /// the one of the smallest key. Resemblance is estimated. What this batch added before is found too. A document of the same key is no duplicate of
-    /// itself: it is replaced. A duplicate that is dropped does not move the time.
+    /// the one of the smallest key. What this batch added before is found too: a batch decides as so many commits do.
+    ///
+    /// | the document | key not there | key there |
+    /// |---|---|---|
+    /// | is too old by its stamp | [`Expired`](Admitted::Expired): not added | `Expired`: not replaced |
+    /// | is near no other | [`New`](Admitted::New): added | [`Updated`](Admitted::Updated): replaced |
+    /// | is near another | [`Duplicate`](Admitted::Duplicate): added with a mark, or dropped | [`Known`](Admitted::Known): replaced, with a mark |
+    ///
+    /// Marks are those of [`ParamsBuilder::marks`](crate::params::ParamsBuilder::marks); a document with a mark, an older
+    /// version of the document itself, and one that has expired are near nothing. The stamp of the document moves the time
+    /// before it is looked up, also if the document is dropped. A dropped document refreshes nothing: the one that it is
+    /// near keeps its stamp, and expires by it.
     ///
     /// ```
     /// use twindex::{Admitted, Index, Params};
@@ -308,14 +335,15 @@ impl Writer {
     ///     Admitted::Duplicate(of) => assert_eq!((of.key.to_string(), of.distance), ("a".into(), Some(0))),
     ///     other => panic!("{other:?}"),
     /// }
-    /// assert_eq!(writer.admit("a", &rose)?, Admitted::Known);
+    /// assert_eq!(writer.admit("a", &rose)?, Admitted::Updated);
     /// writer.commit()?;
     /// # Ok::<(), twindex::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`put`](Self::put), and [`Error::Corrupt`]; [`Error::Invalid`] where resemblance decides and the index keeps no
-    /// signatures, unless [sharing a band is enough](Self::set_unverified).
+    /// As [`put`](Self::put), and [`Error::Corrupt`]; [`Error::Invalid`] where duplicates are dropped or marked by resemblance and the
+    /// index keeps no sets to count it by, unless [estimates decide](Self::set_estimated) or
+    /// [sharing a band is enough](Self::set_unverified).
     pub fn admit<'k, 'd>(
         &mut self,
         key: impl Into<Key<'k>>,
@@ -338,11 +366,11 @@ impl Writer {
         set_of: impl FnMut(&KeyBuf, &mut Vec<u64>) -> Result<()>,
     ) -> Result<Admitted> {
         let (key, document) = (key.into(), document.into());
-        self.admit_by(key, &document, |writer, kept, _| {
+        self.admit_by(key, &document, |writer, kept, _, known| {
             let Some(kept) = kept else { return Ok(None) };
             writer.records.check_shape(kept)?;
-            let query = Query::near(writer.now(), Some(kept), &[], writer.settings.near).unmarked().limit(1);
-            Ok(query.run_counting(mine, set_of)?.hits.pop())
+            let query = Query::near(writer.now(), Some(kept), &[], writer.settings.near).unmarked();
+            Ok(first_but(known, query.limit(2).run_counting(mine, set_of)?.hits))
         })
     }
 
@@ -350,23 +378,38 @@ impl Writer {
         &mut self,
         key: Key<'_>,
         document: &Document<'_>,
-        nearest: impl FnOnce(&mut Self, Option<Kept<'_>>, &[u64]) -> Result<Option<Hit>>,
+        nearest: impl FnOnce(&mut Self, Option<Kept<'_>>, &[u64], Option<Key<'_>>) -> Result<Option<Hit>>,
     ) -> Result<Admitted> {
         self.with_kept(document, |writer, kept, (fields, set)| {
             let attached = Attached { fields: Fields::of(fields), ..document.attached() };
             writer.check_attached(attached)?;
-            if writer.contains(key)? {
-                return writer.push(key, kept, attached, false).map(|()| Admitted::Known);
+            kept.map_or(Ok(()), |kept| writer.records.check_shape(kept))?;
+            writer.check_process_of_batch()?;
+            writer.make_searchable()?;
+            writer.guarded(|writer| writer.view.looked_up_at(attached.stamp))?;
+            if writer.view.is_expired(attached.stamp) {
+                return Ok(Admitted::Expired);
             }
-            let Some(hit) = nearest(writer, kept, set)? else {
-                return writer.push(key, kept, attached, true).map(|()| Admitted::New);
-            };
-            if !writer.settings.drop_duplicates {
-                fields::encode(&writer.params, writer.params.marks, set, fields);
+            let known = writer.contains(key)?.then_some(key);
+            let near = nearest(writer, kept, set, known)?;
+            if near.is_some() && writer.params.marks {
+                fields::encode(&writer.params, true, set, fields);
+            }
+            let is_dropped = near.is_some() && known.is_none() && writer.settings.drop_duplicates;
+            if is_dropped {
+                if writer.view.unrecorded().is_some() {
+                    writer.dropped = Some(key.to_buf());
+                }
+            } else {
                 let attached = Attached { fields: Fields::of(fields), ..document.attached() };
-                writer.push(key, kept, attached, true)?;
+                writer.push(key, kept, attached, known.is_none())?;
             }
-            Ok(Admitted::Duplicate(hit))
+            Ok(match (known, near) {
+                (None, None) => Admitted::New,
+                (None, Some(hit)) => Admitted::Duplicate(hit),
+                (Some(_), None) => Admitted::Updated,
+                (Some(_), Some(near)) => Admitted::Known { near },
+            })
         })
     }
 
@@ -387,24 +430,39 @@ impl Writer {
         done
     }
 
-    /// The live document nearest to this one, with the batch; of documents without tokens, where sets are kept, one of the
-    /// same bytes.
-    fn nearest(&mut self, kept: Option<Kept<'_>>, set: &[u64]) -> Result<Option<Hit>> {
+    /// The live document nearest to this one, with the batch, but for that of the key `known`; of documents without
+    /// tokens, where sets are kept, one of the same bytes.
+    fn nearest(
+        &mut self,
+        kept: Option<Kept<'_>>,
+        set: &[u64],
+        known: Option<Key<'_>>,
+    ) -> Result<Option<Hit>> {
         if let Some(kept) = kept {
             self.records.check_shape(kept)?;
         } else if set.is_empty() {
             return Ok(None);
         }
         let samples = self.params.bottom > 0 || self.params.modulus > 0;
-        let near = self.settings.near;
+        let Settings { near, unverified, estimated, drop_duplicates, .. } = self.settings;
+        let decides = drop_duplicates || self.params.marks;
+        if near.threshold.is_some() && decides && !self.params.sets && !unverified && !estimated {
+            return Err(Error::Invalid(
+                "this index keeps no sets to count resemblance by, and `admit` drops or marks nothing on an estimate that \
+                 was not asked for: make the index with ParamsBuilder::sets, ask with Writer::set_estimated, or count with \
+                 Writer::admit_counting"
+                    .into(),
+            ));
+        }
         match (near.within, near.threshold, kept) {
-            (Some(within), None, Some(kept)) if !samples && !self.params.marks => {
+            (Some(within), None, Some(kept)) if !samples && !self.params.marks && known.is_none() => {
                 let parts = self.view.parts(&self.params);
                 let found = nearest(parts, kept.fingerprint, within.into(), &mut self.scratch)?;
                 Ok(found.map(|(distance, key)| Hit::at_distance(key, distance)))
             }
             _ => {
-                Ok(self.question(kept, set).limit(1).run()?.hits.pop())
+                let limit = if known.is_some() { 2 } else { 1 };
+                Ok(first_but(known, self.question(kept, set).limit(limit).run()?.hits))
             }
         }
     }
@@ -442,10 +500,11 @@ impl Writer {
         Ok(false)
     }
 
-    /// Lets all of the batch be found by what looks it up from here on.
+    /// Lets all of the batch be found by what looks it up from here on, and its stamps count, as after a commit.
     fn make_searchable(&mut self) -> Result<()> {
         self.check_sound()?;
         self.route = Route::Memtable;
+        self.guarded(|writer| writer.view.looked_up_at(None))?;
         if self.records.is_empty() && self.rows.is_none() {
             return Ok(());
         }

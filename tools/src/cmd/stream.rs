@@ -40,9 +40,9 @@ const BATCH_MAX: usize = 10_000;
 #[command(after_help = "Examples:\n  \
     twindex stream pages.twx pages.jsonl\n  \
     crawler | twindex stream pages.twx - --commit-every 200 --drop-duplicates\n\n\
-    Prints a line for each document, in the order of the input: key, `new`, `duplicate` or `known` (a document of this \
-    key was there, and is replaced), and for a duplicate the nearest document before it, their distance, and their \
-    resemblance (- where unknown). Distances are exact. Resemblance is counted where the index keeps sets, as a new one \
+    Prints a line for each document, in the order of the input: key, `new`, `duplicate`, `known` (a document of this \
+    key was there, and is replaced) or `expired` (too old by its stamp, and not added), and the nearest other document, \
+    if one is near, their distance, and their resemblance (- where unknown). Distances are exact. Resemblance is counted where the index keeps sets, as a new one \
     does, and then no duplicate is missed; otherwise it is an estimate from signatures, which has to be asked for. \
     Duplicates are added with a mark, unless they are dropped, and only what has no mark is compared with. An index that is there says what is near; --threshold and --within say otherwise for \
     this run. A line is printed only when what it says is durable. What comes by a pipe is \
@@ -91,6 +91,7 @@ struct Report {
     new: u64,
     duplicates: u64,
     known: u64,
+    expired: u64,
     empty: u64,
     commits: u64,
     /// The longest that one document had to wait for, by the clock: its look-up, and a commit if it came with one.
@@ -113,6 +114,7 @@ struct Admitting<'w, W: Write> {
     new: u64,
     duplicates: u64,
     known: u64,
+    expired: u64,
     empty: u64,
     commits: u64,
     longest: Duration,
@@ -148,8 +150,9 @@ impl<W: Write> Admitting<'_, W> {
         let line = &mut self.waiting;
         tsv::write_field(line, key)?;
         match admitted {
-            Admitted::Duplicate(hit) => {
-                line.extend_from_slice(b"\tduplicate\t");
+            Admitted::Duplicate(hit) | Admitted::Known { near: hit } => {
+                let is_known = matches!(admitted, Admitted::Known { .. });
+                line.extend_from_slice(if is_known { b"\tknown\t" } else { b"\tduplicate\t" });
                 tsv::write_field(line, hit.key.as_bytes().unwrap_or_default())?;
                 match hit.distance {
                     Some(distance) => write!(line, "\t{distance}")?,
@@ -160,7 +163,8 @@ impl<W: Write> Admitting<'_, W> {
                     None => line.extend_from_slice(b"\t-\n"),
                 }
             }
-            Admitted::Known => line.extend_from_slice(b"\tknown\t-\t-\t-\n"),
+            Admitted::Updated => line.extend_from_slice(b"\tknown\t-\t-\t-\n"),
+            Admitted::Expired => line.extend_from_slice(b"\texpired\t-\t-\t-\n"),
             _ => line.extend_from_slice(b"\tnew\t-\t-\t-\n"),
         }
         Ok(())
@@ -182,7 +186,8 @@ impl<W: Write> Taking for Admitting<'_, W> {
         let admitted = admitted.map_err(|error| refused(&one.place, "cannot admit the document", error))?;
         match &admitted {
             Admitted::Duplicate(_) => self.duplicates += 1,
-            Admitted::Known => self.known += 1,
+            Admitted::Updated | Admitted::Known { .. } => self.known += 1,
+            Admitted::Expired => self.expired += 1,
             _ => self.new += 1,
         }
         self.empty += u64::from(one.sketch.is_empty());
@@ -252,6 +257,7 @@ impl Stream {
             new: 0,
             duplicates: 0,
             known: 0,
+            expired: 0,
             empty: 0,
             commits: 0,
             longest: Duration::ZERO,
@@ -264,7 +270,7 @@ impl Stream {
         };
         // What was admitted before a bad document is kept: its lines say so.
         let last = admitting.commit();
-        let Admitting { new, duplicates, known, empty, commits, longest, out, .. } = admitting;
+        let Admitting { new, duplicates, known, expired, empty, commits, longest, out, .. } = admitting;
         drop(out);
         drop(progress);
         streamed?; // after which a failed writer can only say that it has failed
@@ -282,6 +288,7 @@ impl Stream {
             new,
             duplicates,
             known,
+            expired,
             empty,
             commits,
             longest_pause_seconds: longest.as_secs_f64(),
@@ -303,6 +310,10 @@ impl Stream {
                 report.seconds
             ));
             report::note(&by(near, verify));
+            if report.expired > 0 {
+                let expired = report::counted(report.expired, "document");
+                report::note(&format!("{expired} too old by the stamp when they came, and not added"));
+            }
             if !self.drop_duplicates && !index.params().marks {
                 report::note(
                     "this index keeps no marks: duplicates that were added decide what comes later, too",

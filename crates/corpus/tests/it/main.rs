@@ -1,4 +1,6 @@
 //! The pipeline from outside, one module a subject.
 
+mod corpora;
 mod doors;
+mod paths;
 mod rule;

@@ -1,0 +1,111 @@
+//! Small corpora at random, and the rule of `dedup` by its definition.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use twindex_corpus::{DedupTexts, Keep, NearBy};
+
+/// The number of random corpora compared with the definition; `TWINDEX_CASES` changes it.
+pub(crate) fn cases() -> u64 {
+    std::env::var("TWINDEX_CASES").map_or(600, |cases| cases.parse().expect("a number of cases"))
+}
+
+/// Numbers that are drawn.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, below: usize) -> usize {
+        self.0 = self.0.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        (self.0 >> 33) as usize % below
+    }
+}
+
+/// Texts of families, chains and copies, with words that few have, or many; some have none.
+pub(crate) fn texts(seed: u64) -> Vec<String> {
+    let mut random = Random(seed);
+    let (count, vocabulary, most) = (random.below(60), [12, 60, 2000][random.below(3)], 2 + random.below(25));
+    let mut texts: Vec<Vec<String>> = Vec::new();
+    for _ in 0..count {
+        let drawn = |random: &mut Random| format!("w{}", random.below(vocabulary));
+        let mut text = match random.below(5) {
+            0 => Vec::new(),
+            1 => texts.last().cloned().unwrap_or_default(),
+            _ if texts.is_empty() => Vec::new(),
+            2 => texts[random.below(texts.len())].clone(),
+            3 => texts[random.below(texts.len())].iter().take(most / 2).cloned().collect(),
+            _ => (0..random.below(most)).map(|_| drawn(&mut random)).collect(),
+        };
+        for _ in 0..random.below(3) {
+            let at = random.below(text.len() + 1);
+            let end = (at + random.below(2)).min(text.len());
+            let words: Vec<String> = (0..random.below(3)).map(|_| drawn(&mut random)).collect();
+            text.splice(at..end, words);
+        }
+        texts.push(text);
+    }
+    let marks = ["", "!", " .", "?"];
+    texts.iter().map(|text| text.join(" ") + marks[random.below(marks.len())]).collect()
+}
+
+pub(crate) fn words(text: &str) -> Vec<&str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
+}
+
+/// The shingles of a text by their definition: runs of `width` words, or all words of a shorter text.
+pub(crate) fn shingles(text: &str, width: usize) -> BTreeSet<Vec<&str>> {
+    let words = words(text);
+    if words.len() < width {
+        return if words.is_empty() { BTreeSet::new() } else { BTreeSet::from([words]) };
+    }
+    words.windows(width).map(<[&str]>::to_vec).collect()
+}
+
+/// What a text has beside it: a value, and a number in halves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OfText {
+    pub(crate) value: usize,
+    pub(crate) halves: i32,
+}
+
+/// Of each text the one that it goes for. Texts are compared inside their values.
+pub(crate) fn by_definition(
+    texts: &[String],
+    beside: &[OfText],
+    job: &DedupTexts,
+    width: usize,
+    percent: usize,
+) -> Vec<u32> {
+    let sets: Vec<_> = texts.iter().map(|text| shingles(text, width)).collect();
+    let is_near = |text: usize, kept: usize| {
+        if beside[text].value != beside[kept].value {
+            return false;
+        }
+        if texts[text] == texts[kept] {
+            return true;
+        }
+        let (size, other) = (sets[text].len(), sets[kept].len());
+        let both = sets[text].intersection(&sets[kept]).count();
+        match job.near {
+            NearBy::Resemblance => both > 0 && 100 * both >= percent * (size + other - both),
+            NearBy::Containment => both > 0 && other >= size && 100 * both >= percent * size,
+        }
+    };
+    let mut order: Vec<usize> = (0..texts.len()).collect();
+    match job.keep {
+        Keep::Longest => order.sort_by_key(|&text| Reverse(words(&texts[text]).len())),
+        Keep::Max => order.sort_by_key(|&text| Reverse(beside[text].halves)),
+        Keep::Min => order.sort_by_key(|&text| beside[text].halves),
+        _ => {}
+    }
+    if job.near == NearBy::Containment {
+        order.sort_by_key(|&text| usize::MAX - sets[text].len()); // which leaves the order of equal ones
+    }
+    let (mut goes_for, mut kept): (BTreeMap<usize, usize>, Vec<usize>) = Default::default();
+    for text in order {
+        match kept.iter().find(|&&kept| is_near(text, kept)) {
+            Some(&other) => _ = goes_for.insert(text, other),
+            None => kept.push(text),
+        }
+    }
+    (0..texts.len()).map(|text| goes_for.get(&text).copied().unwrap_or(text) as u32).collect()
+}
