@@ -60,7 +60,6 @@ fn push_value(field: &[u8], kind: Kind, all: &mut Vec<u8>) -> io::Result<()> {
     let is_none = field == b"-";
     match kind {
         Kind::Known | Kind::List if is_none => all.extend_from_slice(b"null"),
-        Kind::Text | Kind::Known => push_text(field, all)?,
         Kind::List => {
             for (number, one) in field.split(|&byte| byte == b',').enumerate() {
                 all.push(if number == 0 { b'[' } else { b',' });
@@ -70,7 +69,7 @@ fn push_value(field: &[u8], kind: Kind, all: &mut Vec<u8>) -> io::Result<()> {
         }
         Kind::Number => all.extend_from_slice(if is_number(field) { field } else { b"null" }),
         Kind::Digits if is_number(field) => all.extend_from_slice(field),
-        Kind::Digits => push_text(field, all)?,
+        Kind::Text | Kind::Known | Kind::Digits => push_text(field, all)?,
     }
     Ok(())
 }

@@ -52,9 +52,9 @@ mod observer;
 mod repeated;
 
 pub use dedup::{
-    Beside, Clustering, CommonShingle, Dedup, DedupTexts, Explanation, Fate, FieldOfBoth, Found, Hunk,
-    IndexOf, Join, Keep, Listed, ListedPairs, MAX_BUCKET, MEMORY, MEMORY_MIN, Method, NearBy, Reason, Report,
-    Run, Sets, Stands, THRESHOLD_MIN, Verify, Why, WordDiff,
+    Annotations, Beside, Clustering, CommonShingle, Dedup, DedupTexts, Explanation, Fate, FieldOfBoth, Found,
+    Hunk, IndexOf, Join, Keep, Listed, ListedPairs, MAX_BUCKET, MEMORY, MEMORY_MIN, Method, NearBy, Reason,
+    Report, Run, Sets, Stands, THRESHOLD_MIN, Verify, Why, WordDiff,
 };
 pub use error::InvalidOptions;
 pub use input::{

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use twindex::params::{BOTTOM_MAX, Preset};
-use twindex_corpus::{Dedup as Job, Keep, Report};
+use twindex_corpus::{Annotations, Dedup as Job, Keep, Report};
 use twindex_join::SampledBy;
 
 use crate::feature_args::FeatureArgs;
@@ -141,11 +141,11 @@ pub(crate) struct Dedup {
     /// the summary says so
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(2..))]
     max_bucket: u32,
-    /// Also write all documents, each in its own form with what was decided about it: cluster_id, cluster_size, kept, score and
-    /// near_key, the key of the document that is kept for it, as fields of an object, columns, or lines of a record's head
+    /// Also write all documents, each in its own form with what was decided about it: `cluster_id`, `cluster_size`, kept, score
+    /// and `near_key`, the key of the document that is kept for it, as fields of an object, columns, or lines of a record's head
     #[arg(long)]
     annotate: bool,
-    /// Write the documents to keep with how many documents their clusters have, as cluster_size
+    /// Write the documents to keep with how many documents their clusters have, as `cluster_size`
     #[arg(long)]
     cluster_size: bool,
     /// What stands before the names of the fields that --annotate and --cluster-size add
@@ -324,9 +324,11 @@ impl Dedup {
             max_work: self.max_work,
             max_cluster: self.max_cluster,
             max_bucket: self.max_bucket,
-            annotate: self.annotate,
-            cluster_size: self.cluster_size,
-            annotation_prefix: self.annotation_prefix.clone(),
+            annotations: Annotations {
+                all: self.annotate,
+                cluster_size: self.cluster_size,
+                prefix: self.annotation_prefix.clone(),
+            },
             memory: self.resources.memory,
         }
     }

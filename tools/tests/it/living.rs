@@ -213,10 +213,7 @@ fn a_stamp_too_far_ahead_is_a_bad_record_that_is_passed_over_and_told() {
     );
     for verb in ["build", "stream"] {
         let made = format!("{verb} {verb}.twx in.jsonl --stamp-field t --expire-after 60 --max-jump 60");
-        says(
-            &bench.failed(&format!("{made} --json")),
-            &["in.jsonl:2", "100000", "--max-jump", "--skip-bad"],
-        );
+        says(&bench.failed(&format!("{made} --json")), &["in.jsonl:2", "100000", "--max-jump", "--skip-bad"]);
         let _ = std::fs::remove_dir_all(bench.path(&format!("{verb}.twx")));
         says(&bench.failed(&format!("{made} --json --skip-bad 1")), &["in.jsonl:4", "--skip-bad 1"]);
         let _ = std::fs::remove_dir_all(bench.path(&format!("{verb}.twx")));

@@ -14,7 +14,8 @@ fn readers_and_writers_of_others_find_the_same_rows_in_what_is_kept() {
         return;
     };
     let said = String::from_utf8_lossy(&output.stdout);
-    let missing: Vec<&str> = said.lines().filter(|line| line.starts_with("skipped: the Python module")).collect();
+    let missing: Vec<&str> =
+        said.lines().filter(|line| line.starts_with("skipped: the Python module")).collect();
     if !missing.is_empty() {
         skip(Missing::Elsewhere(&missing.join(", ")));
     }

@@ -63,7 +63,7 @@ impl Dedup {
             && self.max_work.is_none()
             && self.texts.is_empty()
             // What is near one in an index goes when it is read, and is not remembered.
-            && !self.annotate;
+            && !self.annotations.all;
         if !is_by_sets {
             return read(None);
         }

@@ -8,6 +8,18 @@ use super::keys::ByKey;
 use super::out::write_documents;
 use crate::input::{ANNOTATED, Annotation, KEPT, Note, Noted};
 
+/// What is written with documents of what was decided about them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Annotations {
+    /// Whether all documents are written, too, each in its own form with what was decided about it: its cluster and the size
+    /// of that, whether it is kept, how near it is to the one that is kept for it, and the key of that one.
+    pub all: bool,
+    /// Whether documents that are kept say how many documents their clusters have.
+    pub cluster_size: bool,
+    /// What stands before the names of the fields that are added: letters, digits, `_` and `-`.
+    pub prefix: String,
+}
+
 /// What was decided about a document.
 fn note(corpus: &Corpus, clusters: &Clusters, numbers: Option<&[u32]>, document: u32) -> Note {
     let grouped = &corpus.grouped;

@@ -13,6 +13,7 @@ use twindex::sketch::IdfTable;
 use twindex_join::SampledBy;
 
 use super::against::Past;
+use super::annotated::Annotations;
 use super::near::{Join, Verify};
 use super::priority::Keep;
 use super::rules::{Clustering, NearBy};
@@ -216,17 +217,19 @@ impl Dedup {
 
     /// What is written of all documents, if they are.
     pub(super) fn annotated(&self) -> Option<Noted> {
-        self.annotate.then(|| Noted { prefix: self.annotation_prefix.clone(), is_size_only: false })
+        self.annotations.all.then(|| Noted { prefix: self.annotations.prefix.clone(), is_size_only: false })
     }
 
     /// What is written of documents that are kept, beside what they have.
     pub(super) fn sized(&self) -> Option<Noted> {
-        self.cluster_size.then(|| Noted { prefix: self.annotation_prefix.clone(), is_size_only: true })
+        self.annotations
+            .cluster_size
+            .then(|| Noted { prefix: self.annotations.prefix.clone(), is_size_only: true })
     }
 
     /// Refuses to write documents that go before they are remembered.
     pub(super) fn check_annotated(&self, past: &Past) -> Result<(), InvalidOptions> {
-        if self.annotate && !past.indexes.is_empty() {
+        if self.annotations.all && !past.indexes.is_empty() {
             return Err(InvalidOptions::new(
                 "--annotate writes all documents, and those that are near one in an index are dropped when they are read; leave \
                  out --against, or name the folder of results, whose texts are counted on",
@@ -237,11 +240,12 @@ impl Dedup {
 
     /// Refuses annotations that cannot be made.
     fn check_annotation(&self) -> Result<(), InvalidOptions> {
-        if !self.annotation_prefix.is_empty() && !self.annotate && !self.cluster_size {
+        let Annotations { all, cluster_size, prefix } = &self.annotations;
+        if !prefix.is_empty() && !all && !cluster_size {
             return Err(InvalidOptions::new("--annotation-prefix goes with --annotate or --cluster-size"));
         }
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
-        if !self.annotation_prefix.bytes().all(is_name) {
+        if !prefix.bytes().all(is_name) {
             return Err(InvalidOptions::new("--annotation-prefix: expected letters, digits, _ and -"));
         }
         Ok(())

@@ -69,6 +69,7 @@ use crate::sketching::{Rest, Wanted, for_each_looked_up};
 use crate::text::TextOptions;
 use crate::watch::{self, Stages, Stopwatch};
 
+pub use self::annotated::Annotations;
 pub use self::near::{Join, Verify};
 pub use self::priority::Keep;
 pub use self::report::{CommonShingle, Report};
@@ -175,13 +176,8 @@ pub struct Dedup {
     /// Buckets, texts that share a shingle, and groups of identical documents of more than this, 2 or more, are paired as
     /// stars: with their first member and the one before.
     pub max_bucket: u32,
-    /// Whether all documents are written, too, each in its own form with what was decided about it: its cluster and the size
-    /// of that, whether it is kept, how near it is to the one that is kept for it, and the key of that one.
-    pub annotate: bool,
-    /// Whether documents that are kept say how many documents their clusters have.
-    pub cluster_size: bool,
-    /// What stands before the names of the fields that are added.
-    pub annotation_prefix: String,
+    /// What is written with documents of what was decided about them.
+    pub annotations: Annotations,
     /// Bytes for work that can go to disk instead, [`MEMORY_MIN`] or more.
     pub memory: usize,
 }
@@ -256,9 +252,7 @@ impl Dedup {
             max_work: None,
             max_cluster: None,
             max_bucket: MAX_BUCKET,
-            annotate: false,
-            cluster_size: false,
-            annotation_prefix: String::new(),
+            annotations: Annotations::default(),
             memory: MEMORY,
         }
     }

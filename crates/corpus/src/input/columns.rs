@@ -254,7 +254,6 @@ fn metadata_of(file: &fs::File) -> Result<ArrowReaderMetadata, String> {
 fn check_names(group: &Type) -> Result<(), String> {
     let mut names = HashSet::new();
     for field in group.get_fields() {
-        // guard: two columns with one name are refused
         if !names.insert(field.name()) {
             return Err(format!("two columns have the name {:?}; rename one of them", field.name()));
         }
@@ -362,7 +361,6 @@ fn viewed(schema: &Schema, stored: &SchemaDescriptor, fields: &fields::Fields) -
     let viewed = |(field, root): (&Arc<Field>, &TypePtr)| {
         let of_type = match viewed_type(field.data_type()) {
             // In nanoseconds, 64 bits hold no time before 1677 or after 2262.
-            // guard: times of 96 bits are read beyond those that nanoseconds can say
             DataType::Timestamp(_, zone) if is_of_96_bits(root) => DataType::Timestamp(TimeUnit::Microsecond, zone),
             other => other,
         };

@@ -117,7 +117,6 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<Page<'_>>
         };
     }
     let of_type = match of_type {
-        // guard: an answer without a type is known by its content
         b"" => medium::sniffed(&content).unwrap_or_default(),
         said => said,
     };
@@ -182,7 +181,6 @@ fn is_html(medium: &[u8]) -> bool {
 fn is_shown(of_type: &[u8]) -> bool {
     let medium_of = without_parameters(of_type);
     let is_text = medium_of.get(..5).is_some_and(|begin| begin.eq_ignore_ascii_case(b"text/"));
-    // guard: scripts and styles are no texts
     is_html(medium_of) || is_text && !medium::is_not_shown(medium_of)
 }
 

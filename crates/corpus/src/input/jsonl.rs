@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use serde_json::value::RawValue;
 use twindex_kernel::Unescaped;
 
 use super::charset::{self, Charset};
@@ -98,7 +99,6 @@ impl JsonLines {
             }
             if ending == Ending::Newline && self.lines.buffer[line.clone()].ends_with(b"\r") {
                 line.end -= 1;
-                // guard: a line keeps its carriage return
                 ending = Ending::Crlf;
             }
             if self.lines.buffer[line.clone()].iter().all(|byte| b" \t\r".contains(byte)) {
@@ -276,7 +276,7 @@ pub(super) fn check_reserved(line: &[u8], reserved: &[String]) -> Result<(), Str
     }
     // Names of fields are ASCII here, whatever else stands in the line.
     let shown = String::from_utf8_lossy(line);
-    let Ok(fields) = serde_json::from_str::<HashMap<String, IgnoredAny>>(&shown) else { return Ok(()) };
+    let Ok(fields) = serde_json::from_str::<HashMap<String, &RawValue>>(&shown) else { return Ok(()) };
     reserved.iter().find(|name| fields.contains_key(*name)).map_or(Ok(()), |name| Err(in_the_way(name)))
 }
 

@@ -78,7 +78,6 @@ impl Block {
             && last.is_open
             && last.form == form
         {
-            // guard: a line that ended its file is ended before another one
             self.bytes.push(b'\n');
             (last.end, last.is_open) = (self.bytes.len(), false);
         }
@@ -190,7 +189,6 @@ impl<'n> Kept<'n> {
         }
         let mut write = || -> std::io::Result<()> {
             if ends {
-                // guard: a line that ended its file is ended before another one
                 open.file.write_all(b"\n")?;
             }
             open.file.write_all(bytes)?;
@@ -243,7 +241,6 @@ impl<'n> Kept<'n> {
                 None => DurableFile::create_new(&path)?,
             };
             if first.as_ref().is_some_and(|header| header.is_marked) || is_marked {
-                // guard: what is kept has the byte order mark of its input
                 file.write_all(b"\xef\xbb\xbf")?;
             }
             if let Some((header, mut line)) = first.as_ref().and_then(|header| Some((header, header.line.clone()?))) {

@@ -499,6 +499,28 @@ impl Counts {
         remarks
     }
 
+    /// What of web archives was passed over.
+    fn remarks_on_archives(&self, remarks: &mut Vec<String>) {
+        if self.no_documents > 0 {
+            let which = if self.no_documents == 1 { "is no text" } else { "are no texts" };
+            remarks
+                .push(format!("{} passed over, which {which}", counted(self.no_documents, "archive record")));
+        }
+        if self.revisits > 0 {
+            let records = counted(self.revisits, "revisit record");
+            remarks.push(format!("{records} passed over: what was captured was the same as before"));
+        }
+        if let Some(first) = &self.first_cut {
+            remarks.push(format!(
+                "{} off in the middle of what is compressed; the records before that were read, the first: {first}",
+                match self.cut_archives {
+                    1 => "1 archive breaks".to_owned(),
+                    more => format!("{} archives break", count(more)),
+                }
+            ));
+        }
+    }
+
     /// As [`Counts::remarks`], where inputs may have been passed over, or were none of documents: none having been found
     /// says nothing then.
     #[must_use]
@@ -567,24 +589,7 @@ impl Counts {
                 "{documents} with the key FILE:ROW, as no field is named {ID_FIELD:?} (--id-field NAME) or by --ids line"
             ));
         }
-        if self.no_documents > 0 {
-            let which = if self.no_documents == 1 { "is no text" } else { "are no texts" };
-            remarks
-                .push(format!("{} passed over, which {which}", counted(self.no_documents, "archive record")));
-        }
-        if self.revisits > 0 {
-            let records = counted(self.revisits, "revisit record");
-            remarks.push(format!("{records} passed over: what was captured was the same as before"));
-        }
-        if let Some(first) = &self.first_cut {
-            remarks.push(format!(
-                "{} off in the middle of what is compressed; the records before that were read, the first: {first}",
-                match self.cut_archives {
-                    1 => "1 archive breaks".to_owned(),
-                    more => format!("{} archives break", count(more)),
-                }
-            ));
-        }
+        self.remarks_on_archives(&mut remarks);
         if self.ignored > 0 {
             remarks.push(format!(
                 "{} of folders left out: links, devices, or files named otherwise than those asked for",

@@ -110,7 +110,6 @@ fn dictionary(stream: &mut impl BufRead) -> Result<Vec<u8>, String> {
     stream.read_exact(&mut head).map_err(cannot)?;
     let [.., a, b, c, d] = head;
     let length = u32::from_le_bytes([a, b, c, d]) as usize;
-    // guard: a dictionary is not longer than memory is taken for
     if length > DICTIONARY_BYTES_MAX {
         return Err(format!("its zstd dictionary has {length} bytes, and {DICTIONARY_BYTES_MAX} is the most"));
     }
@@ -123,7 +122,6 @@ fn dictionary(stream: &mut impl BufRead) -> Result<Vec<u8>, String> {
         let mut plain = Vec::new();
         let decoder = zstd_within(&bytes[..], WINDOW_LOG_MAX)?;
         decoder.take(DICTIONARY_BYTES_MAX as u64 + 1).read_to_end(&mut plain).map_err(cannot)?;
-        // guard: a dictionary is not longer than memory is taken for
         if plain.len() > DICTIONARY_BYTES_MAX {
             return Err(format!("its zstd dictionary has more than {DICTIONARY_BYTES_MAX} bytes"));
         }
@@ -300,7 +298,6 @@ impl Reader {
             match self.inner.read(buffer) {
                 Ok(count) => return Ok(count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // guard: an archive that breaks off is read up to there
                 Err(error)
                     if self.may_break
                         && self.compression.is_some()
@@ -410,7 +407,9 @@ mod tests {
         let mut all = DICTIONARY_FRAME.to_vec();
         all.extend_from_slice(&(dictionary.len() as u32).to_le_bytes());
         all.extend_from_slice(dictionary);
-        frames.iter().for_each(|frame| all.extend_from_slice(frame));
+        for frame in frames {
+            all.extend_from_slice(frame);
+        }
         all
     }
 

@@ -34,7 +34,6 @@ impl Patterns {
 
     /// Whether a file of a folder is read, by its path below that.
     pub(super) fn want(&self, below: &Path) -> bool {
-        // guard: files that a pattern excludes are not read
         self.include.as_ref().is_none_or(|include| include.fits(below)) && !self.exclude.fits(below)
     }
 

@@ -62,10 +62,11 @@ impl Output {
         let all = metadata.file_metadata().key_value_metadata().into_iter().flatten();
         // That is of the columns that were there.
         let all = all.filter(|said| !(has_more_columns && said.key == ARROW_SCHEMA));
-        // guard: what is said of all rows stays
         let new: Vec<_> = all.filter(|said| !self.said.contains(&said.key)).cloned().collect();
         self.said.extend(new.iter().map(|said| said.key.clone()));
-        new.into_iter().for_each(|said| writer.append_key_value_metadata(said));
+        for said in new {
+            writer.append_key_value_metadata(said);
+        }
     }
 }
 
@@ -235,12 +236,10 @@ impl Input {
 /// How columns are written that stood so in a file.
 fn properties(metadata: &ParquetMetaData, columns: &Columns) -> WriterProperties {
     let mut builder = WriterProperties::builder()
-        // guard: the order of rows is said of those that are kept
         .set_sorting_columns(columns.sorting.clone());
     if let Some(group) = metadata.row_groups().first() {
         for column in group.columns() {
             let path = column.column_path().clone();
-            // guard: columns are compressed as they were
             builder = builder.set_column_compression(path.clone(), column.compression());
             let has_dictionary = column.dictionary_page_offset().is_some()
                 || column.encodings().any(|encoding| encoding == Encoding::RLE_DICTIONARY);

@@ -305,7 +305,6 @@ pub(super) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
         if has_schema || id == 1 { Ok(is_schema) } else { Err(Wrong::Bad) }
     });
     walked.map_err(|_| "its footer is damaged, or has too many groups of columns in each other".to_owned())?;
-    // guard: columns that are encrypted below a footer that is not are named
     if is_encrypted { Err(ENCRYPTED.to_owned()) } else { Ok(()) }
 }
 

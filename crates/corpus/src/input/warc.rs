@@ -39,7 +39,7 @@ pub(super) struct Records {
 
 impl Records {
     pub(super) fn new(window: Window, record_bytes_max: usize) -> Self {
-        Self { window: window.to_its_break(), number: 0, record_bytes_max, lost: false }
+        Self { window: window.up_to_its_break(), number: 0, record_bytes_max, lost: false }
     }
 
     /// Where the stream broke off, if it did.
@@ -79,7 +79,6 @@ impl Records {
         }
         self.number += 1;
         let measured = self.measure()?;
-        // guard: the record in which an archive breaks off is none
         if self.window.broke_off().is_some() && matches!(measured, Err(Bad { is_short: true, .. })) {
             self.number -= 1;
             return Ok(false);

@@ -27,7 +27,7 @@ impl Window {
     }
 
     /// The same, where what is compressed and breaks off ends there, and is no error.
-    pub(super) fn to_its_break(mut self) -> Self {
+    pub(super) fn up_to_its_break(mut self) -> Self {
         self.reader.read_to_its_break();
         self
     }
