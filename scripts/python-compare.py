@@ -29,7 +29,7 @@ def cpu(work):
 
 def command(*line):
     ran = subprocess.run([os.environ["TWINDEX"], *line, "--threads", "1", "--json"], check=True, capture_output=True)
-    return json.loads(ran.stdout)["cpu_seconds"]
+    return json.loads(ran.stdout.splitlines()[-1])["cpu_seconds"]
 
 
 def shingles(text):

@@ -33,7 +33,7 @@ const LAYERS: [&[&str]; 9] = [
 ];
 
 /// Sources of each crate whose files are checked for circles.
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 9] = [
     "crates/kernel/src",
     "crates/sketch/src",
     "crates/urls/src",

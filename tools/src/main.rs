@@ -5,6 +5,7 @@ mod cmd;
 mod feature_args;
 mod in_order;
 mod interrupt;
+mod json_lines;
 mod key_args;
 mod options;
 mod pair_file;

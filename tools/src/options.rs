@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use twindex::sys::Access;
+use twindex::sys::{Access, Room};
 
 use twindex_corpus::RepeatedKeys;
 use twindex_corpus::input::{Charset, Dialect, Ids, InputFormat, InputOptions, InvalidUtf8, Kind, Quote};
+use twindex_corpus::sketching::Wanted;
 
 /// A mistake in the options that the parser of options cannot see; exit code 2, as for those that it sees.
 pub(crate) use twindex_corpus::InvalidOptions as Usage;
@@ -25,7 +26,8 @@ pub(crate) enum Verify {
 /// What a verb prints.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Output {
-    /// Print one JSON document on standard output instead of text
+    /// Print JSON on standard output instead of text: an object a line for each result, where there are any, and a last one with
+    /// the figures
     #[arg(long)]
     pub(crate) json: bool,
     /// No progress bars, no summary, no notes
@@ -127,6 +129,12 @@ pub(crate) struct InputArgs {
     /// How inputs are told apart: by name, or all taken as one kind (of folders, the files named so) [default: auto]
     #[arg(long, value_enum)]
     format: Option<Format>,
+    /// Of folders, only files that fit one of these patterns: of names, *.jsonl, or with a / of paths below the folder, en/**
+    #[arg(long, value_name = "GLOB")]
+    include: Vec<String>,
+    /// Of folders, no files that fit one of these patterns
+    #[arg(long, value_name = "GLOB")]
+    exclude: Vec<String>,
     /// What stands between two fields of a CSV or TSV: one character, or tab [default: a comma or what a first line sep= says,
     /// in TSV a tab]
     #[arg(long, value_name = "CHAR", value_parser = parse_byte)]
@@ -206,6 +214,30 @@ pub(crate) enum Repeated {
     Error,
 }
 
+/// What is done about a key that comes again, an option of verbs that take documents as they come.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RepeatedArgs {
+    /// What is done about a key that comes again in the inputs: each document is taken as it comes, which to an index means
+    /// that the last one stays; or the second has a number behind its key; or the first, or the last, alone is taken; or it
+    /// is an error [default: as they come]
+    #[arg(long, value_enum, value_name = "HOW")]
+    repeated_keys: Option<Repeated>,
+}
+
+impl RepeatedArgs {
+    /// What is wanted of documents; what is noted of their keys takes so much memory, and unnamed files beyond.
+    pub(crate) fn wanted(&self, memory: usize) -> Wanted {
+        let room = self.is_given().then(|| Room::new(&std::env::temp_dir(), memory));
+        let repeated_keys = self.repeated_keys.map_or(RepeatedKeys::Any, RepeatedKeys::from);
+        Wanted { repeated_keys, room, ..Wanted::default() }
+    }
+
+    /// Whether it was given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.repeated_keys.is_some()
+    }
+}
+
 impl From<Repeated> for RepeatedKeys {
     fn from(repeated: Repeated) -> Self {
         match repeated {
@@ -269,6 +301,8 @@ impl InputArgs {
             ("skip-bad", self.skip_bad.is_some()),
             ("invalid-utf8", self.invalid_utf8.is_some()),
             ("encoding", self.encoding.is_some()),
+            ("include", !self.include.is_empty()),
+            ("exclude", !self.exclude.is_empty()),
             ("delimiter", self.delimiter.is_some()),
             ("quote", self.quote.is_some()),
             ("escape", self.escape.is_some()),
@@ -294,6 +328,8 @@ impl InputArgs {
                 Some(Invalid::Skip) => InvalidUtf8::Skip,
             },
             encoding: self.encoding,
+            include: self.include.clone(),
+            exclude: self.exclude.clone(),
             dialect: Dialect {
                 delimiter: self.delimiter,
                 quote: self.quote.unwrap_or_default(),

@@ -39,8 +39,12 @@ pub(crate) fn mix(query: u64, id: u64) -> u64 {
 /// What is said of documents that have an empty sketch, if there are any.
 pub(crate) fn empty_remark(empty: u64) -> Option<String> {
     let are = if empty == 1 { "it is" } else { "they are" };
-    (empty > 0)
-        .then(|| format!("{} without words or features: {are} near nothing", counted(empty, "document")))
+    (empty > 0).then(|| {
+        format!(
+            "{} without words or features: {are} near nothing but copies of the same bytes",
+            counted(empty, "document")
+        )
+    })
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use twindex::sys::{RealVfs, Vfs};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::interrupt::HalfDone;
+use crate::json_lines::{Columns, JsonLines};
 use crate::options::{Output, Usage};
 use crate::report;
 
@@ -76,6 +77,26 @@ impl StageArgs {
             Some(out) => check_out(out, what, self.force),
             None => Ok(()),
         }
+    }
+
+    /// Begins to write a table with these columns, which is one of objects on standard output with `--json`; with `head`, the
+    /// line that names the columns is part of it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`create`](Self::create).
+    pub(crate) fn create_table(
+        &self,
+        what: What,
+        names: &str,
+        (has_head, has_numbers_as_keys): (bool, bool),
+        output: &Output,
+    ) -> anyhow::Result<StageFile> {
+        if !output.json || self.is_file() {
+            return self.create(what);
+        }
+        let columns = Columns::of(names, has_numbers_as_keys);
+        Ok(StageFile::json(columns, has_head.then_some(names)))
     }
 
     /// Refuses `--json` where the results go to standard output.
@@ -152,6 +173,8 @@ pub(crate) struct StageFile {
 
 enum Writer {
     Stdout(BufWriter<Stdout>),
+    /// The same, as JSON.
+    Json(Box<JsonLines<BufWriter<Stdout>>>),
     File(Box<Unnamed>),
 }
 
@@ -206,6 +229,12 @@ impl StageFile {
         Self { writer: Writer::Stdout(out), bytes: 0 }
     }
 
+    /// Standard output, for a table as JSON.
+    pub(crate) fn json(columns: Columns, head: Option<&str>) -> Self {
+        let out = BufWriter::with_capacity(BUFFER, io::stdout());
+        Self { writer: Writer::Json(Box::new(JsonLines::new(out, columns, head))), bytes: 0 }
+    }
+
     fn at(name: Name) -> anyhow::Result<Self> {
         let folder = name.folder();
         sweep(folder);
@@ -225,6 +254,10 @@ impl StageFile {
         let bytes = self.bytes;
         let unnamed = match self.writer {
             Writer::Stdout(mut out) => {
+                out.flush().context("cannot write to standard output")?;
+                return Ok(Written { path: None, bytes, by_content: false });
+            }
+            Writer::Json(mut out) => {
                 out.flush().context("cannot write to standard output")?;
                 return Ok(Written { path: None, bytes, by_content: false });
             }
@@ -264,6 +297,7 @@ impl Write for StageFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = match &mut self.writer {
             Writer::Stdout(out) => out.write(bytes)?,
+            Writer::Json(out) => out.write(bytes)?,
             Writer::File(unnamed) => {
                 let count = unnamed.file.write(bytes).map_err(|error| {
                     let shown = unnamed.name.shown().display();
@@ -280,6 +314,7 @@ impl Write for StageFile {
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.writer {
             Writer::Stdout(out) => out.flush(),
+            Writer::Json(out) => out.flush(),
             Writer::File(unnamed) => unnamed.file.flush(),
         }
     }

@@ -53,8 +53,8 @@ mod passages;
 mod repeated;
 
 pub use dedup::{
-    Beside, Clustering, CommonShingle, Dedup, DedupTexts, Explanation, Fate, FieldOfBoth, Found, Host,
-    HostCounter, Hosts, Hunk, IndexOf, Join, Keep, Listed, ListedPairs, MAX_BUCKET, MEMORY, MEMORY_MIN,
+    Annotations, Beside, Clustering, CommonShingle, Dedup, DedupTexts, Explanation, Fate, FieldOfBoth, Found,
+    Host, HostCounter, Hosts, Hunk, IndexOf, Join, Keep, Listed, ListedPairs, MAX_BUCKET, MEMORY, MEMORY_MIN,
     Method, Mirror, NearBy, Reason, Report, Run, Sets, Stands, THRESHOLD_MIN, Verify, Weights, Why, WordDiff,
 };
 pub use error::InvalidOptions;

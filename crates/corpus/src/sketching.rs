@@ -15,7 +15,7 @@ use twindex_join::{Sorting, Telling};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::input::{
-    BATCH_BYTES, Batch, Buffers, Content, Documents, Form, Forms, OwnAttached, Parser, Place, Record, Seen, bad_at,
+    BATCH_BYTES, Batch, Buffers, Content, Documents, Ending, Form, Forms, OwnAttached, Parser, Place, Record, Seen, bad_at,
     check_key,
 };
 use crate::observer::Progress;
@@ -293,11 +293,13 @@ pub struct Whole {
     pub form: Form,
     /// What stands for it in a file of that form, without a newline.
     pub line: WholeLine,
+    /// How that ends in its file.
+    pub ending: Ending,
 }
 
 impl Default for Whole {
     fn default() -> Self {
-        Self { hash: 0, form: Form::Json, line: WholeLine::default() }
+        Self { hash: 0, form: Form::Json, line: WholeLine::default(), ending: Ending::default() }
     }
 }
 
@@ -399,13 +401,7 @@ pub fn for_each_looked_up<L: Send>(
     look: impl Fn(&Sketch, Rest<'_>) -> anyhow::Result<L> + Sync,
     mut each: impl FnMut(&Sketched, L, &[u64]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    // Those of lines come once.
-    let repeated = if documents.are_keyed_by_line() { RepeatedKeys::Any } else { wanted.repeated_keys };
-    let room = wanted.room.clone().unwrap_or_else(Room::unlimited);
-    let mut keys = SeenKeys::new(repeated, &room)?;
-    if repeated == RepeatedKeys::Last {
-        announce(documents, &mut keys, wanted, progress)?;
-    }
+    let mut keys = seen_keys(documents, wanted, progress)?;
     let idle: Mutex<Vec<Chunked<L>>> = Mutex::new(Vec::new());
     let job = Job {
         state: || Sketching::new(sketcher),
@@ -485,6 +481,18 @@ fn look_up_key(keys: &mut SeenKeys, one: &mut Sketched, documents: &mut Document
             Ok(false)
         }
     }
+}
+
+/// What is noted of keys, before the first document.
+fn seen_keys(documents: &Documents, wanted: &Wanted, progress: &dyn Progress) -> anyhow::Result<SeenKeys> {
+    // Those of lines come once.
+    let repeated = if documents.are_keyed_by_line() { RepeatedKeys::Any } else { wanted.repeated_keys };
+    let room = wanted.room.clone().unwrap_or_else(Room::unlimited);
+    let mut keys = SeenKeys::new(repeated, &room)?;
+    if repeated == RepeatedKeys::Last {
+        announce(documents, &mut keys, wanted, progress)?;
+    }
+    Ok(keys)
 }
 
 /// Reads the keys of all documents, so that of a repeated one the last is known.
@@ -581,7 +589,7 @@ fn sketch_into(
             None => WholeLine::Held(line.into_owned()),
         };
         let hash = xxh3_128(&parser.identity(record.content));
-        one.whole = Whole { hash, form: record.form(), line };
+        one.whole = Whole { hash, form: record.form(), line, ending: record.ending() };
     }
     one.key.clear();
     one.key.extend_from_slice(record.key);
@@ -614,6 +622,7 @@ pub fn for_each_sketched_as_it_comes(
     taking: &mut impl Taking,
 ) -> anyhow::Result<()> {
     let parser = documents.parser().clone();
+    let mut keys = seen_keys(documents, wanted, progress)?;
     let mut batch = Batch::default();
     loop {
         taking.wait()?;
@@ -639,10 +648,12 @@ pub fn for_each_sketched_as_it_comes(
             let (seen, all, forms) = made?;
             documents.account(seen)?;
             documents.account_forms(forms);
-            for one in all {
+            for mut one in all {
                 let text_bytes = one.text_bytes;
                 documents.look_at(&one.attached);
-                if let Err(error) = taking.take(&one) {
+                if look_up_key(&mut keys, &mut one, documents)?
+                    && let Err(error) = taking.take(&one)
+                {
                     documents.refuse(error, text_bytes)?;
                 }
             }

@@ -204,7 +204,6 @@ impl Clusters {
     /// Refuses options that do not go together.
     fn check(&self) -> anyhow::Result<()> {
         self.stage.check(CLUSTERS)?;
-        self.stage.check_json(&self.output)?;
         let ordered = self.keep != Keep::SmallestKey;
         let why = match () {
             () if ordered && self.texts.is_empty() => {
@@ -342,7 +341,7 @@ impl Clusters {
         keys: KeyText,
         has_scores: bool,
     ) -> anyhow::Result<Report> {
-        let mut out = self.stage.create(CLUSTERS)?;
+        let mut out = self.stage.create_table(CLUSTERS, HEAD, (true, false), &self.output)?;
         let mut report = Report::default();
         let (mut key, mut kept_key) = (Vec::new(), Vec::new());
         let (mut cluster, mut last) = (None, None);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use twindex::params::{BOTTOM_MAX, Preset};
-use twindex_corpus::{Dedup as Job, Keep, Report};
+use twindex_corpus::{Annotations, Dedup as Job, Keep, Report};
 use twindex_join::SampledBy;
 
 use crate::feature_args::FeatureArgs;
@@ -30,6 +30,7 @@ use crate::text_args::TextArgs;
     OUT/clusters.tsv  key, cluster, kept, score: a line for every document; score is its resemblance to the kept one\n\
     OUT/kept.jsonl    the documents to keep, in the order of the input and in its form: kept.csv, .tsv, .parquet, .wet,\n\
                       .warc of such inputs, one for each header or set of columns\n\
+    OUT/annotated.*   with --annotate: all documents, in the same forms, with what was decided about each\n\
     OUT/against.tsv   key, other, resemblance, ...: with --against, the documents that were dropped for it\n    \
     OUT/contained.tsv key, in, containment, ...: with --against and --near containment, the earlier documents that stand\n    \
                       in a later one that stays\n    \
@@ -150,6 +151,16 @@ pub(crate) struct Dedup {
     /// the summary says so
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(2..))]
     max_bucket: u32,
+    /// Also write all documents, each in its own form with what was decided about it: `cluster_id`, `cluster_size`, kept, score
+    /// and `near_key`, the key of the document that is kept for it, as fields of an object, columns, or lines of a record's head
+    #[arg(long)]
+    annotate: bool,
+    /// Write the documents to keep with how many documents their clusters have, as `cluster_size`
+    #[arg(long)]
+    cluster_size: bool,
+    /// What stands before the names of the fields that --annotate and --cluster-size add
+    #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
+    annotation_prefix: String,
     #[command(flatten)]
     resources: Work,
     #[command(flatten)]
@@ -335,6 +346,11 @@ impl Dedup {
             max_work: self.max_work,
             max_cluster: self.max_cluster,
             max_bucket: self.max_bucket,
+            annotations: Annotations {
+                all: self.annotate,
+                cluster_size: self.cluster_size,
+                prefix: self.annotation_prefix.clone(),
+            },
             memory: self.resources.memory,
         }
     }
@@ -438,7 +454,9 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
         (false, None) => ", against.tsv",
         (false, Some(_)) => ", against.tsv, contained.tsv",
     };
-    let kept = report.kept_files.join(", ");
+    let kept: Vec<&str> =
+        report.kept_files.iter().chain(&report.annotated_files).map(String::as_str).collect();
+    let kept = kept.join(", ");
     lines.push(format!("{}: pairs.tsv, clusters.tsv, {kept}{against}{index}", job.out.display()));
     lines
 }

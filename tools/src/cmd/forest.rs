@@ -64,13 +64,13 @@ impl Forest {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
         self.stage.check(FOREST)?;
-        self.stage.check_json(&self.output)?;
         let watch = Stopwatch::start();
         let mut files = PairFiles::open(&self.inputs)?;
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
         let (stars, pairs) = spanning(&mut files, scratch.path(), self.work.memory)?;
         let keys = files.keys();
-        let mut out = PairWriter::begin(self.stage.create(FOREST)?, FOREST, files.fields(), FOREST_COLUMNS)?;
+        let file = self.stage.create_table(FOREST, FOREST_COLUMNS, (true, false), &self.output)?;
+        let mut out = PairWriter::begin(file, FOREST, files.fields(), FOREST_COLUMNS)?;
         stars.for_each(|root, key| {
             out.line(|out| {
                 keys.write(out, root)?;

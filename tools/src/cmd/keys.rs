@@ -6,9 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
+use twindex::params::KeyKind;
 use twindex::{Index, Key};
 
 use twindex_corpus::tsv;
+
+use crate::json_lines::Columns;
 
 /// Options of `keys`.
 #[derive(Args)]
@@ -21,6 +24,9 @@ pub(crate) struct Keys {
     /// Print how many there are only
     #[arg(long)]
     count: bool,
+    /// Print a JSON object for each key, and one with their number as the last line
+    #[arg(long)]
+    json: bool,
 }
 
 impl Keys {
@@ -28,12 +34,24 @@ impl Keys {
         let snapshot = Index::open(&self.index)?.snapshot();
         let mut out = BufWriter::new(io::stdout().lock());
         let (mut failed, mut count) = (None, 0_u64);
+        let columns = Columns::of("key", snapshot.params().key == KeyKind::U64);
+        let (mut line, mut made) = (Vec::new(), Vec::new());
         let listed = snapshot.for_each_key(|key| {
             count += 1;
             if !self.count && failed.is_none() {
-                let written = match key {
-                    Key::U64(key) => writeln!(out, "{key}"),
-                    Key::Bytes(key) => tsv::write_field(&mut out, key).and_then(|()| writeln!(out)),
+                let written = if self.json {
+                    line.clear();
+                    made.clear();
+                    let written = match key {
+                        Key::U64(key) => write!(line, "{key}"),
+                        Key::Bytes(key) => tsv::write_field(&mut line, key),
+                    };
+                    written.and_then(|()| columns.push(&line, &mut made)).and_then(|()| out.write_all(&made))
+                } else {
+                    match key {
+                        Key::U64(key) => writeln!(out, "{key}"),
+                        Key::Bytes(key) => tsv::write_field(&mut out, key).and_then(|()| writeln!(out)),
+                    }
                 };
                 if let Err(error) = written {
                     failed = Some(error);
@@ -46,7 +64,9 @@ impl Keys {
         let printed = failed.map_or(Ok(()), Err);
         printed.context("cannot write to standard output")?;
         listed?;
-        if self.count {
+        if self.json {
+            writeln!(out, "{{\"keys\":{count}}}").context("cannot write to standard output")?;
+        } else if self.count {
             writeln!(out, "{count}").context("cannot write to standard output")?;
         }
         out.flush().context("cannot write to standard output")?;

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
-use twindex::params::Threshold;
+use twindex::params::{KeyKind, Threshold};
 use twindex::store::snapshot::Place;
 use twindex::{Index, KeyBuf, Params, Resemblance, Snapshot};
 use twindex_corpus::input::InputOptions;
@@ -283,15 +283,11 @@ impl Pairs {
     }
 
     fn prints(&self) -> bool {
-        self.stage.is_file() || !self.count && !self.output.json
+        self.stage.is_file() || !self.count
     }
 
     /// Begins what is written of pairs of documents with these parameters.
     fn lines(&self, params: &Params, verify: Verify) -> anyhow::Result<Lines> {
-        let out = self.stage.create(PAIRS)?;
-        if !self.stage.is_file() {
-            return Ok(Lines::Plain(out));
-        }
         let (pairs, columns) = match (self.resembling, verify) {
             (None, _) => {
                 let within = self.within.or_else(|| params.near().within.map(u32::from));
@@ -304,6 +300,12 @@ impl Pairs {
                 (format!("resembling {threshold}, estimated"), "a\tb\tresemblance\terror")
             }
         };
+        if !self.stage.is_file() {
+            let has_numbers_as_keys = params.key == KeyKind::U64;
+            let out = self.stage.create_table(PAIRS, columns, (false, has_numbers_as_keys), &self.output)?;
+            return Ok(Lines::Plain(out));
+        }
+        let out = self.stage.create(PAIRS)?;
         Ok(Lines::File(Box::new(PairWriter::begin(out, PAIRS, &Fields::of(params, &pairs), columns)?)))
     }
 

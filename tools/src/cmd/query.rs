@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use serde::Serialize;
 use twindex::format::table::Probe;
-use twindex::params::{Near, Threshold};
+use twindex::params::{KeyKind, Near, Threshold};
 use twindex::segment::Ask;
 use twindex::sketch::{Containment, jaccard};
 use twindex::{Fingerprint, Hit, Index, KeyBuf, Params, Resemblance, Sketch, Snapshot};
@@ -26,7 +26,7 @@ use twindex_join::Agreement;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::feature_args::FeatureArgs;
-use crate::options::{AccessArgs, IdsArgs, InputArgs, Output, Usage, Work, parse_resemblance};
+use crate::options::{AccessArgs, IdsArgs, InputArgs, Output, RepeatedArgs, Usage, Work, parse_resemblance};
 use crate::progress::{Progress, Watching};
 use crate::raw_column::RawColumn;
 use crate::recall;
@@ -67,6 +67,8 @@ pub(crate) struct Query {
     input: InputArgs,
     #[command(flatten)]
     ids: IdsArgs,
+    #[command(flatten)]
+    repeated: RepeatedArgs,
     /// Instead of an index, raw fingerprints, read in pieces of 64 MB: little-endian 64-bit numbers, named by position
     #[arg(long, value_name = "FILE", conflicts_with_all = ["index", "inputs"],
         requires_all = ["fingerprints", "within"])]
@@ -291,11 +293,8 @@ impl Query {
             };
             recall::note(self.index(), snapshot.params(), threshold, &asked);
         }
-        let mut out = self.stage.create(HITS)?;
-        if self.stage.is_file() {
-            self.write_head(verify, keeps_samples(&snapshot), &mut out)
-                .context("cannot write the results")?;
-        }
+        let has_numbers_as_keys = self.fingerprints.is_some() || snapshot.params().key == KeyKind::U64;
+        let mut out = self.hits(verify, keeps_samples(&snapshot), has_numbers_as_keys)?;
         let (totals, cpu_seconds, seconds) = if let Some(path) = &self.fingerprints {
             let Some(simhash) = snapshot.params().simhash else {
                 bail!("{}: this index keeps no simhash fingerprints", self.index().display());
@@ -421,16 +420,31 @@ impl Query {
     }
 
     fn prints(&self) -> bool {
-        self.stage.is_file() || !self.count && !self.output.json
+        self.stage.is_file() || !self.count
     }
 
-    /// Names the columns, in a file.
-    fn write_head(&self, verify: Option<Counted>, sampled: bool, out: &mut impl Write) -> io::Result<()> {
+    /// Begins to write hits.
+    fn hits(
+        &self,
+        verify: Option<Counted>,
+        sampled: bool,
+        has_numbers_as_keys: bool,
+    ) -> anyhow::Result<StageFile> {
+        let names = self.names(verify, sampled);
+        let mut out = self.stage.create_table(HITS, &names, (false, has_numbers_as_keys), &self.output)?;
+        if self.stage.is_file() {
+            writeln!(out, "{names}").context(CANNOT_WRITE)?;
+        }
+        Ok(out)
+    }
+
+    /// The names of the columns.
+    fn names(&self, verify: Option<Counted>, sampled: bool) -> String {
         let exact = !self.texts.is_empty();
         let counted = if verify == Some(Counted::Exact) { "\tintersection\tunion" } else { "" };
         let sampled = if exact { self.containment } else { sampled };
         let sampled = if sampled { "\tquery_in_hit\thit_in_query" } else { "" };
-        writeln!(out, "query\tkey\tdistance\tresemblance{counted}{sampled}")
+        format!("query\tkey\tdistance\tresemblance{counted}{sampled}")
     }
 
     /// Answers raw fingerprints; returns the seconds of the processor and of the clock, too.
@@ -551,7 +565,7 @@ impl Query {
             anyhow::Ok(texts)
         });
         let texts = texts.transpose()?;
-        let wanted = Wanted { shingles: exact, ..Wanted::default() };
+        let wanted = Wanted { shingles: exact, ..self.repeated.wanted(self.work.memory / 4) };
         for_each_shingled(&mut documents, &index.sketcher()?, &wanted, &progress, |one, shingles| {
             let mut answers = if let Some(texts) = &texts {
                 self.counted(snapshot, &one.sketch, agreement, shingles, texts)?

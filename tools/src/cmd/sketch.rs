@@ -13,11 +13,13 @@ use twindex::format::header::MAGIC;
 use twindex::format::sketches::{Encoded, Encoder, Row};
 use twindex::sketch::pack;
 use twindex::{Params, Sketcher};
+use twindex_corpus::RepeatedKeys;
 use twindex_corpus::input::{Counts, Documents, Parser, Record};
-use twindex_corpus::sketching::{Job, Sketching, for_each_chunk};
+use twindex_corpus::sketching::{Job, Sketching, Wanted, for_each_chunk, for_each_sketched};
 use twindex_corpus::tsv;
 
-use crate::options::{IdsArgs, InputArgs, Output, Usage, Work};
+use crate::json_lines::Columns;
+use crate::options::{IdsArgs, InputArgs, Output, RepeatedArgs, Usage, Work};
 use crate::param_args::ParamArgs;
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, counted};
@@ -27,6 +29,10 @@ use crate::stage::{StageFile, What};
 
 /// The first line of a table of sketches.
 const TSV_HEAD: &str = "key\tfingerprint\tfeatures\n";
+/// Rows of a file that are held at once where keys are looked up.
+const ROWS_TOGETHER: usize = 1024;
+/// The names in it.
+const TSV_COLUMNS: &str = "key\tfingerprint\tfeatures";
 const CANNOT_WRITE: &str = "cannot write the results";
 /// What goes into a folder.
 const SKETCHES: What = What { noun: "a file of sketches", suffix: "sketches", magic: &MAGIC };
@@ -49,6 +55,8 @@ pub(crate) struct Sketch {
     input: InputArgs,
     #[command(flatten)]
     ids: IdsArgs,
+    #[command(flatten)]
+    repeated: RepeatedArgs,
     /// File to make, or - for a table on standard output
     #[arg(long, short, value_name = "OUT", required_unless_present_any = ["tsv", "into"])]
     out: Option<PathBuf>,
@@ -111,11 +119,11 @@ impl Sketch {
             Some(table) => Sketcher::with_idf(&params, Arc::new(table))?,
         };
         let out = self.out.as_deref().filter(|out| out.as_os_str() != "-");
-        if out.is_none() && self.into.is_none() && self.output.json {
-            return Err(Usage::new(
-                "--json prints on standard output, where the table goes; name a file, -o OUT",
-            )
-            .into());
+        let wanted = self.repeated.wanted(self.work.memory / 4);
+        if self.into.is_some() && self.repeated.is_given() {
+            let why =
+                "--repeated-keys needs all keys in one file: leave out --into, and name one with --out OUT";
+            return Err(Usage::new(why).into());
         }
         let tsv = self.tsv || out.is_none() && self.into.is_none();
         if let Some(out) = out {
@@ -129,12 +137,13 @@ impl Sketch {
         let progress = Progress::bytes(documents.total_bytes(), "sketching", quiet);
         let mut sink = match out {
             Some(out) => StageFile::named(out, self.force)?,
+            None if self.output.json => StageFile::json(Columns::of(TSV_COLUMNS, false), Some(TSV_COLUMNS)),
             None => StageFile::stdout(),
         };
         let empty = if tsv {
-            write_table(&mut documents, &sketcher, &progress, &mut sink)?
+            write_table(&mut documents, &sketcher, &wanted, &progress, &mut sink)?
         } else {
-            write_sketches(&mut documents, &sketcher, &params, &progress, &mut sink)?
+            write_sketches(&mut documents, &sketcher, &params, &wanted, &progress, &mut sink)?
         };
         progress.finish();
         let bytes_on_disk = sink.finish()?.bytes;
@@ -143,7 +152,7 @@ impl Sketch {
         let remarks = counts.remarks();
         let report = Report::new(counts, empty, bytes_on_disk, watch);
         match out {
-            Some(_) if self.output.json => report::print_json(&report)?,
+            _ if self.output.json => report::print_json(&report)?,
             _ if self.output.quiet => {}
             Some(out) => {
                 let mut lines = vec![format!(
@@ -188,7 +197,8 @@ impl Sketch {
             let mut documents = Documents::open(std::slice::from_ref(path), &options)?;
             let progress = Progress::bytes(documents.total_bytes(), "sketching", self.output.quiet);
             let mut sink = StageFile::by_content(dir, SKETCHES)?;
-            empty += write_sketches(&mut documents, sketcher, params, &progress, &mut sink)?;
+            empty +=
+                write_sketches(&mut documents, sketcher, params, &Wanted::default(), &progress, &mut sink)?;
             progress.finish();
             let written = sink.finish()?;
             let file = written.path.unwrap_or_default();
@@ -273,8 +283,42 @@ fn is_table(path: &Path) -> bool {
 struct State<'s> {
     sketching: Sketching<'s>,
     sketch: twindex::Sketch,
+    parts: Parts,
+}
+
+/// What is made of a sketch for a row of a file.
+#[derive(Default)]
+struct Parts {
     packed: Vec<u8>,
     set: Vec<u8>,
+}
+
+impl Parts {
+    /// Adds the row of a document.
+    fn push(
+        &mut self,
+        params: &Params,
+        key: &[u8],
+        sketch: &twindex::Sketch,
+        rows: &mut Encoded,
+    ) -> twindex::Result<()> {
+        let Self { packed, set } = self;
+        packed.clear();
+        pack(sketch.signature(), params.minhash.map_or(0, |minhash| minhash.signature_bits), packed);
+        let row = Row {
+            fingerprint: sketch.fingerprint().map_or(0, |fingerprint| fingerprint.0),
+            features: sketch.features(),
+            signature: packed,
+            bottom: sketch.bottom(),
+            modular: sketch.modular(),
+        };
+        set.clear();
+        if params.sets {
+            fields::encode(params, false, sketch.set(), set);
+        }
+        let row = (!sketch.is_empty()).then_some(row);
+        rows.push_with(key.into(), row, Fields::of(set))
+    }
 }
 
 impl<'s> State<'s> {
@@ -282,8 +326,7 @@ impl<'s> State<'s> {
         Self {
             sketching: Sketching::new(sketcher),
             sketch: twindex::Sketch::default(),
-            packed: Vec::new(),
-            set: Vec::new(),
+            parts: Parts::default(),
         }
     }
 }
@@ -293,35 +336,42 @@ fn write_sketches(
     documents: &mut Documents,
     sketcher: &Sketcher,
     params: &Params,
+    wanted: &Wanted,
     progress: &Progress,
     sink: &mut StageFile,
 ) -> anyhow::Result<u64> {
-    let bits = params.minhash.map_or(0, |minhash| minhash.signature_bits);
     let (mut out, mut empty) = (Vec::new(), 0);
     let mut encoder = Encoder::new(params, &mut out);
+    if wanted.repeated_keys != RepeatedKeys::Any {
+        // Keys are decided in the order of the input.
+        let (mut parts, mut rows, mut held) = (Parts::default(), Encoded::new(params), 0);
+        for_each_sketched(documents, sketcher, wanted, progress, |one| {
+            empty += u64::from(one.sketch.is_empty());
+            let pushed = parts.push(params, &one.key, &one.sketch, &mut rows);
+            pushed.with_context(|| format!("{}: cannot keep the sketch", one.place))?;
+            held += 1;
+            if held == ROWS_TOGETHER {
+                encoder.append(&rows, &mut out);
+                sink.write_all(&out).context(CANNOT_WRITE)?;
+                out.clear();
+                (rows, held) = (Encoded::new(params), 0);
+            }
+            Ok(())
+        })?;
+        encoder.append(&rows, &mut out);
+        encoder.finish(&mut out);
+        sink.write_all(&out).context(CANNOT_WRITE)?;
+        return Ok(empty);
+    }
     let job = Job {
         state: || State::new(sketcher),
         begin: || (Encoded::new(params), 0_u64),
         work: |state: &mut State<'_>, made: &mut (Encoded, u64), _: &Parser, record: Record<'_>| {
-            let State { sketching, sketch, packed, set } = state;
+            let State { sketching, sketch, parts } = state;
             let sketched = sketching.sketch(record.content, sketch);
             sketched.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
-            packed.clear();
-            pack(sketch.signature(), bits, packed);
-            let row = Row {
-                fingerprint: sketch.fingerprint().map_or(0, |fingerprint| fingerprint.0),
-                features: sketch.features(),
-                signature: packed,
-                bottom: sketch.bottom(),
-                modular: sketch.modular(),
-            };
             made.1 += u64::from(sketch.is_empty());
-            set.clear();
-            if params.sets {
-                fields::encode(params, false, sketch.set(), set);
-            }
-            let row = (!sketch.is_empty()).then_some(row);
-            let pushed = made.0.push_with(record.key.into(), row, Fields::of(set));
+            let pushed = parts.push(params, record.key, sketch, &mut made.0);
             pushed.with_context(|| format!("{}: cannot keep the sketch", record.place()))
         },
     };
@@ -341,11 +391,22 @@ fn write_sketches(
 fn write_table(
     documents: &mut Documents,
     sketcher: &Sketcher,
+    wanted: &Wanted,
     progress: &Progress,
     sink: &mut StageFile,
 ) -> anyhow::Result<u64> {
     let mut empty = 0;
     sink.write_all(TSV_HEAD.as_bytes()).context(CANNOT_WRITE)?;
+    if wanted.repeated_keys != RepeatedKeys::Any {
+        let mut line = Vec::new();
+        for_each_sketched(documents, sketcher, wanted, progress, |one| {
+            empty += u64::from(one.sketch.is_empty());
+            line.clear();
+            write_row(&mut line, &one.key, &one.sketch)?;
+            sink.write_all(&line).context(CANNOT_WRITE)
+        })?;
+        return Ok(empty);
+    }
     let job = Job {
         state: || State::new(sketcher),
         begin: || (Vec::new(), 0_u64),

@@ -10,25 +10,28 @@ use anyhow::Context;
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
-use twindex::params::Near;
+use twindex::params::{KeyKind, Near};
 use twindex::sys::RealVfs;
 use twindex::{Admitted, Decision, Durability, Error, GROUP_QUESTIONS, Index, Membership, Params, Writer};
 use twindex_corpus::contents;
 use twindex_corpus::input::{Counts, Documents};
 use twindex_corpus::sketching::{
-    Sketched, Taking, Wanted, for_each_sketched, for_each_sketched_as_it_comes, refused,
+    Sketched, Taking, for_each_sketched, for_each_sketched_as_it_comes, refused,
 };
 use twindex_corpus::text::Made;
 use twindex_corpus::tsv;
 
 use crate::attached_args::AttachedArgs;
-use crate::options::{IdsArgs, InputArgs, Output, Usage, Work};
+use crate::json_lines::{Columns, JsonLines};
+use crate::options::{IdsArgs, InputArgs, Output, RepeatedArgs, Usage, Work};
 use crate::param_args::ParamArgs;
 use crate::progress::Progress;
 use crate::recall;
 use crate::report::{self, Stopwatch, count};
 use crate::verifying::{Counted, counted};
 
+/// What a line says, in the objects of `--json`.
+const COLUMNS: &str = "key\tdecision\tnear_key\tdistance\tresemblance";
 /// Documents of a batch at most, however fast they come.
 const BATCH_MAX: usize = 10_000;
 
@@ -52,6 +55,8 @@ pub(crate) struct Stream {
     input: InputArgs,
     #[command(flatten)]
     ids: IdsArgs,
+    #[command(flatten)]
+    repeated: RepeatedArgs,
     /// Milliseconds between commits, at most; 0 commits each document by itself
     #[arg(long, value_name = "MS", default_value = "1000")]
     commit_every: u64,
@@ -229,6 +234,16 @@ impl<W: Write> Taking for Admitting<'_, W> {
     }
 }
 
+/// Where lines go: to standard output, as they are or as JSON.
+fn lines_out(is_json: bool, has_numbers_as_keys: bool) -> Box<dyn Write> {
+    let out = BufWriter::new(io::stdout().lock());
+    if is_json {
+        Box::new(JsonLines::new(out, Columns::of(COLUMNS, has_numbers_as_keys), None))
+    } else {
+        Box::new(out)
+    }
+}
+
 impl Stream {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
@@ -264,7 +279,7 @@ impl Stream {
             since: Instant::now(),
             waiting: Vec::new(),
             batch: 0,
-            out: (!self.output.json).then(|| BufWriter::new(io::stdout().lock())),
+            out: Some(lines_out(self.output.json, index.params().key == KeyKind::U64)),
             new: 0,
             duplicates: 0,
             known: 0,
@@ -273,18 +288,11 @@ impl Stream {
             commits: 0,
             longest: Duration::ZERO,
         };
+        let wanted = self.repeated.wanted(self.work.memory / 4);
         let streamed = if piped {
-            for_each_sketched_as_it_comes(
-                &mut documents,
-                &sketcher,
-                &Wanted::default(),
-                &progress,
-                &mut admitting,
-            )
+            for_each_sketched_as_it_comes(&mut documents, &sketcher, &wanted, &progress, &mut admitting)
         } else {
-            for_each_sketched(&mut documents, &sketcher, &Wanted::default(), &progress, |one| {
-                admitting.take(one)
-            })
+            for_each_sketched(&mut documents, &sketcher, &wanted, &progress, |one| admitting.take(one))
         };
         // What was admitted before a bad document is kept: its lines say so.
         let last = admitting.commit();

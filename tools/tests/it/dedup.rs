@@ -479,7 +479,7 @@ fn kept_lines_are_verbatim_and_keys_are_escaped_in_tables_only() {
             r"tab\there	3	tab\there	1.000000",
         ]
     );
-    assert_eq!(bench.read("out/kept.jsonl"), [lines[0], lines[2], lines[4]].join("\n") + "\n");
+    assert_eq!(bench.read("out/kept.jsonl"), [lines[0], lines[2], lines[4]].join("\n"));
 }
 
 #[test]

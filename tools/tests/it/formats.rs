@@ -216,6 +216,58 @@ fn a_last_row_whose_quote_is_not_closed_is_refused_with_its_line() {
 }
 
 #[test]
+fn where_nothing_is_kept_there_is_an_empty_file_of_the_form_of_the_input() {
+    let bench = Bench::new();
+    let all = corpus(3, 20);
+    bench.write("in.csv", table(&all, ","));
+    bench.write("in.tsv", "id\ttext\n");
+    bench.write("in.jsonl", jsonl(&all));
+    bench.write("in.wet", wet(&all));
+    write_parquet(&bench, "in.parquet", &all);
+    for form in ["csv", "jsonl", "wet", "parquet"] {
+        bench.ok(&format!("dedup in.{form} -o {form} -q"));
+        let report = bench.json(&format!("dedup in.{form} --against {form} -o next-{form}"));
+        let files = serde_json::json!([format!("kept.{form}")]);
+        assert_eq!((&report["kept"], &report["kept_files"]), (&0.into(), &files), "{form}");
+    }
+    assert_eq!(bench.read("next-csv/kept.csv"), "text,id,n\n");
+    assert_eq!(bench.read("next-wet/kept.wet") + &bench.read("next-jsonl/kept.jsonl"), "");
+    let file = File::open(bench.path("next-parquet/kept.parquet")).unwrap();
+    let empty = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+    let names: Vec<&str> = empty.schema().fields().iter().map(|field| field.name().as_str()).collect();
+    assert_eq!((names, empty.metadata().file_metadata().num_rows()), (vec!["n", "text", "id"], 0));
+    bench.ok("dedup in.tsv -o header -q");
+    assert_eq!(bench.read("header/kept.tsv"), "id\ttext\n");
+    // The next run reads it.
+    assert_eq!(bench.json("dedup next-parquet/kept.parquet in.csv -o again --force")["documents"], 20);
+}
+
+#[test]
+fn shards_whose_writer_says_other_things_of_all_rows_are_one_file() {
+    let bench = Bench::new();
+    for (shard, rows) in [(0, 5), (1, 3), (2, 7)] {
+        let ids: ArrayRef =
+            Arc::new((0..rows).map(|row| Some(format!("{shard}/{row}"))).collect::<StringArray>());
+        let texts: ArrayRef = Arc::new(
+            (0..rows)
+                .map(|row| Some(format!("w{shard} x{row} y{shard}{row} z q{row}{shard} r")))
+                .collect::<StringArray>(),
+        );
+        let batch = RecordBatch::try_from_iter([("id", ids), ("text", texts)]).unwrap();
+        let about = format!("{{\"index_columns\": [{{\"stop\": {rows}}}]}}");
+        let about = std::collections::HashMap::from([("pandas".to_owned(), about)]);
+        let schema = Arc::new(batch.schema().as_ref().clone().with_metadata(about));
+        let file = File::create(bench.path(&format!("p{shard}.parquet"))).unwrap();
+        let mut writer = ArrowWriter::try_new(file, Arc::clone(&schema), None).unwrap();
+        writer.write(&batch.with_schema(schema).unwrap()).unwrap();
+        writer.close().unwrap();
+    }
+    let report = bench.json("dedup p0.parquet p1.parquet p2.parquet -o out");
+    assert_eq!((&report["kept"], &report["kept_files"]), (&15.into(), &serde_json::json!(["kept.parquet"])));
+    assert_eq!(bench.json("dedup out/kept.parquet -o again")["documents"], 15);
+}
+
+#[test]
 fn the_first_mistakes_are_told_with_what_to_do() {
     let bench = Bench::new();
     bench.write("in.csv", "url,body\na,b\n");

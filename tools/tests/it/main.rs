@@ -1,6 +1,7 @@
 //! The tests of the command, one module a subject, in one program: `cargo test -p twindex-tools --test it dedup::` runs
 //! those of `dedup`.
 
+mod archives;
 mod cli;
 mod corpora;
 mod dedup;
@@ -19,6 +20,7 @@ mod inside;
 mod keys;
 mod layouts;
 mod living;
+mod lossless;
 mod memory;
 mod near;
 mod options;
@@ -30,6 +32,7 @@ mod presets;
 mod raw;
 mod refusals;
 mod report;
+mod round_trips;
 mod rule;
 mod shell;
 mod shingles;

@@ -43,8 +43,10 @@ fn a_query_that_may_visit_little_says_what_it_left_out() {
     bench.write("in.jsonl", jsonl(&all));
     bench.ok("build i.twx in.jsonl -q");
     let hits = |visits: &str| {
-        let output =
-            bench.command(&format!("query i.twx in.jsonl --within 3 --json {visits}")).output().unwrap();
+        let output = bench
+            .command(&format!("query i.twx in.jsonl --within 3 --json --count {visits}"))
+            .output()
+            .unwrap();
         let (told, said) = (output.stdout, String::from_utf8(output.stderr).unwrap());
         let told: serde_json::Value = serde_json::from_slice(&told).unwrap();
         assert_eq!(said.contains("left out by --visits"), told["unvisited"].as_u64() != Some(0), "{said}");

@@ -187,8 +187,7 @@ fn raw_fingerprints_have_the_pairs_of_their_index_and_memory_and_threads_change_
             assert_eq!(bench.ok(&format!("{index} --within {within} --count")), count);
             assert_eq!(bench.ok(&format!("{raw} --within {within} --count")), count);
             let sums = [index, raw].map(|verb| {
-                let report = bench.ok(&format!("{verb} --within {within} --json"));
-                let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+                let report = bench.json(&format!("{verb} --within {within}"));
                 (report["pairs"].clone(), report["checksum"].clone())
             });
             assert_eq!(sums[0], sums[1]);
@@ -244,8 +243,7 @@ fn queries_of_fingerprints_have_the_same_answers_by_each_way_and_against_a_file(
     }
     let sums = ["f.twx --by probes", "f.twx --by merge", "f.twx --by scan", "--against-fingerprints f.u64"]
         .map(|how| {
-            let report = bench.ok(&format!("query {how} --fingerprints q.u64 --within 3 --json"));
-            let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+            let report = bench.json(&format!("query {how} --fingerprints q.u64 --within 3"));
             (report["hits"].clone(), report["checksum"].clone())
         });
     assert!(sums.iter().all(|sum| *sum == sums[0]), "{sums:?}");

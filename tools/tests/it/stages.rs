@@ -409,7 +409,7 @@ fn files_that_do_not_go_together_are_refused_by_field_and_files_that_were_cut_by
         &bench.refused("clusters f.tsv --scores more.tsv"),
         &["more.tsv, line ", "make the forest of all pairs"],
     );
-    for line in ["clusters a.forest --keep first", "clusters a.forest --all", "forest a.pairs --json"] {
+    for line in ["clusters a.forest --keep first", "clusters a.forest --all"] {
         assert_eq!(bench.command(line).output().unwrap().status.code(), Some(2), "{line}");
     }
 }

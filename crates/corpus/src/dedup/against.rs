@@ -17,7 +17,6 @@ use super::rules::{Clustering, NearBy};
 use super::run_file::RunFile;
 use super::score::Kind;
 use super::weights::Weights;
-use super::weights::Weights;
 use super::{Dedup, Method};
 use crate::error::InvalidOptions;
 use crate::input::InputFormat;
@@ -64,9 +63,10 @@ impl Dedup {
             && self.weights == Weights::Distinct
             && self.clusters == Clustering::Leaders
             && self.inside.is_none()
-            && self.weights == Weights::Distinct
             && self.max_work.is_none()
-            && self.texts.is_empty();
+            && self.texts.is_empty()
+            // What is near one in an index goes when it is read, and is not remembered.
+            && !self.annotations.all;
         if !is_by_sets {
             return read(None);
         }

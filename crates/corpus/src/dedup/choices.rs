@@ -12,6 +12,8 @@ use twindex::planner::banding::{Banding, MINIMA, MINIMA_TO_ESTIMATE, RECALL};
 use twindex::sketch::IdfTable;
 use twindex_join::SampledBy;
 
+use super::against::Past;
+use super::annotated::Annotations;
 use super::near::{Join, Verify};
 use super::priority::Keep;
 use super::rules::{Clustering, NearBy};
@@ -19,7 +21,7 @@ use super::weights::Weights;
 use super::{BOTTOM, Dedup, ListedPairs, MEMORY_MIN, Method, THRESHOLD_MIN};
 use crate::contents;
 use crate::error::InvalidOptions;
-use crate::input::{DecidingFields, Documents, InputOptions, inside_of};
+use crate::input::{DecidingFields, Documents, InputOptions, Noted, inside_of};
 use crate::observer::Observer;
 use crate::sharing;
 
@@ -111,6 +113,7 @@ impl Dedup {
     /// Refuses options that go with nothing.
     pub fn check(&self) -> anyhow::Result<()> {
         self.check_ranges()?;
+        self.check_annotation()?;
         if self.inputs.is_empty() {
             return Err(InvalidOptions::new(
                 "nothing to deduplicate: name INPUT files or folders, or - for standard input",
@@ -213,7 +216,45 @@ impl Dedup {
         let (number, url) = (self.keep_field.clone(), self.url_field.clone());
         options.attached.deciding =
             DecidingFields { number, inside, url, inside_url, ..DecidingFields::default() };
+        options.reserved =
+            self.annotated().or_else(|| self.sized()).map_or_else(Vec::new, |noted| noted.names());
         options
+    }
+
+    /// What is written of all documents, if they are.
+    pub(super) fn annotated(&self) -> Option<Noted> {
+        self.annotations.all.then(|| Noted { prefix: self.annotations.prefix.clone(), is_size_only: false })
+    }
+
+    /// What is written of documents that are kept, beside what they have.
+    pub(super) fn sized(&self) -> Option<Noted> {
+        self.annotations
+            .cluster_size
+            .then(|| Noted { prefix: self.annotations.prefix.clone(), is_size_only: true })
+    }
+
+    /// Refuses to write documents that go before they are remembered.
+    pub(super) fn check_annotated(&self, past: &Past) -> Result<(), InvalidOptions> {
+        if self.annotations.all && !past.indexes.is_empty() {
+            return Err(InvalidOptions::new(
+                "--annotate writes all documents, and those that are near one in an index are dropped when they are read; leave \
+                 out --against, or name the folder of results, whose texts are counted on",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses annotations that cannot be made.
+    fn check_annotation(&self) -> Result<(), InvalidOptions> {
+        let Annotations { all, cluster_size, prefix } = &self.annotations;
+        if !prefix.is_empty() && !all && !cluster_size {
+            return Err(InvalidOptions::new("--annotation-prefix goes with --annotate or --cluster-size"));
+        }
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+        if !prefix.bytes().all(is_name) {
+            return Err(InvalidOptions::new("--annotation-prefix: expected letters, digits, _ and -"));
+        }
+        Ok(())
     }
 
     /// The longest record that is read. One that would take more than half of the memory as it stands is not held.

@@ -6,6 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::corpus::Corpus;
 use super::groups::Grouped;
+use super::keys::ByKey;
 use super::near::{Decided, Near};
 use super::rules::{Clustering, Rules};
 use super::score::{Kind, Score};
@@ -238,6 +239,27 @@ impl Clusters {
         };
         let clusters = self.sizes.iter().map(|&size| u64::from(size)).zip(0..);
         Ok(Clustered::of(near, clusters.filter(|&(size, _)| size > 0), keys)?)
+    }
+
+    /// How many documents the cluster of a document that is kept has.
+    pub(super) fn size(&self, kept: u32) -> u32 {
+        self.sizes[kept as usize]
+    }
+
+    /// The numbers of the clusters, from 1 on: of each document that is kept that of its cluster; 0 for others.
+    pub(super) fn numbers(&self, corpus: &Corpus, by_key: &ByKey) -> twindex::Result<Column<u32>> {
+        let grouped = &corpus.grouped;
+        let mut numbers = Column::filled(&grouped.room, grouped.len(), 0_u32)?;
+        let (of_documents, mut last) = (&mut numbers[..], 0);
+        for &document in &by_key.documents[..] {
+            let kept = self.kept_of_group[grouped.group_of[document as usize] as usize];
+            let number = &mut of_documents[kept as usize];
+            if kept >= corpus.history && *number == 0 {
+                last += 1;
+                *number = last;
+            }
+        }
+        Ok(numbers)
     }
 
     /// Whether a document, none of a history, stays.

@@ -13,7 +13,7 @@ use super::dropped::{Dropped, DroppedDocuments};
 use super::groups::{Grouped, NewSet, Newcomer};
 use super::keys::{ByKey, Keys, KnownKeys, Places};
 use super::lines::{Lines, Reading};
-use crate::input::{Block, Form, Parser, Place};
+use crate::input::{Annotation, Block, Form, Parser, Place};
 use crate::sketching::Sketched;
 
 /// All that is remembered of the documents.
@@ -110,7 +110,9 @@ impl Corpus {
         }
         self.other_keys.push(!one.is_own_key)?;
         let whole = &one.whole;
-        self.lines.push(whole.form, &whole.line).with_context(|| format!("{}: cannot be kept", one.place))?;
+        self.lines
+            .push(whole.form, whole.ending, &whole.line)
+            .with_context(|| format!("{}: cannot be kept", one.place))?;
         let inside = &one.attached.deciding().inside;
         let new = Newcomer { hash: whole.hash, tokens: one.tokens, inside, sketch: &one.sketch, set };
         // What confirms an equal text looks into the lines alone.
@@ -144,12 +146,19 @@ impl Corpus {
         block: &mut Block,
         documents: &mut impl Iterator<Item = u32>,
         reading: &mut Reading<'_>,
+        annotation: Option<Annotation<'_>>,
     ) -> anyhow::Result<()> {
         block.clear();
         for document in documents {
             let line = found(&self.places, document, reading.get(document as usize))?;
             let key = self.other_keys.has(document).then(|| self.keys.get(document));
-            block.push(self.form(document), line, key);
+            let (form, ending) = (self.form(document), self.lines.ending(document as usize));
+            let annotated = annotation.map(|annotation| {
+                self.parser.annotated(annotation.noted, form, line, &(annotation.of)(document))
+            });
+            let annotated = annotated.transpose();
+            let annotated = annotated.map_err(|why| anyhow!("{}: {why}", self.places.get(document)))?;
+            block.push(document, form, annotated.as_deref().unwrap_or(line), ending, key);
             if block.is_full() {
                 break;
             }

@@ -12,6 +12,7 @@ use twindex::{Index, Params, Snapshot};
 use twindex_join::{Agreement, Effort};
 
 use super::against::Against;
+use super::annotated::{write_annotated, write_kept};
 use super::clusters::{Clusters, Measure};
 use super::contained::Contained;
 use super::corpus::Corpus;
@@ -23,6 +24,7 @@ use super::rules::{Clustering, NearBy, Rules};
 use super::score::Score;
 use super::sketches::{Sketched, Wanted};
 use super::{Dedup, IndexOf, ListedPairs, Method, layout, out};
+use crate::input::Noted;
 use crate::observer::Observer;
 use crate::page::{self, Figures, Look};
 use crate::urls::URLS;
@@ -40,6 +42,8 @@ pub(super) struct Done {
     pub(super) pairs: u64,
     /// The names of the files of documents that are kept.
     pub(super) kept_files: Vec<String>,
+    /// The names of the files of all documents.
+    pub(super) annotated_files: Vec<String>,
 }
 
 /// What was made beside tables and documents.
@@ -142,13 +146,15 @@ impl Dedup {
         let kept_and_tables = || {
             let kept = || {
                 let watch = Stopwatch::of_thread();
-                let kept = out::write_kept(corpus, &clusters, half.folder, half.memory);
+                let kept = write_kept(corpus, &clusters, self.sized().as_ref(), half.folder);
                 (kept, watch.cpu_seconds())
             };
             let tables = || {
                 let watch = Stopwatch::of_thread();
                 let has_history = !self.against.is_empty();
-                let pairs = write_tables(corpus, by_key, (&near, &clusters), (against, has_history), &half);
+                let noted = self.annotated();
+                let found = (&near, &clusters, noted.as_ref());
+                let pairs = write_tables(corpus, by_key, found, (against, has_history), &half);
                 let pairs = pairs.and_then(|pairs| {
                     let path = half.folder.join(layout::CONTAINED);
                     contained.as_ref().map_or(Ok(()), |found| out::write_contained(corpus, found, &path))?;
@@ -159,7 +165,7 @@ impl Dedup {
             rayon::join(kept, tables)
         };
         let (aside, ((kept, keeping), (pairs, tabling))) = rayon::join(aside, kept_and_tables);
-        let (aside, kept_files, (pairs, hosts)) = (aside?, kept?, pairs?);
+        let (aside, kept_files, ((pairs, annotated_files), hosts)) = (aside?, kept?, pairs?);
         let watch = Stopwatch::start();
         if let Some(figures) = aside.figures
             && let Err(error) =
@@ -171,7 +177,7 @@ impl Dedup {
         stages.insert("report", aside.looking + watch.cpu_seconds());
         stages.insert("write", keeping + tabling);
         let contained = contained.map(|found| found.len() as u64);
-        Ok(Done { near, clusters, contained, hosts, pairs, kept_files })
+        Ok(Done { near, clusters, contained, hosts, pairs, kept_files, annotated_files })
     }
 
     /// The documents of the history that stand in later ones that stay, where containment is counted.
@@ -361,14 +367,15 @@ fn note_no_page(error: &anyhow::Error, observer: &dyn Observer) {
     observer.missing(&format!("no report.html: {error:#}"));
 }
 
-/// Writes the tables of results, and returns the number of pairs.
+/// Writes the tables of results, and all documents with what was decided about them, if they are wanted; returns the number
+/// of pairs, and the names of the files of these documents.
 fn write_tables(
     corpus: &Corpus,
     by_key: Option<ByKey>,
-    (near, clusters): (&Near, &Clusters),
+    (near, clusters, noted): (&Near, &Clusters, Option<&Noted>),
     (against, has_history): (&[Against], bool),
     limits: &Limits<'_>,
-) -> anyhow::Result<u64> {
+) -> anyhow::Result<(u64, Vec<String>)> {
     let by_key = match by_key {
         Some(by_key) => by_key,
         None => corpus.by_key(limits.memory)?,
@@ -385,5 +392,7 @@ fn write_tables(
     } else if has_history {
         out::write_covered_by_history(corpus, &by_key, clusters, near.kind, &path)?;
     }
-    Ok(pairs)
+    let annotated =
+        noted.map(|noted| write_annotated(corpus, &by_key, clusters, noted, limits.folder)).transpose()?;
+    Ok((pairs, annotated.unwrap_or_default()))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::hosts::{HOSTS, MIRRORS};
-use crate::input::{is_name_of_kept, is_name_of_keys};
+use crate::input::{is_name_of_annotated, is_name_of_kept, is_name_of_keys};
 use crate::urls::URLS;
 
 /// The files that `dedup` makes always; who finds neither finds the work of somebody else.
@@ -43,5 +43,5 @@ pub(super) fn kept_files(folder: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> 
 
 /// Whether a file in OUT may have this name.
 pub(super) fn is_ours(name: &str) -> bool {
-    FILES.contains(&name) || is_name_of_kept(name) || is_name_of_keys(name)
+    FILES.contains(&name) || is_name_of_kept(name) || is_name_of_annotated(name) || is_name_of_keys(name)
 }

@@ -9,7 +9,7 @@ use twindex::sys::vfs::ReadFile;
 use twindex::sys::{Column, RealVfs, Room, Spill, Vfs};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::input::Form;
+use crate::input::{Ending, Form};
 use crate::sketching::{WholeLine, line_hash};
 
 /// Lines, numbered in the order they were pushed. Those of regular files stay where they are; others, of pipes and
@@ -34,30 +34,45 @@ struct At {
     length: u32,
     /// 0 for the scratch file, or a number above that of the file.
     file: u32,
-    /// What the line is, and the number that belongs to it.
+    /// What the line is and how it ends, and the number that belongs to it.
     form: [u32; 2],
 }
 
-/// A form as two numbers.
-fn packed(form: Form) -> [u32; 2] {
-    match form {
+/// Bits of the first number that say the form; how a line ends stands above them.
+const FORM_BITS: u32 = 8;
+
+/// A form, and how a line ends, as two numbers.
+fn packed(form: Form, ending: Ending) -> [u32; 2] {
+    let ending: u32 = match ending {
+        Ending::Newline => 0,
+        Ending::Crlf => 1,
+        Ending::None => 2,
+    };
+    let [kind, number] = match form {
         Form::Json => [0, 0],
         Form::Html => [1, 0],
         Form::Row(number) => [2, number],
         Form::Archive { texts } => [3, texts.into()],
         Form::Columns(number) => [4, number],
-    }
+    };
+    [kind | ending << FORM_BITS, number]
 }
 
-/// The form that was packed so.
-fn unpacked([form, number]: [u32; 2]) -> Form {
-    match form {
+/// The form and the end that were packed so.
+fn unpacked([kind, number]: [u32; 2]) -> (Form, Ending) {
+    let ending = match kind >> FORM_BITS {
+        0 => Ending::Newline,
+        1 => Ending::Crlf,
+        _ => Ending::None,
+    };
+    let form = match kind & ((1 << FORM_BITS) - 1) {
         0 => Form::Json,
         1 => Form::Html,
         2 => Form::Row(number),
         3 => Form::Archive { texts: number != 0 },
         _ => Form::Columns(number),
-    }
+    };
+    (form, ending)
 }
 
 impl Lines {
@@ -74,7 +89,7 @@ impl Lines {
         })
     }
 
-    pub(super) fn push(&mut self, form: Form, line: &WholeLine) -> anyhow::Result<()> {
+    pub(super) fn push(&mut self, form: Form, ending: Ending, line: &WholeLine) -> anyhow::Result<()> {
         let short = |length: usize| u32::try_from(length).context("longer than 2^32 bytes");
         let at = match line {
             WholeLine::Held(line) => At {
@@ -85,11 +100,11 @@ impl Lines {
                 hash: 0,
                 length: short(line.len())?,
                 file: 0,
-                form: packed(form),
+                form: packed(form, ending),
             },
             WholeLine::In { file, offset, length, hash } => {
                 let (length, file) = (short(*length)?, self.file(file));
-                At { offset: *offset, hash: *hash, length, file, form: packed(form) }
+                At { offset: *offset, hash: *hash, length, file, form: packed(form, ending) }
             }
         };
         Ok(self.at.push(at)?)
@@ -104,7 +119,12 @@ impl Lines {
 
     /// What a line is.
     pub(super) fn form(&self, number: usize) -> Form {
-        unpacked(self.at[number].form)
+        unpacked(self.at[number].form).0
+    }
+
+    /// How it ends in its file.
+    pub(super) fn ending(&self, number: usize) -> Ending {
+        unpacked(self.at[number].form).1
     }
 
     /// Reads lines in the order in which they were pushed, or nearly so.
@@ -215,7 +235,7 @@ mod tests {
             hash: line_hash(line.as_bytes()),
         };
         for line in [there("one", 0), WholeLine::Held(b"held".into()), there("three", 8)] {
-            lines.push(Form::Json, &line).unwrap();
+            lines.push(Form::Json, Ending::Newline, &line).unwrap();
         }
         let all = |lines: &Lines| {
             let mut reading = lines.reading();
@@ -242,7 +262,9 @@ mod tests {
             Form::Archive { texts: false },
             Form::Columns(u32::MAX),
         ] {
-            assert_eq!(unpacked(packed(form)), form);
+            for ending in [Ending::Newline, Ending::Crlf, Ending::None] {
+                assert_eq!(unpacked(packed(form, ending)), (form, ending));
+            }
         }
     }
 
@@ -260,7 +282,7 @@ mod tests {
             for text in &texts {
                 let hash = line_hash(text.as_bytes());
                 let line = WholeLine::In { file: Arc::clone(&path), offset, length: text.len(), hash };
-                lines.push(Form::Json, &line).unwrap();
+                lines.push(Form::Json, Ending::Newline, &line).unwrap();
                 offset += text.len() as u64;
             }
         }

@@ -15,6 +15,7 @@
 //! texts in memory, and writes nothing.
 
 mod against;
+mod annotated;
 mod choices;
 mod clusters;
 mod contained;
@@ -71,6 +72,7 @@ use crate::sketching::{Rest, Wanted, for_each_looked_up};
 use crate::text::TextOptions;
 use crate::watch::{self, Stages, Stopwatch};
 
+pub use self::annotated::Annotations;
 pub use self::hosts::{Host, HostCounter, Hosts, Mirror};
 pub use self::near::{Join, Verify};
 pub use self::priority::Keep;
@@ -184,6 +186,8 @@ pub struct Dedup {
     /// Buckets, texts that share a shingle, and groups of identical documents of more than this, 2 or more, are paired as
     /// stars: with their first member and the one before.
     pub max_bucket: u32,
+    /// What is written with documents of what was decided about them.
+    pub annotations: Annotations,
     /// Bytes for work that can go to disk instead, [`MEMORY_MIN`] or more.
     pub memory: usize,
 }
@@ -260,6 +264,7 @@ impl Dedup {
             max_work: None,
             max_cluster: None,
             max_bucket: MAX_BUCKET,
+            annotations: Annotations::default(),
             memory: MEMORY,
         }
     }
@@ -291,6 +296,7 @@ impl Dedup {
         let params = self.params(table.as_deref())?;
         let documents = self.open(&params)?;
         let past = self.past(&params)?;
+        self.check_annotated(&past)?;
         self.note_recall(&params, observer)?;
         let made = out.make_parents()?;
         let folder = out::temporary_folder(out.parent())?;
@@ -332,6 +338,7 @@ impl Dedup {
         if let Some(history) = history {
             let read = self.read_history(history, &documents, &sketcher, &mut corpus, observer);
             read.map_err(|error| self.say_memory(error))?;
+            documents.parser().headers().begin();
         }
         let read = self.read(&mut documents, &sketcher, against, sketches.as_mut(), &mut corpus, observer);
         let (empty, exact) = read.map_err(|error| self.say_memory(error))?;
@@ -344,7 +351,7 @@ impl Dedup {
 
         let limits = Limits { folder, observer, memory: self.memory / 2, max_bucket };
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
-        let Done { near, clusters, contained, hosts, pairs, kept_files } =
+        let Done { near, clusters, contained, hosts, pairs, kept_files, annotated_files } =
             self.find(indexed.as_ref(), &corpus, against, &limits, &mut stages)?;
         RunFile::of(self, params, corpus.has_pages()).write(folder)?;
 
@@ -365,6 +372,7 @@ impl Dedup {
             removed: input.documents - clusters.count,
             kept: clusters.count,
             kept_files,
+            annotated_files,
             chained: clusters.chained,
             cluster_sizes: clusters.distribution(),
             lowest_resemblance: clusters.lowest.map(|(_, _, resemblance)| resemblance),
@@ -398,6 +406,8 @@ impl Dedup {
     ) -> anyhow::Result<()> {
         let mut options = InputOptions { format: history.format, ..self.input_options() };
         options.attached.deciding.is_history = true;
+        // What was kept may say so already.
+        options.reserved.clear();
         let mut texts = documents.open_beside(&history.texts, &options)?;
         let progress = observer.begin("reading the history", texts.total_bytes());
         // Texts that are named have the keys that they had when the index was made; those of results are as they are.

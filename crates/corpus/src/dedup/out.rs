@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use twindex::store::is_of_an_index;
-use twindex::sys::{Column, RealVfs, Vfs};
+use twindex::sys::{RealVfs, Vfs};
 use twindex_join::Sorter;
 
 use super::against::Against;
@@ -20,7 +20,7 @@ use super::layout::{INDEX, PROOF, is_ours};
 use super::near::{Limits, Near};
 use super::score::{Kind, Score};
 use crate::error::InvalidOptions;
-use crate::input::{Block, Kept};
+use crate::input::{Annotation, Block, Kept};
 use crate::tsv;
 use crate::urls::URLS_HEAD;
 
@@ -399,26 +399,19 @@ pub(super) fn write_clusters(
     path: &Path,
 ) -> anyhow::Result<()> {
     let grouped = &corpus.grouped;
-    // By the document that is kept; 0 for none yet.
-    let mut numbers = Column::filled(&grouped.room, grouped.len(), 0_u32)?;
-    let numbers = &mut numbers[..];
+    let numbers = clusters.numbers(corpus, by_key)?;
     write_file(path, |out| {
         writeln!(out, "key\tcluster\tkept\tscore")?;
-        let (mut last, mut shown) = (0, itoa::Buffer::new());
+        let mut shown = itoa::Buffer::new();
         for &document in &by_key.documents[..] {
             let group = grouped.group_of[document as usize];
             let kept = clusters.kept_of_group[group as usize];
             if kept < corpus.history {
                 continue;
             }
-            let number = &mut numbers[kept as usize];
-            if *number == 0 {
-                last += 1;
-                *number = last;
-            }
             tsv::write_field(out, corpus.keys.get(document))?;
             out.write_all(b"\t")?;
-            out.write_all(shown.format(*number).as_bytes())?;
+            out.write_all(shown.format(numbers[kept as usize]).as_bytes())?;
             out.write_all(b"\t")?;
             tsv::write_field(out, corpus.keys.get(kept))?;
             match clusters.score(grouped, group) {
@@ -481,22 +474,23 @@ pub(super) fn write_dropped(
     })
 }
 
-/// Writes the documents to keep, in the order of the input, and returns the names of the files.
-pub(super) fn write_kept(
+/// Writes documents, in the order of the input, and returns the names of the files.
+pub(super) fn write_documents(
     corpus: &Corpus,
-    clusters: &Clusters,
+    documents: impl Iterator<Item = u32> + Send,
     folder: &Path,
-    memory: usize,
+    stem: &'static str,
+    annotation: Option<Annotation<'_>>,
 ) -> anyhow::Result<Vec<String>> {
-    let mut kept = Kept::new(folder, corpus.parser.headers().clone(), memory);
-    let mut documents = corpus.documents().filter(|&document| clusters.is_kept(&corpus.grouped, document));
-    let mut reading = corpus.reading();
+    let mut kept = Kept::new(folder, corpus.parser.headers().clone(), stem, annotation);
+    let (mut documents, mut reading) = (documents, corpus.reading());
     // While one block is written, the next one is read.
     let (mut block, mut next) = (Block::default(), Block::default());
-    corpus.fill(&mut block, &mut documents, &mut reading)?;
+    corpus.fill(&mut block, &mut documents, &mut reading, annotation)?;
     while !block.is_empty() {
-        let (written, filled) =
-            rayon::join(|| kept.write(&block), || corpus.fill(&mut next, &mut documents, &mut reading));
+        let write = || kept.write(&block);
+        let fill = || corpus.fill(&mut next, &mut documents, &mut reading, annotation);
+        let (written, filled) = rayon::join(write, fill);
         written.and(filled)?;
         std::mem::swap(&mut block, &mut next);
     }

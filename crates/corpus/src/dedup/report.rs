@@ -58,6 +58,9 @@ pub struct Report {
     pub kept: u64,
     /// The names of the files of the documents that are kept.
     pub kept_files: Vec<String>,
+    /// The names of the files of all documents with what was decided about them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub annotated_files: Vec<String>,
     /// Documents less near to the kept one than the threshold.
     pub chained: u64,
     /// Clusters by documents: how many have at most so many, and more than half of that.

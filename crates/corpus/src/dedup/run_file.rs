@@ -89,6 +89,10 @@ struct InputFields {
     escape: Option<char>,
     #[serde(default)]
     no_header: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    include: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    exclude: Vec<String>,
 }
 
 impl InputFields {
@@ -231,6 +235,8 @@ impl RunFile {
                 },
                 escape: job.input.dialect.escape.map(char::from),
                 no_header: !job.input.dialect.has_header,
+                include: job.input.include.clone(),
+                exclude: job.input.exclude.clone(),
                 encoding: job.input.encoding.map(|encoding| encoding.name().to_owned()),
             },
             method: name_of(&METHODS, job.method),
@@ -321,6 +327,8 @@ impl RunFile {
             invalid_utf8: value_of(&INVALID, "invalid_utf8", &invalid_utf8)?,
             encoding: self.input.encoding.as_deref().map(encoding_of).transpose()?,
             dialect: self.input.dialect(),
+            include: self.input.include.clone(),
+            exclude: self.input.exclude.clone(),
             skip_bad,
             record_bytes_max: self.input.record_bytes_max,
             ..InputOptions::default()

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::content::Content;
-use super::form::Form;
+use super::form::{Ending, Form};
 use super::jsonl::Found;
 use super::parser::{self, Parser, Understood};
 use super::{Loss, OwnAttached, Place, Problem, folder, http, lossy};
@@ -48,6 +48,7 @@ enum Raw {
         name: usize,
         /// Where it begins in its file, if it can be read there again.
         offset: Option<u64>,
+        ending: Ending,
         /// Another key than it says.
         key: Option<Box<[u8]>>,
     },
@@ -121,7 +122,7 @@ impl Batch {
     pub(super) fn push_line(
         &mut self,
         form: Form,
-        Found { line, offset }: Found<'_>,
+        Found { line, offset, ending }: Found<'_>,
         number: u64,
         name: Arc<Path>,
         key: Option<Vec<u8>>,
@@ -132,7 +133,7 @@ impl Batch {
         let (start, name) = (self.bytes.len(), self.names.len() - 1);
         self.bytes.extend_from_slice(line);
         let key = key.map(Vec::into_boxed_slice);
-        self.push(Raw::Line { start, end: self.bytes.len(), form, number, name, offset, key });
+        self.push(Raw::Line { start, end: self.bytes.len(), form, number, name, offset, ending, key });
     }
 
     pub(super) fn push_whole(&mut self, whole: Whole) {
@@ -189,6 +190,8 @@ pub struct Seen {
     pub(super) detected: u64,
     /// Records of archives that are none.
     pub(super) no_documents: u64,
+    /// Records of archives that point to earlier ones.
+    pub(super) revisits: u64,
     /// Documents whose keys are made of their places.
     pub(super) keyed_by_line: u64,
     pub(super) bad: Vec<Problem>,
@@ -228,12 +231,12 @@ enum From<'r> {
         number: u64,
         name: &'r Arc<Path>,
         offset: Option<u64>,
+        ending: Ending,
     },
     Whole(&'r Whole),
 }
 
 impl Record<'_> {
-    /// Where it stands.
     /// Replaces a place by its own.
     pub fn write_place(&self, place: &mut Place) {
         match &self.from {
@@ -292,6 +295,15 @@ impl Record<'_> {
             From::Line { form, .. } => *form,
             From::Whole(whole) if whole.html => Form::Html,
             From::Whole(_) => Form::Json,
+        }
+    }
+
+    /// How its [`line`](Self::line) ends in its file.
+    #[must_use]
+    pub fn ending(&self) -> Ending {
+        match &self.from {
+            From::Line { ending, .. } => *ending,
+            From::Whole(_) => Ending::default(),
         }
     }
 
@@ -371,7 +383,7 @@ impl Chunk<'_> {
                         continue;
                     }
                 },
-                Raw::Line { start, end, form, number, name, offset, key: other } => {
+                Raw::Line { start, end, form, number, name, offset, ending, key: other } => {
                     let (start, end, form, number, name) = (*start, *end, *form, *number, *name);
                     let (line, name) = (&self.batch.bytes[start..end], &self.batch.names[name]);
                     match parser::understand(form, line, parser, &mut buffers.lines) {
@@ -392,11 +404,15 @@ impl Chunk<'_> {
                                     }
                                 },
                             };
-                            let from = From::Line { form, line, number, name, offset: *offset };
+                            let from = From::Line { form, line, number, name, offset: *offset, ending: *ending };
                             (Record { key, is_own, content, from }, loss, is_detected)
                         }
                         Ok(Understood::NoDocument) => {
                             seen.no_documents += 1;
+                            continue;
+                        }
+                        Ok(Understood::Revisit) => {
+                            seen.revisits += 1;
                             continue;
                         }
                         Ok(Understood::Skipped) => {

@@ -1,18 +1,17 @@
-//! Parquet files: a few columns out of one, row by row, and the rows that are kept written to another.
+//! Parquet files: a few columns out of one, row by row. Rows that are kept are copied by [`rows_kept`](super::rows_kept).
 //!
 //! The arrow-rs readers do the decoding. What they make of a damaged file is an error of theirs; should they panic on
 //! one, that becomes an error too. What could not become one is looked at before: [`thrift`].
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::fs;
-use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 use std::time::SystemTime;
 
-use anyhow::{Context, anyhow, ensure};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Decimal128Type, Float16Type, Float32Type, Float64Type, TimestampMicrosecondType,
@@ -23,16 +22,12 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-    RowSelection, RowSelector,
 };
-use parquet::arrow::arrow_writer::ArrowWriter;
-use parquet::basic::Compression;
-use parquet::file::metadata::ParquetMetaData;
-use parquet::file::properties::WriterProperties;
+use parquet::basic::Type as PhysicalType;
+use parquet::file::metadata::{ParquetMetaData, SortingColumn};
+use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
 use super::fields::{self, Ids, push_key, push_text};
-use super::form::PARQUET;
-use super::{kept_keys, kept_names};
 use super::leaves::{
     Fits, Leaf, Table, bytes, digits, is_key, is_text, is_text_or_number, number_or_bytes,
 };
@@ -54,22 +49,45 @@ const URL_BYTES: usize = 4;
 /// A Parquet file whose rows are documents.
 #[derive(Debug)]
 pub struct File {
-    path: Arc<Path>,
-    /// All of its columns.
-    schema: SchemaRef,
-    compression: Compression,
-    stamp: Stamp,
+    pub(super) path: Arc<Path>,
+    pub(super) columns: Columns,
+    pub(super) stamp: Stamp,
+}
+
+/// What files have in common whose rows go to one.
+#[derive(Clone, Debug)]
+pub(super) struct Columns {
+    pub(super) root: TypePtr,
+    /// The order of the rows in each group of them, if all have one.
+    pub(super) sorting: Option<Vec<SortingColumn>>,
+}
+
+impl PartialEq for Columns {
+    /// The name of the root is that of the writer.
+    fn eq(&self, other: &Self) -> bool {
+        self.root.get_fields() == other.root.get_fields() && self.sorting == other.sorting
+    }
+}
+
+impl Columns {
+    /// Those of a file.
+    fn of(metadata: &ParquetMetaData) -> Self {
+        let mut orders = metadata.row_groups().iter().map(|group| group.sorting_columns());
+        let first = orders.next().flatten();
+        let sorting = first.filter(|first| orders.all(|other| other == Some(first))).cloned();
+        Self { root: metadata.file_metadata().schema_descr().root_schema_ptr(), sorting }
+    }
 }
 
 /// By what a file that was changed is noticed.
 #[derive(Debug, PartialEq, Eq)]
-struct Stamp {
+pub(super) struct Stamp {
     bytes: u64,
     modified: Option<SystemTime>,
 }
 
 impl Stamp {
-    fn of(file: &fs::File) -> std::io::Result<Self> {
+    pub(super) fn of(file: &fs::File) -> std::io::Result<Self> {
         let metadata = file.metadata()?;
         Ok(Self { bytes: metadata.len(), modified: metadata.modified().ok() })
     }
@@ -82,7 +100,7 @@ thread_local! {
 
 /// What is done by arrow-rs, a panic of which is an error, and nothing that is told as one: it indexes and unwraps what
 /// damaged pages say, in more places than could be looked at before.
-fn guarded<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+pub(super) fn guarded<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     static SILENCED: Once = Once::new();
     SILENCED.call_once(|| {
         let others = std::panic::take_hook();
@@ -153,10 +171,10 @@ impl Rows {
         let file = fs::File::open(path).map_err(|error| open::cannot(path, "open", &error))?;
         let stamp = Stamp::of(&file).map_err(|error| open::cannot(path, "read the size", &error))?;
         let bytes = stamp.bytes;
-        let Begun { reader, schema, compression, rows, places } =
+        let Begun { reader, columns, rows, places } =
             guarded(|| begin(file, fields, row_bytes_max))
                 .map_err(|reason| problem(format!("cannot read Parquet: {reason}")))?;
-        let file = File { path: Arc::clone(&name), schema, compression, stamp };
+        let file = File { path: Arc::clone(&name), columns, stamp };
         let consumed = Arc::clone(consumed);
         let rows = Self {
             path: name,
@@ -212,7 +230,7 @@ impl Rows {
 }
 
 /// How many rows are decoded at once: so many that they are some megabytes by what the file says of itself.
-fn rows_at_once(metadata: &ParquetMetaData) -> usize {
+pub(super) fn rows_at_once(metadata: &ParquetMetaData) -> usize {
     let groups = metadata.row_groups().iter();
     let widest =
         groups.map(|group| group.total_byte_size().max(0) / group.num_rows().max(1)).max().unwrap_or(0);
@@ -222,9 +240,7 @@ fn rows_at_once(metadata: &ParquetMetaData) -> usize {
 /// A file that was looked into.
 struct Begun {
     reader: ParquetRecordBatchReader,
-    /// All columns.
-    schema: SchemaRef,
-    compression: Compression,
+    columns: Columns,
     rows: u64,
     places: Places,
 }
@@ -232,17 +248,32 @@ struct Begun {
 /// What a file says of itself, once its footer has been looked at.
 fn metadata_of(file: &fs::File) -> Result<ArrowReaderMetadata, String> {
     thrift::check_footer(file)?;
-    ArrowReaderMetadata::load(file, ArrowReaderOptions::new()).map_err(|error| error.to_string())
+    // Columns as they are stored: a dictionary that a writer of arrow had in memory is no matter here.
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    ArrowReaderMetadata::load(file, options).map_err(|error| error.to_string())
+}
+
+/// Refuses columns that have one name: who reads the others takes either, or none.
+fn check_names(group: &Type) -> Result<(), String> {
+    let mut names = HashSet::new();
+    for field in group.get_fields() {
+        if !names.insert(field.name()) {
+            return Err(format!("two columns have the name {:?}; rename one of them", field.name()));
+        }
+        if field.is_group() {
+            check_names(field)?;
+        }
+    }
+    Ok(())
 }
 
 fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Result<Begun, String> {
     let metadata = metadata_of(&file).map_err(|error| format!("{error} (is it a Parquet file?)"))?;
-    let schema = Arc::clone(metadata.schema());
-    // Columns as they are stored: a dictionary that a writer of arrow had in memory is no matter here.
-    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let metadata = ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options)
-        .map_err(|error| error.to_string())?;
-    let viewed = viewed(metadata.schema(), fields);
+    let columns = Columns::of(metadata.metadata());
+    let stored = metadata.metadata().file_metadata().schema_descr();
+    check_names(stored.root_schema())?;
+    stored.root_schema().get_fields().iter().try_for_each(|column| fields.check_name(column.name()))?;
+    let viewed = viewed(metadata.schema(), stored, fields);
     let metadata = ArrowReaderMetadata::try_new(
         Arc::clone(metadata.metadata()),
         ArrowReaderOptions::new().with_schema(viewed),
@@ -289,11 +320,6 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     let url = named(deciding.url.as_deref(), "--url-field", "strings", is_text)?;
     let metadata = builder.metadata();
     let rows = u64::try_from(metadata.file_metadata().num_rows()).map_err(|_| "fewer than no rows")?;
-    let compression = metadata
-        .row_groups()
-        .first()
-        .and_then(|group| group.columns().first())
-        .map_or(Compression::UNCOMPRESSED, parquet::file::metadata::ColumnChunkMetaData::compression);
     // They come in the order of the file, and one that is named twice comes once.
     let mut roots: Vec<usize> = key.iter().chain(&text).map(|leaf| leaf.root).collect();
     roots.extend(value);
@@ -320,12 +346,12 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     let at_once = rows_at_once(builder.metadata());
     let reader =
         builder.with_projection(mask).with_batch_size(at_once).build().map_err(|error| error.to_string())?;
-    Ok(Begun { reader, schema, compression, rows, places })
+    Ok(Begun { reader, columns, rows, places })
 }
 
 /// The columns that are read, strings of which are lent from the pages they stand in: a text that a dictionary has once
 /// may be that of each row, and so many copies have no bounds.
-fn viewed(schema: &Schema, fields: &fields::Fields) -> SchemaRef {
+fn viewed(schema: &Schema, stored: &SchemaDescriptor, fields: &fields::Fields) -> SchemaRef {
     let AttachedFields { value, stamp, deciding } = &fields.attached;
     let others = [deciding.number(), deciding.inside.as_deref(), deciding.url.as_deref()];
     let attached = [value.as_deref(), stamp.as_deref(), others[0], others[1], others[2]];
@@ -338,8 +364,13 @@ fn viewed(schema: &Schema, fields: &fields::Fields) -> SchemaRef {
             || attached.contains(&Some(name.as_str()))
             || is_part(name)
     };
-    let viewed = |field: &Arc<Field>| {
-        let of_type = viewed_type(field.data_type());
+    let is_of_96_bits = |root: &Type| root.is_primitive() && root.get_physical_type() == PhysicalType::INT96;
+    let viewed = |(field, root): (&Arc<Field>, &TypePtr)| {
+        let of_type = match viewed_type(field.data_type()) {
+            // In nanoseconds, 64 bits hold no time before 1677 or after 2262.
+            DataType::Timestamp(_, zone) if is_of_96_bits(root) => DataType::Timestamp(TimeUnit::Microsecond, zone),
+            other => other,
+        };
         // guard: a text that a dictionary has once is lent
         if is_read(field.name()) {
             Arc::new(field.as_ref().clone().with_data_type(of_type))
@@ -347,7 +378,7 @@ fn viewed(schema: &Schema, fields: &fields::Fields) -> SchemaRef {
             Arc::clone(field)
         }
     };
-    let columns: Fields = schema.fields().iter().map(viewed).collect();
+    let columns: Fields = schema.fields().iter().zip(stored.root_schema().get_fields()).map(viewed).collect();
     Arc::new(Schema::new_with_metadata(columns, schema.metadata().clone()))
 }
 
@@ -450,7 +481,7 @@ fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) ->
 }
 
 /// The number of a line's row, counted from 0.
-fn row(line: &[u8]) -> Option<u64> {
+pub(super) fn row(line: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*line.first_chunk()?))
 }
 
@@ -556,162 +587,16 @@ fn line(
     Ok(to_line(row, &key, Some(&attached.map_err(|error| error.to_string())?), text))
 }
 
-/// Files of rows that are kept, one for each set of columns.
-pub(super) struct Writers {
-    folder: PathBuf,
-    /// The columns, and where their rows go.
-    files: Vec<(SchemaRef, ArrowWriter<fs::File>)>,
-    /// Sets of columns in the order in which they came, each with its rows, and keys that the rows do not say.
-    numbered: Vec<(SchemaRef, u64, Option<kept_keys::Writer>)>,
-    /// The file that rows are from, and which of them.
-    pending: Option<(Arc<File>, Vec<u64>)>,
-    /// The most bytes of rows that wait for a group of rows to be full.
-    memory: usize,
-}
-
-impl Writers {
-    pub(super) fn new(folder: &Path, memory: usize) -> Self {
-        Self { folder: folder.to_owned(), files: Vec::new(), numbered: Vec::new(), pending: None, memory }
-    }
-
-    /// Keeps a row, by its line, with its key if that is not the row's own. Rows come file after file, in the order in which
-    /// they stand there.
-    ///
-    /// # Errors
-    ///
-    /// Those of reading rows again, and of writing them.
-    pub(super) fn push(&mut self, file: &Arc<File>, line: &[u8], key: Option<&[u8]>) -> anyhow::Result<()> {
-        let row = row(line).context("a row without its number")?;
-        self.number(file, key)?;
-        match &mut self.pending {
-            Some((pending, rows)) if Arc::ptr_eq(pending, file) => rows.push(row),
-            _ => {
-                self.flush()?;
-                self.pending = Some((Arc::clone(file), vec![row]));
-            }
-        }
-        Ok(())
-    }
-
-    /// Counts a row of the file that it goes to, and writes its key, if there is one.
-    fn number(&mut self, file: &File, key: Option<&[u8]>) -> anyhow::Result<()> {
-        let at = self.numbered.iter().position(|(schema, ..)| *schema == file.schema).unwrap_or_else(|| {
-            self.numbered.push((Arc::clone(&file.schema), 0, None));
-            self.numbered.len() - 1
-        });
-        let (_, rows, keys) = &mut self.numbered[at];
-        *rows += 1;
-        let Some(key) = key else { return Ok(()) };
-        let name = kept_names::name(PARQUET, at);
-        let write = || -> std::io::Result<()> {
-            let keys = match keys {
-                Some(keys) => keys,
-                none => none.insert(kept_keys::Writer::open(&self.folder, &name)?),
-            };
-            keys.push(*rows, key)
-        };
-        write().with_context(|| format!("{name}.keys: cannot write"))
-    }
-
-    /// Copies the pending rows.
-    fn flush(&mut self) -> anyhow::Result<()> {
-        let Some((file, rows)) = self.pending.take() else { return Ok(()) };
-        let shown = file.path.display();
-        let input = fs::File::open(&file.path).with_context(|| format!("{shown}: cannot be read again"))?;
-        ensure!(
-            // guard: a Parquet file that changed is not copied from
-            // without it: Stamp::of(&input)? == file.stamp -> true
-            Stamp::of(&input)? == file.stamp,
-            "{shown}: changed since it was read; run again when nothing writes to the input"
-        );
-        let known = self.files.iter().position(|(schema, _)| *schema == file.schema);
-        let at = if let Some(at) = known {
-            at
-        } else {
-            let name = kept_names::name(PARQUET, self.files.len());
-            let output = fs::File::create_new(self.folder.join(&name))
-                .with_context(|| format!("{name}: cannot write"))?;
-            let properties = WriterProperties::builder().set_compression(file.compression).build();
-            let writer = ArrowWriter::try_new(output, Arc::clone(&file.schema), Some(properties))
-                .with_context(|| format!("{name}: cannot write"))?;
-            self.files.push((Arc::clone(&file.schema), writer));
-            self.files.len() - 1
-        };
-        let (writer, memory) = (&mut self.files[at].1, self.memory);
-        guarded(|| copy(input, &rows, writer, memory))
-            .map_err(|why| anyhow!("{shown}: its rows cannot be copied: {why}"))
-    }
-
-    /// Makes the files durable, and returns their names.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Writers::push`].
-    pub(super) fn finish(&mut self) -> anyhow::Result<Vec<String>> {
-        self.flush()?;
-        for (at, (_, _, keys)) in std::mem::take(&mut self.numbered).into_iter().enumerate() {
-            let finished = keys.map_or(Ok(()), kept_keys::Writer::finish);
-            finished.with_context(|| format!("{}.keys: cannot write", kept_names::name(PARQUET, at)))?;
-        }
-        let mut names = Vec::new();
-        for (at, (_, writer)) in std::mem::take(&mut self.files).into_iter().enumerate() {
-            let name = kept_names::name(PARQUET, at);
-            let whole = || -> anyhow::Result<()> {
-                let mut output = writer.into_inner()?;
-                output.flush()?;
-                Ok(output.sync_all()?)
-            };
-            whole().with_context(|| format!("{name}: cannot write"))?;
-            names.push(name);
-        }
-        Ok(names)
-    }
-}
-
-/// Copies rows, ascending, from one file to the end of another.
-fn copy(
-    input: fs::File,
-    rows: &[u64],
-    output: &mut ArrowWriter<fs::File>,
-    memory: usize,
-) -> Result<(), String> {
-    let mut selectors = Vec::new();
-    let mut next = 0;
-    for &row in rows {
-        let row = usize::try_from(row).map_err(|_| "more rows than this machine can address")?;
-        if row > next {
-            selectors.push(RowSelector::skip(row - next));
-        }
-        selectors.push(RowSelector::select(1));
-        next = row + 1;
-    }
-    let metadata = metadata_of(&input)?;
-    // Of a row that is copied no more is known than that its file was read; its other columns may be of any size.
-    let input = Checked::new(input, usize::MAX).map_err(|error| error.to_string())?;
-    let at_once = rows_at_once(metadata.metadata());
-    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(input, metadata)
-        .with_row_selection(RowSelection::from(selectors))
-        .with_batch_size(at_once)
-        .build()
-        .map_err(|error| error.to_string())?;
-    let mut copied = 0;
-    for batch in reader {
-        let batch = batch.map_err(|error| error.to_string())?;
-        copied += batch.num_rows();
-        output.write(&batch).map_err(|error| error.to_string())?;
-        if output.in_progress_size() > memory / 4 {
-            output.flush().map_err(|error| error.to_string())?;
-        }
-    }
-    // What the next file brings is another group: its first may be large.
-    output.flush().map_err(|error| error.to_string())?;
-    if copied == rows.len() { Ok(()) } else { Err(format!("{copied} of {} are there", rows.len())) }
-}
-
 #[cfg(test)]
 mod tests {
     use arrow_array::{ArrayRef, Int64Array, StringArray};
 
+    use std::io::Write;
+
+    use parquet::arrow::arrow_writer::ArrowWriter;
+    use parquet::file::properties::WriterProperties;
+
+    use super::super::rows_kept::Writers;
     use super::*;
 
     fn write(path: &Path, columns: Vec<(&str, ArrayRef)>) {
@@ -749,7 +634,7 @@ mod tests {
 
         let (mut rows, file) = open(&path).unwrap();
         let file = Arc::new(file);
-        let mut kept = Writers::new(folder.path(), 1 << 20);
+        let mut kept = Writers::new(folder.path(), "kept", None);
         let mut number = 0_i64;
         while let Some((row, line)) = rows.next().unwrap() {
             let line = line.unwrap();
@@ -758,7 +643,7 @@ mod tests {
             assert_eq!(std::str::from_utf8(key.unwrap()).unwrap(), (number - 5).to_string());
             assert_eq!(std::str::from_utf8(text).unwrap(), format!("text {number}"));
             if [0, 1, 299, 300, 777, 999].contains(&number) {
-                kept.push(&file, &line, None).unwrap();
+                kept.push(&file, &line, 0, None).unwrap();
             }
             number += 1;
         }
@@ -845,6 +730,30 @@ mod tests {
     }
 
     #[test]
+    fn two_columns_of_one_name_are_refused_and_columns_that_are_encrypted_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in.parquet");
+        let column = || strings((0..3).map(|row| Some(format!("text {row}"))));
+        write(&path, vec![("id", column()), ("text", column()), ("more", column()), ("more", column())]);
+        let message = open(&path).err().unwrap().to_string();
+        assert!(message.ends_with("two columns have the name \"more\"; rename one of them"), "{message}");
+
+        write(&path, vec![("id", column()), ("text", column())]);
+        let plain = fs::read(&path).unwrap();
+        assert!(open(&path).is_ok());
+        // The field that says how columns are encrypted, behind the last one, the order of columns.
+        let (rest, tail) = plain.split_at(plain.len() - 8);
+        let bytes = u32::from_le_bytes(*tail.first_chunk().unwrap());
+        let (footer, end) = rest.split_at(rest.len() - 1);
+        assert_eq!(end, [0]);
+        let encryption = [0x1c, 0x1c, 0, 0, 0];
+        let length = (bytes + encryption.len() as u32 - 1).to_le_bytes();
+        fs::write(&path, [footer, &encryption[..], &length[..], b"PAR1"].concat()).unwrap();
+        let message = open(&path).err().unwrap().to_string();
+        assert!(message.contains("it is encrypted, which is not undone here"), "{message}");
+    }
+
+    #[test]
     fn damaged_files_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("in.parquet");
@@ -897,8 +806,8 @@ mod tests {
         write(&path, vec![("id", column()), ("text", column())]);
         let (mut rows, file) = open(&path).unwrap();
         let (_, line) = rows.next().unwrap().unwrap();
-        let mut kept = Writers::new(folder.path(), 1 << 20);
-        kept.push(&Arc::new(file), &line.unwrap(), None).unwrap();
+        let mut kept = Writers::new(folder.path(), "kept", None);
+        kept.push(&Arc::new(file), &line.unwrap(), 0, None).unwrap();
         fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"x").unwrap();
         let message = kept.finish().unwrap_err().to_string();
         assert!(message.contains("changed since it was read"), "{message}");

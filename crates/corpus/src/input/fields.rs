@@ -18,6 +18,8 @@ pub(super) struct Fields {
     pub(super) features: bool,
     /// Those of what it has beside its text.
     pub(super) attached: AttachedFields,
+    /// Names that no field may have, as fields of these names are added.
+    pub(super) reserved: Vec<String>,
 }
 
 /// Where keys come from.
@@ -56,6 +58,14 @@ pub(super) struct Part {
 }
 
 impl Fields {
+    /// Refuses a field that is to be added.
+    pub(super) fn check_name(&self, name: &str) -> Result<(), String> {
+        if self.reserved.iter().any(|reserved| reserved == name) {
+            return Err(in_the_way(name));
+        }
+        Ok(())
+    }
+
     /// Keys and texts by these names.
     pub(super) fn new(
         id: &str,
@@ -68,8 +78,13 @@ impl Fields {
         let named = [id, text].iter().any(|name| name.contains([',', '.']) || name.starts_with('/'));
         let named = named.then(|| Box::new(Named { id: Selection::of(id), text: Selection::of(text) }));
         let (id, text) = (id.to_owned(), text.to_owned());
-        Self { id, text, named, ids, features, attached: attached.clone() }
+        Self { id, text, named, ids, features, attached: attached.clone(), reserved: Vec::new() }
     }
+}
+
+/// What is wrong with a field that is there already.
+pub(super) fn in_the_way(name: &str) -> String {
+    format!("a field {name:?} is there already, and one of this name is to be added (--annotation-prefix)")
 }
 
 impl Selection {

@@ -27,6 +27,29 @@ pub enum Form {
     Columns(u32),
 }
 
+/// How a line ends in its file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// By a newline; so do records whose lines are made.
+    #[default]
+    Newline,
+    /// By a carriage return and a newline.
+    Crlf,
+    /// With the file.
+    None,
+}
+
+impl Ending {
+    /// The bytes of it.
+    pub(super) fn bytes(self) -> &'static [u8] {
+        match self {
+            Self::Newline => b"\n",
+            Self::Crlf => b"\r\n",
+            Self::None => b"",
+        }
+    }
+}
+
 impl Form {
     /// What the records of such files are counted in.
     pub(super) fn unit(self) -> Unit {

@@ -70,6 +70,7 @@ struct Document {
     place: String,
     line: Vec<u8>,
     form: Form,
+    ending: Ending,
 }
 
 impl fmt::Debug for Document {
@@ -207,7 +208,7 @@ impl<'w> Way<'w> {
             }
         };
         let mut kept =
-            self.kept.map(|folder| Kept::new(folder, documents.parser().headers().clone(), 1 << 20));
+            self.kept.map(|folder| Kept::new(folder, documents.parser().headers().clone(), KEPT, None));
         let mut outcome = Outcome {
             documents: Vec::new(),
             counts: Counts::default(),
@@ -236,7 +237,7 @@ impl<'w> Way<'w> {
                 if let Some(kept) = kept.as_mut().filter(|_| outcome.unkept.is_none()) {
                     let mut block = Block::default();
                     for document in &found {
-                        block.push(document.form, &document.line, None);
+                        block.push(0, document.form, &document.line, document.ending, None);
                     }
                     outcome.unkept = kept.write(&block).err().map(|error| format!("{error:#}"));
                 }
@@ -261,6 +262,9 @@ impl<'w> Way<'w> {
         }
         outcome.error = outcome.error.map(|error| self.message(&error));
         if let Some(first) = &mut outcome.counts.first_replaced {
+            *first = self.nameless(first);
+        }
+        if let Some(first) = &mut outcome.counts.first_cut {
             *first = self.nameless(first);
         }
         for bad in &mut outcome.counts.first_bad {
@@ -338,7 +342,7 @@ impl<'w> Way<'w> {
             path if is_file => (self.nameless(path), Vec::new()),
             key => (key.to_owned(), line),
         };
-        Ok(Document { key: key.into_bytes(), identity, features, attached, place, line, form })
+        Ok(Document { key: key.into_bytes(), identity, features, attached, place, line, form, ending: record.ending() })
     }
 
     /// Nothing that is longer than it may be has become a document.
@@ -479,7 +483,7 @@ fn check_records(head: &Head, outcome: &Outcome, plain: &[u8], made: Option<&[Ma
         return;
     }
     let counts = &outcome.counts;
-    let seen = counts.documents + counts.skipped_bad + counts.no_documents;
+    let seen = counts.documents + counts.skipped_bad + counts.no_documents + counts.revisits;
     let most = head.options.record_bytes_max;
     match head.what {
         What::Records(Kind::Jsonl) => {
@@ -611,14 +615,12 @@ fn write_again(head: &Head, outcome: &Outcome, packed: &Arc<[u8]>, folder: &Path
         format: InputFormat::Auto,
         ..head.options.clone()
     };
-    let end: &[u8] = if matches!(outcome.documents.first(), Some(Document { form: Form::Archive { .. }, .. }))
-    {
-        b"\r\n\r\n"
-    } else {
-        b"\n"
+    let end = |document: &Document| match document.form {
+        Form::Archive { .. } => b"\r\n\r\n",
+        _ => document.ending.bytes(),
     };
     let lines: Vec<u8> =
-        outcome.documents.iter().flat_map(|document| [&document.line[..], end].concat()).collect();
+        outcome.documents.iter().flat_map(|document| [&document.line[..], end(document)].concat()).collect();
     let mut way = Way::new(&options);
     for file in &files {
         let bytes: Arc<[u8]> = fs::read(file).expect("a file").into();

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::form::Form;
 use super::{columns, rows};
 
 /// What stands once in an input and concerns all of its records.
@@ -15,16 +16,47 @@ enum Header {
 
 /// The headers of all inputs, in the order in which they are met; a clone shares them.
 #[derive(Clone, Debug, Default)]
-pub struct Headers(Arc<Mutex<Vec<Header>>>);
+pub struct Headers(Arc<Mutex<Met>>);
+
+/// What was met.
+#[derive(Debug, Default)]
+struct Met {
+    headers: Vec<Header>,
+    /// The forms of the inputs of records, each once, and whether the first of each began with a byte order mark.
+    forms: Vec<(Form, bool)>,
+}
 
 impl Headers {
-    fn all(&self) -> MutexGuard<'_, Vec<Header>> {
+    fn met(&self) -> MutexGuard<'_, Met> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of an input of such records, whether or not any document is in it.
+    pub(super) fn meet(&self, form: Form, is_marked: bool) {
+        let forms = &mut self.met().forms;
+        if !forms.iter().any(|(other, _)| *other == form) {
+            forms.push((form, is_marked));
+        }
+    }
+
+    /// The forms of the inputs so far, in their order.
+    pub(super) fn forms(&self) -> Vec<Form> {
+        self.met().forms.iter().map(|(form, _)| *form).collect()
+    }
+
+    /// Whether the first input of this form began with a byte order mark.
+    pub(super) fn is_marked(&self, form: Form) -> bool {
+        self.met().forms.contains(&(form, true))
+    }
+
+    /// Inputs that were met before are none of those whose documents are written.
+    pub fn begin(&self) {
+        self.met().forms.clear();
     }
 
     /// The number of one more.
     fn push(&self, header: Header) -> u32 {
-        let mut all = self.all();
+        let all = &mut self.met().headers;
         all.push(header);
         all.len() as u32 - 1
     }
@@ -34,22 +66,22 @@ impl Headers {
         self.push(Header::Columns(Arc::new(file)))
     }
 
-    /// The header of a table; one of equal bytes has the number of the first.
+    /// The header of a table; one that says the same has the number of the first.
     pub(super) fn push_row(&self, header: rows::Header) -> u32 {
-        let same = |other: &Header| matches!(other, Header::Row(other) if **other == header);
-        let found = self.all().iter().position(same);
+        let same = |other: &Header| matches!(other, Header::Row(other) if other.says_the_same(&header));
+        let found = self.met().headers.iter().position(same);
         found.map_or_else(|| self.push(Header::Row(Arc::new(header))), |at| at as u32)
     }
 
     pub fn row(&self, number: u32) -> Option<Arc<rows::Header>> {
-        match self.all().get(number as usize) {
+        match self.met().headers.get(number as usize) {
             Some(Header::Row(header)) => Some(Arc::clone(header)),
             _ => None,
         }
     }
 
     pub fn columns(&self, number: u32) -> Option<Arc<columns::File>> {
-        match self.all().get(number as usize) {
+        match self.met().headers.get(number as usize) {
             Some(Header::Columns(file)) => Some(Arc::clone(file)),
             _ => None,
         }

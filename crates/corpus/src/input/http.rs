@@ -5,10 +5,14 @@ use std::io::Read;
 
 use super::charset::{self, Charset, Decoded};
 use super::open::zstd_within;
-use super::{Loss, lossy, page_text};
+use super::{Loss, lossy, medium, page_text};
 
 /// The most fields of a head that are looked at.
 const HEAD_FIELDS_MAX: usize = 256;
+/// Bytes in which the version of an answer ends.
+const VERSION_BYTES_MAX: usize = 12;
+/// Bytes that brotli asks for at once.
+const BROTLI_BUFFER: usize = 4 << 10;
 /// The largest window of a zstd content, in powers of 2: RFC 9659 allows no larger one there, and each thread has one.
 const WINDOW_LOG_MAX: u32 = 23;
 
@@ -21,15 +25,15 @@ pub(super) struct Page<'r> {
 
 /// Whether a record of this type holds an HTTP message.
 pub(super) fn is_http(of_type: &[u8]) -> bool {
-    medium(of_type).eq_ignore_ascii_case(b"application/http")
+    without_parameters(of_type).eq_ignore_ascii_case(b"application/http")
 }
 
 pub(super) fn is_plain_text(of_type: &[u8]) -> bool {
-    medium(of_type).eq_ignore_ascii_case(b"text/plain")
+    without_parameters(of_type).eq_ignore_ascii_case(b"text/plain")
 }
 
 /// The type without its parameters.
-fn medium(of_type: &[u8]) -> &[u8] {
+fn without_parameters(of_type: &[u8]) -> &[u8] {
     of_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii()
 }
 
@@ -39,6 +43,15 @@ fn medium(of_type: &[u8]) -> &[u8] {
 ///
 /// It is no response, or encoded in a way that is not known or not true, or longer than `bytes_max`.
 pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<Page<'_>>, String> {
+    // What came by HTTP/2 and 3 has no such line: whoever keeps it writes one.
+    let is_newer = [&b"HTTP/2"[..], b"HTTP/3"].iter().any(|version| response.starts_with(version));
+    if is_newer && let Some(space) = memchr::memchr(b' ', &response[..response.len().min(VERSION_BYTES_MAX)]) {
+        let again = [b"HTTP/1.1", &response[space..]].concat();
+        return Ok(page(&again, bytes_max)?.map(|page| Page {
+            of_type: Cow::Owned(page.of_type.into_owned()),
+            content: Cow::Owned(page.content.into_owned()),
+        }));
+    }
     let mut fields = [httparse::EMPTY_HEADER; HEAD_FIELDS_MAX];
     let mut head = httparse::Response::new(&mut fields);
     let mut lenient = httparse::ParserConfig::default();
@@ -60,7 +73,7 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<Page<'_>>
         found.map_or(&[][..], |field| field.value)
     };
     let of_type = value("Content-Type");
-    if !is_shown(of_type) {
+    if !of_type.is_empty() && !is_shown(of_type) {
         return Ok(None);
     }
     let mut content = Cow::Borrowed(&response[bytes..]);
@@ -88,7 +101,13 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<Page<'_>>
             b"deflate" if is_zlib(&content) => {
                 bounded(flate2::read::ZlibDecoder::new(&content[..]), bytes_max, "deflate")?.into()
             }
-            b"" | b"identity" | b"gzip" | b"x-gzip" | b"zstd" | b"deflate" => content,
+            // Neither says of itself what it is: what cannot be undone was undone before, if it is a text.
+            b"deflate" => undone_or_text(flate2::read::DeflateDecoder::new(&content[..]), &content, bytes_max, "deflate")?,
+            b"br" => {
+                let decoder = brotli_decompressor::Decompressor::new(&content[..], BROTLI_BUFFER);
+                undone_or_text(decoder, &content, bytes_max, "brotli")?
+            }
+            b"" | b"identity" | b"gzip" | b"x-gzip" | b"zstd" => content,
             other => {
                 return Err(format!(
                     "its content is encoded as \"{}\", which is not undone",
@@ -97,6 +116,10 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<Page<'_>>
             }
         };
     }
+    let of_type = match of_type {
+        b"" => medium::sniffed(&content).unwrap_or_default(),
+        said => said,
+    };
     Ok(Some(Page { of_type: Cow::Owned(of_type.to_vec()), content }))
 }
 
@@ -116,6 +139,20 @@ fn bounded(decoder: impl Read, bytes_max: usize, name: &str) -> Result<Vec<u8>, 
         // guard: a long content of an answer is refused
         Ok(_) if whole.len() > bytes_max => Err(format!("a content of more than {bytes_max} bytes")),
         Ok(_) => Ok(whole),
+    }
+}
+
+/// What a decoder gives, or the content as it is if that is UTF-8 and nothing that the decoder knows.
+fn undone_or_text<'c>(
+    decoder: impl Read,
+    content: &[u8],
+    bytes_max: usize,
+    name: &str,
+) -> Result<Cow<'c, [u8]>, String> {
+    match bounded(decoder, bytes_max, name) {
+        Ok(undone) => Ok(Cow::Owned(undone)),
+        Err(_) if std::str::from_utf8(content).is_ok() => Ok(Cow::Owned(content.to_vec())),
+        Err(reason) => Err(reason),
     }
 }
 
@@ -142,8 +179,9 @@ fn is_html(medium: &[u8]) -> bool {
 
 /// Whether a page of this type is made of text.
 fn is_shown(of_type: &[u8]) -> bool {
-    let medium = medium(of_type);
-    is_html(medium) || medium.get(..5).is_some_and(|begin| begin.eq_ignore_ascii_case(b"text/"))
+    let medium_of = without_parameters(of_type);
+    let is_text = medium_of.get(..5).is_some_and(|begin| begin.eq_ignore_ascii_case(b"text/"));
+    is_html(medium_of) || is_text && !medium::is_not_shown(medium_of)
 }
 
 impl Page<'_> {
@@ -156,7 +194,7 @@ impl Page<'_> {
         if !is_shown(&self.of_type) {
             return Ok(None);
         }
-        if is_html(medium(&self.of_type)) {
+        if is_html(without_parameters(&self.of_type)) {
             let decoded = charset::page(&self.content, &self.of_type, charset);
             return shown(decoded, &self.content, true).map(Some);
         }
@@ -261,8 +299,51 @@ mod tests {
         assert!(
             text(&answer(head, &damaged)).unwrap_err().starts_with("its content cannot be undone by zstd")
         );
-        let head = "Content-Type: text/plain\r\nContent-Encoding: br\r\n";
-        assert!(text(&answer(head, b"x")).unwrap_err().contains("\"br\""));
+        let head = "Content-Type: text/plain\r\nContent-Encoding: compress\r\n";
+        assert!(text(&answer(head, b"x")).unwrap_err().contains("\"compress\""));
+    }
+
+    #[test]
+    fn brotli_and_deflate_without_its_frame_are_undone_and_texts_that_were_stay() {
+        let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+        deflate.write_all("plain words, grün".as_bytes()).unwrap();
+        let deflate = deflate.finish().unwrap();
+        // One block that is not compressed (RFC 7932, section 9.2).
+        let brotli = b"\x8b\x08\x80plain words, gr\xc3\xbcn\x03";
+        for (coding, content) in [("deflate", &deflate[..]), ("br", brotli)] {
+            let head = format!("Content-Type: text/plain\r\nContent-Encoding: {coding}\r\n");
+            assert_eq!(text(&answer(&head, content)), Ok(Some("plain words, grün".to_owned())), "{coding}");
+            let before = "plain words, grün".as_bytes();
+            assert_eq!(text(&answer(&head, before)), Ok(Some("plain words, grün".to_owned())), "{coding}");
+            assert!(text(&answer(&head, b"\xff\xfe\xfd no stream")).is_err(), "{coding}");
+        }
+        let bomb = {
+            let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+            encoder.write_all(&vec![b'x'; 1 << 20]).unwrap();
+            encoder.finish().unwrap()
+        };
+        let head = "Content-Type: text/plain\r\nContent-Encoding: deflate\r\n";
+        assert_eq!(text(&answer(head, &bomb)), Err("a content of more than 1000 bytes".to_owned()));
+    }
+
+    #[test]
+    fn an_answer_without_a_type_is_what_it_begins_as_and_scripts_and_styles_are_no_texts() {
+        assert_eq!(text(&answer("", b" <!doctype html><p>words</p>")), Ok(Some("words".to_owned())));
+        assert_eq!(text(&answer("", b"plain words")), Ok(Some("plain words".to_owned())));
+        assert_eq!(text(&answer("Content-Type:\r\n", b"plain words")), Ok(Some("plain words".to_owned())));
+        assert_eq!(text(&answer("", b"\x89PNG\r\n\x1a\n\0")), Ok(None));
+        for medium in ["text/css", "text/javascript; charset=utf-8", "Text/JavaScript"] {
+            assert_eq!(text(&answer(&format!("Content-Type: {medium}\r\n"), b"a { }")), Ok(None), "{medium}");
+        }
+    }
+
+    #[test]
+    fn an_answer_by_http_2_is_one() {
+        for line in ["HTTP/2 200", "HTTP/2.0 200 OK", "HTTP/3 200 "] {
+            let answer = format!("{line}\r\ncontent-type: text/plain\r\n\r\nwords");
+            assert_eq!(text(answer.as_bytes()), Ok(Some("words".to_owned())), "{line}");
+        }
+        assert_eq!(text(b"HTTP/2 404\r\ncontent-type: text/plain\r\n\r\nwords"), Ok(None));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One JSON object a line: lines out of a stream within bounded memory, and two fields out of a line.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -8,12 +9,14 @@ use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use serde_json::value::RawValue;
 use twindex_kernel::Unescaped;
 
 use super::charset::{self, Charset};
 use super::content::Content;
 use super::features::{self, Features};
-use super::fields::{Fields, Ids, Named, Selection, push_key, push_text};
+use super::fields::{Fields, Ids, Named, Selection, in_the_way, push_key, push_text};
+use super::form::Ending;
 use super::nested;
 use super::open::Reader;
 use super::scan::{self, Scanned, Taken};
@@ -34,6 +37,7 @@ pub(super) type Numbered<'l> = (u64, Result<Found<'l>, Problem>);
 pub(super) struct Found<'l> {
     pub(super) line: &'l [u8],
     pub(super) offset: Option<u64>,
+    pub(super) ending: Ending,
 }
 
 /// The lines of one stream of JSON lines.
@@ -52,6 +56,19 @@ impl JsonLines {
     /// What messages call the stream.
     pub(super) fn name(&self) -> &Arc<Path> {
         self.lines.reader.name()
+    }
+
+    /// Whether it begins with a byte order mark; to be asked before any line.
+    ///
+    /// # Errors
+    ///
+    /// The stream cannot be read.
+    pub(super) fn is_marked(&mut self) -> Result<bool, Problem> {
+        let lines = &mut self.lines;
+        while lines.end < 3 && !lines.ended {
+            lines.fill()?;
+        }
+        Ok(lines.buffer[..lines.end].starts_with(b"\xef\xbb\xbf"))
     }
 
     /// True where the next line is not there yet, and the stream is one that may let wait for it.
@@ -76,17 +93,19 @@ impl JsonLines {
                 return Ok(Some((self.number, Err(Problem { place, reason }))));
             };
             let mut line = range;
+            let mut ending = if self.lines.start > line.end { Ending::Newline } else { Ending::None };
             if self.number == 1 && self.lines.buffer[line.clone()].starts_with(b"\xef\xbb\xbf") {
                 line.start += 3;
             }
-            if self.lines.buffer[line.clone()].ends_with(b"\r") {
+            if ending == Ending::Newline && self.lines.buffer[line.clone()].ends_with(b"\r") {
                 line.end -= 1;
+                ending = Ending::Crlf;
             }
             if self.lines.buffer[line.clone()].iter().all(|byte| b" \t\r".contains(byte)) {
                 continue;
             }
             let offset = self.lines.reader.plain_bytes().map(|_| self.lines.before + line.start as u64);
-            return Ok(Some((self.number, Ok(Found { line: &self.lines.buffer[line], offset }))));
+            return Ok(Some((self.number, Ok(Found { line: &self.lines.buffer[line], offset, ending }))));
         }
         Ok(None)
     }
@@ -247,6 +266,18 @@ pub(super) fn parse<'p>(
         }
     }
     parse_utf8(line, fields, &mut buffers.values)
+}
+
+/// Refuses an object with a field that is to be added.
+pub(super) fn check_reserved(line: &[u8], reserved: &[String]) -> Result<(), String> {
+    let stands_there = |name: &&String| memchr::memmem::find(line, format!("\"{name}\"").as_bytes()).is_some();
+    if !reserved.iter().any(|name| stands_there(&name)) {
+        return Ok(());
+    }
+    // Names of fields are ASCII here, whatever else stands in the line.
+    let shown = String::from_utf8_lossy(line);
+    let Ok(fields) = serde_json::from_str::<HashMap<String, &RawValue>>(&shown) else { return Ok(()) };
+    reserved.iter().find(|name| fields.contains_key(*name)).map_or(Ok(()), |name| Err(in_the_way(name)))
 }
 
 /// Why a line is no document.

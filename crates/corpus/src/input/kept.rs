@@ -5,12 +5,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::columns;
-use super::form::{Form, PARQUET};
+use super::Annotation;
+use super::form::{Ending, Form, PARQUET};
 use super::headers::Headers;
 use super::kept_keys;
 use super::kept_names::name;
+use super::rows_kept;
 use crate::durable_file::DurableFile;
+
+/// The end of the name of a file of JSON lines.
+const JSONL: &str = "jsonl";
 
 /// Documents that are written at once.
 #[derive(Default)]
@@ -29,6 +33,10 @@ struct Run {
     /// Where the last of them ends.
     end: usize,
     documents: u64,
+    /// The number of a row of Parquet among all documents.
+    document: u32,
+    /// Whether the last of them ended with its file.
+    is_open: bool,
 }
 
 /// A key that its line does not say.
@@ -64,24 +72,32 @@ impl Block {
         self.bytes.len() >= Self::BYTES
     }
 
-    /// Adds a document, with its key if that is another one than its line says.
-    pub fn push(&mut self, form: Form, line: &[u8], key: Option<&[u8]>) {
+    /// Adds a document by its number, whose line ends so in its file, with its key if that is another one than its line says.
+    pub fn push(&mut self, document: u32, form: Form, line: &[u8], ending: Ending, key: Option<&[u8]>) {
+        if let Some(last) = self.runs.last_mut()
+            && last.is_open
+            && last.form == form
+        {
+            self.bytes.push(b'\n');
+            (last.end, last.is_open) = (self.bytes.len(), false);
+        }
         let start = self.bytes.len();
         self.bytes.extend_from_slice(line);
         // guard: what is kept has its ends
         self.bytes.extend_from_slice(match form {
-            Form::Json | Form::Html | Form::Row(_) => b"\n",
+            Form::Json | Form::Html | Form::Row(_) => ending.bytes(),
             // guard: records of archives are kept with the ends between them
             // without it: b"\r\n\r\n" -> b""
             Form::Archive { .. } => b"\r\n\r\n",
             Form::Columns(_) => b"",
         });
-        let end = self.bytes.len();
+        let (end, is_line) = (self.bytes.len(), matches!(form, Form::Json | Form::Html | Form::Row(_)));
+        let is_open = is_line && ending == Ending::None;
         match self.runs.last_mut() {
             Some(last) if last.form == form && !matches!(form, Form::Columns(_)) => {
-                (last.end, last.documents) = (end, last.documents + 1);
+                (last.end, last.documents, last.is_open) = (end, last.documents + 1, is_open);
             }
-            _ => self.runs.push(Run { form, end, documents: 1 }),
+            _ => self.runs.push(Run { form, end, documents: 1, document, is_open }),
         }
         if let (Some(key), Some(last)) = (key, self.runs.last()) {
             let (run, before) = (self.runs.len() - 1, last.documents - 1);
@@ -92,12 +108,15 @@ impl Block {
 
 /// The files that documents are written to: one of JSON lines, one of each kind of archive, and one for each header of
 /// tables and each set of columns. Documents of one form come one after the other, so that one file is open at a time.
-pub struct Kept {
+pub struct Kept<'n> {
     folder: PathBuf,
     headers: Headers,
     files: Vec<File>,
     open: Option<Open>,
-    columns: columns::Writers,
+    columns: rows_kept::Writers<'n>,
+    /// How the names of the files begin.
+    stem: &'static str,
+    annotation: Option<Annotation<'n>>,
 }
 
 /// A file of documents.
@@ -108,6 +127,8 @@ struct File {
     name: String,
     /// Documents that were written, or of a table lines: the number of the last one, as whoever reads them counts.
     written: u64,
+    /// Whether the last line has no end yet: it had none in its own file.
+    is_open: bool,
 }
 
 /// The file that is written to.
@@ -118,12 +139,19 @@ struct Open {
     keys: Option<kept_keys::Writer>,
 }
 
-impl Kept {
-    /// `memory` bounds what is held of rows of Parquet files.
+impl<'n> Kept<'n> {
+    /// Nothing yet, in a folder, in files whose names begin so. Rows of Parquet, and headers of tables, become annotated;
+    /// lines are so when they come.
     #[must_use]
-    pub fn new(folder: &Path, headers: Headers, memory: usize) -> Self {
-        let columns = columns::Writers::new(folder, memory);
-        Self { folder: folder.to_owned(), headers, files: Vec::new(), open: None, columns }
+    pub fn new(
+        folder: &Path,
+        headers: Headers,
+        stem: &'static str,
+        annotation: Option<Annotation<'n>>,
+    ) -> Self {
+        let columns = rows_kept::Writers::new(folder, stem, annotation);
+        let folder = folder.to_owned();
+        Self { folder, headers, files: Vec::new(), open: None, columns, stem, annotation }
     }
 
     /// Writes documents.
@@ -148,13 +176,21 @@ impl Kept {
             Form::Row(number) => Some(number),
             Form::Columns(number) => {
                 let file = self.headers.columns(number).context("a row of no file")?;
-                return self.columns.push(&file, bytes, keys.first().map(|key| &key.key[..]));
+                let key = keys.first().map(|key| &key.key[..]);
+                return self.columns.push(&file, bytes, run.document, key);
             }
         };
         let at = self.file(suffix(run.form, &self.headers), header)?;
         let Some(open) = &mut self.open else { return Ok(()) };
         let file = &mut self.files[at];
+        let ends = std::mem::replace(&mut file.is_open, run.is_open);
+        if ends && header.is_some() {
+            file.written += 1;
+        }
         let mut write = || -> std::io::Result<()> {
+            if ends {
+                open.file.write_all(b"\n")?;
+            }
             open.file.write_all(bytes)?;
             let (mut seen, mut line) = (start, file.written);
             for key in keys {
@@ -193,29 +229,41 @@ impl Kept {
         let known = self.files.iter().rposition(same);
         let name = match known {
             Some(at) => self.files[at].name.clone(),
-            None => name(suffix, self.files.iter().filter(|other| other.suffix == suffix).count()),
+            None => name(self.stem, suffix, self.files.iter().filter(|other| other.suffix == suffix).count()),
         };
         let path = self.folder.join(&name);
         let first = header.filter(|_| known.is_none()).and_then(|number| self.headers.row(number));
+        let is_marked = known.is_none() && suffix == JSONL && self.headers.is_marked(Form::Json);
+        let annotation = self.annotation;
         let open = || -> anyhow::Result<DurableFile> {
             let mut file = match known {
                 Some(_) => DurableFile::append(&path)?,
                 None => DurableFile::create_new(&path)?,
             };
-            if let Some(line) = first.as_ref().and_then(|header| header.line.as_ref()) {
+            if first.as_ref().is_some_and(|header| header.is_marked) || is_marked {
+                file.write_all(b"\xef\xbb\xbf")?;
+            }
+            if let Some((header, mut line)) = first.as_ref().and_then(|header| Some((header, header.line.clone()?))) {
+                if let Some(annotation) = annotation {
+                    annotation.noted.add_names(&mut line, header.written());
+                }
                 // guard: rows are kept below their header
-                file.write_all(line)?;
+                file.write_all(&line)?;
                 // guard: rows are kept below their header
-                file.write_all(b"\n")?;
+                file.write_all(header.ending.bytes())?;
             }
             Ok(file)
         };
         let file = open().with_context(|| format!("{name}: cannot write"))?;
         let at = known.unwrap_or(self.files.len());
         if known.is_none() {
-            let lines = |line: &[u8]| memchr::memchr_iter(b'\n', line).count() as u64 + 1;
-            let written = first.map_or(0, |header| header.line.as_deref().map_or(0, lines));
-            self.files.push(File { suffix, header, name, written });
+            let lines = |line: &[u8]| memchr::memchr_iter(b'\n', line).count() as u64;
+            // The end of the last line is counted when it is there.
+            let is_open = first.as_ref().is_some_and(|header| header.line.is_some() && header.ending == Ending::None);
+            let written = first.map_or(0, |header| {
+                header.line.as_deref().map_or(0, |line| lines(line) + u64::from(!is_open))
+            });
+            self.files.push(File { suffix, header, name, written, is_open });
         }
         self.open = Some(Open { at, file, keys: None });
         Ok(at)
@@ -228,15 +276,26 @@ impl Kept {
         finished.with_context(|| format!("{}: cannot write", self.files[at].name))
     }
 
-    /// Makes the files durable, and returns their names. Where nothing was kept, there is an empty file of JSON lines.
+    /// Makes the files durable, and returns their names. Each form of an input has its file, also where nothing
+    /// of it was kept, tables with their columns; where there is no other, there is one of JSON lines.
     ///
     /// # Errors
     ///
     /// Those of [`Kept::write`].
     pub fn finish(mut self) -> anyhow::Result<Vec<String>> {
+        for form in self.headers.forms() {
+            match form {
+                Form::Columns(number) => {
+                    let file = self.headers.columns(number).context("a file of no columns")?;
+                    self.columns.make(&file)?;
+                }
+                Form::Row(number) => drop(self.file(suffix(form, &self.headers), Some(number))?),
+                Form::Json | Form::Html | Form::Archive { .. } => drop(self.file(suffix(form, &self.headers), None)?),
+            }
+        }
         let columns = self.columns.finish()?;
         if self.files.is_empty() && columns.is_empty() {
-            self.file("jsonl", None)?;
+            self.file(JSONL, None)?;
         }
         self.close()?;
         let names = std::mem::take(&mut self.files).into_iter().map(|file| file.name);
@@ -247,7 +306,7 @@ impl Kept {
 /// The name of the file that documents of one form are written to again, behind `kept`.
 fn suffix(form: Form, headers: &Headers) -> &'static str {
     match form {
-        Form::Json | Form::Html => "jsonl",
+        Form::Json | Form::Html => JSONL,
         Form::Row(number) => headers.row(number).map_or("csv", |header| header.suffix()),
         Form::Archive { texts: true } => "wet",
         Form::Archive { texts: false } => "warc",

@@ -19,7 +19,11 @@ const HEADER: &str = "number\tkey";
 /// Whether a file has the name of one with keys.
 #[must_use]
 pub fn is_name(file: &str) -> bool {
-    file.strip_suffix(SUFFIX).is_some_and(super::is_name_of_kept)
+    file.strip_suffix(SUFFIX).is_some_and(is_ours)
+}
+
+fn is_ours(file: &str) -> bool {
+    super::is_name_of_kept(file) || super::is_name_of_annotated(file)
 }
 
 fn beside(path: &Path) -> PathBuf {
@@ -41,7 +45,7 @@ impl KeptKeys {
     ///
     /// They cannot be read.
     pub(super) fn beside(path: &Path) -> Result<Option<Self>, Problem> {
-        let is_kept = path.file_name().and_then(|name| name.to_str()).is_some_and(super::is_name_of_kept);
+        let is_kept = path.file_name().and_then(|name| name.to_str()).is_some_and(is_ours);
         let file = beside(path);
         if !is_kept || !file.is_file() {
             return Ok(None);

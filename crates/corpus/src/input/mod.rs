@@ -26,6 +26,7 @@
 //! line is found out by whoever works on a part of a batch, on any thread, and [`Documents::account`] is told in
 //! the order of the input.
 
+mod annotate;
 mod attached;
 mod batch;
 mod charset;
@@ -50,13 +51,17 @@ mod kept_keys;
 mod kept_names;
 mod leaves;
 mod lossy;
+mod medium;
 mod nested;
+mod notes;
 mod open;
 mod packed;
 mod parser;
+mod patterns;
 mod place;
 pub mod rewritten;
 mod rows;
+mod rows_kept;
 mod scan;
 mod sniff;
 mod thrift;
@@ -77,7 +82,9 @@ use twindex::params::{NormalForm, Shingling};
 use twindex::sketch::Cutter;
 use twindex::sketch::cut::{Letters, letters};
 
+use crate::error::InvalidOptions;
 use crate::numbers::{count, counted};
+pub use annotate::{Annotation, Note, Noted};
 pub use attached::{AttachedFields, OwnAttached};
 use batch::Whole;
 pub use charset::Charset;
@@ -89,15 +96,16 @@ pub use dialect::{Dialect, Quote};
 pub use fields::Ids;
 pub(crate) use features::Features;
 use folder::Contents;
-pub use form::Form;
+pub use form::{Ending, Form};
 use headers::Headers;
 use jsonl::JsonLines;
 pub use kept::{Block, Kept};
 use kept_keys::KeptKeys;
 pub use kept_keys::is_name as is_name_of_keys;
-pub use kept_names::is_name as is_name_of_kept;
+pub use kept_names::{ANNOTATED, KEPT, is_name as is_name_of_kept, is_name_of_annotated};
 use open::{Origin, Reader};
 pub use parser::Parser;
+use patterns::Patterns;
 pub use place::Place;
 use window::Window;
 
@@ -230,8 +238,14 @@ pub struct InputOptions {
     pub ids: Ids,
     /// The fields that hold what a document has beside its text.
     pub attached: AttachedFields,
+    /// Fields that no record may have, as they are added to what is written.
+    pub reserved: Vec<String>,
     /// How inputs are told apart.
     pub format: InputFormat,
+    /// Patterns of the files of folders that are read, all if there are none: of names, or with a `/` of paths below the folder.
+    pub include: Vec<String>,
+    /// Patterns of those that are not.
+    pub exclude: Vec<String>,
     /// How tables of text are written.
     pub dialect: Dialect,
     /// How many bad records are skipped and counted; one more is an error.
@@ -256,7 +270,10 @@ impl Default for InputOptions {
             id_field: ID_FIELD.to_owned(),
             ids: Ids::FieldOrLine,
             attached: AttachedFields::default(),
+            reserved: Vec::new(),
             format: InputFormat::Auto,
+            include: Vec::new(),
+            exclude: Vec::new(),
             dialect: Dialect::default(),
             skip_bad: 0,
             invalid_utf8: InvalidUtf8::Usual,
@@ -302,6 +319,15 @@ pub struct Counts {
     pub ignored: u64,
     /// Records of web archives that are neither texts nor pages.
     pub no_documents: u64,
+    /// Records of web archives that say of a capture that it was the same as an earlier one.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub revisits: u64,
+    /// Web archives that are compressed and break off: their records before that were read.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cut_archives: u64,
+    /// The first of these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_cut: Option<String>,
     /// Files that were read as records because of their content, as their names do not say it.
     #[serde(skip_serializing_if = "is_zero")]
     pub kinds_by_content: u64,
@@ -446,6 +472,9 @@ impl Counts {
         self.skipped_bad += more.skipped_bad;
         self.ignored += more.ignored;
         self.no_documents += more.no_documents;
+        self.revisits += more.revisits;
+        self.cut_archives += more.cut_archives;
+        self.first_cut = self.first_cut.take().or_else(|| more.first_cut.clone());
         self.keyed_by_line += more.keyed_by_line;
         self.kinds_by_content += more.kinds_by_content;
         self.first_by_content = self.first_by_content.take().or_else(|| more.first_by_content.clone());
@@ -470,6 +499,28 @@ impl Counts {
         }
         remarks.extend(self.remarks_of_part());
         remarks
+    }
+
+    /// What of web archives was passed over.
+    fn remarks_on_archives(&self, remarks: &mut Vec<String>) {
+        if self.no_documents > 0 {
+            let which = if self.no_documents == 1 { "is no text" } else { "are no texts" };
+            remarks
+                .push(format!("{} passed over, which {which}", counted(self.no_documents, "archive record")));
+        }
+        if self.revisits > 0 {
+            let records = counted(self.revisits, "revisit record");
+            remarks.push(format!("{records} passed over: what was captured was the same as before"));
+        }
+        if let Some(first) = &self.first_cut {
+            remarks.push(format!(
+                "{} off in the middle of what is compressed; the records before that were read, the first: {first}",
+                match self.cut_archives {
+                    1 => "1 archive breaks".to_owned(),
+                    more => format!("{} archives break", count(more)),
+                }
+            ));
+        }
     }
 
     /// As [`Counts::remarks`], where inputs may have been passed over, or were none of documents: none having been found
@@ -540,11 +591,7 @@ impl Counts {
                 "{documents} with the key FILE:ROW, as no field is named {ID_FIELD:?} (--id-field NAME) or by --ids line"
             ));
         }
-        if self.no_documents > 0 {
-            let which = if self.no_documents == 1 { "is no text" } else { "are no texts" };
-            remarks
-                .push(format!("{} passed over, which {which}", counted(self.no_documents, "archive record")));
-        }
+        self.remarks_on_archives(&mut remarks);
         if self.ignored > 0 {
             remarks.push(format!(
                 "{} of folders left out: links, devices, or files named otherwise than those asked for",
@@ -662,6 +709,8 @@ pub struct Documents {
     total_bytes: Option<u64>,
     /// Whether nothing more will be read, as reading failed.
     stopped: bool,
+    /// Which files of folders are read.
+    patterns: Patterns,
     /// What was asked for.
     asked: (Vec<PathBuf>, InputOptions),
 }
@@ -694,6 +743,14 @@ impl Records {
             Origin::Stream { .. } => None,
         };
         Ok(Self { stream: Stream::open(origin, kind, parser, bytes_max, consumed)?, keys })
+    }
+
+    /// Of an archive that broke off, where.
+    fn cut(&self) -> Option<String> {
+        match &self.stream {
+            Stream::Archive(records, _) => records.cut(),
+            Stream::Lines(_) | Stream::Rows(..) | Stream::Columns(..) => None,
+        }
     }
 
     /// True where the next record is not there yet, and the stream is one that may let wait for it. Of others than JSON
@@ -741,20 +798,29 @@ impl Stream {
                 return Err(Problem { place: Place::file(origin.name()), reason });
             };
             let (rows, file) = columns::Rows::open(&path, fields, bytes_max, consumed)?;
-            return Ok(Self::Columns(Box::new(rows), Form::Columns(headers.push_columns(file))));
+            let form = Form::Columns(headers.push_columns(file));
+            headers.meet(form, false);
+            return Ok(Self::Columns(Box::new(rows), form));
         }
         let reader = Reader::open(origin, consumed)?;
         Ok(match kind {
-            Kind::Jsonl | Kind::Parquet => Self::Lines(JsonLines::new(reader, bytes_max)),
+            Kind::Jsonl | Kind::Parquet => {
+                let mut lines = JsonLines::new(reader, bytes_max);
+                headers.meet(Form::Json, lines.is_marked()?);
+                Self::Lines(lines)
+            }
             Kind::Csv | Kind::Tsv => {
                 let written = Written::of(parser.dialect, kind == Kind::Tsv);
                 let is_said = kind == Kind::Tsv || parser.dialect.delimiter.is_some();
                 let window = Window::new(reader);
                 let (rows, header) = rows::Rows::open(window, written, is_said, parser.charset, fields, bytes_max)?;
-                Self::Rows(Box::new(rows), Form::Row(headers.push_row(header)))
+                let form = Form::Row(headers.push_row(header));
+                headers.meet(form, false);
+                Self::Rows(Box::new(rows), form)
             }
             Kind::Wet | Kind::Warc => {
                 let form = Form::Archive { texts: kind == Kind::Wet };
+                headers.meet(form, false);
                 Self::Archive(warc::Records::new(Window::new(reader), bytes_max), form)
             }
         })
@@ -783,7 +849,7 @@ impl Stream {
             }
             Self::Columns(rows, form) => {
                 let Some((number, line)) = rows.next()? else { return Ok(false) };
-                let found = line.as_deref().map(|line| jsonl::Found { line, offset: None });
+                let found = line.as_deref().map(|line| jsonl::Found { line, offset: None, ending: Ending::default() });
                 take(*form, Arc::clone(rows.name()), number, found.map_err(Clone::clone));
                 Ok(true)
             }
@@ -879,6 +945,7 @@ impl Documents {
             consumed: Arc::default(),
             total_bytes: Some(0),
             stopped: false,
+            patterns: Patterns::new(&options.include, &options.exclude).map_err(InvalidOptions::new)?,
             asked: (paths.to_vec(), options.clone()),
         };
         for path in paths {
@@ -1011,7 +1078,8 @@ impl Documents {
     /// Refuses, before any work is done, a file that cannot be read, is not what its name says, or lacks a column.
     fn check_file(&self, path: &Path, kind: Option<Kind>) -> Result<(), Problem> {
         let Some(kind @ (Kind::Csv | Kind::Tsv | Kind::Parquet)) = kind else {
-            return open::check_file(path);
+            let may_break = matches!(kind, Some(Kind::Wet | Kind::Warc));
+            return open::check_file(path, may_break);
         };
         // Headers are numbered when files are read, in their order.
         let parser = Parser { headers: Headers::default(), ..self.parser.clone() };
@@ -1036,7 +1104,11 @@ impl Documents {
             InputFormat::Records(kind) => Some(kind),
             InputFormat::Auto | InputFormat::Text => None,
         };
+        let patterns = &self.patterns;
         let is_wanted = |path: &Path| {
+            if !patterns.want(path.strip_prefix(root).unwrap_or(path)) {
+                return false;
+            }
             kind.is_none() || Kind::of_name(path) == kind || Kind::of_name(path).is_none() && is_part(path)
         };
         let listing = folder::list(root, is_wanted);
@@ -1065,7 +1137,8 @@ impl Documents {
                 _ => names.concat(),
             };
             let compressed = if kind == Kind::Parquet { "" } else { " (with or without .gz or .zst)" };
-            bail!("{}: no file named {names}{compressed} below it", root.display());
+            let fits = if self.patterns.are_given() { ", and as --include and --exclude want it," } else { "" };
+            bail!("{}: no file named {names}{compressed}{fits} below it", root.display());
         }
         self.counts.ignored += listing.ignored;
         self.add_total(Some(listing.bytes));
@@ -1130,7 +1203,7 @@ impl Documents {
     ///
     /// A bad record beyond [`InputOptions::skip_bad`], with its place.
     pub fn account(&mut self, seen: Seen) -> anyhow::Result<()> {
-        let Seen { documents, text_bytes, no_documents, keyed_by_line, bad, .. } = seen;
+        let Seen { documents, text_bytes, no_documents, revisits, keyed_by_line, bad, .. } = seen;
         let counts = &mut self.counts;
         counts.first_replaced = counts.first_replaced.take().or(seen.first_replaced);
         counts.skipped_lossy += seen.skipped_lossy;
@@ -1141,6 +1214,7 @@ impl Documents {
         }
         self.counts.documents += documents;
         self.counts.no_documents += no_documents;
+        self.counts.revisits += revisits;
         self.counts.keyed_by_line += keyed_by_line;
         self.counts.text_bytes += text_bytes;
         self.counts.replaced_utf8 += seen.replaced;
@@ -1217,6 +1291,10 @@ impl Documents {
     fn advance(&mut self, batch: &mut Batch) -> anyhow::Result<bool> {
         if let Some(records) = &mut self.records {
             if !records.advance(batch)? {
+                if let Some(cut) = records.cut() {
+                    self.counts.cut_archives += 1;
+                    self.counts.first_cut.get_or_insert(cut);
+                }
                 self.records = None;
             }
         } else if let Some(source) = self.sources.pop() {

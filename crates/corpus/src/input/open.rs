@@ -91,7 +91,48 @@ impl Origin {
 ///
 /// The library cannot be started: there is no memory.
 pub(super) fn zstd_within<'d, R: BufRead>(stream: R, window_log_max: u32) -> Result<Decoder<'d, R>, String> {
-    Decoder::with_buffer(stream)
+    zstd_by(stream, window_log_max, &[])
+}
+
+/// How a frame begins that has the dictionary of the others, as archives are written (`.warc.zst` of the IIPC): it is skipped
+/// by who does not know it.
+const DICTIONARY_FRAME: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
+/// How a dictionary begins, and one that is compressed itself.
+const DICTIONARY: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
+const COMPRESSED: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// The longest dictionary that memory is taken for.
+const DICTIONARY_BYTES_MAX: usize = if cfg!(fuzzing) { 1 << 20 } else { 16 << 20 };
+
+/// The dictionary that stands at the beginning of a stream; empty if that frame has something else.
+fn dictionary(stream: &mut impl BufRead) -> Result<Vec<u8>, String> {
+    let cannot = |error: io::Error| format!("cannot read its zstd dictionary: {error}");
+    let mut head = [0; 8];
+    stream.read_exact(&mut head).map_err(cannot)?;
+    let [.., a, b, c, d] = head;
+    let length = u32::from_le_bytes([a, b, c, d]) as usize;
+    if length > DICTIONARY_BYTES_MAX {
+        return Err(format!("its zstd dictionary has {length} bytes, and {DICTIONARY_BYTES_MAX} is the most"));
+    }
+    let mut bytes = Vec::new();
+    stream.take(length as u64).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() < length {
+        return Err("truncated: it ends in its zstd dictionary".to_owned());
+    }
+    if bytes.starts_with(&COMPRESSED) {
+        let mut plain = Vec::new();
+        let decoder = zstd_within(&bytes[..], WINDOW_LOG_MAX)?;
+        decoder.take(DICTIONARY_BYTES_MAX as u64 + 1).read_to_end(&mut plain).map_err(cannot)?;
+        if plain.len() > DICTIONARY_BYTES_MAX {
+            return Err(format!("its zstd dictionary has more than {DICTIONARY_BYTES_MAX} bytes"));
+        }
+        bytes = plain;
+    }
+    Ok(if bytes.starts_with(&DICTIONARY) { bytes } else { Vec::new() })
+}
+
+/// As [`zstd_within`], by a dictionary, if it is not empty.
+fn zstd_by<'d, R: BufRead>(stream: R, window_log_max: u32, dictionary: &[u8]) -> Result<Decoder<'d, R>, String> {
+    Decoder::with_dictionary(stream, dictionary)
         .and_then(|mut decoder| {
             decoder.window_log_max(window_log_max)?;
             Ok(decoder)
@@ -116,13 +157,14 @@ fn one_of_ours(start: &[u8; OURS_BYTES]) -> Option<&'static str> {
 
 /// Refuses, before any work is done, a file that cannot be read or is not compressed as its name says.
 ///
-/// One byte is decompressed: a zstd window beyond what is allowed shows only then.
+/// One byte is decompressed, unless the stream `may_break` off before: a zstd window beyond what is allowed shows only then.
 ///
 /// # Errors
 ///
 /// Those of [`Reader::open`] and of reading the beginning.
-pub(super) fn check_file(path: &Path) -> Result<(), Problem> {
+pub(super) fn check_file(path: &Path, may_break: bool) -> Result<(), Problem> {
     let mut reader = Reader::open(Origin::File(path.to_owned()), &Arc::default())?;
+    reader.may_break = may_break;
     reader.read_once(&mut [0]).map(drop)
 }
 
@@ -131,6 +173,9 @@ pub(super) struct Reader {
     name: Arc<Path>,
     inner: Box<dyn Read + Send>,
     compression: Option<Compression>,
+    /// Whether what is compressed may break off, and whether it did.
+    may_break: bool,
+    broke_off: Option<String>,
     /// Bytes consumed of all inputs, and what that stood at when this one was opened.
     consumed: Arc<AtomicU64>,
     consumed_before: u64,
@@ -191,10 +236,12 @@ impl Reader {
                 Box::new(flate2::bufread::MultiGzDecoder::new(whole))
             }
             Some(Compression::Zstd) => {
-                let whole = BufReader::with_capacity(COMPRESSED_BUFFER, whole);
+                let mut whole = BufReader::with_capacity(COMPRESSED_BUFFER, whole);
+                let dictionary = if start.starts_with(&DICTIONARY_FRAME) { dictionary(&mut whole) } else { Ok(Vec::new()) };
                 // guard: zstd of an input has a window of 128 MiB at most
                 // without it: WINDOW_LOG_MAX -> 31
-                Box::new(zstd_within(whole, WINDOW_LOG_MAX).map_err(|reason| {
+                let decoder = dictionary.and_then(|dictionary| zstd_by(whole, WINDOW_LOG_MAX, &dictionary));
+                Box::new(decoder.map_err(|reason| {
                     let place = Place::file(Arc::clone(&reader.name));
                     Problem { place, reason }
                 })?)
@@ -222,7 +269,8 @@ impl Reader {
         let inner = Box::new(Counting { inner, consumed: Arc::clone(consumed) });
         let consumed = Arc::clone(consumed);
         let consumed_before = consumed.load(Ordering::Relaxed);
-        Ok(Self { name, inner, compression: None, consumed, consumed_before, file_bytes })
+        let (may_break, broke_off) = (false, None);
+        Ok(Self { name, inner, compression: None, may_break, broke_off, consumed, consumed_before, file_bytes })
     }
 
     /// What messages call the input.
@@ -250,9 +298,27 @@ impl Reader {
             match self.inner.read(buffer) {
                 Ok(count) => return Ok(count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error)
+                    if self.may_break
+                        && self.compression.is_some()
+                        && error.kind() == io::ErrorKind::UnexpectedEof =>
+                {
+                    self.broke_off = Some(self.explain(&error).reason);
+                    return Ok(0);
+                }
                 Err(error) => return Err(self.explain(&error)),
             }
         }
+    }
+
+    /// From now on what is compressed may break off: it ends there.
+    pub(super) fn read_to_its_break(&mut self) {
+        self.may_break = true;
+    }
+
+    /// Why it ended, if not by its end.
+    pub(super) fn broke_off(&self) -> Option<&str> {
+        self.broke_off.as_deref()
     }
 
     /// What happened to the input, in the words of a message.
@@ -334,6 +400,47 @@ mod tests {
         }
         assert_eq!(without_compression(Path::new("./b/a.txt.gz")), Path::new("./b/a.txt"));
         assert_eq!(without_compression(Path::new("a.b.txt")), Path::new("a.b.txt"));
+    }
+
+    /// A file of frames that have their dictionary at the beginning, as it is or compressed.
+    fn with_dictionary(dictionary: &[u8], frames: &[&[u8]]) -> Vec<u8> {
+        let mut all = DICTIONARY_FRAME.to_vec();
+        all.extend_from_slice(&(dictionary.len() as u32).to_le_bytes());
+        all.extend_from_slice(dictionary);
+        for frame in frames {
+            all.extend_from_slice(frame);
+        }
+        all
+    }
+
+    #[test]
+    fn zstd_is_undone_by_the_dictionary_that_stands_before_it() {
+        let samples: Vec<Vec<u8>> =
+            (0..400_u32).map(|at| format!("WARC/1.0 header {at} of a record, {}", at * 7919).into_bytes()).collect();
+        let dictionary = zstd::dict::from_samples(&samples, 4 << 10).unwrap();
+        let mut compressor = zstd::bulk::Compressor::with_dictionary(3, &dictionary).unwrap();
+        let frames: Vec<Vec<u8>> = samples[..3].iter().map(|sample| compressor.compress(sample).unwrap()).collect();
+        let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
+        let wanted = samples[..3].concat();
+        let read = |bytes: Vec<u8>| {
+            let reader = Box::new(Cursor::new(bytes));
+            let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
+            let mut all = Vec::new();
+            let mut reader = Reader::open(origin, &Arc::default()).map_err(|problem| problem.to_string())?;
+            reader.read_to_end(&mut all).map_err(|error| error.to_string())?;
+            Ok::<_, String>(all)
+        };
+        assert_eq!(read(with_dictionary(&dictionary, &frames)), Ok(wanted.clone()));
+        let packed = zstd::bulk::compress(&dictionary, 3).unwrap();
+        assert_eq!(read(with_dictionary(&packed, &frames)), Ok(wanted.clone()));
+        // Without it they say nothing, and what is no dictionary is passed over.
+        assert!(read(frames.concat()).is_err());
+        let plain = zstd::bulk::compress(b"words", 3).unwrap();
+        assert_eq!(read(with_dictionary(b"something else", &[&plain])), Ok(b"words".to_vec()));
+        let mut long = DICTIONARY_FRAME.to_vec();
+        long.extend_from_slice(&u32::MAX.to_le_bytes());
+        assert!(read([&long[..], b"    "].concat()).unwrap_err().contains("16777216 is the most"));
+        assert!(read(with_dictionary(&dictionary, &[])[..100].to_vec()).unwrap_err().contains("truncated"));
     }
 
     #[test]

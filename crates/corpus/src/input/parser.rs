@@ -14,7 +14,7 @@ use super::fields::{Fields, Ids};
 use super::form::Form;
 use super::headers::Headers;
 use super::{
-    Dialect, ID_FIELD, InputOptions, InvalidUtf8, LOSSY_ADVICE, Loss, OwnAttached, columns, http, jsonl, lossy, page_text, rows,
+    Dialect, ID_FIELD, InputOptions, Note, Noted, InvalidUtf8, LOSSY_ADVICE, Loss, OwnAttached, columns, http, jsonl, lossy, page_text, rows,
     warc,
 };
 
@@ -39,7 +39,8 @@ impl Parser {
         // A field that was named must be there.
         let is_named = options.ids == Ids::FieldOrLine && id_field != ID_FIELD;
         let ids = if is_named { Ids::Field } else { options.ids };
-        let fields = Fields::new(id_field, text_field, ids, options.features, attached);
+        let mut fields = Fields::new(id_field, text_field, ids, options.features, attached);
+        fields.reserved.clone_from(&options.reserved);
         let (invalid_utf8, record_bytes_max) = (options.invalid_utf8, options.record_bytes_max);
         let (headers, charset, dialect) = (Headers::default(), options.encoding, options.dialect);
         Self { fields, invalid_utf8, charset, dialect, headers, record_bytes_max, normaliser: None }
@@ -84,6 +85,15 @@ impl Parser {
         self.fields.attached.deciding.url.is_some()
     }
 
+    /// The line of a document with what was decided about it; see [`Noted::line`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn annotated(&self, noted: &Noted, form: Form, line: &[u8], note: &Note) -> Result<Vec<u8>, String> {
+        noted.line(form, line, note, &self.headers, self.charset)
+    }
+
     /// What stood once in an input and concerns all of its records.
     #[must_use]
     pub fn headers(&self) -> &Headers {
@@ -120,6 +130,8 @@ pub(super) enum Understood<'l> {
     },
     /// It is none of a document.
     NoDocument,
+    /// It says that a document was there before.
+    Revisit,
     /// Something was lost in its text, and it is to be passed over.
     Skipped,
 }
@@ -136,6 +148,7 @@ pub(super) fn understand<'l>(
     let mut is_detected = false;
     let (key, text): (Option<&[u8]>, &[u8]) = match form {
         Form::Json | Form::Html => {
+            jsonl::check_reserved(line, &parser.fields.reserved)?;
             let Buffers { json, text, identity, .. } = buffers;
             let parsed = match jsonl::parse(line, &parser.fields, invalid, parser.charset, json) {
                 Ok(parsed) => parsed,
@@ -194,6 +207,7 @@ pub(super) fn understand<'l>(
                     };
                 }
                 warc::Says::NoDocument => return Ok(Understood::NoDocument),
+                warc::Says::Revisit => return Ok(Understood::Revisit),
             }
         }
         Form::Columns(_) => {
@@ -308,10 +322,13 @@ pub(super) fn attached(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
 pub(super) fn identity(form: Form, line: &[u8], parser: &Parser) -> anyhow::Result<Vec<u8>> {
     let mut buffers = Buffers::default();
     // It was taken before, whatever was lost in it.
-    let parser = Parser { invalid_utf8: InvalidUtf8::Replace, ..parser.clone() };
-    match understand(form, line, &parser, &mut buffers) {
+    let mut parser = Parser { invalid_utf8: InvalidUtf8::Replace, ..parser.clone() };
+    // So was a field of a history that other documents may not have.
+    parser.fields.reserved.clear();
+    let parser = &parser;
+    match understand(form, line, parser, &mut buffers) {
         Ok(Understood::Document { content, .. }) => Ok(Cow::into_owned(content.identity())),
-        Ok(Understood::NoDocument | Understood::Skipped) => Err(anyhow::anyhow!("no document any more")),
+        Ok(Understood::NoDocument | Understood::Revisit | Understood::Skipped) => Err(anyhow::anyhow!("no document any more")),
         Err(reason) => Err(anyhow::anyhow!("{reason}")),
     }
 }

@@ -16,6 +16,7 @@ use super::charset::{self, Charset};
 use super::cuts::part_without;
 use super::dialect::Written;
 use super::fields::{self, Ids, Selection, push_key, push_text};
+use super::form::Ending;
 use super::jsonl::Found;
 use super::window::Window;
 use super::{OwnAttached, Place, Problem, UTF16_ADVICE};
@@ -33,11 +34,15 @@ const READ_AGAIN: u64 = 16;
 const OTHER_DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 /// What the names of a table's columns say.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Header {
     /// What stands before the rows, without its end: the first row, and what says how the table is written; nothing where no
     /// row names the columns.
     pub line: Option<Vec<u8>>,
+    /// Whether a byte order mark stands before it.
+    pub is_marked: bool,
+    /// How it ends.
+    pub ending: Ending,
     written: Written,
     columns: usize,
     /// The columns of the key; none where keys are those of lines.
@@ -51,9 +56,41 @@ pub struct Header {
 }
 
 impl Header {
+    /// How its rows are written.
+    pub(super) fn written(&self) -> Written {
+        self.written
+    }
+
     /// The end of the names of such files.
     pub fn suffix(&self) -> &'static str {
         if self.written.is_tsv { "tsv" } else { "csv" }
+    }
+
+    /// Whether it says the same of rows: nothing that stands around it does.
+    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+        let said = |header: &Self| {
+            let Self { id, value, stamp, number, inside, columns, .. } = header;
+            (id.clone(), *value, *stamp, *number, *inside, *columns)
+        };
+        (&self.line, self.written, &self.text) == (&other.line, other.written, &other.text) && said(self) == said(other)
+    }
+
+    /// That of a table in which nothing stands, not even the names of columns.
+    fn of_no_rows(written: Written) -> Self {
+        Self {
+            line: None,
+            is_marked: false,
+            ending: Ending::None,
+            written,
+            columns: 0,
+            id: Vec::new(),
+            text: Vec::new(),
+            value: None,
+            stamp: None,
+            number: None,
+            inside: None,
+            url: None,
+        }
     }
 
     fn parse(
@@ -69,6 +106,7 @@ impl Header {
         } else {
             (1..=names.ends.len()).map(|number| number.to_string()).collect()
         };
+        all.iter().try_for_each(|name| fields.check_name(name))?;
         let find = |wanted: &str, options: &str| {
             let mut found = all.iter().enumerate().filter(|(_, name)| *name == wanted);
             match (found.next(), found.next()) {
@@ -107,7 +145,8 @@ impl Header {
         let inside = of(deciding.inside.as_deref(), "--inside")?;
         let url = of(deciding.url.as_deref(), "--url-field")?;
         let line = written.has_header.then(|| line.to_vec());
-        Ok(Self { line, written, columns: all.len(), id, text, value, stamp, number, inside, url })
+        let columns = all.len();
+        Ok(Self { line, columns, id, text, value, stamp, number, inside, url, ..Self::of_no_rows(written) })
     }
 
     /// The key and the text of a row.
@@ -295,7 +334,8 @@ impl Rows {
             ends: vec![0; FIELD_ENDS],
         };
         rows.window.hold(3 + SEP_BYTES)?;
-        if rows.window.bytes().starts_with(b"\xef\xbb\xbf") {
+        let is_marked = rows.window.bytes().starts_with(b"\xef\xbb\xbf");
+        if is_marked {
             rows.window.take(3);
         }
         if charset::is_marked_utf16(rows.window.bytes()) {
@@ -312,6 +352,10 @@ impl Rows {
         }
         let of_file = |rows: &Self, reason| Problem { place: Place::file(Arc::clone(rows.name())), reason };
         let Some(row) = rows.find()? else {
+            if !written.has_header {
+                let header = Header { is_marked, ..Header::of_no_rows(written) };
+                return Ok((rows, header));
+            }
             return Err(of_file(
                 &rows,
                 "empty, where a first row with the names of its columns is needed".into(),
@@ -320,9 +364,11 @@ impl Rows {
         if let Some(reason) = row.problem {
             return Err(of_file(&rows, format!("its first row: {reason}")));
         }
+        let ending = rows.ending(row.taken)?;
         let line = trimmed(&rows.window.bytes()[..row.taken]).0;
         let mut header =
             Header::parse(line, written, charset, fields).map_err(|reason| of_file(&rows, reason))?;
+        (header.is_marked, header.ending) = (is_marked, ending);
         if let (Some(line), false) = (&mut header.line, before.is_empty()) {
             *line = [before, line.clone()].concat();
         }
@@ -362,9 +408,10 @@ impl Rows {
         if let Some(reason) = row.problem {
             take(row.line, Err(reason));
         } else {
+            let ending = self.ending(row.taken)?;
             let (line, before) = trimmed(&self.window.bytes()[..row.taken]);
             let offset = self.window.offset().map(|offset| offset + before as u64);
-            take(row.line, Ok(Found { line, offset }));
+            take(row.line, Ok(Found { line, offset, ending }));
         }
         self.window.take(row.taken);
         Ok(true)
@@ -424,6 +471,17 @@ impl Rows {
                 | ReadRecordResult::OutputEndsFull => {}
             }
         }
+    }
+
+    /// How a row ends that takes so many bytes of the window. A carriage return alone is as a newline: lines are counted by
+    /// these.
+    fn ending(&mut self, taken: usize) -> Result<Ending, Problem> {
+        Ok(match self.window.bytes()[..taken].last().copied() {
+            // The reader takes the newline for the beginning of the next row.
+            Some(b'\r') if self.window.hold(taken + 1)? && self.window.bytes()[taken] == b'\n' => Ending::Crlf,
+            Some(b'\r' | b'\n') => Ending::Newline,
+            _ => Ending::None,
+        })
     }
 
     fn too_long(&self) -> String {

@@ -28,6 +28,11 @@ const PAGE_BYTES: u64 = 32 << 20;
 /// By how much what is undone may be longer than what it was, beyond [`PAGE_BYTES`]: gzip does no more.
 const GROWTH_MAX: u64 = 1032;
 
+/// The field of a footer, itself in plain text, that says how columns are encrypted.
+const ENCRYPTION_ALGORITHM: i16 = 8;
+/// What is said of a file in which columns are encrypted.
+const ENCRYPTED: &str = "it is encrypted, which is not undone here: write it again without encryption";
+
 /// Bytes of a footer's length and the magic behind it.
 const TAIL_BYTES: u64 = 8;
 
@@ -277,8 +282,7 @@ pub(super) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
     let length = u64::from(u32::from_le_bytes([a, b, c, d]));
     // guard: a Parquet file ends as one
     if magic != *b"PAR1" {
-        // One that is encrypted has its own, and arrow-rs its words for it.
-        return if magic == *b"PARE" { Ok(()) } else { Err(no_parquet()) };
+        return Err(if magic == *b"PARE" { ENCRYPTED.to_owned() } else { no_parquet() });
     }
     let start = before
         // guard: a footer is not longer than its file
@@ -287,10 +291,11 @@ pub(super) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
         .ok_or_else(|| format!("its footer is of {length} bytes, and the file of {bytes}"))?;
     let mut footer = vec![0; length as usize];
     file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut footer)).map_err(told)?;
-    let mut has_schema = false;
+    let (mut has_schema, mut is_encrypted) = (false, false);
     let walked = Walk::new(&footer).fields(FOOTER, 0, &mut |walk, id| {
         // The first schema is the one. Only the version stands before it: what is unknown could hide another.
         let is_schema = id == 2 && !has_schema;
+        is_encrypted |= id == ENCRYPTION_ALGORITHM;
         if is_schema {
             has_schema = true;
             check_schema(walk)?;
@@ -299,7 +304,8 @@ pub(super) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
         // without it: has_schema || id == 1 -> true
         if has_schema || id == 1 { Ok(is_schema) } else { Err(Wrong::Bad) }
     });
-    walked.map_err(|_| "its footer is damaged, or has too many groups of columns in each other".to_owned())
+    walked.map_err(|_| "its footer is damaged, or has too many groups of columns in each other".to_owned())?;
+    if is_encrypted { Err(ENCRYPTED.to_owned()) } else { Ok(()) }
 }
 
 /// What the header of a page says: its bytes as they are and undone, and its own length.

@@ -12,7 +12,8 @@ use std::sync::{Arc, LazyLock};
 use memchr::memmem::Finder;
 
 use super::charset::Charset;
-use super::fields::{Fields, Ids, push_key};
+use super::fields::{Fields, Ids, in_the_way, push_key};
+use super::form::Ending;
 use super::jsonl::Found;
 use super::window::Window;
 use super::{AttachedFields, OwnAttached, Problem, http};
@@ -38,7 +39,12 @@ pub(super) struct Records {
 
 impl Records {
     pub(super) fn new(window: Window, record_bytes_max: usize) -> Self {
-        Self { window, number: 0, record_bytes_max, lost: false }
+        Self { window: window.up_to_its_break(), number: 0, record_bytes_max, lost: false }
+    }
+
+    /// Where the stream broke off, if it did.
+    pub(super) fn cut(&self) -> Option<String> {
+        self.window.broke_off().map(|why| format!("{}, after {} records: {why}", self.name().display(), self.number))
     }
 
     /// What messages call the stream.
@@ -72,13 +78,18 @@ impl Records {
             }
         }
         self.number += 1;
-        match self.measure()? {
+        let measured = self.measure()?;
+        if self.window.broke_off().is_some() && matches!(measured, Err(Bad { is_short: true, .. })) {
+            self.number -= 1;
+            return Ok(false);
+        }
+        match measured {
             Ok((bytes, behind)) => {
                 let offset = self.window.offset();
-                take(self.number, Ok(Found { line: &self.window.bytes()[..bytes], offset }));
+                take(self.number, Ok(Found { line: &self.window.bytes()[..bytes], offset, ending: Ending::default() }));
                 self.window.take(behind);
             }
-            Err(Bad { reason, skip }) => {
+            Err(Bad { reason, skip, .. }) => {
                 take(self.number, Err(reason));
                 self.window.take(skip);
                 self.lost = true;
@@ -97,6 +108,7 @@ impl Records {
             return Ok(Err(Bad {
                 reason: format!("expected a record, so WARC/1.0, found \"{found}\""),
                 skip: 0,
+                is_short: start.len() < VERSION_BYTES,
             }));
         }
         let head = loop {
@@ -106,10 +118,11 @@ impl Records {
             }
             if bytes.len() >= HEAD_BYTES_MAX || !self.window.more()? {
                 let reason = "its head is not ended by an empty line".to_owned();
-                return Ok(Err(Bad { reason, skip: VERSION_BYTES }));
+                let is_short = self.window.bytes().len() < HEAD_BYTES_MAX;
+                return Ok(Err(Bad { reason, skip: VERSION_BYTES, is_short }));
             }
         };
-        let bad = |reason, skip| Ok(Err(Bad { reason, skip }));
+        let bad = |reason, skip| Ok(Err(Bad { reason, skip, is_short: false }));
         let Some(length) = field(&self.window.bytes()[..head], "Content-Length") else {
             return bad("no Content-Length".to_owned(), head - 1);
         };
@@ -146,8 +159,8 @@ impl Records {
         let of =
             if uri.is_empty() { String::new() } else { format!(", of {}", String::from_utf8_lossy(uri)) };
         let next = next_record(&bytes[head - 1..]).map(|at| at.saturating_sub(1));
-        bad(
-            match next {
+        let is_short = next.is_none() && !whole;
+        let reason = match next {
                 Some(at) => {
                     format!("its Content-Length is {length}, but the next record begins after {at} bytes{of}")
                 }
@@ -155,9 +168,8 @@ impl Records {
                     format!("no record begins behind it, as its Content-Length of {length} says{of}")
                 }
                 None => format!("the file ends after {} of its {length} bytes{of}", bytes.len() - head),
-            },
-            head - 1,
-        )
+            };
+        Ok(Err(Bad { reason, skip: head - 1, is_short }))
     }
 
     /// Takes all up to the next line that begins as a record does.
@@ -184,6 +196,8 @@ impl Records {
 struct Bad {
     reason: String,
     skip: usize,
+    /// Whether the stream ends in it.
+    is_short: bool,
 }
 
 /// Whether a record begins here: `WARC/`, a digit, a point, a digit.
@@ -226,6 +240,8 @@ pub(super) enum Says<'r> {
     },
     /// Of another kind, or of another type than text.
     NoDocument,
+    /// That what was captured is as it was before.
+    Revisit,
 }
 
 /// The address and the text of a record: of a conversion, its content; of a response, the page. The key is the
@@ -248,8 +264,12 @@ pub(super) fn understand<'r>(
             Some(page) => page,
             None => return Ok(Says::NoDocument),
         },
+        b"revisit" => return Ok(Says::Revisit),
         _ => return Ok(Says::NoDocument),
     };
+    if let Some(name) = fields.reserved.iter().find(|name| field(head, name).is_some()) {
+        return Err(in_the_way(name));
+    }
     let key = key(head, fields)?;
     // The texts that are made of archives are UTF-8, whatever they were before.
     if kind == b"conversion" && http::is_plain_text(of_type) {
@@ -335,6 +355,7 @@ mod tests {
                         Says::Text { key, text } => pair(&key.unwrap(), text),
                         Says::Made { key, shown } => pair(&key.unwrap(), shown.text.as_bytes()),
                         Says::NoDocument => "none".to_owned(),
+                        Says::Revisit => "revisit".to_owned(),
                     })
                 });
                 assert_eq!(number as usize, all.len() + 1);

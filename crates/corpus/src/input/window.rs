@@ -26,6 +26,17 @@ impl Window {
         Self { reader, before: 0, buffer: Vec::new(), start: 0, end: 0, ended: false }
     }
 
+    /// The same, where what is compressed and breaks off ends there, and is no error.
+    pub(super) fn up_to_its_break(mut self) -> Self {
+        self.reader.read_to_its_break();
+        self
+    }
+
+    /// Why the stream ended before its end.
+    pub(super) fn broke_off(&self) -> Option<&str> {
+        self.reader.broke_off()
+    }
+
     /// What messages call the stream.
     pub(super) fn name(&self) -> &Arc<Path> {
         self.reader.name()

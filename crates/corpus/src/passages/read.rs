@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::options::{How, Passages, Unit};
 use super::texts::Hashing;
-use crate::input::{Block, Content, Documents, Form, Kept, Parser, Place, Record, rewritten};
+use crate::input::{Block, Content, Documents, Ending, Form, KEPT, Kept, Parser, Place, Record, rewritten};
 use crate::observer::Observer;
 use crate::repeated::{Fate, RepeatedKeys, SeenKeys};
 use crate::sketching::{Job, Wanted, announce, for_each_chunk, for_each_chunk_counted};
@@ -72,6 +72,7 @@ struct Last {
     is_own_key: bool,
     text: String,
     form: Form,
+    ending: Ending,
     line: Vec<u8>,
     place: Place,
 }
@@ -308,7 +309,7 @@ impl<'h> Corpus<'h> {
         let mut documents = again(documents, passages)?;
         let progress = observer.begin("cutting", documents.total_bytes());
         let parser = documents.parser().clone();
-        let mut kept = Kept::new(folder, parser.headers().clone(), passages.memory / 4);
+        let mut kept = Kept::new(folder, parser.headers().clone(), KEPT, None);
         let job = Job {
             state: || (),
             begin: Vec::new,
@@ -325,6 +326,7 @@ impl<'h> Corpus<'h> {
                         _ => text.to_owned(),
                     },
                     form: record.form(),
+                    ending: record.ending(),
                     line: record.line(parser)?.into_owned(),
                     place: record.place(),
                 });
@@ -373,16 +375,16 @@ impl<'h> Corpus<'h> {
         if !rewritten::stands_in_line(last.form, &last.line, &last.text) {
             // A page has markup; what was compared is the text that it shows.
             let line = rewritten::object(key, &rewritten::without(&last.text, cuts), parser)?;
-            block.push(Form::Json, &line, None);
+            block.push(document, Form::Json, &line, Ending::default(), None);
             return Ok(());
         }
         let own = last.is_own_key && last.key == key;
         let key = (!own).then_some(key);
         if cuts.is_empty() {
-            block.push(last.form, &last.line, key);
+            block.push(document, last.form, &last.line, last.ending, key);
         } else {
             let line = rewritten::line_without(last.form, &last.line, &last.text, cuts, parser)?;
-            block.push(last.form, &line, key);
+            block.push(document, last.form, &line, last.ending, key);
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use twindex_join::{
     raw_answers_within, sorted_answers_within,
 };
 
-use super::{By, CANNOT_WRITE, HITS, Query, Totals, keeps_samples, key_number, write_key};
+use super::{By, CANNOT_WRITE, Query, Totals, keeps_samples, key_number, write_key};
 use crate::in_order::in_order;
 use crate::raw_column::RawColumn;
 use crate::report::{Stopwatch, mix};
@@ -198,10 +198,7 @@ impl Query {
         effort.memory /= 2;
         let Some(asked) = &self.fingerprints else { return Ok(ExitCode::SUCCESS) };
         let mut queries = RawColumn::open(asked)?;
-        let mut out = self.stage.create(HITS)?;
-        if self.stage.is_file() {
-            self.write_head(None, false, &mut out).context(CANNOT_WRITE)?;
-        }
+        let mut out = self.hits(None, false, true)?;
         let (mut cpu_seconds, mut seconds) = (0.0, 0.0);
         loop {
             let wave = queries.wave(self.together())?;

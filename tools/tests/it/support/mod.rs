@@ -91,11 +91,23 @@ impl Bench {
         refused(line, &mut self.command(line))
     }
 
-    /// Runs it with `--json`.
+    /// Runs it, expects that it fails with exit code 1 whatever it printed before, and returns the message.
+    pub fn failed(&self, line: &str) -> String {
+        let output = self.command(line).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{line}: {message}");
+        message
+    }
+
+    /// Runs it with `--json`, and returns the last line, which has the figures.
     pub fn json(&self, line: &str) -> Value {
+        self.json_lines(line).pop().unwrap()
+    }
+
+    /// Runs it with `--json`: results, and behind them the figures.
+    pub fn json_lines(&self, line: &str) -> Vec<Value> {
         let out = self.ok(&format!("{line} --json"));
-        assert_eq!(out.lines().count(), 1, "one document on one line: {out}");
-        serde_json::from_str(&out).unwrap()
+        out.lines().map(|line| serde_json::from_str(line).expect("a document on each line")).collect()
     }
 
     /// The lines of a table, behind its header.

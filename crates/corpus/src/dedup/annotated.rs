@@ -1,0 +1,70 @@
+//! What was decided about each document, for a copy of all of them that says it.
+
+use std::path::Path;
+
+use super::clusters::Clusters;
+use super::corpus::Corpus;
+use super::keys::ByKey;
+use super::out::write_documents;
+use crate::input::{ANNOTATED, Annotation, KEPT, Note, Noted};
+
+/// What is written with documents of what was decided about them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Annotations {
+    /// Whether all documents are written, too, each in its own form with what was decided about it: its cluster and the size
+    /// of that, whether it is kept, how near it is to the one that is kept for it, and the key of that one.
+    pub all: bool,
+    /// Whether documents that are kept say how many documents their clusters have.
+    pub cluster_size: bool,
+    /// What stands before the names of the fields that are added: letters, digits, `_` and `-`.
+    pub prefix: String,
+}
+
+/// What was decided about a document.
+fn note(corpus: &Corpus, clusters: &Clusters, numbers: Option<&[u32]>, document: u32) -> Note {
+    let grouped = &corpus.grouped;
+    let group = grouped.group_of[document as usize];
+    let kept = clusters.kept_of_group[group as usize];
+    let is_kept = clusters.is_kept(grouped, document);
+    let number = numbers.map_or(0, |numbers| numbers[kept as usize]);
+    let mut score = Vec::new();
+    if let Some(measured) = clusters.score(grouped, group) {
+        // Memory takes all that is written.
+        let _ = measured.write_short(&mut score);
+    }
+    Note {
+        cluster: (kept >= corpus.history).then(|| (number, clusters.size(kept))),
+        is_kept,
+        // What is not known is shown as `-` in a table.
+        score: if score == b"-" { Vec::new() } else { score },
+        near_key: (!is_kept).then(|| corpus.keys.get(kept).to_vec()),
+    }
+}
+
+/// Writes all documents that are no history, with what was decided about them, and returns the names of the files.
+pub(super) fn write_annotated(
+    corpus: &Corpus,
+    by_key: &ByKey,
+    clusters: &Clusters,
+    noted: &Noted,
+    folder: &Path,
+) -> anyhow::Result<Vec<String>> {
+    let numbers = clusters.numbers(corpus, by_key)?;
+    let of = |document| note(corpus, clusters, Some(&numbers[..]), document);
+    let annotation = Some(Annotation { noted, of: &of });
+    write_documents(corpus, corpus.documents(), folder, ANNOTATED, annotation)
+}
+
+/// Writes the documents to keep, in the order of the input, and returns the names of the files; with how many documents
+/// their clusters have, if that is wanted.
+pub(super) fn write_kept(
+    corpus: &Corpus,
+    clusters: &Clusters,
+    size: Option<&Noted>,
+    folder: &Path,
+) -> anyhow::Result<Vec<String>> {
+    let documents = corpus.documents().filter(|&document| clusters.is_kept(&corpus.grouped, document));
+    let of = |document| note(corpus, clusters, None, document);
+    let annotation = size.map(|noted| Annotation { noted, of: &of });
+    write_documents(corpus, documents, folder, KEPT, annotation)
+}

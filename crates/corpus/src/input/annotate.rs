@@ -1,0 +1,302 @@
+//! Documents with what was decided about them, each in its own form: as fields of an object, columns of a table, or lines of
+//! the head of an archive record.
+
+use encoding_rs::Encoding;
+
+use super::charset::Charset;
+use super::dialect::Written;
+use super::headers::Headers;
+use super::{Form, warc};
+use crate::tsv;
+
+/// What was decided about a document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Note {
+    /// The number of its cluster and the documents in that; none if it went for a document of a history.
+    pub cluster: Option<(u32, u32)>,
+    /// Whether it stays.
+    pub is_kept: bool,
+    /// How near it is to the document that is kept for it, as a number in digits; empty if that was not measured.
+    pub score: Vec<u8>,
+    /// The key of that document, if it goes.
+    pub near_key: Option<Vec<u8>>,
+}
+
+/// Which notes are written, and under which names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Noted {
+    /// What stands before each name.
+    pub prefix: String,
+    /// The size of the cluster alone, for documents that stay.
+    pub is_size_only: bool,
+}
+
+/// What is written beside documents.
+#[derive(Clone, Copy)]
+pub struct Annotation<'n> {
+    /// Which notes, and how they are called.
+    pub noted: &'n Noted,
+    /// The note of a document by its number.
+    pub of: &'n (dyn Fn(u32) -> Note + Sync),
+}
+
+/// The fields, in their order.
+const FIELDS: [Field; 5] = [Field::ClusterId, Field::ClusterSize, Field::Kept, Field::Score, Field::NearKey];
+
+/// A field that is added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    ClusterId,
+    ClusterSize,
+    Kept,
+    Score,
+    NearKey,
+}
+
+/// The value of a field.
+enum Value<'n> {
+    Number(u32),
+    Boolean(bool),
+    /// In digits.
+    Digits(&'n [u8]),
+    Text(&'n [u8]),
+}
+
+impl Field {
+    fn name(self) -> &'static str {
+        match self {
+            Self::ClusterId => "cluster_id",
+            Self::ClusterSize => "cluster_size",
+            Self::Kept => "kept",
+            Self::Score => "score",
+            Self::NearKey => "near_key",
+        }
+    }
+
+    /// None where there is nothing to say.
+    fn of(self, note: &Note) -> Option<Value<'_>> {
+        Some(match self {
+            Self::ClusterId => Value::Number(note.cluster?.0),
+            Self::ClusterSize => Value::Number(note.cluster?.1),
+            Self::Kept => Value::Boolean(note.is_kept),
+            Self::Score if note.score.is_empty() => return None,
+            Self::Score => Value::Digits(&note.score),
+            Self::NearKey => Value::Text(note.near_key.as_ref()?),
+        })
+    }
+}
+
+impl Noted {
+    /// The fields that are written.
+    pub(super) fn fields(&self) -> impl Iterator<Item = Field> + use<> {
+        let is_size_only = self.is_size_only;
+        FIELDS.into_iter().filter(move |field| !is_size_only || *field == Field::ClusterSize)
+    }
+
+    /// The name of a field.
+    pub(super) fn name(&self, field: Field) -> String {
+        format!("{}{}", self.prefix, field.name())
+    }
+
+    /// The names of the fields that are written, in their order.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.fields().map(|field| self.name(field)).collect()
+    }
+
+    /// Adds the names to the row that names the columns of a table.
+    pub(super) fn add_names(&self, line: &mut Vec<u8>, written: Written) {
+        for name in self.names() {
+            line.push(written.delimiter);
+            push_field(line, name.as_bytes(), written);
+        }
+    }
+
+    /// The line of a document with its note. A row of Parquet is as it was: its columns are added where it is copied.
+    ///
+    /// # Errors
+    ///
+    /// It is no line of this form.
+    pub fn line(
+        &self,
+        form: Form,
+        line: &[u8],
+        note: &Note,
+        headers: &Headers,
+        charset: Option<Charset>,
+    ) -> Result<Vec<u8>, String> {
+        match form {
+            Form::Json | Form::Html => self.object(line, note).ok_or_else(|| "no object of JSON".to_owned()),
+            Form::Row(number) => {
+                let header = headers.row(number).ok_or("its header is gone")?;
+                Ok(self.row(line, note, header.written(), encoding_of(line, charset)))
+            }
+            Form::Archive { .. } => self.record(line, note).ok_or_else(|| "no record of an archive".to_owned()),
+            Form::Columns(_) => Ok(line.to_vec()),
+        }
+    }
+
+    fn object(&self, line: &[u8], note: &Note) -> Option<Vec<u8>> {
+        let object = line.trim_ascii_end().strip_suffix(b"}")?;
+        let mut all = object.to_vec();
+        for field in self.fields() {
+            // No object is empty: it has a text.
+            all.push(b',');
+            push_json(&mut all, self.name(field).as_bytes());
+            all.push(b':');
+            match field.of(note) {
+                None => all.extend_from_slice(b"null"),
+                Some(Value::Text(text)) => push_json(&mut all, text),
+                Some(value) => push_plain(&mut all, &value),
+            }
+        }
+        all.push(b'}');
+        // What stood behind the object stays.
+        all.extend_from_slice(&line[object.len() + 1..]);
+        Some(all)
+    }
+
+    fn row(&self, line: &[u8], note: &Note, written: Written, encoding: Option<&'static Encoding>) -> Vec<u8> {
+        let mut all = line.to_vec();
+        for field in self.fields() {
+            all.push(written.delimiter);
+            match field.of(note) {
+                None => {}
+                Some(Value::Text(text)) => match (encoding, std::str::from_utf8(text)) {
+                    (Some(encoding), Ok(text)) => push_field(&mut all, &encoding.encode(text).0, written),
+                    _ => push_field(&mut all, text, written),
+                },
+                Some(value) => push_plain(&mut all, &value),
+            }
+        }
+        all
+    }
+
+    fn record(&self, record: &[u8], note: &Note) -> Option<Vec<u8>> {
+        let (head, content) = record.split_at(warc::head_end(record)?);
+        // The empty line goes behind what is added.
+        let end: &[u8] = if head.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
+        let mut all = head.strip_suffix(end)?.to_vec();
+        for field in self.fields() {
+            let Some(value) = field.of(note) else { continue };
+            all.extend_from_slice(self.name(field).as_bytes());
+            all.extend_from_slice(b": ");
+            match value {
+                Value::Text(text) => push_escaped(&mut all, text),
+                value => push_plain(&mut all, &value),
+            }
+            all.extend_from_slice(end);
+        }
+        all.extend_from_slice(end);
+        all.extend_from_slice(content);
+        Some(all)
+    }
+}
+
+/// The encoding that a row is in, if it is not UTF-8.
+fn encoding_of(line: &[u8], charset: Option<Charset>) -> Option<&'static Encoding> {
+    match charset {
+        Some(Charset::Of(encoding)) if std::str::from_utf8(line).is_err() => Some(encoding),
+        _ => None,
+    }
+}
+
+fn push_plain(all: &mut Vec<u8>, value: &Value<'_>) {
+    match value {
+        Value::Number(number) => all.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes()),
+        Value::Boolean(is_true) => all.extend_from_slice(if *is_true { b"true" } else { b"false" }),
+        Value::Digits(bytes) | Value::Text(bytes) => all.extend_from_slice(bytes),
+    }
+}
+
+/// A string of JSON in ASCII, which is the same in every encoding of a file.
+fn push_json(all: &mut Vec<u8>, text: &[u8]) {
+    all.push(b'"');
+    for unit in String::from_utf8_lossy(text).encode_utf16() {
+        match u8::try_from(unit) {
+            Ok(byte @ (b'"' | b'\\')) => all.extend_from_slice(&[b'\\', byte]),
+            Ok(byte @ b' '..=b'~') => all.push(byte),
+            _ => all.extend_from_slice(format!("\\u{unit:04x}").as_bytes()),
+        }
+    }
+    all.push(b'"');
+}
+
+/// A field of a table, between quotes if it needs any; where there are none, as in our own tables.
+fn push_field(all: &mut Vec<u8>, field: &[u8], written: Written) {
+    let Some(quote) = written.quote else { return push_escaped(all, field) };
+    let is_special = |byte: &u8| [written.delimiter, quote, b'\r', b'\n'].contains(byte) || Some(*byte) == written.escape;
+    if !field.iter().any(is_special) {
+        all.extend_from_slice(field);
+        return;
+    }
+    all.push(quote);
+    for &byte in field {
+        if byte == quote || Some(byte) == written.escape {
+            all.push(written.escape.unwrap_or(quote));
+        }
+        all.push(byte);
+    }
+    all.push(quote);
+}
+
+/// A field on one line and without tabs.
+fn push_escaped(all: &mut Vec<u8>, field: &[u8]) {
+    // Memory takes all that is written.
+    let _ = tsv::write_field(all, field);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::dialect::Dialect;
+    use super::*;
+
+    fn all() -> Noted {
+        Noted { prefix: String::new(), is_size_only: false }
+    }
+
+    fn gone() -> Note {
+        let near_key = Some("a,\"é\"".as_bytes().to_vec());
+        Note { cluster: Some((3, 2)), is_kept: false, score: b"0.875000".to_vec(), near_key }
+    }
+
+    #[test]
+    fn objects_keep_their_bytes_and_have_the_fields_behind_them() {
+        let of = |line: &str, note: &Note| {
+            String::from_utf8(all().object(line.as_bytes(), note).unwrap()).unwrap()
+        };
+        assert_eq!(
+            of("{ \"id\" : 1.0, \"text\":\"x\" }  ", &gone()),
+            "{ \"id\" : 1.0, \"text\":\"x\" ,\"cluster_id\":3,\"cluster_size\":2,\"kept\":false,\"score\":0.875000,\
+             \"near_key\":\"a,\\\"\\u00e9\\\"\"}  "
+        );
+        let of_history = Note { cluster: None, score: Vec::new(), ..gone() };
+        assert!(of("{\"text\":\"\"}", &of_history).contains("\"cluster_id\":null,\"cluster_size\":null,\"kept\":false,\"score\":null"));
+        assert_eq!(all().object(b"[1]", &gone()), None);
+    }
+
+    #[test]
+    fn rows_are_written_as_their_table_is() {
+        let of = |dialect, is_tsv| {
+            let written = Written::of(dialect, is_tsv);
+            String::from_utf8(all().row(b"1", &gone(), written, None)).unwrap()
+        };
+        assert_eq!(of(Dialect::default(), false), "1,3,2,false,0.875000,\"a,\"\"é\"\"\"");
+        assert_eq!(of(Dialect::default(), true), "1\t3\t2\tfalse\t0.875000\ta,\"é\"");
+        let escaped = Dialect { escape: Some(b'\\'), ..Dialect::default() };
+        assert_eq!(of(escaped, false), "1,3,2,false,0.875000,\"a,\\\"é\\\"\"");
+        let mut header = b"id".to_vec();
+        let noted = Noted { prefix: "d_".to_owned(), is_size_only: true };
+        noted.add_names(&mut header, Written::of(Dialect::default(), false));
+        assert_eq!(header, b"id,d_cluster_size");
+    }
+
+    #[test]
+    fn heads_of_records_have_lines_more_and_contents_are_as_they_were() {
+        let record = b"WARC/1.0\r\nContent-Length: 3\r\n\r\na\r\nb";
+        let made = all().record(record, &Note { near_key: None, is_kept: true, ..gone() }).unwrap();
+        let wanted = "WARC/1.0\r\nContent-Length: 3\r\ncluster_id: 3\r\ncluster_size: 2\r\nkept: true\r\nscore: 0.875000\r\n\r\na\r\nb";
+        assert_eq!(String::from_utf8(made).unwrap(), wanted);
+        assert!(all().record(b"WARC/1.0\nA: b\n\nx", &gone()).unwrap().ends_with(b"near_key: a,\"\xc3\xa9\"\n\nx"));
+    }
+}

@@ -1,0 +1,83 @@
+//! Which files of folders are read: patterns of names, and of paths below the folder.
+
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+/// Patterns of files that are read, and of files that are not.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Patterns {
+    /// None where all are wanted.
+    include: Option<Set>,
+    exclude: Set,
+}
+
+/// Patterns that a file may fit.
+#[derive(Clone, Debug, Default)]
+struct Set {
+    /// Those without a `/`: of a name, wherever it stands.
+    names: GlobSet,
+    /// Of the path below the folder.
+    paths: GlobSet,
+}
+
+impl Patterns {
+    /// Of these patterns: `*` and `?` are of one name, `**` is of any folders, `[ab]` and `{a,b}` are choices.
+    ///
+    /// # Errors
+    ///
+    /// One is none, as a message with its option.
+    pub(super) fn new(include: &[String], exclude: &[String]) -> Result<Self, String> {
+        let include = if include.is_empty() { None } else { Some(Set::of(include, "--include")?) };
+        Ok(Self { include, exclude: Set::of(exclude, "--exclude")? })
+    }
+
+    /// Whether a file of a folder is read, by its path below that.
+    pub(super) fn want(&self, below: &Path) -> bool {
+        self.include.as_ref().is_none_or(|include| include.fits(below)) && !self.exclude.fits(below)
+    }
+
+    /// Whether there are any.
+    pub(super) fn are_given(&self) -> bool {
+        self.include.is_some() || !self.exclude.names.is_empty() || !self.exclude.paths.is_empty()
+    }
+}
+
+impl Set {
+    fn of(patterns: &[String], option: &str) -> Result<Self, String> {
+        let (mut names, mut paths) = (GlobSetBuilder::new(), GlobSetBuilder::new());
+        let wrong = |error: globset::Error| format!("{option}: {error}");
+        for pattern in patterns {
+            let glob = GlobBuilder::new(pattern).literal_separator(true).build().map_err(wrong)?;
+            if pattern.contains('/') { paths.add(glob) } else { names.add(glob) };
+        }
+        Ok(Self { names: names.build().map_err(wrong)?, paths: paths.build().map_err(wrong)? })
+    }
+
+    fn fits(&self, below: &Path) -> bool {
+        below.file_name().is_some_and(|name| self.names.is_match(name)) || self.paths.is_match(below)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(include: &[&str], exclude: &[&str], paths: &[&'static str]) -> Vec<&'static str> {
+        let all = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect::<Vec<_>>();
+        let patterns = Patterns::new(&all(include), &all(exclude)).unwrap();
+        paths.iter().copied().filter(|path| patterns.want(Path::new(path))).collect()
+    }
+
+    #[test]
+    fn patterns_are_of_names_or_of_paths_below_the_folder() {
+        let paths = ["a.jsonl", "en/a.jsonl", "en/b.txt", "en/old/c.jsonl", "de/a.jsonl"];
+        assert_eq!(wanted(&[], &[], &paths), paths);
+        assert_eq!(wanted(&["*.jsonl"], &[], &paths), ["a.jsonl", "en/a.jsonl", "en/old/c.jsonl", "de/a.jsonl"]);
+        assert_eq!(wanted(&["en/*"], &[], &paths), ["en/a.jsonl", "en/b.txt"]);
+        assert_eq!(wanted(&["{en,de}/**"], &["*.txt", "**/old/**"], &paths), ["en/a.jsonl", "de/a.jsonl"]);
+        assert_eq!(wanted(&[], &["[ab].*"], &paths), ["en/old/c.jsonl"]);
+        let bad = Patterns::new(&["[".to_owned()], &[]).unwrap_err();
+        assert!(bad.starts_with("--include: "), "{bad}");
+    }
+}

@@ -1,0 +1,366 @@
+//! Rows of Parquet files that are kept: copied as they are stored, so that a file of them has the types, the logical types,
+//! the order, the compressions and the metadata of the one that they are from.
+//!
+//! Values are not decoded beyond their physical types, so what they mean makes no difference: a timestamp of 96 bits that no
+//! other type holds, or a column that somebody else's reader knows. A group of rows becomes one, without the rows that go, so
+//! that what is said of its order stays true.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow, ensure};
+use parquet::basic::Encoding;
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
+use parquet::column::writer::ColumnWriterImpl;
+use parquet::data_type::{
+    BoolType, ByteArrayType, DataType, DoubleType, FixedLenByteArrayType, FloatType, Int32Type, Int64Type, Int96Type,
+};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::properties::WriterProperties;
+use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+
+use super::columns::{Columns, File, Stamp, guarded, row, rows_at_once};
+use super::form::PARQUET;
+use super::thrift::{self, Checked};
+use super::{Annotation, kept_keys, kept_names, notes};
+
+/// Under this name a writer of Arrow says what the columns were in memory.
+const ARROW_SCHEMA: &str = "ARROW:schema";
+
+/// Files of rows that are kept, one for each set of columns, in the order in which these came.
+pub(super) struct Writers<'n> {
+    folder: PathBuf,
+    /// How the names of the files begin.
+    stem: &'static str,
+    annotation: Option<Annotation<'n>>,
+    files: Vec<Output>,
+    pending: Option<Pending>,
+}
+
+/// A file of rows that are kept.
+struct Output {
+    columns: Columns,
+    /// None before the first rows are copied.
+    writer: Option<SerializedFileWriter<fs::File>>,
+    rows: u64,
+    /// Keys that the rows do not say.
+    keys: Option<kept_keys::Writer>,
+    /// Under which names something is said of all rows.
+    said: HashSet<String>,
+}
+
+impl Output {
+    /// Takes over what a file says of all of its rows, as far as no earlier one said anything under that name: writers say
+    /// there how many rows there are, or where they were.
+    fn say(&mut self, metadata: &ParquetMetaData, has_more_columns: bool) {
+        let Some(writer) = &mut self.writer else { return };
+        let all = metadata.file_metadata().key_value_metadata().into_iter().flatten();
+        // That is of the columns that were there.
+        let all = all.filter(|said| !(has_more_columns && said.key == ARROW_SCHEMA));
+        let new: Vec<_> = all.filter(|said| !self.said.contains(&said.key)).cloned().collect();
+        self.said.extend(new.iter().map(|said| said.key.clone()));
+        for said in new {
+            writer.append_key_value_metadata(said);
+        }
+    }
+}
+
+/// Rows that are still to be copied: ascending, of one file, and where they go.
+struct Pending {
+    file: Arc<File>,
+    at: usize,
+    rows: Vec<u64>,
+    /// Their numbers among all documents.
+    documents: Vec<u32>,
+}
+
+impl<'n> Writers<'n> {
+    pub(super) fn new(folder: &Path, stem: &'static str, annotation: Option<Annotation<'n>>) -> Self {
+        Self { folder: folder.to_owned(), stem, annotation, files: Vec::new(), pending: None }
+    }
+
+    /// The name of a file.
+    fn name(&self, at: usize) -> String {
+        kept_names::name(self.stem, PARQUET, at)
+    }
+
+    /// Keeps a row, by its line, with its key if that is not the row's own. Rows come file after file, in the order in which
+    /// they stand there.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading rows again, and of writing them.
+    pub(super) fn push(&mut self, file: &Arc<File>, line: &[u8], document: u32, key: Option<&[u8]>) -> anyhow::Result<()> {
+        let row = row(line).context("a row without its number")?;
+        let at = match &mut self.pending {
+            Some(Pending { file: pending, at, rows, documents }) if Arc::ptr_eq(pending, file) => {
+                rows.push(row);
+                documents.push(document);
+                *at
+            }
+            _ => {
+                self.flush()?;
+                let at = self.place(file);
+                let (file, rows, documents) = (Arc::clone(file), vec![row], vec![document]);
+                self.pending = Some(Pending { file, at, rows, documents });
+                at
+            }
+        };
+        let name = self.name(at);
+        let output = &mut self.files[at];
+        output.rows += 1;
+        let Some(key) = key else { return Ok(()) };
+        let mut write = || -> std::io::Result<()> {
+            let keys = match &mut output.keys {
+                Some(keys) => keys,
+                none => none.insert(kept_keys::Writer::open(&self.folder, &name)?),
+            };
+            keys.push(output.rows, key)
+        };
+        write().with_context(|| format!("{name}.keys: cannot write"))
+    }
+
+    /// The number of the file that rows of such columns go to.
+    fn place(&mut self, file: &File) -> usize {
+        self.files.iter().position(|output| output.columns == file.columns).unwrap_or_else(|| {
+            let columns = file.columns.clone();
+            self.files.push(Output { columns, writer: None, rows: 0, keys: None, said: HashSet::new() });
+            self.files.len() - 1
+        })
+    }
+
+    /// Makes the file that rows of such columns go to, also if none does.
+    ///
+    /// # Errors
+    ///
+    /// The file of the columns cannot be read again, or the other cannot be made.
+    pub(super) fn make(&mut self, file: &Arc<File>) -> anyhow::Result<()> {
+        self.flush()?;
+        let at = self.place(file);
+        if self.files[at].writer.is_some() {
+            return Ok(());
+        }
+        let file = Arc::clone(file);
+        self.pending = Some(Pending { file, at, rows: Vec::new(), documents: Vec::new() });
+        self.flush()
+    }
+
+    /// Copies the pending rows.
+    fn flush(&mut self) -> anyhow::Result<()> {
+        let Some(Pending { file, at, rows, documents }) = self.pending.take() else { return Ok(()) };
+        let shown = file.path.display();
+        let input = fs::File::open(&file.path).with_context(|| format!("{shown}: cannot be read again"))?;
+        ensure!(
+            // guard: a Parquet file that changed is not copied from
+            // without it: Stamp::of(&input)? == file.stamp -> true
+            Stamp::of(&input)? == file.stamp,
+            "{shown}: changed since it was read; run again when nothing writes to the input"
+        );
+        let input = guarded(|| Input::open(input)).map_err(|why| anyhow!("{shown}: its rows cannot be copied: {why}"))?;
+        let (name, annotation) = (self.name(at), self.annotation);
+        let output = &mut self.files[at];
+        let writer = match &mut output.writer {
+            Some(writer) => writer,
+            none => {
+                let file = fs::File::create_new(self.folder.join(&name));
+                let file = file.with_context(|| format!("{name}: cannot write"))?;
+                let properties = Arc::new(properties(&input.metadata, &output.columns));
+                let root = annotation.map_or_else(
+                    || Ok(Arc::clone(&output.columns.root)),
+                    |annotation| notes::columns(&output.columns.root, annotation.noted),
+                );
+                let made = root.and_then(|root| SerializedFileWriter::new(file, root, properties));
+                none.insert(made.with_context(|| format!("{name}: cannot write"))?)
+            }
+        };
+        let copied = guarded(|| copy(&input, (&rows, &documents), annotation, writer));
+        copied.map_err(|why| anyhow!("{shown}: its rows cannot be copied: {why}"))?;
+        output.say(&input.metadata, annotation.is_some());
+        Ok(())
+    }
+
+    /// Makes the files durable, and returns their names.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Writers::push`].
+    pub(super) fn finish(&mut self) -> anyhow::Result<Vec<String>> {
+        self.flush()?;
+        let mut names = Vec::new();
+        for (at, Output { writer, keys, .. }) in std::mem::take(&mut self.files).into_iter().enumerate() {
+            let name = kept_names::name(self.stem, PARQUET, at);
+            let finished = keys.map_or(Ok(()), kept_keys::Writer::finish);
+            finished.with_context(|| format!("{name}.keys: cannot write"))?;
+            let Some(writer) = writer else { continue };
+            let whole = || -> anyhow::Result<()> {
+                let mut output = writer.into_inner()?;
+                output.flush()?;
+                Ok(output.sync_all()?)
+            };
+            whole().with_context(|| format!("{name}: cannot write"))?;
+            names.push(name);
+        }
+        Ok(names)
+    }
+}
+
+/// A file that was looked into before.
+struct Input {
+    file: Arc<Checked>,
+    metadata: ParquetMetaData,
+}
+
+impl Input {
+    fn open(file: fs::File) -> Result<Self, String> {
+        thrift::check_footer(&file)?;
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).map_err(|error| error.to_string())?;
+        // Of a row that is copied no more is known than that its file was read; its other columns may be of any size.
+        let file = Checked::new(file, usize::MAX).map_err(|error| error.to_string())?;
+        Ok(Self { file: Arc::new(file), metadata })
+    }
+
+    /// A column of a group of rows.
+    fn column(&self, group: &RowGroupMetaData, column: usize) -> Result<ColumnReader, ParquetError> {
+        let rows = usize::try_from(group.num_rows()).unwrap_or(0);
+        let chunk = group.column(column);
+        let pages = SerializedPageReader::new(Arc::clone(&self.file), chunk, rows, None)?;
+        Ok(get_column_reader(chunk.column_descr_ptr(), Box::new(pages)))
+    }
+}
+
+/// How columns are written that stood so in a file.
+fn properties(metadata: &ParquetMetaData, columns: &Columns) -> WriterProperties {
+    let mut builder = WriterProperties::builder()
+        .set_sorting_columns(columns.sorting.clone());
+    if let Some(group) = metadata.row_groups().first() {
+        for column in group.columns() {
+            let path = column.column_path().clone();
+            builder = builder.set_column_compression(path.clone(), column.compression());
+            let has_dictionary = column.dictionary_page_offset().is_some()
+                || column.encodings().any(|encoding| encoding == Encoding::RLE_DICTIONARY);
+            builder = builder.set_column_dictionary_enabled(path, has_dictionary);
+        }
+    }
+    builder.build()
+}
+
+/// Copies rows, ascending, from one file to the end of another.
+fn copy(
+    input: &Input,
+    (rows, documents): (&[u64], &[u32]),
+    annotation: Option<Annotation<'_>>,
+    output: &mut SerializedFileWriter<fs::File>,
+) -> Result<(), String> {
+    let failed = |error: ParquetError| error.to_string();
+    let metadata = &input.metadata;
+    let at_once = rows_at_once(metadata);
+    let (mut first, mut rest, mut rest_of_documents) = (0, rows, documents);
+    for group in metadata.row_groups() {
+        let end = first + u64::try_from(group.num_rows()).map_err(|_| "a group of fewer than no rows")?;
+        let (own, others) = rest.split_at(rest.partition_point(|row| *row < end));
+        rest = others;
+        let (own_documents, other_documents) = rest_of_documents.split_at(own.len());
+        rest_of_documents = other_documents;
+        if !own.is_empty() {
+            let runs = runs(own, first)?;
+            let mut writer = output.next_row_group().map_err(failed)?;
+            for column in 0..group.num_columns() {
+                let from = input.column(group, column).map_err(failed)?;
+                let mut to = writer.next_column().map_err(failed)?.ok_or("fewer columns than before")?;
+                copy_column(from, &mut to, &runs, at_once)?;
+                to.close().map_err(failed)?;
+            }
+            if let Some(annotation) = annotation {
+                notes::write(&mut writer, own_documents, annotation).map_err(failed)?;
+            }
+            writer.close().map_err(failed)?;
+        }
+        first = end;
+    }
+    if rest.is_empty() { Ok(()) } else { Err(format!("{} of {} are there", rows.len() - rest.len(), rows.len())) }
+}
+
+/// Rows of a group that follow one another: how many others come before, and how many they are.
+fn runs(rows: &[u64], first: u64) -> Result<Vec<(usize, usize)>, String> {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    let mut next = first;
+    for &row in rows {
+        let before = row.checked_sub(next).and_then(|before| usize::try_from(before).ok());
+        let before = before.ok_or("rows that do not ascend, or more than this machine can address")?;
+        match runs.last_mut() {
+            Some((_, rows)) if before == 0 => *rows += 1,
+            _ => runs.push((before, 1)),
+        }
+        next = row + 1;
+    }
+    Ok(runs)
+}
+
+/// Copies the rows of a column of a group.
+fn copy_column(
+    from: ColumnReader,
+    to: &mut SerializedColumnWriter<'_>,
+    runs: &[(usize, usize)],
+    at_once: usize,
+) -> Result<(), String> {
+    match from {
+        ColumnReader::BoolColumnReader(from) => copy_values(from, to.typed::<BoolType>(), runs, at_once),
+        ColumnReader::Int32ColumnReader(from) => copy_values(from, to.typed::<Int32Type>(), runs, at_once),
+        ColumnReader::Int64ColumnReader(from) => copy_values(from, to.typed::<Int64Type>(), runs, at_once),
+        ColumnReader::Int96ColumnReader(from) => copy_values(from, to.typed::<Int96Type>(), runs, at_once),
+        ColumnReader::FloatColumnReader(from) => copy_values(from, to.typed::<FloatType>(), runs, at_once),
+        ColumnReader::DoubleColumnReader(from) => copy_values(from, to.typed::<DoubleType>(), runs, at_once),
+        ColumnReader::ByteArrayColumnReader(from) => copy_values(from, to.typed::<ByteArrayType>(), runs, at_once),
+        ColumnReader::FixedLenByteArrayColumnReader(from) => {
+            copy_values(from, to.typed::<FixedLenByteArrayType>(), runs, at_once)
+        }
+    }
+}
+
+/// Copies values of one type; no more than so many rows are held.
+fn copy_values<T: DataType>(
+    mut from: ColumnReaderImpl<T>,
+    to: &mut ColumnWriterImpl<'_, T>,
+    runs: &[(usize, usize)],
+    at_once: usize,
+) -> Result<(), String> {
+    let failed = |error: ParquetError| error.to_string();
+    let (mut values, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
+    let mut held = 0;
+    let mut write = |values: &mut Vec<T::T>, defined: &mut Vec<i16>, repeated: &mut Vec<i16>| {
+        // Of columns that are there in each row once, there are none.
+        let (of_values, of_lists) = (Some(&defined[..]), Some(&repeated[..]));
+        let (of_values, of_lists) = (of_values.filter(|all| !all.is_empty()), of_lists.filter(|all| !all.is_empty()));
+        to.write_batch(values, of_values, of_lists).map_err(failed)?;
+        values.clear();
+        defined.clear();
+        repeated.clear();
+        Ok::<_, String>(())
+    };
+    for &(before, rows) in runs {
+        let skipped = from.skip_records(before).map_err(failed)?;
+        let mut left = rows;
+        while left > 0 && skipped == before {
+            let wanted = left.min(at_once - held);
+            let read = from.read_records(wanted, Some(&mut defined), Some(&mut repeated), &mut values);
+            let (records, ..) = read.map_err(failed)?;
+            if records == 0 {
+                break;
+            }
+            (left, held) = (left - records, held + records);
+            if held == at_once {
+                write(&mut values, &mut defined, &mut repeated)?;
+                held = 0;
+            }
+        }
+        if left > 0 {
+            return Err("a column has fewer rows than are said".to_owned());
+        }
+    }
+    write(&mut values, &mut defined, &mut repeated)
+}

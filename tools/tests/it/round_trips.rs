@@ -1,0 +1,24 @@
+//! What writers that are not ours wrote, and readers that are not ours find in what is kept of it: the same values, types and
+//! metadata. Which of these are there depends on the machine; `scripts/round-trips.py` names those that are missing.
+
+use std::process::Command;
+
+use crate::support::skip::{Missing, skip};
+
+#[test]
+fn readers_and_writers_of_others_find_the_same_rows_in_what_is_kept() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/round-trips.py");
+    let ran = Command::new("python3").arg(script).env("TWINDEX", env!("CARGO_BIN_EXE_twindex")).output();
+    let Ok(output) = ran else {
+        skip(Missing::Program("python3"));
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    let missing: Vec<&str> =
+        said.lines().filter(|line| line.starts_with("skipped: the Python module")).collect();
+    if !missing.is_empty() {
+        skip(Missing::Elsewhere(&missing.join(", ")));
+    }
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.ends_with("0 differences\n"), "{said}");
+}
