@@ -52,8 +52,9 @@ pub use store::salvage::{Salvage, SalvagedFile, salvage};
 pub use store::snapshot::Place;
 pub use store::verify::{Findings, verify, verify_with};
 pub use store::{
-    Activity, Admitted, Answers, Decision, Document, Durability, GROUP_QUESTIONS, Group, GroupRule, Groups, Hit, Index,
-    Keys, Leader, LeaderChange, Membership, MergedShards, Metrics, OnConflict, OpenOptions, Query, Record, Resources, Snapshot, Writer,
+    Activity, Admitted, Answers, Decision, Document, Durability, GROUP_QUESTIONS, Group, GroupRule, Groups,
+    Hit, Index, Keys, Leader, LeaderChange, Membership, MergedShards, Metrics, OnConflict, OpenOptions,
+    Query, Record, Resources, Snapshot, Writer,
 };
 #[cfg(target_os = "linux")]
 pub use sys::guard;

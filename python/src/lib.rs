@@ -15,6 +15,7 @@ mod index;
 mod numbers;
 mod pairs;
 mod params;
+mod passages;
 mod process;
 mod rule;
 mod shard;
@@ -52,6 +53,7 @@ fn _twindex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stream::Batches>()?;
     module.add_function(wrap_pyfunction!(set_threads, module)?)?;
     module.add_function(wrap_pyfunction!(dedup::dedup, module)?)?;
+    module.add_function(wrap_pyfunction!(passages::passages, module)?)?;
     module.add_function(wrap_pyfunction!(rule::shingle_sets, module)?)?;
     module.add_function(wrap_pyfunction!(rule::set_prefixes, module)?)?;
     module.add_function(wrap_pyfunction!(rule::count_shared, module)?)?;

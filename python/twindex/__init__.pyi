@@ -398,6 +398,22 @@ def dedup(
     `Dedup.capped_shingles`. Texts and pairs are held in memory; `memory` is what the work takes beside them, in bytes.
     `threshold` is 0.05 to 1, `max_bucket` 2 or more, and `memory` 65,536 or more; other values raise `InvalidError`."""
 
+def passages(
+    texts: _Texts,
+    min_words: int = 50,
+    *,
+    within: bool = False,
+    exact: Literal["tokens", "bytes"] = "tokens",
+    memory: int = 1 << 30,
+) -> list[tuple[int, int, int, int, int, int]]:
+    """Runs of `min_words` words or more, 1 to 65,535, that stand in an earlier text, or, with `within`, earlier in the same.
+
+    A position is repeated if the run of `min_words` words from it on came before, and its source is the first occurrence.
+    A passage is a run of repeated positions whose sources advance together. Each is a tuple `(text, start, end,
+    first_text, first_start, words)`: places in `texts`, and characters in them, so that `texts[text][start:end]` is the
+    passage. They come in the order of the texts. `exact="bytes"` compares all that stands between the words, too.
+    `memory` is what the work takes beside texts and passages, in bytes; what is more goes to scratch files."""
+
 def set_threads(threads: int) -> None:
     """How many threads batches take; before the first batch. A process that is forked after it has none of them, and
     batches are refused there."""

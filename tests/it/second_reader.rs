@@ -201,7 +201,16 @@ fn a_second_reader_finds_the_same_in_living_indexes() {
         Params::builder().words(1).simhash(3).minhash(4, 3).feature_bits(5).build().unwrap(),
         Params::builder().shingling(raw()).simhash(3).minhash(4, 3).build().unwrap(),
         Params::builder().words(1).simhash(3).minhash(4, 3).near(strict).build().unwrap(),
-        Params::builder().words(1).simhash(3).minhash(4, 3).near(strict).sets().marks().priorities().build().unwrap(),
+        Params::builder()
+            .words(1)
+            .simhash(3)
+            .minhash(4, 3)
+            .near(strict)
+            .sets()
+            .marks()
+            .priorities()
+            .build()
+            .unwrap(),
         Params::builder().words(1).simhash(3).marks().values().expire_after(70).build().unwrap(),
         Params::builder().words(1).simhash(3).priorities().values().expire_after(70).build().unwrap(),
     ];

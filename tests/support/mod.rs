@@ -290,7 +290,9 @@ impl Questions {
             all.push(segment.value(ordinal).map(|value| value.iter().map(|&byte| byte.into()).collect()));
             all.push(segment.stamp(ordinal).map(|stamp| stamp.into_iter().collect()));
             if self.has_fields {
-                all.push(segment.fields(ordinal).map(|of| vec![of.is_marked().into(), of.priority().unwrap_or(0)]));
+                all.push(
+                    segment.fields(ordinal).map(|of| vec![of.is_marked().into(), of.priority().unwrap_or(0)]),
+                );
                 all.push(collected(|out| segment.set(ordinal, out)));
             }
         }

@@ -65,7 +65,10 @@ impl AttachedArgs {
         if documents || !self.fields().any() {
             return Ok(());
         }
-        Err(Usage::new("--value-field, --stamp-field and --priority-field are fields of documents; there are none here").into())
+        Err(Usage::new(
+            "--value-field, --stamp-field and --priority-field are fields of documents; there are none here",
+        )
+        .into())
     }
 
     /// What a new index keeps beside sketches.

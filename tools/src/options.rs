@@ -1,6 +1,7 @@
 //! Options that several verbs share.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -44,8 +45,12 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Sets the number of threads of the whole process; call once.
+    /// Sets the number of threads of the whole process. Further calls, of verbs that are steps of another, change nothing.
     pub(crate) fn apply(&self) -> anyhow::Result<()> {
+        static IS_APPLIED: AtomicBool = AtomicBool::new(false);
+        if IS_APPLIED.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
         rayon::ThreadPoolBuilder::new()
             .num_threads(self.threads.unwrap_or(0).into())
             .use_current_thread() // so that what this one does itself is not one thread more

@@ -44,28 +44,33 @@ macro_rules! parts {
     };
 }
 
-parts! { contents durable_file idf input lost numbers page shard sharing sketching text texts tsv watch }
+parts! { contents durable_file idf input lost numbers page shard sharing sketching text texts tsv urls watch }
 
 mod dedup;
 mod error;
 mod observer;
+mod passages;
 mod repeated;
 
 pub use dedup::{
-    Beside, Clustering, CommonShingle, Dedup, DedupTexts, Explanation, Fate, FieldOfBoth, Found, Hunk,
-    IndexOf, Join, Keep, Listed, ListedPairs, MAX_BUCKET, MEMORY, MEMORY_MIN, Method, NearBy, Reason, Report,
-    Run, Sets, Stands, THRESHOLD_MIN, Verify, Why, WordDiff,
+    Beside, Clustering, CommonShingle, Dedup, DedupTexts, Explanation, Fate, FieldOfBoth, Found, Host,
+    HostCounter, Hosts, Hunk, IndexOf, Join, Keep, Listed, ListedPairs, MAX_BUCKET, MEMORY, MEMORY_MIN,
+    Method, Mirror, NearBy, Reason, Report, Run, Sets, Stands, THRESHOLD_MIN, Verify, Weights, Why, WordDiff,
 };
 pub use error::InvalidOptions;
 pub use input::{
     AttachedFields, Charset, Counts, DecidingFields, Dialect, FieldNumber, Ids, InputFormat, InputOptions,
-    InvalidUtf8, Kind as InputKind, Quote,
+    InvalidUtf8, Kind as InputKind, Quote, UrlPart,
 };
 pub use observer::{Observer, Progress};
+pub use passages::{
+    Exact, PassageAnswer, PassageQuery, PassageReport, Passages, PassagesOfTexts, SharedDocument, Unit,
+};
 pub use repeated::RepeatedKeys;
 pub use shard::part_of;
 pub use sharing::Sharing;
 pub use text::{StopList, TextFold, TextForm, TextOptions};
+pub use twindex_passages::PassageIndex as PassagesIndex;
 pub use watch::Stages;
 
 /// What calls of this crate return.

@@ -63,7 +63,7 @@ pub fn for_each_chunk<S: Send, T: Send>(
 }
 
 /// As [`for_each_chunk`]; whoever takes may still refuse documents.
-fn for_each_chunk_counted<S: Send, T: Send>(
+pub(crate) fn for_each_chunk_counted<S: Send, T: Send>(
     documents: &mut Documents,
     progress: &dyn Progress,
     job: &Job<
@@ -227,7 +227,7 @@ impl<'s> Sketching<'s> {
     }
 
     /// What there is of the document sketched last, beside its sketch.
-    fn rest<'r>(&'r mut self, words: &'r mut Vec<u64>, inside: &'r [u8]) -> Rest<'r> {
+    pub(crate) fn rest<'r>(&'r mut self, words: &'r mut Vec<u64>, inside: &'r [u8]) -> Rest<'r> {
         let Self { scratch, telling, sorting, set, .. } = self;
         Rest { shingles: scratch.shingles(), telling, sorting, set, words, inside }
     }
@@ -488,7 +488,7 @@ fn look_up_key(keys: &mut SeenKeys, one: &mut Sketched, documents: &mut Document
 }
 
 /// Reads the keys of all documents, so that of a repeated one the last is known.
-fn announce(
+pub(crate) fn announce(
     documents: &Documents,
     keys: &mut SeenKeys,
     wanted: &Wanted,

@@ -16,6 +16,7 @@
 
 mod classic;
 pub mod cut;
+pub mod darts;
 pub mod estimate;
 pub mod feature;
 pub mod fungible;

@@ -20,6 +20,8 @@
 //! Both the classes and the mapping come from tables of our own, made once from the [`UNICODE_VERSION`] they
 //! name. The standard library's tables change with the compiler, and stored fingerprints must not.
 
+use std::ops::Range;
+
 use super::token_tables::{BLOCK_BITS, BLOCK_OF, BLOCKS, TRAITS};
 
 pub use super::token_tables::UNICODE_VERSION;
@@ -37,7 +39,19 @@ pub use super::token_tables::UNICODE_VERSION;
 /// });
 /// assert_eq!(found, ["łódź", "2", "boats", "東", "京"]);
 /// ```
+#[inline]
 pub fn tokens(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
+    placed_tokens(text, scratch, |_, token| each(token));
+}
+
+/// As [`tokens`], each with the range of bytes where it stands in the text.
+///
+/// ```
+/// let mut found = Vec::new();
+/// twindex_sketch::token::placed_tokens("An Élan", &mut Vec::new(), |place, _| found.push(place));
+/// assert_eq!(found, [0..2, 3..8]);
+/// ```
+pub fn placed_tokens(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(Range<usize>, &[u8])) {
     let bytes = text.as_bytes();
     let mut start = 0;
     while start < bytes.len() {
@@ -60,21 +74,21 @@ pub fn tokens(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
         if seen & UPPER != 0 {
             scratch.clear();
             scratch.extend(word.iter().map(u8::to_ascii_lowercase));
-            each(scratch);
+            each(start..end, scratch);
         } else if !word.is_empty() {
-            each(word);
+            each(start..end, word);
         }
         start = end + 1;
     }
 }
 
-/// Does what [`tokens`] does for a stretch that starts at `start`, where no token is open, and reaches to the
+/// Does what [`placed_tokens`] does for a stretch that starts at `start`, where no token is open, and reaches to the
 /// next ASCII separator; returns where to go on behind that.
 fn tokens_beyond_ascii(
     text: &str,
     start: usize,
     scratch: &mut Vec<u8>,
-    each: &mut impl FnMut(&[u8]),
+    each: &mut impl FnMut(Range<usize>, &[u8]),
 ) -> usize {
     let bytes = text.as_bytes();
     // The token under way: its kind, where it starts, and whether its lower case had to be written to
@@ -92,7 +106,7 @@ fn tokens_beyond_ascii(
         };
         if !continues {
             if open.take().is_some() {
-                each(if rewritten { scratch.as_slice() } else { &bytes[token..at] });
+                each(token..at, if rewritten { scratch.as_slice() } else { &bytes[token..at] });
             }
             if matches!(kind, Kind::Word | Kind::Single) {
                 open = Some(kind);
@@ -116,7 +130,7 @@ fn tokens_beyond_ascii(
         at += c.len_utf8();
     }
     if open.is_some() {
-        each(if rewritten { scratch.as_slice() } else { &bytes[token..at] });
+        each(token..at, if rewritten { scratch.as_slice() } else { &bytes[token..at] });
     }
     at
 }

@@ -382,13 +382,8 @@ pub fn sections(data: &[u8]) {
 /// Parameters that keep sets, marks, both, and priorities as well.
 static WITH_FIELDS: LazyLock<[Params; 4]> = LazyLock::new(|| {
     let builder = || Params::builder().minhash(1, 1);
-    [
-        builder().sets(),
-        builder().marks(),
-        builder().sets().marks(),
-        builder().sets().marks().priorities(),
-    ]
-    .map(|builder| builder.build().unwrap())
+    [builder().sets(), builder().marks(), builder().sets().marks(), builder().sets().marks().priorities()]
+        .map(|builder| builder.build().unwrap())
 });
 
 /// Fields: raw bytes are those of a document, in their one encoding, or refused; a set that is made of them comes back;

@@ -44,7 +44,7 @@ pub(crate) struct Build {
     /// Directory of the index; made if it is not there
     index: PathBuf,
     #[command(flatten)]
-    input: InputArgs,
+    pub(super) input: InputArgs,
     /// Raw fingerprints instead of documents: little-endian 64-bit numbers, keys are positions
     #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "idf"])]
     fingerprints: Option<PathBuf>,
@@ -70,9 +70,9 @@ pub(crate) struct Build {
     #[command(flatten)]
     params: ParamArgs,
     #[command(flatten)]
-    work: Work,
+    pub(super) work: Work,
     #[command(flatten)]
-    output: Output,
+    pub(super) output: Output,
 }
 
 /// Fields of `--json`.

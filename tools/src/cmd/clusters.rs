@@ -76,9 +76,12 @@ pub(crate) struct Clusters {
     #[command(flatten)]
     stage: StageArgs,
     #[command(flatten)]
-    work: Work,
+    pub(super) work: Work,
     #[command(flatten)]
-    output: Output,
+    pub(super) output: Output,
+    /// A step of another verb, which has started the threads.
+    #[arg(skip)]
+    pub(super) is_a_step: bool,
 }
 
 /// Which document of a cluster stays.
@@ -411,6 +414,9 @@ impl Clusters {
     }
 
     fn tell(&self, report: &Report) -> anyhow::Result<()> {
+        if self.is_a_step {
+            return Ok(());
+        }
         if self.output.json {
             return report::print_json(report);
         }

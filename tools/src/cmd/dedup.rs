@@ -33,6 +33,8 @@ use crate::text_args::TextArgs;
     OUT/against.tsv   key, other, resemblance, ...: with --against, the documents that were dropped for it\n    \
     OUT/contained.tsv key, in, containment, ...: with --against and --near containment, the earlier documents that stand\n    \
                       in a later one that stays\n    \
+    OUT/hosts.tsv     where keys, or the fields of --url-field, are URLs: pages of each host, and those near another page,
+                      one of the host, one of another; OUT/mirrors.tsv has each two hosts with near pages, and shares
     OUT/run.json      the inputs and options, by which `twindex why OUT KEY` reads the documents again\n    \
     OUT/index         the index of the kept ones, for `query`, `stats`, `verify` (not with --method exact)\n\n\
     A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted.")]
@@ -108,6 +110,10 @@ pub(crate) struct Dedup {
     sets: Sets,
     #[command(flatten)]
     text: TextArgs,
+    /// What a shingle weighs where resemblance is counted: `distinct`, each the same; `tf`, as often as it occurs, so that
+    /// resemblance is the sum of the lesser frequencies by the sum of the greater ones. The index has no sets then
+    #[arg(long, value_enum, value_name = "WEIGHTS", default_value = "distinct")]
+    weights: Weights,
     /// Weight the shingles of --method simhash by this table, from `twindex idf`; text is cut as for the table
     #[arg(long, value_name = "FILE")]
     idf: Option<PathBuf>,
@@ -118,9 +124,13 @@ pub(crate) struct Dedup {
     #[arg(long, value_name = "WHICH", value_parser = parse_keep, default_value = "first")]
     keep: Kept,
     /// Compare documents only inside a value of this field or column, a source or a language: each value keeps its
-    /// survivor, of equal texts too. A document without the field is a bad record
+    /// survivor, of equal texts too. A document without the field is a bad record. `host` and `domain` are those of its
+    /// URL, and field:NAME is a field with any name
     #[arg(long, value_name = "FIELD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     inside: Option<String>,
+    /// Field, or column, of the URL of each document, from which hosts are taken [default: the key, where it is a URL]
+    #[arg(long, value_name = "FIELD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    url_field: Option<String>,
     /// Which documents go
     #[arg(long, value_enum, value_name = "HOW", default_value = "leaders")]
     clusters: Clustering,
@@ -153,6 +163,13 @@ enum Method {
     Shingles,
     Simhash,
     Exact,
+}
+
+/// What a shingle weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Weights {
+    Distinct,
+    Tf,
 }
 
 /// Which of near documents stays, and the field that says so.
@@ -298,10 +315,15 @@ impl Dedup {
             signature_bits: self.signature_bits,
             sets: self.sets == Sets::Kept,
             text: self.text.options(),
+            weights: match self.weights {
+                Weights::Distinct => twindex_corpus::Weights::Distinct,
+                Weights::Tf => twindex_corpus::Weights::Frequencies,
+            },
             idf: self.idf.clone(),
             keep: self.keep.keep,
             keep_field: self.keep.field.clone(),
             inside: self.inside.clone(),
+            url_field: self.url_field.clone(),
             clusters: match self.clusters {
                 Clustering::Leaders => twindex_corpus::Clustering::Leaders,
                 Clustering::Components => twindex_corpus::Clustering::Components,
@@ -392,6 +414,7 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
         count(report.clusters),
         count(report.largest_cluster)
     ));
+    lines.extend(report.hosts.as_ref().map(of_hosts));
     lines.push(format!(
         "  removed    {:>11}  documents, {share:.1} %; {} kept",
         count(report.removed),
@@ -418,6 +441,18 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
     let kept = report.kept_files.join(", ");
     lines.push(format!("{}: pairs.tsv, clusters.tsv, {kept}{against}{index}", job.out.display()));
     lines
+}
+
+/// Where duplicates come from.
+fn of_hosts(hosts: &twindex_corpus::Hosts) -> String {
+    format!(
+        "  hosts      {:>11}  of {} domains; {} duplicates of a page of the same host, {} of the same domain, {} of another",
+        count(hosts.hosts),
+        count(hosts.domains),
+        count(hosts.duplicates_within_hosts),
+        count(hosts.duplicates_within_domains),
+        count(hosts.duplicates_across_domains)
+    )
 }
 
 /// What a person should know beside the figures.

@@ -17,6 +17,7 @@ mod keys;
 mod man;
 mod merge;
 mod pairs;
+mod passages;
 mod plan;
 mod query;
 mod report;
@@ -25,6 +26,8 @@ mod sketch;
 mod snapshot;
 mod stats;
 mod stream;
+mod study;
+mod urls;
 mod verify;
 mod why;
 
@@ -39,6 +42,8 @@ pub(crate) enum Verb {
     Dedup(dedup::Dedup),
     /// Explain why a document went, or stays: the kept one, the counts, and the words that differ
     Why(why::Why),
+    /// Find passages that stand in earlier documents, too; list them, and write the documents without them
+    Passages(passages::Passages),
     /// Make sketches of documents, and a file of them
     Sketch(sketch::Sketch),
     /// Make an index, or add to one
@@ -55,6 +60,10 @@ pub(crate) enum Verb {
     Forest(forest::Forest),
     /// Make clusters of pairs, or of an index, and say which document of each to keep
     Clusters(clusters::Clusters),
+    /// Score near pairs band by band, and judge each score against exact resemblance
+    Study(study::Study),
+    /// Learn which parts of URLs do not change the page, and leave them out of others
+    Urls(urls::Urls),
     /// Say how good the pairs that were found are, against pairs that are known
     Eval(eval::Eval),
     /// Say what an index would cost: designs of tables with their bytes, probes and times
@@ -97,6 +106,7 @@ impl Verb {
         match self {
             Self::Dedup(dedup) => dedup.run(),
             Self::Why(why) => why.run(),
+            Self::Passages(passages) => passages.run(),
             Self::Sketch(sketch) => sketch.run(),
             Self::Build(build) => build.run(),
             Self::Stream(stream) => stream.run(),
@@ -105,6 +115,8 @@ impl Verb {
             Self::Pairs(pairs) => pairs.run(),
             Self::Forest(forest) => forest.run(),
             Self::Clusters(clusters) => clusters.run(),
+            Self::Study(study) => study.run(),
+            Self::Urls(urls) => urls.run(),
             Self::Eval(eval) => eval.run(),
             Self::Plan(plan) => plan.run(),
             Self::Compact(compact) => compact.run(),

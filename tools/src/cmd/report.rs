@@ -6,10 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use twindex::{Index, Resources};
+use twindex::{Index, Key, Resources, Snapshot};
 use twindex_corpus::page::{self, Clusters, GroupSizes, html};
+use twindex_corpus::urls;
 use twindex_join::Effort;
 
+use super::urls::clusters_of;
 use crate::interrupt::HalfDone;
 use crate::options::{Output, Work, parse_resemblance};
 use crate::report;
@@ -19,7 +21,7 @@ use crate::report;
 #[command(after_help = "Example:\n  twindex report pages.twx -o report.html\n\n\
     The page stands alone: no script, no file beside it. It shows how near the pairs are that share a block of their \
     fingerprints or a band, band by band, how likely pairs are to share one beside what is predicted, clusters and \
-    their sizes, how full buckets are, and where the bytes go. Resemblance is estimated from signatures.")]
+    their sizes, hosts where keys are URLs, how full buckets are, and where the bytes go. Resemblance is estimated from signatures.")]
 pub(crate) struct Report {
     /// Directory of the index
     index: PathBuf,
@@ -74,6 +76,14 @@ impl Report {
             let resources = Resources { dir: scratch.path(), memory: self.work.memory, threads };
             figures = figures.with_groups(GroupSizes::of(&snapshot, &resources)?);
         }
+        // Where keys are URLs, where near documents come from.
+        let has_signatures = index.params().minhash.is_some_and(|minhash| minhash.signature_bits > 0);
+        if has_signatures && has_url(&snapshot)? {
+            let table = scratch.path().join("clusters.tsv");
+            let near = [format!("--resembling={}", self.look.threshold), "--verify=signature".to_owned()];
+            clusters_of(&self.index, &table, &near, &self.work, &self.output)?;
+            figures = figures.with_hosts(urls::count_hosts(&table, scratch.path(), self.work.memory)?);
+        }
         drop(half_done);
         match &self.out {
             Some(out) => page::write(out, &figures)?,
@@ -90,4 +100,17 @@ impl Report {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Whether one of the first keys is a URL with a host.
+fn has_url(snapshot: &Snapshot) -> anyhow::Result<bool> {
+    const LOOKED_AT: usize = 1000;
+    for key in snapshot.range::<&[u8]>(..)?.take(LOOKED_AT) {
+        if let Key::Bytes(key) = key?.as_key()
+            && std::str::from_utf8(key).is_ok_and(|key| twindex_urls::Parts::parse(key).is_some())
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

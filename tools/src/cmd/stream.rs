@@ -201,7 +201,8 @@ impl<W: Write> Taking for Admitting<'_, W> {
         } else {
             self.writer.admit(key, document).map(|admitted| (admitted, None))
         };
-        let (admitted, group) = admitted.map_err(|error| refused(&one.place, "cannot admit the document", error))?;
+        let (admitted, group) =
+            admitted.map_err(|error| refused(&one.place, "cannot admit the document", error))?;
         match &admitted {
             Admitted::Duplicate(_) => self.duplicates += 1,
             Admitted::Updated | Admitted::Known { .. } => self.known += 1,
@@ -273,9 +274,17 @@ impl Stream {
             longest: Duration::ZERO,
         };
         let streamed = if piped {
-            for_each_sketched_as_it_comes(&mut documents, &sketcher, &Wanted::default(), &progress, &mut admitting)
+            for_each_sketched_as_it_comes(
+                &mut documents,
+                &sketcher,
+                &Wanted::default(),
+                &progress,
+                &mut admitting,
+            )
         } else {
-            for_each_sketched(&mut documents, &sketcher, &Wanted::default(), &progress, |one| admitting.take(one))
+            for_each_sketched(&mut documents, &sketcher, &Wanted::default(), &progress, |one| {
+                admitting.take(one)
+            })
         };
         // What was admitted before a bad document is kept: its lines say so.
         let last = admitting.commit();

@@ -17,6 +17,7 @@ fn with_missing(verb: &str) -> Option<&'static str> {
     Some(match verb {
         "dedup" => "dedup missing.twx -o out",
         "why" => "why missing.twx key",
+        "passages" => "passages missing.twx -o out",
         "sketch" => "sketch missing.twx -o out",
         "build" => "build index.twx missing.twx",
         "stream" => "stream index.twx missing.twx",
@@ -39,6 +40,8 @@ fn with_missing(verb: &str) -> Option<&'static str> {
         "salvage" => "salvage missing.twx out",
         "verify" => "verify missing.twx",
         "dump" => "dump missing.twx",
+        "study" => "study missing.twx --method simhash",
+        "urls" => "urls missing.twx",
         // These read nothing.
         "plan" | "completions" | "man" => return None,
         other => panic!("`{other}` is new: say here how it is asked to work on what is not there"),

@@ -15,10 +15,11 @@ use twindex_join::SampledBy;
 use super::near::{Join, Verify};
 use super::priority::Keep;
 use super::rules::{Clustering, NearBy};
+use super::weights::Weights;
 use super::{BOTTOM, Dedup, ListedPairs, MEMORY_MIN, Method, THRESHOLD_MIN};
 use crate::contents;
 use crate::error::InvalidOptions;
-use crate::input::{DecidingFields, Documents, InputOptions};
+use crate::input::{DecidingFields, Documents, InputOptions, inside_of};
 use crate::observer::Observer;
 use crate::sharing;
 
@@ -122,6 +123,12 @@ impl Dedup {
         if self.idf.is_some() && self.method != Method::Simhash {
             return Err(InvalidOptions::new("--idf goes with --method simhash").into());
         }
+        if self.weights != Weights::Distinct && !self.is_weighted() {
+            return Err(InvalidOptions::new(
+                "--weights goes with --method minhash and --verify exact, and not with --join bands: it is counted",
+            )
+            .into());
+        }
         if self.threshold.is_some() && !self.resembles() {
             return Err(InvalidOptions::new("--threshold goes with --method minhash or shingles").into());
         }
@@ -202,12 +209,10 @@ impl Dedup {
     /// little for.
     pub(super) fn input_options(&self) -> InputOptions {
         let mut options = InputOptions { record_bytes_max: self.record_bytes_max(), ..self.input.clone() };
-        options.attached.deciding = DecidingFields {
-            number: self.keep_field.clone(),
-            inside: self.inside.clone(),
-            is_priority: false,
-            is_history: false,
-        };
+        let (inside, inside_url) = inside_of(self.inside.as_deref());
+        let (number, url) = (self.keep_field.clone(), self.url_field.clone());
+        options.attached.deciding =
+            DecidingFields { number, inside, url, inside_url, ..DecidingFields::default() };
         options
     }
 
@@ -323,6 +328,11 @@ impl Dedup {
             && self.clusters == Clustering::Leaders
     }
 
+    /// Whether weights of shingles count: all candidates are found and verified by sets of elements.
+    fn is_weighted(&self) -> bool {
+        self.method == Method::Minhash && self.verify() == Verify::Exact && self.join() != Join::Bands
+    }
+
     /// What is in the sketches that are joined.
     pub fn sampled_by(&self) -> Option<SampledBy> {
         let by = self.modulus.map_or(SampledBy::Bottom(self.bottom.unwrap_or(BOTTOM)), SampledBy::Modulus);
@@ -411,7 +421,9 @@ impl Dedup {
                     NearBy::Containment => builder,
                 };
                 // With a field, hashes in the corpus are those of the shingle and the value, which no question has.
-                let keeps_sets = self.sets && self.holds_sets() && self.inside.is_none();
+                // With weights, they are of occurrences.
+                let is_plain = self.inside.is_none() && self.weights == Weights::Distinct;
+                let keeps_sets = self.sets && self.holds_sets() && is_plain;
                 let builder = if keeps_sets { builder.sets().marks() } else { builder };
                 let builder = match self.sampled_by() {
                     None => builder,

@@ -29,6 +29,8 @@ pub(super) struct Corpus {
     /// Of each document that is no history the number by which it comes before others, in its bits; none if no number is
     /// asked for.
     pub(super) numbers: Column<u128>,
+    /// The URL of each document, if it stands in a field; empty where there is none.
+    urls: Option<Keys>,
     /// By their texts.
     pub(super) grouped: Grouped,
     /// What stands for each document in a file of documents that are kept.
@@ -58,6 +60,7 @@ impl Corpus {
             places: Places::new(room),
             other_keys: OtherKeys::new(room),
             numbers: Column::new(room),
+            urls: parser.reads_urls().then(|| Keys::new(room)),
             grouped: Grouped::new(room, memory, sampled_by)?,
             lines: Lines::new(folder, room)?,
             by_key: Some(KnownKeys::new(room)?),
@@ -102,6 +105,9 @@ impl Corpus {
         let document = self.keys.len() as u32;
         self.keys.push(&one.key)?;
         self.places.push(&one.place)?;
+        if let Some(urls) = &mut self.urls {
+            urls.push(&one.attached.deciding().url)?;
+        }
         self.other_keys.push(!one.is_own_key)?;
         let whole = &one.whole;
         self.lines.push(whole.form, &whole.line).with_context(|| format!("{}: cannot be kept", one.place))?;
@@ -120,6 +126,16 @@ impl Corpus {
     pub(super) fn drop_near(&mut self, one: &Sketched, dropped: &Dropped) -> anyhow::Result<()> {
         self.check_is_new(one)?;
         self.dropped.push(&one.key, &one.place, dropped)
+    }
+
+    /// What may be the URL of a document: the field of URLs, or where none was named the key.
+    pub(super) fn url(&self, document: u32) -> &[u8] {
+        self.urls.as_ref().unwrap_or(&self.keys).get(document)
+    }
+
+    /// Whether URLs stand in a field.
+    pub(super) fn has_urls(&self) -> bool {
+        self.urls.is_some()
     }
 
     /// Adds the lines of documents to a block, until it is full or there are no more.

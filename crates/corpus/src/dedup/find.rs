@@ -15,6 +15,7 @@ use super::against::Against;
 use super::clusters::{Clusters, Measure};
 use super::contained::Contained;
 use super::corpus::Corpus;
+use super::hosts::Hosts;
 use super::keys::ByKey;
 use super::near::{Join, Limits, Near, Signatures, Verify};
 use super::priority::{OrderedBy, Priority, is_by_key};
@@ -24,6 +25,7 @@ use super::sketches::{Sketched, Wanted};
 use super::{Dedup, IndexOf, ListedPairs, Method, layout, out};
 use crate::observer::Observer;
 use crate::page::{self, Figures, Look};
+use crate::urls::URLS;
 use crate::watch::{Stages, Stopwatch};
 
 /// What was found and written.
@@ -32,6 +34,8 @@ pub(super) struct Done {
     pub(super) clusters: Clusters,
     /// Lines of contained.tsv, where there is one.
     pub(super) contained: Option<u64>,
+    /// Where near documents come from, if documents have URLs.
+    pub(super) hosts: Option<Hosts>,
     /// Lines of pairs.tsv.
     pub(super) pairs: u64,
     /// The names of the files of documents that are kept.
@@ -148,17 +152,18 @@ impl Dedup {
                 let pairs = pairs.and_then(|pairs| {
                     let path = half.folder.join(layout::CONTAINED);
                     contained.as_ref().map_or(Ok(()), |found| out::write_contained(corpus, found, &path))?;
-                    Ok(pairs)
+                    Ok((pairs, out::write_hosts(corpus, &clusters, &half)?))
                 });
                 (pairs, watch.cpu_seconds())
             };
             rayon::join(kept, tables)
         };
         let (aside, ((kept, keeping), (pairs, tabling))) = rayon::join(aside, kept_and_tables);
-        let (aside, kept_files, pairs) = (aside?, kept?, pairs?);
+        let (aside, kept_files, (pairs, hosts)) = (aside?, kept?, pairs?);
         let watch = Stopwatch::start();
         if let Some(figures) = aside.figures
-            && let Err(error) = self.write_page(figures, corpus, &clusters, limits.folder)
+            && let Err(error) =
+                self.write_page(figures.with_hosts(hosts.clone()), corpus, &clusters, limits.folder)
         {
             note_no_page(&error, limits.observer);
         }
@@ -166,7 +171,7 @@ impl Dedup {
         stages.insert("report", aside.looking + watch.cpu_seconds());
         stages.insert("write", keeping + tabling);
         let contained = contained.map(|found| found.len() as u64);
-        Ok(Done { near, clusters, contained, pairs, kept_files })
+        Ok(Done { near, clusters, contained, hosts, pairs, kept_files })
     }
 
     /// The documents of the history that stand in later ones that stay, where containment is counted.
@@ -371,6 +376,9 @@ fn write_tables(
     let listed = out::Listed { near, clusters };
     let pairs = out::write_pairs(corpus, &by_key, listed, limits, &limits.folder.join("pairs.tsv"))?;
     out::write_clusters(corpus, &by_key, clusters, &limits.folder.join("clusters.tsv"))?;
+    if corpus.has_urls() {
+        out::write_urls(corpus, &by_key, &limits.folder.join(URLS))?;
+    }
     let path = limits.folder.join("against.tsv");
     if let Some(against) = against.first() {
         out::write_dropped(corpus, against, limits.memory, &path)?;

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use anyhow::ensure;
-use twindex::sys::Room;
+use twindex::sys::{Column, Room};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::keys::{Keys, KnownKeys};
@@ -45,6 +45,16 @@ impl Values {
             return Some(NO_FIELD);
         }
         self.known.find(&self.values, value).map(|number| number + 1)
+    }
+
+    /// The value that was the n-th to come, from 0: that of the number n + 1.
+    pub(super) fn value(&self, place: u32) -> &[u8] {
+        self.values.get(place)
+    }
+
+    /// The places of values, in the order of the values. Takes about `memory` bytes beside the room.
+    pub(super) fn sorted(&self, room: &Room, memory: usize) -> twindex::Result<Column<u32>> {
+        self.values.sorted(0..self.values.len() as u32, room, memory)
     }
 
     /// How many values there are.

@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+use super::hosts::{HOSTS, MIRRORS};
 use crate::input::{is_name_of_kept, is_name_of_keys};
+use crate::urls::URLS;
 
 /// The files that `dedup` makes always; who finds neither finds the work of somebody else.
 pub(super) const PROOF: [&str; 2] = ["pairs.tsv", "clusters.tsv"];
 /// The files in OUT, beside those of the documents that are kept.
-const FILES: [&str; 6] = ["pairs.tsv", "clusters.tsv", "against.tsv", CONTAINED, REPORT, RUN];
+const FILES: [&str; 9] =
+    ["pairs.tsv", "clusters.tsv", "against.tsv", HOSTS, MIRRORS, URLS, CONTAINED, REPORT, RUN];
 /// The documents of a history that stand in later ones.
 pub(super) const CONTAINED: &str = "contained.tsv";
 /// The page about what was found.

@@ -23,6 +23,7 @@ mod dropped;
 mod file;
 mod find;
 mod groups;
+mod hosts;
 mod inside;
 mod keys;
 mod layout;
@@ -36,6 +37,7 @@ mod run_file;
 mod score;
 mod sketches;
 mod texts;
+mod weights;
 mod why;
 mod word_diff;
 
@@ -59,6 +61,7 @@ use self::out::Out;
 use self::report::common_shingles;
 use self::run_file::RunFile;
 use self::sketches::Sketches;
+use self::weights::elements;
 use crate::idf;
 use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
@@ -68,11 +71,13 @@ use crate::sketching::{Rest, Wanted, for_each_looked_up};
 use crate::text::TextOptions;
 use crate::watch::{self, Stages, Stopwatch};
 
+pub use self::hosts::{Host, HostCounter, Hosts, Mirror};
 pub use self::near::{Join, Verify};
 pub use self::priority::Keep;
 pub use self::report::{CommonShingle, Report};
 pub use self::rules::{Clustering, NearBy};
 pub use self::texts::{Beside, DedupTexts, Found};
+pub use self::weights::Weights;
 pub use self::why::{Explanation, Fate, FieldOfBoth, Listed, Reason, Sets, Why};
 pub use self::word_diff::{Hunk, Run, Stands, WordDiff};
 
@@ -153,6 +158,8 @@ pub struct Dedup {
     pub sets: bool,
     /// How texts are cut into shingles.
     pub text: TextOptions,
+    /// What a shingle weighs where resemblance is counted; [`Weights::Distinct`] by default.
+    pub weights: Weights,
     /// An IDF table that weights the shingles of [`Method::Simhash`].
     pub idf: Option<PathBuf>,
     /// Which of near documents stays.
@@ -161,7 +168,10 @@ pub struct Dedup {
     pub keep_field: Option<String>,
     /// The field, or column, inside of whose values documents are compared, so that each value keeps its survivor: a
     /// source, or a language. A document without it is a bad record.
+    /// `host` and `domain` are those of the document's URL, and `field:NAME` is a field with any name.
     pub inside: Option<String>,
+    /// The field, or column, of the document's URL; where none is named, keys that are URLs are that.
+    pub url_field: Option<String>,
     /// Which documents go; [`Clustering::Leaders`] by default.
     pub clusters: Clustering,
     /// Which pairs are listed; [`ListedPairs::Covering`] by default.
@@ -239,10 +249,12 @@ impl Dedup {
             signature_bits: None,
             sets: true,
             text: TextOptions::default(),
+            weights: Weights::Distinct,
             idf: None,
             keep: Keep::First,
             keep_field: None,
             inside: None,
+            url_field: None,
             clusters: Clustering::Leaders,
             pairs: ListedPairs::Covering,
             max_work: None,
@@ -332,7 +344,7 @@ impl Dedup {
 
         let limits = Limits { folder, observer, memory: self.memory / 2, max_bucket };
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
-        let Done { near, clusters, contained, pairs, kept_files } =
+        let Done { near, clusters, contained, hosts, pairs, kept_files } =
             self.find(indexed.as_ref(), &corpus, against, &limits, &mut stages)?;
         RunFile::of(self, params, corpus.has_pages()).write(folder)?;
 
@@ -346,6 +358,7 @@ impl Dedup {
             candidates: near.candidates,
             counted: near.counted,
             pairs,
+            hosts,
             clusters: clusters.of_several(),
             largest_cluster: u64::from(clusters.largest),
             inside_values: self.inside.is_some().then(|| corpus.grouped.values.len() as u64),
@@ -393,8 +406,9 @@ impl Dedup {
         let room = Some(corpus.grouped.room.clone());
         let wanted = Wanted { repeated_keys, room, ..self.wanted(!self.holds_sets()) };
         let leaders = self.holds_sets().then(|| corpus.grouped.sets.leaders());
-        let look =
-            |sketch: &Sketch, rest: Rest<'_>| Ok(leaders.as_ref().map(|leaders| tell(leaders, sketch, rest)));
+        let look = |sketch: &Sketch, rest: Rest<'_>| {
+            Ok(leaders.as_ref().map(|leaders| tell(leaders, self.weights, sketch, rest)))
+        };
         let mut found = Vec::new();
         for_each_looked_up(&mut texts, sketcher, &wanted, &*progress, look, |one, told, words| {
             if !history.has(&one.key, &mut found)? {
@@ -433,7 +447,8 @@ impl Dedup {
         let look = |sketch: &Sketch, mut rest: Rest<'_>| {
             let near = Against::near_any(against, sketch, &mut rest)?;
             // What is dropped is compared with nothing more.
-            let told = leaders.as_ref().filter(|_| near.is_none()).map(|leaders| tell(leaders, sketch, rest));
+            let told = leaders.as_ref().filter(|_| near.is_none());
+            let told = told.map(|leaders| tell(leaders, self.weights, sketch, rest));
             Ok((near, told))
         };
         for_each_looked_up(documents, sketcher, &wanted, &*progress, look, |one, (near, told), words| {
@@ -481,7 +496,8 @@ impl Dedup {
 }
 
 /// What there is to say of a new document's set beside the sets that are held, of shingles inside its value.
-fn tell(leaders: &Leaders, sketch: &Sketch, rest: Rest<'_>) -> Told {
+fn tell(leaders: &Leaders, weights: Weights, sketch: &Sketch, rest: Rest<'_>) -> Told {
     let Rest { shingles, telling, words, inside, .. } = rest;
+    let shingles = &elements(shingles, weights);
     leaders.tell(&shingles_inside(shingles, inside), Anchors::of(sketch, inside).as_slice(), telling, words)
 }

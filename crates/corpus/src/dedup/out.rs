@@ -14,6 +14,7 @@ use super::clusters::Clusters;
 use super::corpus::Corpus;
 use super::file::write_file;
 use super::groups::Grouped;
+use super::hosts::{HostCounter, Hosts};
 use super::keys::ByKey;
 use super::layout::{INDEX, PROOF, is_ours};
 use super::near::{Limits, Near};
@@ -21,6 +22,7 @@ use super::score::{Kind, Score};
 use crate::error::InvalidOptions;
 use crate::input::{Block, Kept};
 use crate::tsv;
+use crate::urls::URLS_HEAD;
 
 /// The first columns of pairs.tsv where it has the documents that go.
 const COVERING: &str = "document\tkept";
@@ -434,6 +436,35 @@ pub(super) fn write_clusters(
         }
         Ok(())
     })
+}
+
+/// Writes the URLs of documents, where they stand in a field.
+pub(super) fn write_urls(corpus: &Corpus, by_key: &ByKey, path: &Path) -> anyhow::Result<()> {
+    write_file(path, |out| {
+        writeln!(out, "{URLS_HEAD}")?;
+        for &document in by_key.documents.iter().filter(|&&document| !corpus.url(document).is_empty()) {
+            tsv::write_field(out, corpus.keys.get(document))?;
+            out.write_all(b"\t")?;
+            tsv::write_field(out, corpus.url(document))?;
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    })
+}
+
+/// Counts where near documents come from, and writes the tables of that; none where no document has a URL.
+pub(super) fn write_hosts(
+    corpus: &Corpus,
+    clusters: &Clusters,
+    limits: &Limits<'_>,
+) -> anyhow::Result<Option<Hosts>> {
+    let grouped = &corpus.grouped;
+    let mut counter = HostCounter::new(&grouped.room, limits.memory)?;
+    for document in corpus.documents() {
+        let kept = clusters.kept_of_group[grouped.group_of[document as usize] as usize];
+        counter.add(corpus.url(document), kept)?;
+    }
+    if counter.is_empty() { Ok(None) } else { counter.finish(Some(limits.folder)).map(Some) }
 }
 
 /// Writes the documents that are near one of another index, sorted, and which that is.

@@ -107,9 +107,10 @@ impl OrderedBy<'_> {
             Keep::First => (0, 0),
             Keep::Longest => (u128::from(u64::MAX - grouped.group(document).tokens), 0),
             Keep::SmallestKey => (0, place()),
-            Keep::KeyHash => {
-                (self.keys.map_or(0, |(keys, _)| u128::from(Key::Bytes(keys.get(document)).priority_hash())), place())
-            }
+            Keep::KeyHash => (
+                self.keys.map_or(0, |(keys, _)| u128::from(Key::Bytes(keys.get(document)).priority_hash())),
+                place(),
+            ),
             Keep::Max => (!number(), place()),
             Keep::Min => (number(), place()),
         };

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::corpus::Corpus;
+use super::hosts::Hosts;
 use super::near::Near;
 use crate::input::Counts;
 use crate::watch::Stages;
@@ -48,6 +49,9 @@ pub struct Report {
     /// Values of the field inside of which documents were compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inside_values: Option<u64>,
+    /// Where near documents come from, where keys, or a field, are URLs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Hosts>,
     /// Documents that do not stay.
     pub removed: u64,
     /// Documents that stay.

@@ -11,9 +11,10 @@ use super::file::write_file;
 use super::near::Verify;
 use super::priority::Keep;
 use super::rules::Clustering;
+use super::weights::Weights;
 use super::{Dedup, Method, layout};
 use crate::input::{
-    Charset, DecidingFields, Dialect, Ids, InputFormat, InputOptions, InvalidUtf8, Kind, Quote,
+    Charset, DecidingFields, Dialect, Ids, InputFormat, InputOptions, InvalidUtf8, Kind, Quote, inside_of,
 };
 use crate::repeated::RepeatedKeys;
 use crate::tsv;
@@ -39,6 +40,12 @@ pub(super) struct RunFile {
     /// The field inside of whose values documents were compared.
     #[serde(default)]
     inside: Option<String>,
+    /// What a shingle weighs; none where each weighs the same.
+    #[serde(default)]
+    weights: Option<String>,
+    /// The field of URLs.
+    #[serde(default)]
+    url_field: Option<String>,
     /// The parameters of `OUT/index`, `name=value` each, in the order of [`Params::fields`].
     params: Vec<String>,
     pub(super) against: Vec<Input>,
@@ -127,6 +134,7 @@ const KEEPS: [(&str, Keep); 6] = [
     ("max", Keep::Max),
     ("min", Keep::Min),
 ];
+const WEIGHTS: [(&str, Weights); 2] = [("distinct", Weights::Distinct), ("tf", Weights::Frequencies)];
 const INVALID: [(&str, InvalidUtf8); 4] = [
     ("usual", InvalidUtf8::Usual),
     ("error", InvalidUtf8::Error),
@@ -233,6 +241,8 @@ impl RunFile {
             keep: Some(name_of(&KEEPS, job.keep)),
             keep_field: job.keep_field.clone(),
             inside: job.inside.clone(),
+            weights: (job.weights != Weights::Distinct).then(|| name_of(&WEIGHTS, job.weights)),
+            url_field: job.url_field.clone(),
             params: params.fields().iter().map(|(name, value)| format!("{name}={value}")).collect(),
             against: inputs(&job.against),
             texts: inputs(&job.texts),
@@ -286,10 +296,16 @@ impl RunFile {
         self.keep.as_deref().map(|keep| value_of(&KEEPS, "keep", keep)).transpose()
     }
 
+    /// What a shingle weighs.
+    pub(super) fn weights(&self) -> anyhow::Result<Weights> {
+        self.weights.as_deref().map_or(Ok(Weights::Distinct), |name| value_of(&WEIGHTS, "weights", name))
+    }
+
     /// The fields that decided which documents stay.
     pub(super) fn deciding(&self) -> DecidingFields {
-        let (number, inside) = (self.keep_field.clone(), self.inside.clone());
-        DecidingFields { number, inside, ..DecidingFields::default() }
+        let (inside, inside_url) = inside_of(self.inside.as_deref());
+        let (number, url) = (self.keep_field.clone(), self.url_field.clone());
+        DecidingFields { number, inside, url, inside_url, ..DecidingFields::default() }
     }
 
     /// How the inputs are read.

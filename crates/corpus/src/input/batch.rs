@@ -265,7 +265,11 @@ impl Record<'_> {
     pub fn attached(&self, parser: &Parser) -> anyhow::Result<OwnAttached> {
         match &self.from {
             From::Line { form, line, .. } => {
-                parser::attached(*form, line, parser).map_err(|error| self.bad(&format!("{error:#}")))
+                let own = parser::attached(*form, line, parser).and_then(|mut own| {
+                    parser.fields.attached.deciding.take_host(self.key, &mut own.deciding)?;
+                    Ok(own)
+                });
+                own.map_err(|error| self.bad(&format!("{error:#}")))
             }
             // Fields of text files are refused before anything is read.
             From::Whole(_) => Ok(OwnAttached::default()),

@@ -48,6 +48,8 @@ const HEAD_BYTES: usize = 12;
 const ATTACHED_BYTES: usize = 12;
 /// Bytes of a number and of the length of the value beside it in a line.
 const DECIDING_BYTES: usize = 20;
+/// Bytes before a URL.
+const URL_BYTES: usize = 4;
 
 /// A Parquet file whose rows are documents.
 #[derive(Debug)]
@@ -128,6 +130,7 @@ struct Places {
     stamp: Option<usize>,
     number: Option<usize>,
     inside: Option<usize>,
+    url: Option<usize>,
 }
 
 /// A row, as a line, or what is wrong with it.
@@ -283,6 +286,7 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     let number = named(deciding.number(), deciding.number_option(), "numbers", is_number)?;
     let values = "strings, whole numbers or booleans";
     let inside = named(deciding.inside.as_deref(), "--inside", values, is_value)?;
+    let url = named(deciding.url.as_deref(), "--url-field", "strings", is_text)?;
     let metadata = builder.metadata();
     let rows = u64::try_from(metadata.file_metadata().num_rows()).map_err(|_| "fewer than no rows")?;
     let compression = metadata
@@ -296,6 +300,7 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     roots.extend(stamp);
     roots.extend(number);
     roots.extend(inside);
+    roots.extend(url);
     roots.sort_unstable();
     roots.dedup();
     let place = |root| roots.partition_point(|&other| other < root);
@@ -309,6 +314,7 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
         stamp: stamp.map(place),
         number: number.map(place),
         inside: inside.map(place),
+        url: url.map(place),
     };
     let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
     let at_once = rows_at_once(builder.metadata());
@@ -321,7 +327,8 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
 /// may be that of each row, and so many copies have no bounds.
 fn viewed(schema: &Schema, fields: &fields::Fields) -> SchemaRef {
     let AttachedFields { value, stamp, deciding } = &fields.attached;
-    let attached = [value.as_deref(), stamp.as_deref(), deciding.number(), deciding.inside.as_deref()];
+    let others = [deciding.number(), deciding.inside.as_deref(), deciding.url.as_deref()];
+    let attached = [value.as_deref(), stamp.as_deref(), others[0], others[1], others[2]];
     let is_part = |name: &String| {
         let mut parts = fields.named.iter().flat_map(|named| named.id.parts.iter().chain(&named.text.parts));
         parts.any(|part| part.name == *name || part.path[0] == *name)
@@ -416,10 +423,13 @@ fn value_bytes(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
 }
 
 /// A row as a line: its number; the length of its key, the key; where they were asked for the stamp, the length of the
-/// value, the value; the number that decides, the length of the value beside it, that value; the text.
+/// value, the value; the number that decides, the length of the value beside it, that value, the length of the URL, the
+/// URL; the text.
 fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) -> Vec<u8> {
     let value_bytes = attached.map_or(0, |attached| {
-        ATTACHED_BYTES + attached.value.len() + DECIDING_BYTES + attached.deciding.inside.len()
+        let deciding = &attached.deciding;
+        let of_deciding = DECIDING_BYTES + deciding.inside.len() + URL_BYTES + deciding.url.len();
+        ATTACHED_BYTES + attached.value.len() + of_deciding
     });
     let mut line = Vec::with_capacity(HEAD_BYTES + key.len() + value_bytes + text.len());
     line.extend_from_slice(&row.to_le_bytes());
@@ -432,6 +442,8 @@ fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) ->
         line.extend_from_slice(&deciding.number.to_bytes());
         line.extend_from_slice(&(deciding.inside.len() as u32).to_le_bytes());
         line.extend_from_slice(&deciding.inside);
+        line.extend_from_slice(&(deciding.url.len() as u32).to_le_bytes());
+        line.extend_from_slice(&deciding.url);
     }
     line.extend_from_slice(text);
     line
@@ -451,11 +463,13 @@ pub(super) struct Parts<'l> {
     stamp: Option<u64>,
     number: FieldNumber,
     inside: &'l [u8],
+    url: &'l [u8],
 }
 
 impl Parts<'_> {
     pub(super) fn attached(&self) -> OwnAttached {
-        let deciding = Deciding { number: self.number, inside: self.inside.to_vec() };
+        let (inside, url) = (self.inside.to_vec(), self.url.to_vec());
+        let deciding = Deciding { number: self.number, inside, url };
         OwnAttached { value: self.value.to_vec(), stamp: self.stamp, deciding }
     }
 }
@@ -468,16 +482,18 @@ pub(super) fn parts<'l>(line: &'l [u8], fields: &fields::Fields) -> Option<Parts
     let key = Some(key).filter(|key| !key.is_empty());
     if !fields.attached.any() {
         let number = FieldNumber::default();
-        return Some(Parts { key, text: rest, value: &[], stamp: None, number, inside: &[] });
+        return Some(Parts { key, text: rest, value: &[], stamp: None, number, inside: &[], url: &[] });
     }
     let stamp = u64::from_le_bytes(*rest.first_chunk()?);
     let value_bytes = u32::from_le_bytes(*rest.get(8..)?.first_chunk()?);
     let (value, rest) = rest.get(ATTACHED_BYTES..)?.split_at_checked(value_bytes as usize)?;
     let number = FieldNumber::from_bytes(*rest.first_chunk()?);
     let inside_bytes = u32::from_le_bytes(*rest.get(16..)?.first_chunk()?);
-    let (inside, text) = rest.get(DECIDING_BYTES..)?.split_at_checked(inside_bytes as usize)?;
+    let (inside, rest) = rest.get(DECIDING_BYTES..)?.split_at_checked(inside_bytes as usize)?;
+    let url_bytes = u32::from_le_bytes(*rest.first_chunk()?);
+    let (url, text) = rest.get(URL_BYTES..)?.split_at_checked(url_bytes as usize)?;
     let stamp = fields.attached.stamp.is_some().then_some(stamp);
-    Some(Parts { key, text, value, stamp, number, inside })
+    Some(Parts { key, text, value, stamp, number, inside, url })
 }
 
 /// A row of what was decoded as a line.
@@ -531,9 +547,10 @@ fn line(
     };
     let number = places.number.and_then(|place| number(batch.column(place), at));
     let inside = places.inside.and_then(|place| value_bytes(batch.column(place), at));
+    let url = places.url.and_then(|place| number_or_bytes(batch.column(place), at));
     let attached = fields.attached.take(value, stamp.as_deref()).and_then(|own| {
         let number = number.as_deref().map(str::as_bytes);
-        let deciding = fields.attached.deciding.of_text(number, inside.as_deref())?;
+        let deciding = fields.attached.deciding.of_text(number, inside.as_deref(), url.as_deref())?;
         Ok(OwnAttached { deciding, ..own })
     });
     Ok(to_line(row, &key, Some(&attached.map_err(|error| error.to_string())?), text))

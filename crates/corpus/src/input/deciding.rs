@@ -105,6 +105,10 @@ pub struct DecidingFields {
     pub inside: Option<String>,
     /// The number is the priority of a document in an index.
     pub is_priority: bool,
+    /// The field, or column, of a URL; without one the key is the URL.
+    pub url: Option<String>,
+    /// The part of the URL inside of which documents are compared, in the place of a field.
+    pub inside_url: Option<UrlPart>,
     /// The documents come before all others in any case, and need no number.
     pub is_history: bool,
 }
@@ -116,12 +120,35 @@ pub struct Deciding {
     pub number: FieldNumber,
     /// Empty where no value was asked for, and only there.
     pub inside: Vec<u8>,
+    /// Of the field of URLs; empty where none was asked for, or the document has none.
+    pub url: Vec<u8>,
+}
+
+/// A part of a URL inside of which documents are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UrlPart {
+    /// The host, with its port if that is not the scheme's own.
+    Host,
+    /// The registrable domain of the host.
+    Domain,
+}
+
+/// What `--inside` names: `host` and `domain` are those of the URL, `field:NAME` is a field with any name, and all else
+/// is a field.
+#[must_use]
+pub fn inside_of(named: Option<&str>) -> (Option<String>, Option<UrlPart>) {
+    match named {
+        Some("host") => (None, Some(UrlPart::Host)),
+        Some("domain") => (None, Some(UrlPart::Domain)),
+        Some(field) => (Some(field.strip_prefix("field:").unwrap_or(field).to_owned()), None),
+        None => (None, None),
+    }
 }
 
 impl DecidingFields {
     /// False where nothing is looked for.
     pub(super) fn any(&self) -> bool {
-        self.number.is_some() || self.inside.is_some()
+        self.number.is_some() || self.inside.is_some() || self.url.is_some() || self.inside_url.is_some()
     }
 
     /// The field of the number, if one is read.
@@ -141,7 +168,12 @@ impl DecidingFields {
 
     /// The options that ask for fields.
     pub(super) fn options(&self) -> Vec<&'static str> {
-        let asked = [(self.number_option(), self.number.is_some()), ("--inside", self.inside.is_some())];
+        let inside = self.inside.is_some() || self.inside_url.is_some();
+        let asked = [
+            (self.number_option(), self.number.is_some()),
+            ("--inside", inside),
+            ("--url-field", self.url.is_some()),
+        ];
         asked.into_iter().filter(|(_, asked)| *asked).map(|(option, _)| option).collect()
     }
 
@@ -171,7 +203,36 @@ impl DecidingFields {
             };
             check_inside(name, &found.inside)?;
         }
+        if let Some(json) = self.url.as_deref().and_then(&of) {
+            let name = self.url.as_deref().unwrap_or_default();
+            let is_string = json.starts_with('"');
+            ensure!(is_string, wrong(name, "a string with a URL", json));
+            found.url = serde_json::from_str::<String>(json)?.into_bytes();
+            check_url(name, &found.url)?;
+        }
         Ok(found)
+    }
+
+    /// The value inside of which the document with this key is compared, if that is a part of its URL.
+    ///
+    /// # Errors
+    ///
+    /// The URL is none; says so.
+    pub(super) fn take_host(&self, key: &[u8], found: &mut Deciding) -> anyhow::Result<()> {
+        let Some(part) = self.inside_url else { return Ok(()) };
+        let url = if self.url.is_some() { &found.url } else { key };
+        let parts = std::str::from_utf8(url).ok().and_then(twindex_urls::Parts::parse);
+        let parts = parts.ok_or_else(|| {
+            let shown: String = String::from_utf8_lossy(url).chars().take(CHARACTERS_SHOWN).collect();
+            let what = if self.url.is_some() { "--url-field" } else { "the key" };
+            anyhow!("{what}: expected a URL, http://host/..., for --inside host or domain, found {shown:?}")
+        })?;
+        found.inside = match part {
+            UrlPart::Host => parts.authority().into_owned(),
+            UrlPart::Domain => twindex_urls::domain(&parts.host).to_owned(),
+        }
+        .into_bytes();
+        Ok(())
     }
 
     /// What the fields of a row, or of a record's head, say, which are given as they are written there.
@@ -179,7 +240,12 @@ impl DecidingFields {
     /// # Errors
     ///
     /// As [`of_json`](Self::of_json).
-    pub(super) fn of_text(&self, number: Option<&[u8]>, inside: Option<&[u8]>) -> anyhow::Result<Deciding> {
+    pub(super) fn of_text(
+        &self,
+        number: Option<&[u8]>,
+        inside: Option<&[u8]>,
+        url: Option<&[u8]>,
+    ) -> anyhow::Result<Deciding> {
         let mut found = Deciding::default();
         if let Some(name) = self.number() {
             let text = String::from_utf8_lossy(number.unwrap_or_default());
@@ -191,6 +257,10 @@ impl DecidingFields {
         if let Some(name) = &self.inside {
             found.inside = inside.unwrap_or_default().to_vec();
             check_inside(name, &found.inside)?;
+        }
+        if let (Some(name), Some(url)) = (&self.url, url) {
+            found.url = url.to_vec();
+            check_url(name, &found.url)?;
         }
         Ok(found)
     }
@@ -220,6 +290,16 @@ fn check_inside(name: &str, value: &[u8]) -> anyhow::Result<()> {
     ensure!(
         bytes <= INSIDE_BYTES_MAX,
         "field {name:?}: a value of {bytes} bytes, {INSIDE}; expected at most {INSIDE_BYTES_MAX}"
+    );
+    Ok(())
+}
+
+/// Refuses a URL that is too long to be held.
+fn check_url(name: &str, url: &[u8]) -> anyhow::Result<()> {
+    let bytes = url.len();
+    ensure!(
+        bytes <= INSIDE_BYTES_MAX,
+        "field {name:?}: a URL of {bytes} bytes; expected at most {INSIDE_BYTES_MAX}"
     );
     Ok(())
 }
@@ -278,8 +358,7 @@ mod tests {
         let fields = DecidingFields {
             number: Some("score".into()),
             inside: Some("lang".into()),
-            is_priority: false,
-            is_history: false,
+            ..Default::default()
         };
         let of = |score: Option<&'static str>, lang: Option<&'static str>| {
             let said = fields.of_json(move |name| if name == "score" { score } else { lang });
@@ -301,7 +380,7 @@ mod tests {
             let said = of(score, lang).unwrap_err();
             assert!(said.contains(part), "{said}");
         }
-        let of_text = |score: &str, lang: &str| fields.of_text(Some(score.as_bytes()), Some(lang.as_bytes()));
+        let of_text = |score: &str, lang: &str| fields.of_text(Some(score.as_bytes()), Some(lang.as_bytes()), None);
         assert_eq!(of_text(" 2.5 ", "de").unwrap().number, FieldNumber::parse("2.5").unwrap());
         for (score, lang, part) in [
             ("", "de", "no field \"score\""),
@@ -311,6 +390,33 @@ mod tests {
             let said = of_text(score, lang).unwrap_err().to_string();
             assert!(said.contains(part), "{said}");
         }
+    }
+
+    #[test]
+    fn hosts_and_domains_of_urls_are_values_inside_of_which_documents_are_compared() {
+        let of = |named: &str, url: Option<&str>, key: &str| {
+            let (inside, inside_url) = inside_of(Some(named));
+            assert!(inside.is_none());
+            let fields = DecidingFields { inside_url, url: url.map(|_| "u".into()), ..Default::default() };
+            let mut found = fields.of_json(|name| url.filter(|_| name == "u"))?;
+            fields.take_host(key.as_bytes(), &mut found)?;
+            anyhow::Ok(String::from_utf8(found.inside)?)
+        };
+        let key = "http://www.Shop.example.co.uk:8080/a";
+        assert_eq!(of("host", None, key).unwrap(), "www.shop.example.co.uk:8080");
+        assert_eq!(of("domain", None, key).unwrap(), "example.co.uk");
+        assert_eq!(of("host", Some("\"https://a.b/\""), "7").unwrap(), "a.b");
+        for (url, key, part) in [
+            (None, "page 7", "the key: expected a URL, http://host/..., for --inside host or domain, found \"page 7\""),
+            (Some("7"), "7", "field \"u\": expected a string with a URL, found 7"),
+            (Some("\"x\""), "http://a.b/", "--url-field: expected a URL"),
+            (Some("null"), "http://a.b/", "--url-field: expected a URL"),
+        ] {
+            let said = of("domain", url, key).unwrap_err().to_string();
+            assert!(said.contains(part), "{said}");
+        }
+        assert_eq!(inside_of(Some("field:host")), (Some("host".into()), None));
+        assert_eq!(inside_of(Some("lang")), (Some("lang".into()), None));
     }
 
     #[test]

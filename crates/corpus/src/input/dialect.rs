@@ -57,6 +57,36 @@ impl Written {
         Self { delimiter, quote, escape: dialect.escape, has_header: dialect.has_header, is_tsv }
     }
 
+    /// A row of these fields, which such a reader finds again. A field is between quotes only where it must be.
+    pub(super) fn row(self, fields: &[Vec<u8>]) -> Vec<u8> {
+        let mut row = Vec::new();
+        for (number, field) in fields.iter().enumerate() {
+            if number > 0 {
+                row.push(self.delimiter);
+            }
+            let is_special =
+                |byte: &u8| [b'\n', b'\r', self.delimiter].contains(byte) || Some(*byte) == self.quote;
+            // A row of one empty field would be no row.
+            let is_alone = fields.len() == 1 && field.is_empty();
+            match self.quote {
+                Some(quote) if is_alone || field.iter().any(is_special) => {
+                    row.push(quote);
+                    for &byte in field {
+                        if byte == quote {
+                            row.push(quote);
+                        } else if Some(byte) == self.escape {
+                            row.push(byte);
+                        }
+                        row.push(byte);
+                    }
+                    row.push(quote);
+                }
+                Some(_) | None => row.extend_from_slice(field),
+            }
+        }
+        row
+    }
+
     /// A reader of such rows.
     pub(super) fn reader(self) -> Reader {
         let mut builder = ReaderBuilder::new();

@@ -78,6 +78,12 @@ impl Parser {
         self.fields.attached.deciding.number.is_some()
     }
 
+    /// Whether the URLs of documents stand in a field.
+    #[must_use]
+    pub fn reads_urls(&self) -> bool {
+        self.fields.attached.deciding.url.is_some()
+    }
+
     /// What stood once in an input and concerns all of its records.
     #[must_use]
     pub fn headers(&self) -> &Headers {

@@ -9,9 +9,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use anyhow::Context;
 use csv_core::{ReadRecordResult, Reader};
 
 use super::charset::{self, Charset};
+use super::cuts::part_without;
 use super::dialect::Written;
 use super::fields::{self, Ids, Selection, push_key, push_text};
 use super::jsonl::Found;
@@ -45,6 +47,7 @@ pub struct Header {
     stamp: Option<usize>,
     number: Option<usize>,
     inside: Option<usize>,
+    url: Option<usize>,
 }
 
 impl Header {
@@ -102,8 +105,9 @@ impl Header {
         let deciding = &fields.attached.deciding;
         let number = of(deciding.number(), deciding.number_option())?;
         let inside = of(deciding.inside.as_deref(), "--inside")?;
+        let url = of(deciding.url.as_deref(), "--url-field")?;
         let line = written.has_header.then(|| line.to_vec());
-        Ok(Self { line, written, columns: all.len(), id, text, value, stamp, number, inside })
+        Ok(Self { line, written, columns: all.len(), id, text, value, stamp, number, inside, url })
     }
 
     /// The key and the text of a row.
@@ -135,6 +139,31 @@ impl Header {
             _ => Some(&fields.bytes[joined]),
         };
         Ok((of(&self.id, key), of(&self.text, text).unwrap_or_default()))
+    }
+
+    /// A row without the bytes of these ranges of its text, and the text that is left. All other fields keep their values.
+    pub(super) fn line_without(&self, line: &[u8], cut: &[Range<usize>]) -> anyhow::Result<(Vec<u8>, String)> {
+        let mut fields = Fields::default();
+        fields.parse(line, self.written);
+        let mut values: Vec<Vec<u8>> =
+            (0..fields.ends.len()).map(|at| fields.field(at).to_vec()).collect();
+        let (mut left, mut start) = (Vec::new(), 0);
+        for (number, &at) in self.text.iter().enumerate() {
+            start += usize::from(number > 0);
+            let value = values.get_mut(at).context("a row of another width")?;
+            let part = std::str::from_utf8(value)?;
+            let place = start..start + part.len();
+            let kept = part_without(part, &place, cut);
+            push_text(&mut left, kept.as_bytes(), number);
+            start = place.end;
+            *value = kept.into_bytes();
+        }
+        let out = self.written.row(&values);
+        let mut again = Fields::default();
+        again.parse(&out, self.written);
+        let same = again.ends.len() == values.len() && (0..values.len()).all(|at| again.field(at) == values[at]);
+        anyhow::ensure!(same, "cannot be written in its own form: a field would be read as another value");
+        Ok((out, String::from_utf8(left)?))
     }
 }
 
@@ -168,7 +197,7 @@ impl Header {
         let value = self.value.map(|at| row.field(at).to_vec());
         let own = fields.attached.take(value, self.stamp.map(|at| row.field(at)))?;
         let field = |at: Option<usize>| at.map(|at| row.field(at));
-        let deciding = fields.attached.deciding.of_text(field(self.number), field(self.inside))?;
+        let deciding = fields.attached.deciding.of_text(field(self.number), field(self.inside), field(self.url))?;
         Ok(OwnAttached { deciding, ..own })
     }
 }

@@ -291,7 +291,7 @@ pub(super) fn attached(record: &[u8], fields: &Fields) -> anyhow::Result<OwnAtta
     let named = |name: &Option<String>| name.as_deref().and_then(|name| field(head, name));
     let AttachedFields { value, stamp, deciding } = &fields.attached;
     let own = fields.attached.take_of_head(named(value).map(<[u8]>::to_vec), named(stamp))?;
-    let deciding = deciding.of_text(named(&deciding.number), named(&deciding.inside))?;
+    let deciding = deciding.of_text(named(&deciding.number), named(&deciding.inside), named(&deciding.url))?;
     Ok(OwnAttached { deciding, ..own })
 }
 

@@ -12,6 +12,7 @@ use twindex_join::{Effort, Forest, band_scores, block_scores, scored_pairs};
 
 use super::groups::GroupSizes;
 use super::{Look, Space};
+use crate::dedup::Hosts;
 
 /// The lowest score of fingerprints that is listed: distance 8, as in the study whose table it is.
 pub(crate) const SCORE_MIN: usize = 56;
@@ -44,6 +45,9 @@ pub struct Figures {
     /// Where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) groups: Option<GroupSizes>,
+    /// Where near documents come from, where they have URLs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) hosts: Option<Hosts>,
 }
 
 /// Pairs that meet in buckets.
@@ -165,6 +169,12 @@ impl Figures {
         Self { groups: Some(groups), ..self }
     }
 
+    /// With where near documents come from.
+    #[must_use]
+    pub fn with_hosts(self, hosts: Option<Hosts>) -> Self {
+        Self { hosts, ..self }
+    }
+
     /// # Errors
     ///
     /// The index is damaged, or the scratch folder cannot be written to.
@@ -199,6 +209,7 @@ impl Figures {
             bands,
             clusters: clusters.flatten(),
             groups: None,
+            hosts: None,
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::chart::{Chart, Scale, escaped};
+use super::hosts::hosts;
 use super::figures::{BINS, Banded, Clustered, Figures, Meetings, SCORE_MIN};
 use crate::numbers::{bytes, count};
 
@@ -44,6 +45,9 @@ pub fn html(figures: &Figures) -> String {
     }
     if let Some(groups) = &figures.groups {
         page.push_str(&groups.html());
+    }
+    if let Some(found) = &figures.hosts {
+        hosts(&mut page, found);
     }
     if let Some(bands) = &figures.bands {
         resemblance(&mut page, bands);

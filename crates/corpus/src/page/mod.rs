@@ -3,6 +3,7 @@
 mod chart;
 mod figures;
 mod groups;
+mod hosts;
 mod html;
 mod space;
 

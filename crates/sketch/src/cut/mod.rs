@@ -60,6 +60,8 @@
 mod breaks;
 #[cfg(feature = "languages")]
 mod normal;
+mod pieces;
+mod placed;
 #[cfg(feature = "languages")]
 mod segments;
 #[cfg(feature = "languages")]
@@ -67,12 +69,18 @@ mod stem_probes;
 mod stems;
 mod units;
 
+use std::ops::Range;
+
 use crate::error::{Error, Result};
 use crate::params::{Folding, NormalForm, Shingling, StopWords, Tokens, UnicodeVersion};
 
 use super::token::{GROWN, GROWS, Kind, classify, tokens};
 #[cfg(feature = "languages")]
 pub use normal::{Letters, letters};
+use pieces::Pieces;
+pub use placed::PlacedUnits;
+#[cfg(feature = "languages")]
+pub use segments::sentence_places;
 use stems::{Stemmer, Stems};
 pub use units::Units;
 
@@ -209,14 +217,15 @@ impl Cutter {
         visible: &'a mut String,
         #[cfg(feature = "languages")] (normal, unmarked): (&'a mut normal::Work, &'a mut normal::Work),
     ) -> &'a str {
-        let text = if self.folding.invisible { without_invisible(text, visible) } else { text };
+        let text = if self.folding.invisible { without_invisible(text, visible, None) } else { text };
         #[cfg(feature = "languages")]
         let text = match self.normal_form {
             NormalForm::None => text,
-            NormalForm::Nfkc(_) => normal::nfkc(text, normal),
+            NormalForm::Nfkc(_) => normal::nfkc(text, normal, None),
         };
         #[cfg(feature = "languages")]
-        let text = if self.folding.marks.is_some() { normal::without_marks(text, unmarked) } else { text };
+        let text =
+            if self.folding.marks.is_some() { normal::without_marks(text, unmarked, None) } else { text };
         text
     }
 
@@ -264,13 +273,13 @@ impl Cutter {
             Tokens::Characters => characters(text, true, units),
             Tokens::WordCharacters => characters(text, false, units),
             Tokens::Raw => raw(text, units),
-            Tokens::WordsSymbols => words_and_symbols(text, lower, |is_word, token| {
+            Tokens::WordsSymbols => words_and_symbols(text, lower, |_, is_word, token| {
                 if let Some(token) = if is_word { self.reduced(token, stems) } else { self.kept(token) } {
                     units.push(token);
                 }
             }),
             #[cfg(feature = "languages")]
-            Tokens::UnicodeWords => segments::words(text, lower, |word| {
+            Tokens::UnicodeWords => segments::words(text, lower, |_, word| {
                 if let Some(word) = self.reduced(word, stems) {
                     units.push(word);
                 }
@@ -341,13 +350,26 @@ fn text_of(token: &[u8]) -> &str {
 }
 
 /// The text without soft hyphens and characters of no width: itself where it has none, otherwise written to `visible`.
-fn without_invisible<'a>(text: &'a str, visible: &'a mut String) -> &'a str {
+/// Its pieces, if they are wanted.
+fn without_invisible<'a>(text: &'a str, visible: &'a mut String, mut pieces: Option<&mut Pieces>) -> &'a str {
     let is_invisible = |c| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}');
+    if let Some(pieces) = &mut pieces {
+        pieces.clear();
+    }
     if !text.contains(is_invisible) {
         return text;
     }
     visible.clear();
-    text.split(is_invisible).for_each(|part| visible.push_str(part));
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.find(is_invisible).unwrap_or(rest.len());
+        if let Some(pieces) = &mut pieces {
+            pieces.push(visible.len(), text.len() - rest.len(), true);
+        }
+        visible.push_str(&rest[..end]);
+        rest = &rest[end..];
+        rest = rest.strip_prefix(is_invisible).unwrap_or(rest);
+    }
     visible
 }
 
@@ -385,11 +407,11 @@ fn raw(text: &str, units: &mut Units) {
 }
 
 /// Calls `each` with every word of [`tokens`], and with every other character that is no white space, and the marks
-/// behind it, in order; and whether it is a word.
-fn words_and_symbols(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(bool, &[u8])) {
+/// behind it, in order; with its place in the text, and whether it is a word.
+fn words_and_symbols(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(Range<usize>, bool, &[u8])) {
     let bytes = text.as_bytes();
     // The token under way: its kind (that of a symbol is `Other`), and its characters in `scratch`.
-    let mut open = None;
+    let (mut open, mut start) = (None, 0);
     scratch.clear();
     for (at, c) in text.char_indices() {
         let (kind, lower) = classify(c);
@@ -400,12 +422,13 @@ fn words_and_symbols(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(boo
         };
         if !continues {
             if let Some(kind) = open.take() {
-                each(kind != Kind::Other, scratch);
+                each(start..at, kind != Kind::Other, scratch);
                 scratch.clear();
             }
             if is_white_space(c) {
                 continue;
             }
+            start = at;
             // A mark behind nothing is a symbol, too.
             open = Some(if kind == Kind::Mark { Kind::Other } else { kind });
         }
@@ -418,7 +441,7 @@ fn words_and_symbols(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(boo
         }
     }
     if let Some(kind) = open {
-        each(kind != Kind::Other, scratch);
+        each(start..text.len(), kind != Kind::Other, scratch);
     }
 }
 

@@ -1,18 +1,24 @@
 //! Words and sentences by the boundaries of UAX #29.
 
-use super::super::token::{GROWN, GROWS, Kind, classify};
-use super::{GAP_MAX, breaks};
+use std::ops::Range;
 
-/// Calls `each` with every segment of the text that holds a word character, lower-cased.
-pub(super) fn words(text: &str, lower: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
+use super::super::token::{GROWN, GROWS, Kind, classify};
+use super::{GAP_MAX, Pieces, breaks};
+
+/// Calls `each` with every segment of the text that holds a word character, its place in the text and its characters in
+/// lower case.
+pub(super) fn words(text: &str, lower: &mut Vec<u8>, mut each: impl FnMut(Range<usize>, &[u8])) {
+    let mut end = 0;
     for segment in breaks::words(text) {
+        let start = end;
+        end += segment.len();
         lower.clear();
         let mut word = false;
         for c in segment.chars() {
             word |= matches!(push_lower(c, lower), Kind::Word | Kind::Single);
         }
         if word {
-            each(lower);
+            each(start..end, lower);
         }
     }
 }
@@ -31,13 +37,43 @@ fn push_lower(c: char, lower: &mut Vec<u8>) -> Kind {
 pub(super) fn sentences(text: &str, line: &mut String, mut each: impl FnMut(&str)) {
     // Where a line ends a sentence does (SB4), and the next starts as a text does.
     for whole in text.split_inclusive(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']) {
-        breaks::sentences(shorten_gaps(whole, line)).for_each(&mut each);
+        breaks::sentences(shorten_gaps(whole, line, None)).for_each(&mut each);
+    }
+}
+
+/// Passes the place of each sentence of the text to `each`; together they are the whole text, and some have no word.
+///
+/// A sentence ends by the rules of UAX #29, where a line ends among others; of long gaps between words only the first
+/// characters count, so that the time is linear.
+///
+/// ```
+/// let mut found = Vec::new();
+/// twindex_sketch::cut::sentence_places("One. Two!\nThree", |place| found.push(place));
+/// assert_eq!(found, [0..5, 5..10, 10..15]);
+/// ```
+pub fn sentence_places(text: &str, mut each: impl FnMut(Range<usize>)) {
+    let (mut line, mut pieces, mut before) = (String::new(), Pieces::default(), 0);
+    for whole in text.split_inclusive(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']) {
+        pieces.clear();
+        let shown = shorten_gaps(whole, &mut line, Some(&mut pieces));
+        let (mut at, mut start) = (0, 0);
+        for sentence in breaks::sentences(shown) {
+            at += sentence.len();
+            let end = match at {
+                _ if at == shown.len() => whole.len(),
+                _ if std::ptr::eq(shown, whole) => at,
+                _ => pieces.old(at..at + 1, whole.len()).start,
+            };
+            each(before + start..before + end);
+            start = end;
+        }
+        before += whole.len();
     }
 }
 
 /// A line without what stands behind the first [`GAP_MAX`] characters of a gap: itself if no gap is so long, otherwise
-/// written to `short`.
-fn shorten_gaps<'a>(line: &'a str, short: &'a mut String) -> &'a str {
+/// written to `short`. Its pieces, if they are wanted.
+fn shorten_gaps<'a>(line: &'a str, short: &'a mut String, mut pieces: Option<&mut Pieces>) -> &'a str {
     short.clear();
     // Characters since the last word; a mark belongs to the word before it, if there is one.
     let mut gap = 0;
@@ -54,6 +90,9 @@ fn shorten_gaps<'a>(line: &'a str, short: &'a mut String) -> &'a str {
             Kind::Mark if started && gap == 0 => {}
             Kind::Mark | Kind::Other => {
                 if gap == GAP_MAX {
+                    if let Some(pieces) = &mut pieces {
+                        pieces.push(short.len(), copied, true);
+                    }
                     short.push_str(&line[copied..at]);
                     copied = line.len();
                 }
@@ -63,6 +102,9 @@ fn shorten_gaps<'a>(line: &'a str, short: &'a mut String) -> &'a str {
     }
     if copied == 0 {
         return line;
+    }
+    if let Some(pieces) = &mut pieces {
+        pieces.push(short.len(), copied, true);
     }
     short.push_str(&line[copied..]);
     short
@@ -76,7 +118,7 @@ mod tests {
     use super::*;
 
     fn shortened(line: &str) -> String {
-        shorten_gaps(line, &mut "left over".to_owned()).to_owned()
+        shorten_gaps(line, &mut "left over".to_owned(), None).to_owned()
     }
 
     #[test]
@@ -115,7 +157,39 @@ mod tests {
         }
     }
 
+    #[test]
+    fn places_of_sentences_are_the_whole_text_also_around_long_gaps() {
+        let gap = " ".repeat(3 * GAP_MAX);
+        let text = format!("One. Two.{gap}Three{gap}four.{gap}\n{gap}Five. Six");
+        let mut shown = Vec::new();
+        sentence_places(&text, |place| shown.push(text[place].to_owned()));
+        assert_eq!(shown.concat(), text);
+        let shown: Vec<&str> = shown.iter().map(|sentence| sentence.trim()).collect();
+        assert_eq!(shown, ["One.", "Two.", &format!("Three{gap}four."), "Five.", "Six"]);
+    }
+
     proptest! {
+        #[test]
+        fn places_of_sentences_are_those_of_the_rules(text in "(a|B|京|e\u{301}|1| |-|\u{301}|\\.|!|\n){0,200}") {
+            let (mut places, mut sentences_of) = (Vec::new(), Vec::new());
+            sentence_places(&text, |place| places.push(place));
+            sentences(&text, &mut String::new(), |sentence| sentences_of.push(sentence.to_owned()));
+            prop_assert_eq!(places.len(), sentences_of.len());
+            let mut end = 0;
+            for (place, sentence) in places.iter().zip(&sentences_of) {
+                prop_assert_eq!(place.start, end);
+                end = place.end;
+                let shown = &text[place.clone()];
+                let short: Vec<&str> = sentence.split_whitespace().collect();
+                if shown.len() == sentence.len() {
+                    prop_assert_eq!(shown, sentence);
+                } else {
+                    prop_assert!(short.iter().all(|word| shown.contains(word)));
+                }
+            }
+            prop_assert_eq!(end, text.len());
+        }
+
         #[test]
         fn shortening_changes_no_word(line in "(a|Б|京|é|e\u{301}|1| |-|\u{301}|😀|\\.){0,120}") {
             let of = |text: &str| {

@@ -22,9 +22,10 @@ use super::layout::{INDEX, PROOF, RUN, kept_files};
 use super::priority::Keep;
 use super::rules::Clustering;
 use super::run_file::RunFile;
+use super::weights::Weights;
 use super::word_diff::{self, Extent, WordDiff};
 use crate::error::InvalidOptions;
-use crate::input::{Deciding, InputFormat, InputOptions};
+use crate::input::{Deciding, InputFormat, InputOptions, UrlPart};
 use crate::observer::Observer;
 use crate::repeated::RepeatedKeys;
 use crate::tsv;
@@ -542,10 +543,11 @@ impl Why {
             return Ok(());
         };
         let sketcher = self.sketcher(known)?;
-        let of_key = Measured::of(&sketcher, &key.content)?;
+        let weights = known.run.as_ref().map_or(Ok(Weights::Distinct), RunFile::weights)?;
+        let of_key = Measured::of(&sketcher, &key.content, weights)?;
         let mut best: Option<Candidate> = None;
         for kept in candidates {
-            let measured = Measured::of(&sketcher, &kept.content)?;
+            let measured = Measured::of(&sketcher, &kept.content, weights)?;
             let is_identical = kept.identity == key.identity;
             let mut columns = Vec::new();
             let mut does_agree = None;
@@ -700,7 +702,11 @@ fn add_fields(known: &Known, explanation: &mut Explanation, key: &Found, kept: &
                 .push(format!("the number in `{name}` of the kept document does not come first"));
         }
     }
-    if let Some(name) = &fields.inside {
+    let of_url = fields.inside_url.map(|part| match part {
+        UrlPart::Host => "host".to_owned(),
+        UrlPart::Domain => "domain".to_owned(),
+    });
+    if let Some(name) = of_url.as_ref().or(fields.inside.as_ref()) {
         let shown = |deciding: &Deciding| String::from_utf8_lossy(&deciding.inside).into_owned();
         let (key, kept) = (shown(of_key), Some(shown(of_kept)));
         explanation.fields.push(FieldOfBoth { option: "inside", name: name.clone(), key, kept });

@@ -10,6 +10,9 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
+use super::pieces::Pieces;
 use canonical::{
     CANONICAL, CHANGES as NOT_NFC, COMPOSES as MAY_JOIN, FLAG_BITS, FLAG_BLOCK_OF, FLAG_BLOCKS, MARK, MARKED,
     SHIFTS, SPLITS,
@@ -33,10 +36,16 @@ pub(super) struct Work {
 /// everything before it. Most characters are so, and all of ASCII. The text is cut before each of them. A stretch of
 /// one such character and what follows is normalised only if it may not be in NFKC. Time is linear but for long runs of
 /// marks, which are sorted.
-pub(super) fn nfkc<'a>(text: &'a str, work: &'a mut Work) -> &'a str {
+///
+/// `pieces` says where the parts of the result came from, if that is wanted: a stretch is cut before each character that
+/// is decomposed to a starter which composes with nothing before it.
+pub(super) fn nfkc<'a>(text: &'a str, work: &'a mut Work, mut pieces: Option<&mut Pieces>) -> &'a str {
     let Work { text: normal, stretch } = work;
     let bytes = text.as_bytes();
     normal.clear();
+    if let Some(pieces) = &mut pieces {
+        pieces.clear();
+    }
     // The text before `copied` is in `normal`; the stretch that `at` is in begins at `start`.
     let (mut copied, mut start, mut at) = (0, 0, 0);
     let mut class = 0;
@@ -56,8 +65,15 @@ pub(super) fn nfkc<'a>(text: &'a str, work: &'a mut Work) -> &'a str {
             let rest = &text[at..];
             let end =
                 rest.char_indices().find(|&(_, c)| trait_of(c) == 0).map_or(text.len(), |(end, _)| at + end);
-            normal.push_str(&text[copied..start]);
-            push_normalised(&text[start..end], stretch, normal);
+            let begins = |c: char, stretch: &mut Vec<(u8, char)>| {
+                push_decomposed(c, stretch);
+                stretch.first().is_some_and(|&(_, first)| trait_of(first) & (0xff | COMPOSES) == 0)
+            };
+            let mut rewrite = |part: &str, stretch: &mut Vec<_>, normal: &mut String| {
+                push_normalised(part, stretch, normal);
+            };
+            let places = (text, copied, start..end);
+            push_pieces(places, pieces.as_deref_mut(), (stretch, normal), begins, &mut rewrite);
             (copied, start, at, class) = (end, end, end, 0);
             continue;
         }
@@ -66,8 +82,41 @@ pub(super) fn nfkc<'a>(text: &'a str, work: &'a mut Work) -> &'a str {
     if copied == 0 {
         return text;
     }
+    if let Some(pieces) = pieces {
+        pieces.push(normal.len(), copied, true);
+    }
     normal.push_str(&text[copied..]);
     normal
+}
+
+/// Appends the text from `copied` on to `normal`, and what becomes of its `stretch`: as a whole, or piece by piece where
+/// pieces are wanted. A piece begins with each character of which `begins` says so.
+fn push_pieces(
+    (text, copied, places): (&str, usize, Range<usize>),
+    pieces: Option<&mut Pieces>,
+    (stretch, normal): (&mut Vec<(u8, char)>, &mut String),
+    begins: impl Fn(char, &mut Vec<(u8, char)>) -> bool,
+    rewrite: &mut impl FnMut(&str, &mut Vec<(u8, char)>, &mut String),
+) {
+    let Some(pieces) = pieces else {
+        normal.push_str(&text[copied..places.start]);
+        return rewrite(&text[places], stretch, normal);
+    };
+    pieces.push(normal.len(), copied, true);
+    normal.push_str(&text[copied..places.start]);
+    let mut start = places.start;
+    while start < places.end {
+        let others = text[start..places.end].char_indices().skip(1);
+        let next = others.map(|(at, c)| (start + at, c)).find(|&(_, c)| {
+            stretch.clear();
+            begins(c, stretch)
+        });
+        let end = next.map_or(places.end, |(at, _)| at);
+        let (piece, new) = (&text[start..end], normal.len());
+        rewrite(piece, stretch, normal);
+        pieces.push(new, start, &normal[new..] == piece);
+        start = end;
+    }
 }
 
 /// Appends the NFKC of `text` to `normal`, by the definition: decompose, order, compose.
@@ -83,10 +132,18 @@ fn push_normalised(text: &str, stretch: &mut Vec<(u8, char)>, normal: &mut Strin
 const TOUCHED: u8 = NOT_NFC | MAY_JOIN | MARK | MARKED | SHIFTS;
 
 /// The text without characters of the category Mn, and otherwise in NFC: itself where it is so already, otherwise written
-/// to `work`. What the marks of a decomposed text leave is composed again.
-pub(super) fn without_marks<'a>(text: &'a str, work: &'a mut Work) -> &'a str {
+/// to `work`. What the marks of a decomposed text leave is composed again. `pieces` as for [`nfkc`]; a mark is in the piece
+/// of the character before it.
+pub(super) fn without_marks<'a>(
+    text: &'a str,
+    work: &'a mut Work,
+    mut pieces: Option<&mut Pieces>,
+) -> &'a str {
     let Work { text: unmarked, stretch } = work;
     unmarked.clear();
+    if let Some(pieces) = &mut pieces {
+        pieces.clear();
+    }
     // As in `nfkc`.
     let (mut copied, mut start, mut at) = (0, 0, 0);
     let bytes = text.as_bytes();
@@ -106,17 +163,27 @@ pub(super) fn without_marks<'a>(text: &'a str, work: &'a mut Work) -> &'a str {
             .char_indices()
             .find(|&(_, c)| flags_of(c) & TOUCHED == 0)
             .map_or(text.len(), |(end, _)| at + end);
-        unmarked.push_str(&text[copied..start]);
-        stretch.clear();
-        for c in text[start..end].chars() {
+        let begins = |c: char, stretch: &mut Vec<(u8, char)>| {
             push_split(c, stretch);
-        }
-        stretch.retain(|&(_, c)| flags_of(c) & MARK == 0);
-        push_composed(stretch, unmarked);
+            let is_apart =
+                |&(class, first): &(u8, char)| class == 0 && flags_of(first) & (MAY_JOIN | MARK) == 0;
+            stretch.first().is_some_and(is_apart)
+        };
+        let mut rewrite = |part: &str, stretch: &mut Vec<_>, unmarked: &mut String| {
+            stretch.clear();
+            part.chars().for_each(|c| push_split(c, stretch));
+            stretch.retain(|&(_, c)| flags_of(c) & MARK == 0);
+            push_composed(stretch, unmarked);
+        };
+        let places = (text, copied, start..end);
+        push_pieces(places, pieces.as_deref_mut(), (stretch, unmarked), begins, &mut rewrite);
         (copied, start, at) = (end, end, end);
     }
     if copied == 0 {
         return text;
+    }
+    if let Some(pieces) = pieces {
+        pieces.push(unmarked.len(), copied, true);
     }
     unmarked.push_str(&text[copied..]);
     unmarked

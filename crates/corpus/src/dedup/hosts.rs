@@ -1,0 +1,523 @@
+//! Where near documents come from: hosts and domains, aliases of pages, and hosts that mirror each other.
+//!
+//! Counted from the URL and the cluster of each document. Of the documents with a URL in one cluster all but one are
+//! duplicates: as many as other pages of their host, hosts of one domain, and domains are in the cluster. What is sorted
+//! goes to scratch files beyond the memory.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde::Serialize;
+use twindex::sys::{Column, Room};
+use twindex_join::Sorter;
+use twindex_urls::{Alias, Parts, domain};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::file::write_file;
+use super::inside::{NO_FIELD, Values};
+use crate::tsv;
+
+/// The table of hosts, and that of pairs of hosts with near pages, in a folder of results.
+pub(super) const HOSTS: &str = "hosts.tsv";
+pub(super) const MIRRORS: &str = "mirrors.tsv";
+
+/// Hosts of one cluster of which all pairs are counted; of clusters with more of them none is.
+const HOSTS_PAIRED: usize = 64;
+/// Hosts, and pairs of hosts, that a report has.
+const SHOWN: usize = 10;
+/// Of which those are chosen at once.
+const HELD: usize = 1 << 12;
+
+/// What was found of hosts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Hosts {
+    /// Documents with a URL.
+    pub pages: u64,
+    /// Hosts of these, each with its port if that is not the scheme's own.
+    pub hosts: u64,
+    /// Their registrable domains.
+    pub domains: u64,
+    /// Pages that another one of their cluster stands for; the sum of the next three.
+    pub duplicates: u64,
+    /// Those for which one of the same host does.
+    pub duplicates_within_hosts: u64,
+    /// Those for which one of another host of the same domain does.
+    pub duplicates_within_domains: u64,
+    /// Those for which one of another domain does.
+    pub duplicates_across_domains: u64,
+    /// Near pages whose URLs are told apart by nothing but usual aliases, by alias: how many were met in both spellings.
+    pub aliases: Vec<(&'static str, u64)>,
+    /// Pairs of hosts with near pages.
+    pub mirrors: u64,
+    /// Clusters of more hosts than are paired, which count for no mirror.
+    pub crowded_clusters: u64,
+    /// The hosts with most near pages.
+    pub most_near: Vec<Host>,
+    /// The pairs of hosts of which most pages are near, by the smaller share.
+    pub most_mirrored: Vec<Mirror>,
+}
+
+/// A host, and its pages.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Host {
+    /// The host.
+    pub host: String,
+    /// Its registrable domain.
+    pub domain: String,
+    /// Its pages.
+    pub pages: u64,
+    /// Those that are near another page.
+    pub near: u64,
+    /// Those that are near another page of this host.
+    pub near_inside: u64,
+    /// Those that are near a page of another host.
+    pub near_outside: u64,
+}
+
+/// Two hosts with near pages.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Mirror {
+    /// The host whose name comes first.
+    pub host: String,
+    /// The other one.
+    pub other: String,
+    /// Pages of the first.
+    pub pages: u64,
+    /// Pages of the other.
+    pub pages_of_other: u64,
+    /// Pages of the first that are near a page of the other.
+    pub near: u64,
+    /// Pages of the other that are near a page of the first.
+    pub near_of_other: u64,
+}
+
+impl Mirror {
+    /// The share of each host's pages that are near one of the other.
+    #[must_use]
+    pub fn shares(&self) -> (f64, f64) {
+        let share = |near: u64, pages: u64| near as f64 / pages.max(1) as f64;
+        (share(self.near, self.pages), share(self.near_of_other, self.pages_of_other))
+    }
+}
+
+impl Host {
+    fn rate(&self) -> f64 {
+        self.near as f64 / self.pages.max(1) as f64
+    }
+}
+
+/// Collects the URLs of documents.
+pub struct HostCounter<'r> {
+    room: &'r Room,
+    memory: usize,
+    hosts: Values,
+    /// Of each document its host, the hash of its URL without aliases, which aliases it has, and its cluster.
+    pages: Column<Page>,
+}
+
+/// A host, a cluster, the bits of aliases, and the halves of a hash.
+type Page = [u32; 5];
+
+impl<'r> HostCounter<'r> {
+    /// No documents yet. What is noted of each is in the room; sorting takes `memory` bytes.
+    ///
+    /// # Errors
+    ///
+    /// A scratch file cannot be made.
+    pub fn new(room: &'r Room, memory: usize) -> twindex::Result<Self> {
+        Ok(Self { room, memory, hosts: Values::new(room)?, pages: Column::new(room) })
+    }
+
+    /// Adds a document; what is no URL with a host counts for nothing.
+    ///
+    /// # Errors
+    ///
+    /// A scratch file cannot be written; there are too many hosts.
+    pub fn add(&mut self, url: &[u8], cluster: u32) -> anyhow::Result<()> {
+        let Some(mut parts) = std::str::from_utf8(url).ok().and_then(Parts::parse) else { return Ok(()) };
+        let host = self.hosts.number(parts.authority().as_bytes())?;
+        debug_assert_ne!(host, NO_FIELD);
+        let mut bits = 0;
+        for (bit, alias) in Alias::ALL.into_iter().enumerate() {
+            let before = (parts.scheme.len(), parts.host.len(), parts.path.len());
+            alias.apply(&mut parts);
+            bits |= u32::from(before != (parts.scheme.len(), parts.host.len(), parts.path.len())) << bit;
+        }
+        let form = xxh3_64(parts.to_string().as_bytes());
+        Ok(self.pages.push([host - 1, cluster, bits, (form >> 32) as u32, form as u32])?)
+    }
+
+    /// Whether there is no URL.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// Counts, and writes the tables of hosts and of mirrors into a folder, if there is one. Scratch files go to the
+    /// folder of the room.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be written.
+    pub fn finish(self, folder: Option<&Path>) -> anyhow::Result<Hosts> {
+        let Self { room, memory, hosts, pages } = self;
+        let by_name = hosts.sorted(room, memory)?;
+        let mut ranks = Column::filled(room, hosts.len(), 0_u32)?;
+        for (rank, &host) in (0..).zip(&by_name[..]) {
+            ranks[host as usize] = rank;
+        }
+        let name = |rank: u32| String::from_utf8_lossy(hosts.value(by_name[rank as usize])).into_owned();
+        let mut found = Hosts { pages: pages.len() as u64, hosts: hosts.len() as u64, ..Hosts::default() };
+        // Of each host the number of its domain.
+        let mut domains = Values::new(room)?;
+        let mut domain_of = Column::new(room);
+        for &host in &by_name[..] {
+            domain_of.push(
+                domains.number(domain_of_host(&String::from_utf8_lossy(hosts.value(host))).as_bytes())?,
+            )?;
+        }
+        found.domains = domains.len() as u64;
+
+        let mut by_cluster: Sorter<[u64; 4]> = Sorter::new(room.dir(), memory / 4);
+        let mut by_form: Sorter<[u64; 4]> = Sorter::new(room.dir(), memory / 4);
+        for (document, &[host, cluster, bits, high, low]) in (0_u64..).zip(&pages[..]) {
+            let rank = ranks[host as usize];
+            let place = u64::from(domain_of[rank as usize]) << 32 | u64::from(rank);
+            by_cluster.push([cluster.into(), place, document, 0])?;
+            by_form.push([cluster.into(), u64::from(high) << 32 | u64::from(low), bits.into(), document])?;
+        }
+        drop(pages);
+        found.count_aliases(by_form)?;
+        let mut counts = Column::filled(room, hosts.len(), [0_u32; 4])?;
+        let pairs = found.count_hosts(by_cluster, &mut counts[..], (room.dir(), memory / 4))?;
+        let host = |rank: u32| {
+            let [pages, near, near_inside, near_outside] = counts[rank as usize].map(u64::from);
+            let host = name(rank);
+            let domain = domain_of_host(&host).to_owned();
+            Host { host, domain, pages, near, near_inside, near_outside }
+        };
+        let path = |name: &str| folder.map(|folder| folder.join(name));
+        found.most_near = write_hosts(path(HOSTS).as_deref(), (0..hosts.len() as u32).map(host))?;
+        let mirror = |a: u32, b: u32, near: u64, near_of_other: u64| Mirror {
+            host: name(a),
+            other: name(b),
+            pages: counts[a as usize][0].into(),
+            pages_of_other: counts[b as usize][0].into(),
+            near,
+            near_of_other,
+        };
+        found.write_mirrors(path(MIRRORS).as_deref(), pairs, mirror)?;
+        Ok(found)
+    }
+}
+
+/// The registrable domain of a host with a port.
+fn domain_of_host(host: &str) -> &str {
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    match host.rsplit_once(':') {
+        Some((host, port)) if is_port(port) => domain(host),
+        _ => domain(host),
+    }
+}
+
+impl Hosts {
+    /// Near pages with one URL but for aliases, by the aliases by which they differ.
+    fn count_aliases(&mut self, by_form: Sorter<[u64; 4]>) -> anyhow::Result<()> {
+        let (mut counts, mut form) = ([0; Alias::ALL.len()], None);
+        let (mut with, mut without) = (0, 0);
+        let mut take = |with: &mut u64, without: &mut u64| {
+            for (bit, count) in counts.iter_mut().enumerate() {
+                *count += (*with & *without) >> bit & 1;
+            }
+            (*with, *without) = (0, 0);
+        };
+        by_form.finish()?.for_each(|[cluster, hash, bits, _]| -> anyhow::Result<()> {
+            if form.replace((cluster, hash)) != Some((cluster, hash)) {
+                take(&mut with, &mut without);
+            }
+            with |= bits;
+            without |= !bits;
+            Ok(())
+        })?;
+        take(&mut with, &mut without);
+        self.aliases = Alias::ALL.iter().map(|alias| alias.name()).zip(counts).collect();
+        Ok(())
+    }
+
+    /// Counts the pages of each host in each cluster; returns the near pages of each pair of hosts.
+    fn count_hosts(
+        &mut self,
+        by_cluster: Sorter<[u64; 4]>,
+        counts: &mut [[u32; 4]],
+        (scratch, memory): (&Path, usize),
+    ) -> anyhow::Result<Sorter<[u64; 4]>> {
+        let mut pairs: Sorter<[u64; 4]> = Sorter::new(scratch, memory);
+        let mut here = Cluster::default();
+        by_cluster.finish()?.for_each(|[cluster, place, ..]| -> anyhow::Result<()> {
+            if here.number != Some(cluster) {
+                here.end(self, counts, &mut pairs)?;
+                here = Cluster { number: Some(cluster), ..Cluster::default() };
+            }
+            here.add((place >> 32) as u32, place as u32, counts);
+            Ok(())
+        })?;
+        here.end(self, counts, &mut pairs)?;
+        Ok(pairs)
+    }
+
+    fn write_mirrors(
+        &mut self,
+        path: Option<&Path>,
+        pairs: Sorter<[u64; 4]>,
+        mirror: impl Fn(u32, u32, u64, u64) -> Mirror,
+    ) -> anyhow::Result<()> {
+        let pairs = pairs.finish()?;
+        let mut most: Vec<Mirror> = Vec::new();
+        let mut number = 0;
+        let choose = |most: &mut Vec<Mirror>| {
+            let share = |one: &Mirror| one.shares().0.min(one.shares().1);
+            let order = |a: &Mirror, b: &Mirror| {
+                let by_near = b.near.min(b.near_of_other).cmp(&a.near.min(a.near_of_other));
+                let by_name = (&a.host, &a.other).cmp(&(&b.host, &b.other));
+                share(b).total_cmp(&share(a)).then(by_near).then(by_name)
+            };
+            most.sort_by(order);
+            most.truncate(SHOWN);
+        };
+        let write = |mut out: &mut dyn Write| -> anyhow::Result<()> {
+            let mut each = |one: Mirror| -> anyhow::Result<()> {
+                number += 1;
+                tsv::write_field(&mut out, one.host.as_bytes())?;
+                out.write_all(b"\t")?;
+                tsv::write_field(&mut out, one.other.as_bytes())?;
+                let (share, share_of_other) = one.shares();
+                let (pages, near) = ((one.pages, one.pages_of_other), (one.near, one.near_of_other));
+                writeln!(
+                    out,
+                    "\t{}\t{}\t{}\t{}\t{share:.6}\t{share_of_other:.6}",
+                    pages.0, pages.1, near.0, near.1
+                )?;
+                most.push(one);
+                if most.len() >= HELD {
+                    choose(&mut most);
+                }
+                Ok(())
+            };
+            let mut last: Option<(u64, u64, u64)> = None;
+            let hosts = |pair: u64| ((pair >> 32) as u32, pair as u32);
+            pairs.for_each(|[pair, _, near, near_of_other]| -> anyhow::Result<()> {
+                match &mut last {
+                    Some(last) if last.0 == pair => {
+                        last.1 += near;
+                        last.2 += near_of_other;
+                    }
+                    other => {
+                        if let Some((pair, near, of_other)) = other.replace((pair, near, near_of_other)) {
+                            each(mirror(hosts(pair).0, hosts(pair).1, near, of_other))?;
+                        }
+                    }
+                }
+                Ok(())
+            })?;
+            last.map_or(Ok(()), |(pair, near, of_other)| {
+                each(mirror(hosts(pair).0, hosts(pair).1, near, of_other))
+            })
+        };
+        let head = "host\tother\tpages\tpages_of_other\tnear\tnear_of_other\tshare\tshare_of_other";
+        written(path, head, write)?;
+        choose(&mut most);
+        (self.mirrors, self.most_mirrored) = (number, most);
+        Ok(())
+    }
+}
+
+/// Writes a table of these columns, or only does what writing it does.
+fn written(
+    path: Option<&Path>,
+    head: &str,
+    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let Some(path) = path else { return write(&mut std::io::sink()) };
+    let mut failure = None;
+    let file = write_file(path, |out| {
+        writeln!(out, "{head}")?;
+        write(out).map_err(|error| {
+            failure = Some(error);
+            std::io::Error::other("the table cannot be made")
+        })
+    });
+    file.map_err(|error| failure.unwrap_or(error))
+}
+
+/// Writes the table of hosts; returns those with most near pages.
+fn write_hosts(path: Option<&Path>, hosts: impl Iterator<Item = Host>) -> anyhow::Result<Vec<Host>> {
+    let mut most: Vec<Host> = Vec::new();
+    let choose = |most: &mut Vec<Host>| {
+        most.sort_by(|a, b| b.near.cmp(&a.near).then_with(|| a.host.cmp(&b.host)));
+        most.truncate(SHOWN);
+    };
+    let head = "host\tdomain\tpages\tnear\tnear_inside\tnear_outside\trate";
+    written(path, head, |mut out| {
+        for host in hosts {
+            tsv::write_field(&mut out, host.host.as_bytes())?;
+            out.write_all(b"\t")?;
+            tsv::write_field(&mut out, host.domain.as_bytes())?;
+            let Host { pages, near, near_inside, near_outside, .. } = host;
+            writeln!(out, "\t{pages}\t{near}\t{near_inside}\t{near_outside}\t{:.6}", host.rate())?;
+            if near > 0 {
+                most.push(host);
+            }
+            if most.len() >= HELD {
+                choose(&mut most);
+            }
+        }
+        Ok(())
+    })?;
+    choose(&mut most);
+    Ok(most)
+}
+
+/// The pages of one cluster, host by host, those of one domain one behind the other.
+#[derive(Default)]
+struct Cluster {
+    number: Option<u64>,
+    pages: u64,
+    domains: u64,
+    domain: Option<u32>,
+    /// The host that is counted, its pages, and how many hosts came before.
+    host: Option<u32>,
+    of_host: u32,
+    before: u64,
+    /// The hosts and their pages, as long as they are to be paired.
+    hosts: Vec<(u32, u32)>,
+}
+
+impl Cluster {
+    fn add(&mut self, domain: u32, host: u32, counts: &mut [[u32; 4]]) {
+        if self.host != Some(host) {
+            if self.host.is_some() {
+                self.end_host(true, counts);
+                self.before += 1;
+            }
+            self.domains += u64::from(self.domain != Some(domain));
+            (self.domain, self.host, self.of_host) = (Some(domain), Some(host), 0);
+        }
+        self.pages += 1;
+        self.of_host += 1;
+    }
+
+    /// All pages of a host came; `others` says whether there are other hosts.
+    fn end_host(&mut self, others: bool, counts: &mut [[u32; 4]]) {
+        let (Some(host), number) = (self.host, self.of_host) else { return };
+        let [pages, near, inside, outside] = &mut counts[host as usize];
+        *pages += number;
+        *near += if others || number > 1 { number } else { 0 };
+        *inside += if number > 1 { number } else { 0 };
+        *outside += if others { number } else { 0 };
+        if self.hosts.len() <= HOSTS_PAIRED {
+            self.hosts.push((host, number));
+        }
+    }
+
+    fn end(
+        &mut self,
+        found: &mut Hosts,
+        counts: &mut [[u32; 4]],
+        pairs: &mut Sorter<[u64; 4]>,
+    ) -> anyhow::Result<()> {
+        let Some(cluster) = self.number else { return Ok(()) };
+        self.end_host(self.before > 0, counts);
+        let hosts = self.before + 1;
+        found.duplicates += self.pages - 1;
+        found.duplicates_within_hosts += self.pages - hosts;
+        found.duplicates_within_domains += hosts - self.domains;
+        found.duplicates_across_domains += self.domains - 1;
+        if self.hosts.len() > HOSTS_PAIRED {
+            found.crowded_clusters += 1;
+            return Ok(());
+        }
+        self.hosts.sort_unstable();
+        for (place, &(a, of_a)) in self.hosts.iter().enumerate() {
+            for &(b, of_b) in &self.hosts[place + 1..] {
+                pairs.push([u64::from(a) << 32 | u64::from(b), cluster, of_a.into(), of_b.into()])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A crawl with known mirrors: of each cluster its URLs.
+    const CRAWL: [&[&str]; 7] = [
+        &["http://a.example/1", "https://a.example/1", "http://www.a.example/1"],
+        &["http://a.example/2?s=1", "http://a.example/2?s=2", "http://m.other.example.org/2"],
+        &["http://a.example/3", "http://m.other.example.org/3"],
+        &["http://m.other.example.org/4/", "http://m.other.example.org/4/index.html", "no URL"],
+        &["http://b.co.uk/5", "http://c.co.uk/5"],
+        &["http://a.example/6"],
+        &["a key"],
+    ];
+
+    fn counted(memory: usize, folder: Option<&Path>) -> Hosts {
+        let scratch = tempfile::tempdir().unwrap();
+        let room = Room::new(scratch.path(), memory);
+        let mut counter = HostCounter::new(&room, memory).unwrap();
+        for (cluster, urls) in (0..).zip(CRAWL) {
+            for url in urls {
+                counter.add(url.as_bytes(), cluster).unwrap();
+            }
+        }
+        counter.finish(folder).unwrap()
+    }
+
+    #[test]
+    fn duplicates_aliases_and_mirrors_of_a_known_crawl_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = counted(usize::MAX, Some(folder.path()));
+        assert_eq!((found.pages, found.hosts, found.domains), (13, 5, 4));
+        let parts =
+            [found.duplicates_within_hosts, found.duplicates_within_domains, found.duplicates_across_domains];
+        assert_eq!((found.duplicates, parts), (7, [3, 1, 3]));
+        let aliases: Vec<u64> = found.aliases.iter().map(|(_, count)| *count).collect();
+        assert_eq!(aliases, [1, 1, 1, 0], "{:?}", found.aliases);
+        let hosts = std::fs::read_to_string(folder.path().join(HOSTS)).unwrap();
+        assert_eq!(
+            hosts,
+            "host\tdomain\tpages\tnear\tnear_inside\tnear_outside\trate\n\
+             a.example\ta.example\t6\t5\t4\t5\t0.833333\n\
+             b.co.uk\tb.co.uk\t1\t1\t0\t1\t1.000000\n\
+             c.co.uk\tc.co.uk\t1\t1\t0\t1\t1.000000\n\
+             m.other.example.org\texample.org\t4\t4\t2\t2\t1.000000\n\
+             www.a.example\ta.example\t1\t1\t0\t1\t1.000000\n"
+        );
+        let mirrors = std::fs::read_to_string(folder.path().join(MIRRORS)).unwrap();
+        assert_eq!(
+            mirrors,
+            "host\tother\tpages\tpages_of_other\tnear\tnear_of_other\tshare\tshare_of_other\n\
+             a.example\tm.other.example.org\t6\t4\t3\t2\t0.500000\t0.500000\n\
+             a.example\twww.a.example\t6\t1\t2\t1\t0.333333\t1.000000\n\
+             b.co.uk\tc.co.uk\t1\t1\t1\t1\t1.000000\t1.000000\n"
+        );
+        assert_eq!((found.mirrors, found.most_mirrored[0].host.as_str()), (3, "b.co.uk"));
+        assert_eq!(counted(1 << 10, None), found, "little memory changes nothing");
+    }
+
+    #[test]
+    fn cluster_of_more_hosts_than_are_paired_counts_for_no_mirror() {
+        let room = Room::unlimited();
+        let mut counter = HostCounter::new(&room, 1 << 20).unwrap();
+        for host in 0..=HOSTS_PAIRED {
+            counter.add(format!("http://h{host}.example/").as_bytes(), 1).unwrap();
+        }
+        counter.add(b"http://h0.example/x", 2).unwrap();
+        counter.add(b"http://h1.example/x", 2).unwrap();
+        let found = counter.finish(None).unwrap();
+        assert_eq!(
+            (found.crowded_clusters, found.mirrors, found.duplicates),
+            (1, 1, HOSTS_PAIRED as u64 + 1)
+        );
+    }
+}

@@ -1,0 +1,29 @@
+//! Texts without some of their bytes.
+
+use std::ops::Range;
+
+/// `text` without the bytes of these ranges, which ascend, do not overlap and end at characters.
+#[must_use]
+pub fn without(text: &str, cut: &[Range<usize>]) -> String {
+    let (mut left, mut at) = (String::with_capacity(text.len()), 0);
+    for range in cut {
+        left.push_str(&text[at..range.start]);
+        at = range.end;
+    }
+    left.push_str(&text[at..]);
+    left
+}
+
+/// The ranges inside of a part of a text, from its beginning on.
+fn inside(cut: &[Range<usize>], part: &Range<usize>) -> Vec<Range<usize>> {
+    let clamped = |range: &Range<usize>| {
+        let clamp = |at: usize| at.clamp(part.start, part.end) - part.start;
+        clamp(range.start)..clamp(range.end)
+    };
+    cut.iter().map(clamped).filter(|range| !range.is_empty()).collect()
+}
+
+/// A part of a text that stands at this place in it, without the bytes of these ranges of the text.
+pub(super) fn part_without(part: &str, place: &Range<usize>, cut: &[Range<usize>]) -> String {
+    without(part, &inside(cut, place))
+}

@@ -1,0 +1,213 @@
+//! Documents of which parts of the text are left out, in the form in which they were read.
+
+use std::ops::Range;
+
+use anyhow::{Context, anyhow, bail, ensure};
+
+use super::content::Content;
+use super::cuts::part_without;
+pub use super::cuts::without;
+use super::fields::{Fields, Selection, push_text};
+use super::form::Form;
+use super::parser::{Buffers, Parser, Understood, understand};
+use super::{InvalidUtf8, charset, nested, warc};
+
+/// Whether the text of a document stands in its line as it is, so that parts of it can be left out there. Pages of HTML
+/// are written as objects of key and text instead.
+#[must_use]
+pub fn stands_in_line(form: Form, line: &[u8], text: &str) -> bool {
+    match form {
+        Form::Html => false,
+        Form::Archive { .. } => line.ends_with(text.as_bytes()),
+        Form::Json | Form::Row(_) | Form::Columns(_) => true,
+    }
+}
+
+/// Whether documents of this form can be written without parts of their texts.
+///
+/// # Errors
+///
+/// Says what to do instead.
+pub fn check_form(form: Form) -> anyhow::Result<()> {
+    match form {
+        Form::Columns(_) => bail!(
+            "texts of Parquet files cannot be cut in their files; read the documents from JSONL, CSV, TSV, WET or text \
+             files, or cut them by the places in spans.tsv"
+        ),
+        Form::Json | Form::Html | Form::Row(_) | Form::Archive { .. } => Ok(()),
+    }
+}
+
+/// An object of JSON with the key and the text of a document.
+///
+/// # Errors
+///
+/// None that writing to memory could give.
+pub fn object(key: &[u8], text: &str, parser: &Parser) -> anyhow::Result<Vec<u8>> {
+    let Fields { id, text: name, .. } = &parser.fields;
+    let mut line = b"{".to_vec();
+    serde_json::to_writer(&mut line, id)?;
+    line.push(b':');
+    serde_json::to_writer(&mut line, &String::from_utf8_lossy(key))?;
+    line.push(b',');
+    serde_json::to_writer(&mut line, name)?;
+    line.push(b':');
+    serde_json::to_writer(&mut line, text)?;
+    line.push(b'}');
+    Ok(line)
+}
+
+/// The line of a document without the bytes of these ranges of its text, which ascend, do not overlap and end at
+/// characters. Everything else of the line stays; of a record of an archive its length changes, and digests go. The line
+/// is read again, so that what is written is what was meant.
+///
+/// # Errors
+///
+/// The line does not say what it did, or the form cannot be written so.
+pub fn line_without(
+    form: Form,
+    line: &[u8],
+    text: &str,
+    cut: &[Range<usize>],
+    parser: &Parser,
+) -> anyhow::Result<Vec<u8>> {
+    check_form(form)?;
+    let (line, expected) = match form {
+        Form::Json => json_without(line, text, cut, parser)?,
+        Form::Row(number) => {
+            let header = parser.headers().row(number).context("its header is gone")?;
+            let decoded = charset::line(line, parser.charset);
+            let utf8 = if std::str::from_utf8(line).is_ok() { line } else { decoded.text.as_bytes() };
+            header.line_without(utf8, cut)?
+        }
+        Form::Archive { .. } => (archive_without(line, text, cut)?, without(text, cut)),
+        Form::Html | Form::Columns(_) => bail!("its text is not in its line"),
+    };
+    let mut buffers = Buffers::default();
+    let parser = Parser { invalid_utf8: InvalidUtf8::Error, ..parser.clone() };
+    match understand(form, &line, &parser, &mut buffers) {
+        Ok(Understood::Document { content: Content::Text(left), .. }) if left == expected => Ok(line),
+        Ok(_) => bail!("cannot be written in its own form: it would be read as another text"),
+        Err(reason) => bail!("cannot be written in its own form: {reason}"),
+    }
+}
+
+/// An object whose text may be made of several fields; and the text that is left.
+fn json_without(
+    line: &[u8],
+    text: &str,
+    cut: &[Range<usize>],
+    parser: &Parser,
+) -> anyhow::Result<(Vec<u8>, String)> {
+    let decoded;
+    let line = if let Ok(line) = std::str::from_utf8(line) {
+        line
+    } else {
+        decoded = charset::line(line, parser.charset);
+        &decoded.text
+    };
+    let fields = &parser.fields;
+    let selections = match &fields.named {
+        Some(named) => [named.id.clone(), named.text.clone()],
+        None => [&fields.id, &fields.text].map(|name| Selection::of(name)),
+    };
+    let [_, values] = nested::select(line, [&selections[0], &selections[1]])?;
+    let (mut out, mut left, mut at, mut start) = (Vec::with_capacity(line.len()), Vec::new(), 0, 0);
+    let mut parts = Vec::new();
+    for (number, value) in values.iter().enumerate() {
+        start += usize::from(number > 0); // the end of the line between two parts
+        let part: Option<String> = value.map_or(Ok(None), |value| serde_json::from_str(value.get()))?;
+        let part = part.unwrap_or_default();
+        let place = start..start + part.len();
+        ensure!(text.get(place.clone()) == Some(&part), "changed since it was read");
+        let kept = part_without(&part, &place, cut);
+        push_text(&mut left, kept.as_bytes(), number);
+        if let Some(value) = value.filter(|_| kept.len() < part.len()) {
+            let begin = value.get().as_ptr().addr() - line.as_ptr().addr();
+            parts.push((begin..begin + value.get().len(), kept));
+        }
+        start = place.end;
+    }
+    // Fields stand in the line in any order.
+    parts.sort_by_key(|(place, _)| place.start);
+    for (place, kept) in parts {
+        ensure!(at <= place.start, "two names of the text mean the same field");
+        out.extend_from_slice(&line.as_bytes()[at..place.start]);
+        serde_json::to_writer(&mut out, &kept)?;
+        at = place.end;
+    }
+    out.extend_from_slice(&line.as_bytes()[at..]);
+    let left = String::from_utf8(left).map_err(|_| anyhow!("its text is not UTF-8"))?;
+    Ok((out, left))
+}
+
+/// A record of an archive of texts.
+fn archive_without(record: &[u8], text: &str, cut: &[Range<usize>]) -> anyhow::Result<Vec<u8>> {
+    let head_bytes = warc::head_end(record).context("its head is not ended by an empty line")?;
+    let (head, content) = record.split_at(head_bytes);
+    ensure!(content == text.as_bytes(), "changed since it was read");
+    let left = without(text, cut);
+    let mut out = Vec::with_capacity(record.len());
+    for line in head.split_inclusive(|&byte| byte == b'\n') {
+        let name = line.split(|&byte| byte == b':').next().unwrap_or_default().to_ascii_lowercase();
+        match &name[..] {
+            b"content-length" => {
+                let end: &[u8] = if line.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
+                out.extend_from_slice(format!("Content-Length: {}", left.len()).as_bytes());
+                out.extend_from_slice(end);
+            }
+            b"warc-block-digest" | b"warc-payload-digest" => {}
+            _ => out.extend_from_slice(line),
+        }
+    }
+    out.extend_from_slice(left.as_bytes());
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Ids, InputOptions};
+    use super::*;
+
+    fn parser(text_field: &str) -> Parser {
+        Parser::new(&InputOptions {
+            text_field: text_field.to_owned(),
+            ids: Ids::FieldOrLine,
+            ..InputOptions::default()
+        })
+    }
+
+    #[test]
+    fn lines_of_json_lose_parts_of_their_texts_and_nothing_else() {
+        let line = r#"{"n": 1.50, "text":"a\u0062c \"d\" é", "id":"k","o":{"text":"abc"}}"#;
+        let left = line_without(Form::Json, line.as_bytes(), "abc \"d\" é", &[1..2, 4..7], &parser("text"));
+        let expected = r#"{"n": 1.50, "text":"ac  é", "id":"k","o":{"text":"abc"}}"#;
+        assert_eq!(String::from_utf8(left.unwrap()).unwrap(), expected);
+
+        // Of several fields, one inside of another, in another order, one null.
+        let line = r#"{"meta":{"body":"xyz"},"title":"abc","other":null}"#;
+        let text = "abc\n\nxyz";
+        let left =
+            line_without(Form::Json, line.as_bytes(), text, std::slice::from_ref(&(2..6)), &parser("title,other,meta.body"));
+        let expected = r#"{"meta":{"body":"yz"},"title":"ab","other":null}"#;
+        assert_eq!(String::from_utf8(left.unwrap()).unwrap(), expected);
+
+        let other = line_without(Form::Json, b"{\"text\":\"abd\"}", "abc", &[0..1, 2..3], &parser("text"));
+        assert!(other.unwrap_err().to_string().contains("changed"));
+    }
+
+    #[test]
+    fn records_of_archives_of_texts_have_their_new_length_and_no_stale_digest() {
+        let record = "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: http://a/\r\nContent-Type: text/plain\r\n\
+                      WARC-Block-Digest: sha1:X\r\nContent-Length: 7\r\n\r\none two";
+        let left = line_without(
+            Form::Archive { texts: true },
+            record.as_bytes(),
+            "one two",
+            std::slice::from_ref(&(0..4)),
+            &parser("text"),
+        );
+        let left = String::from_utf8(left.unwrap()).unwrap();
+        assert!(left.contains("Content-Length: 3\r\n\r\ntwo") && !left.contains("Digest"), "{left}");
+    }
+}

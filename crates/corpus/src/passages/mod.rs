@@ -1,0 +1,158 @@
+//! Passages: what documents have in common with earlier ones, found, shown and cut.
+//!
+//! The definition, and how passages are found, are those of the crate `twindex-passages`. Inputs are read twice: once to
+//! count selected fingerprints, once to collect what recurs; and once more where the documents are written without their
+//! repeated passages.
+
+mod memory;
+mod options;
+mod out;
+mod query;
+mod read;
+mod spans;
+mod texts;
+
+use std::path::Path;
+
+use anyhow::Context;
+use serde::Serialize;
+use twindex_passages::index::{Builder, Built};
+use twindex_passages::{PassageIndex, Recurring};
+
+pub use self::memory::PassagesOfTexts;
+pub use self::options::{Exact, Passages, Unit};
+use self::out::Place;
+pub use self::query::{PassageAnswer, PassageQuery, SharedDocument};
+use self::read::Corpus;
+use crate::input::{Counts, Documents};
+use crate::observer::Observer;
+use crate::watch::{self, Stages, Stopwatch};
+
+/// What was found, and what it took.
+#[derive(Clone, Debug, Serialize)]
+pub struct PassageReport {
+    /// What was read.
+    #[serde(flatten)]
+    pub input: Counts,
+    /// Lines of spans.tsv: repeated passages.
+    pub spans: u64,
+    /// Documents that have one.
+    pub repeated_documents: u64,
+    /// Bytes of texts that stand in one or more of them.
+    pub repeated_bytes: u64,
+    /// Documents that consist of nothing else, but for what is no token.
+    pub repeated_whole: u64,
+    /// The files of the documents without their repeated passages, if they were written.
+    pub kept_files: Vec<String>,
+    /// Seconds of the clock.
+    pub seconds: f64,
+    /// Seconds of processors.
+    pub cpu_seconds: f64,
+    /// The same by stages.
+    pub stages: Stages,
+    /// The most memory the process had resident.
+    pub peak_rss_bytes: u64,
+}
+
+impl Passages {
+    /// Does it, on the threads of the pool of rayon that it is called in. The results have their place when it returns;
+    /// if it fails, nothing of them is left.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidOptions`](crate::InvalidOptions); inputs that cannot be read, or changed between two readings; the
+    /// system's.
+    pub fn run(&self) -> anyhow::Result<PassageReport> {
+        self.run_watched(&())
+    }
+
+    /// As [`run`](Self::run), with an observer.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn run_watched(&self, observer: &dyn Observer) -> anyhow::Result<PassageReport> {
+        let how = self.how()?;
+        let history = self.history(&how)?;
+        let place = Place::resolve(&self.out)?;
+        place.check(&self.inputs, self.force)?;
+        let documents = self.open()?;
+        let folder = place.folder()?;
+        let half_done = observer.half_done(folder.path());
+        let (report, added) = self.work(&how, history.as_ref(), documents, folder.path(), observer)?;
+        drop(half_done);
+        crate::lost::check()?;
+        place.put(folder, self.force)?;
+        // Last, so that a run that fails can be done again with the same index.
+        if let (Some(index), Some(added)) = (&self.index, added) {
+            PassageIndex::append(index, added, &how.cutting).with_context(|| {
+                format!("the results are in {}, but the index lacks these documents", self.out.display())
+            })?;
+        }
+        Ok(report)
+    }
+
+    /// Opens the index whose documents come first, and refuses one that was made otherwise; also one that is to be added to.
+    fn history(&self, how: &options::How) -> anyhow::Result<Option<PassageIndex>> {
+        if let Some(path) = &self.index
+            && let Some(index) = PassageIndex::open_if_there(path)?
+        {
+            how.check(&index, path)?;
+        }
+        let Some(path) = &self.against else { return Ok(None) };
+        let index = PassageIndex::open(path)?;
+        how.check(&index, path)?;
+        Ok(Some(index))
+    }
+
+    fn work(
+        &self,
+        how: &options::How,
+        history: Option<&PassageIndex>,
+        mut documents: Documents,
+        folder: &Path,
+        observer: &dyn Observer,
+    ) -> anyhow::Result<(PassageReport, Option<Built>)> {
+        let whole = Stopwatch::start();
+        let mut stages = Stages::default();
+
+        let watch = Stopwatch::start();
+        let recurring = Recurring::new(self.filter_bytes(documents.total_bytes()))?;
+        let mut corpus = Corpus::new(folder, self.memory / 8, history);
+        corpus.count(self, how, &mut documents, &recurring, observer)?;
+        stages.add("count", watch);
+
+        let watch = Stopwatch::start();
+        let (grams, added) = corpus.collect(self, how, &documents, &recurring, folder, observer)?;
+        drop(recurring);
+        let added = added.map(Builder::finish).transpose()?;
+        stages.add("collect", watch);
+
+        let watch = Stopwatch::start();
+        let repeats = grams.finish(self.within)?;
+        let spans = spans::write(&repeats, &mut corpus, folder)?;
+        drop(repeats);
+        stages.add("lines", watch);
+
+        let mut kept_files = Vec::new();
+        if self.cut {
+            let watch = Stopwatch::start();
+            kept_files = corpus.cut(self, &documents, folder, observer)?;
+            stages.add("cut", watch);
+        }
+        let report = PassageReport {
+            input: documents.counts().clone(),
+            spans: spans.lines,
+            repeated_documents: spans.documents,
+            repeated_bytes: spans.bytes,
+            repeated_whole: spans.whole,
+            kept_files,
+            seconds: whole.seconds(),
+            cpu_seconds: whole.cpu_seconds(),
+            stages,
+            peak_rss_bytes: watch::peak_rss_bytes(),
+        };
+        how.write_settings(folder).context("passages.json: cannot write")?;
+        Ok((report, added))
+    }
+}

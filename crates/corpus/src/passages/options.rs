@@ -1,0 +1,243 @@
+//! What is asked for.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde_json::json;
+use twindex::Params;
+use twindex::sketch::Cutter;
+use twindex_passages::{Hasher, PassageIndex, Shape, WIDTH_MAX};
+
+use super::out::SETTINGS;
+use crate::durable_file::DurableFile;
+use crate::error::InvalidOptions;
+use crate::input::{Documents, InputOptions};
+use crate::repeated::RepeatedKeys;
+use crate::text::TextOptions;
+
+pub use twindex_passages::Exact;
+
+/// What is repeated as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// Runs of words.
+    #[default]
+    Words,
+    /// Lines of the text.
+    Line,
+    /// What stands between lines without words and symbols.
+    Paragraph,
+    /// Sentences by UAX #29, which end where lines end.
+    Sentence,
+}
+
+impl Unit {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Words => "words",
+            Self::Line => "line",
+            Self::Paragraph => "paragraph",
+            Self::Sentence => "sentence",
+        }
+    }
+}
+
+/// A job: what is read, what makes passages, and what is written. [`new`](Self::new) has the defaults.
+///
+/// ```
+/// # fn main() -> twindex_corpus::Result<()> {
+/// # let dir = tempfile::tempdir()?;
+/// # let (pages, out) = (dir.path().join("pages.jsonl"), dir.path().join("passages"));
+/// # let line = |id: &str, text: &str| format!("{{\"id\":\"{id}\",\"text\":\"{text}\"}}\n");
+/// # std::fs::write(&pages, [line("a", "x all rights are reserved y"), line("b", "All rights are reserved!")].concat())?;
+/// use twindex_corpus::Passages;
+///
+/// let mut passages = Passages::new([pages], &out);
+/// passages.min_words = Some(4);
+/// let report = passages.run()?;
+/// assert_eq!((report.spans, report.repeated_bytes), (1, 23));
+/// let spans = std::fs::read_to_string(out.join("spans.tsv"))?;
+/// assert_eq!(spans, "key\tstart\tend\tfirst_key\tfirst_start\twords\nb\t0\t23\ta\t2\t4\n");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Passages {
+    /// Files and folders of documents, which are read two or three times.
+    pub inputs: Vec<PathBuf>,
+    /// How they are read.
+    pub input: InputOptions,
+    /// What is done about a key that comes again; [`RepeatedKeys::Number`] by default.
+    pub repeated_keys: RepeatedKeys,
+    /// The folder to make for the results.
+    pub out: PathBuf,
+    /// Replace `out` if an earlier run made it.
+    pub force: bool,
+    /// The fewest words of a passage, 1 to 65,535: 50 by default, or 1 of a unit.
+    pub min_words: Option<usize>,
+    /// What is repeated as a whole; runs of words by default.
+    pub unit: Unit,
+    /// What makes passages equal: their tokens by default.
+    pub exact: Exact,
+    /// Whether a passage may repeat one of its own document.
+    pub within: bool,
+    /// Whether documents are written without their repeated passages.
+    pub cut: bool,
+    /// An index of passages whose documents come before all others.
+    pub against: Option<PathBuf>,
+    /// An index of passages to which the texts are added as they were read, once the results have their place; it is made
+    /// if it is not there, and may be the one of [`against`](Self::against).
+    pub index: Option<PathBuf>,
+    /// How texts are cut into words, of which the widths and the hash of shingles are not used.
+    pub text: TextOptions,
+    /// Bytes for work that can go to disk instead.
+    pub memory: usize,
+}
+
+/// How documents are cut and hashed.
+pub(super) struct How {
+    pub(super) cutter: Cutter,
+    pub(super) hasher: Hasher,
+    pub(super) shape: Shape,
+    pub(super) unit: Unit,
+    pub(super) exact: Exact,
+    settings: serde_json::Value,
+    /// How texts are cut, as an index says it.
+    pub(super) cutting: String,
+    pub(super) seed: u64,
+}
+
+impl How {
+    /// Refuses an index of passages that was made otherwise.
+    pub(super) fn check(&self, index: &PassageIndex, path: &Path) -> anyhow::Result<()> {
+        let made = Params::decode(index.settings()?);
+        let checked = made.and_then(|made| made.check_same_sketch(&Params::decode(&self.cutting)?));
+        checked
+            .and_then(|()| index.check(self.shape, self.seed, &self.cutting))
+            .with_context(|| path.display().to_string())
+    }
+
+    /// Writes what was asked for.
+    pub(super) fn write_settings(&self, folder: &Path) -> anyhow::Result<()> {
+        let mut file = DurableFile::create_new(&folder.join(SETTINGS))?;
+        let mut text = serde_json::to_vec_pretty(&self.settings)?;
+        text.push(b'\n');
+        file.write_all(&text)?;
+        file.finish().context("cannot make it durable")
+    }
+
+    /// As an index of passages was made.
+    pub(super) fn of_index(index: &PassageIndex) -> anyhow::Result<Self> {
+        let cutting = index.settings()?.to_owned();
+        let shingling = Params::decode(&cutting).context("the settings of the index")?.shingling;
+        let cutter = Cutter::new(&shingling)?;
+        cutter.check_placed()?;
+        Ok(Self {
+            cutter,
+            hasher: Hasher::new(index.seed()),
+            shape: index.shape(),
+            unit: Unit::Words,
+            exact: Exact::Tokens,
+            settings: serde_json::Value::Null,
+            cutting,
+            seed: index.seed(),
+        })
+    }
+}
+
+/// Words of a passage unless it is said.
+const MIN_WORDS: usize = 50;
+
+impl Passages {
+    /// The job with its defaults: runs of 50 words or more that an earlier document has.
+    pub fn new<P: Into<PathBuf>>(inputs: impl IntoIterator<Item = P>, out: impl Into<PathBuf>) -> Self {
+        Self {
+            inputs: inputs.into_iter().map(Into::into).collect(),
+            input: InputOptions::default(),
+            repeated_keys: RepeatedKeys::Number,
+            out: out.into(),
+            force: false,
+            min_words: None,
+            unit: Unit::Words,
+            exact: Exact::Tokens,
+            within: false,
+            cut: false,
+            against: None,
+            index: None,
+            text: TextOptions::default(),
+            memory: crate::dedup::MEMORY,
+        }
+    }
+
+    /// How documents are cut and hashed.
+    pub(super) fn how(&self) -> anyhow::Result<How> {
+        let refuse = |why: String| -> anyhow::Result<How> { Err(InvalidOptions::new(why).into()) };
+        if self.input.features {
+            return refuse("--features-field: passages are parts of texts, and features have none".into());
+        }
+        for (given, option) in
+            [(self.text.words.is_some(), "words"), (self.text.shingle_hash.is_some(), "shingle-hash")]
+        {
+            if given {
+                return refuse(format!("--{option} goes with shingles; passages have --min-words"));
+            }
+        }
+        let min_words = self.min_words.unwrap_or(if self.unit == Unit::Words { MIN_WORDS } else { 1 });
+        if !(1..=WIDTH_MAX).contains(&min_words) {
+            return refuse(format!("--min-words {min_words}: expected 1 to {WIDTH_MAX}"));
+        }
+        let shingling = self.text.shingling()?;
+        let cutter = Cutter::new(&shingling)?;
+        if let Err(error) = cutter.check_placed() {
+            return refuse(format!("--{error}"));
+        }
+        let shape = match self.unit {
+            Unit::Words => Shape::words(min_words),
+            _ => Shape::units(min_words as u32),
+        };
+        for (given, option) in [(self.against.is_some(), "against"), (self.index.is_some(), "index")] {
+            if given && (self.unit != Unit::Words || self.exact != Exact::Tokens) {
+                return refuse(format!(
+                    "--{option}: an index has runs of words by their tokens, not units or bytes"
+                ));
+            }
+        }
+        let cutting = Params::builder().shingling(shingling.clone()).minhash(1, 1).build()?.encode();
+        let exact = if self.exact == Exact::Bytes { "bytes" } else { "tokens" };
+        let settings = json!({
+            "min_words": min_words,
+            "unit": self.unit.name(),
+            "exact": exact,
+            "within": self.within,
+            "cut": self.cut,
+            "against": self.against,
+            "index": self.index,
+            "tokens": shingling.tokens.to_string(),
+            "seed": shingling.seed,
+        });
+        let (hasher, seed) = (Hasher::new(shingling.seed), shingling.seed);
+        Ok(How { cutter, hasher, shape, unit: self.unit, exact: self.exact, settings, cutting, seed })
+    }
+
+    /// Opens the documents, which are to be read more than once.
+    pub(super) fn open(&self) -> anyhow::Result<Documents> {
+        let documents = Documents::open(&self.inputs, &self.input)?;
+        if documents.total_bytes().is_none() {
+            return Err(InvalidOptions::new(
+                "passages reads its inputs twice or more, and standard input or a pipe can be read only once; write it \
+                 to a file",
+            )
+            .into());
+        }
+        Ok(documents)
+    }
+
+    /// The size of the filter: enough for what inputs of so many bytes select, within a quarter of the memory. Compressed
+    /// inputs have more text than bytes.
+    pub(super) fn filter_bytes(&self, total: Option<u64>) -> usize {
+        let most = self.memory / 4;
+        let wanted = total.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(most);
+        wanted.clamp(1 << 16, most.max(1 << 16))
+    }
+}

@@ -1,0 +1,108 @@
+//! The folder of results: made beside its place, and put there whole.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use twindex::sys::{RealVfs, Vfs};
+
+use crate::error::InvalidOptions;
+use crate::input::{is_name_of_kept, is_name_of_keys};
+
+/// The repeated passages.
+pub(super) const SPANS: &str = "spans.tsv";
+/// What was asked for.
+pub(super) const SETTINGS: &str = "passages.json";
+
+/// Where the results go.
+pub(super) struct Place<'a> {
+    given: &'a Path,
+    path: PathBuf,
+    parent: PathBuf,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn resolve(given: &'a Path) -> anyhow::Result<Self> {
+        let Some(name) = given.file_name() else {
+            let why = format!("--out {}: expected the name of a folder to make", given.display());
+            return Err(InvalidOptions::new(why).into());
+        };
+        let parent = given.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Ok(Self { given, path: parent.join(name), parent: parent.to_owned() })
+    }
+
+    /// Refuses, before any work is done, to replace what is there, or to read the results as documents.
+    pub(super) fn check(&self, inputs: &[PathBuf], force: bool) -> anyhow::Result<()> {
+        let shown = self.given.display();
+        let Ok(metadata) = self.path.symlink_metadata() else { return Ok(()) };
+        ensure!(metadata.is_dir(), "{shown}: is no folder, and is not replaced; choose another place");
+        ensure!(force, "{shown}: already exists; choose another folder, or --force to replace it");
+        let inside = fs::canonicalize(&self.path)?;
+        let around = |input: &&PathBuf| fs::canonicalize(input).is_ok_and(|input| inside.starts_with(input));
+        if let Some(input) = inputs.iter().find(around) {
+            bail!("{shown}: is inside the input {}; choose another folder", input.display());
+        }
+        self.check_ours(&self.path)
+    }
+
+    /// Refuses a folder with anything in it that `passages` did not make.
+    fn check_ours(&self, folder: &Path) -> anyhow::Result<()> {
+        let shown = self.given.display();
+        for entry in fs::read_dir(folder).with_context(|| format!("{shown}: cannot be listed"))? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let is_ours = name.to_str().is_some_and(|name| {
+                [SPANS, SETTINGS].contains(&name) || is_name_of_kept(name) || is_name_of_keys(name)
+            });
+            ensure!(
+                is_ours && entry.file_type()?.is_file(),
+                "{shown}: `{}` in it was not made by `twindex passages`, so --force does not replace it; choose another \
+                 folder",
+                name.display()
+            );
+        }
+        Ok(())
+    }
+
+    /// A folder beside the place, which goes when it is dropped. Makes the folders above.
+    pub(super) fn folder(&self) -> anyhow::Result<tempfile::TempDir> {
+        let parent = &self.parent;
+        fs::create_dir_all(parent).with_context(|| format!("{}: cannot create", parent.display()))?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".twindex-passages-");
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+        builder
+            .tempdir_in(parent)
+            .with_context(|| format!("{}: cannot create a folder in it", parent.display()))
+    }
+
+    /// Gives the results their name. Earlier ones step aside first, and come back if that fails.
+    pub(super) fn put(&self, folder: tempfile::TempDir, force: bool) -> anyhow::Result<()> {
+        let shown = self.given.display();
+        self.check(&[], force)?; // something may have come there meanwhile
+        RealVfs
+            .sync_dir(folder.path())
+            .with_context(|| format!("{shown}: cannot make the results durable"))?;
+        let aside = self.folder()?;
+        let earlier = aside.path().join("earlier");
+        let is_replaced = self.path.symlink_metadata().is_ok();
+        if is_replaced {
+            fs::rename(&self.path, &earlier)
+                .with_context(|| format!("{shown}: cannot move the earlier results aside"))?;
+        }
+        let done = if is_replaced { self.check_ours(&earlier) } else { Ok(()) };
+        let done = done.and_then(|()| Ok(fs::rename(folder.path(), &self.path)?));
+        if let Err(error) = done {
+            if is_replaced && fs::rename(&earlier, &self.path).is_err() {
+                let kept = aside.keep().join("earlier");
+                return Err(error.context(format!("{shown}: the earlier results are at {}", kept.display())));
+            }
+            return Err(error.context(format!("{shown}: cannot give the results their name")));
+        }
+        let _ = folder.keep(); // it has another name now
+        RealVfs.sync_dir(&self.parent).with_context(|| {
+            format!("{shown}: the results are there, but may not outlast a power failure; sync the disk")
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! Which documents of an index of passages contain parts of texts.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use twindex_passages::index::Match;
+use twindex_passages::{Hashed, PassageIndex, Work};
+
+use super::options::How;
+use super::texts::Hashing;
+use crate::input::{Content, Counts, Documents, InputOptions, Parser, Record};
+use crate::observer::Observer;
+use crate::sketching::{Job, for_each_chunk};
+
+/// A question to an index of passages.
+#[derive(Clone, Debug)]
+pub struct PassageQuery {
+    /// The index.
+    pub index: PathBuf,
+    /// Texts to look for: files and folders of documents, or `-`.
+    pub inputs: Vec<PathBuf>,
+    /// How they are read.
+    pub input: InputOptions,
+    /// The most documents of an answer; those with the most shared words come first.
+    pub limit: usize,
+    /// The most places of a fingerprint that are followed; an answer reports where there were more.
+    pub max_places: usize,
+}
+
+/// What a text shares with the documents of an index.
+#[derive(Clone, Debug, Serialize)]
+pub struct PassageAnswer {
+    /// The key of the text.
+    #[serde(skip)]
+    pub key: Vec<u8>,
+    /// Its words.
+    pub words: u32,
+    /// Its words that stand in a passage of one or more documents.
+    pub words_found: u32,
+    /// Documents that share a passage, as far as the limit goes.
+    pub documents: Vec<SharedDocument>,
+    /// How many there are.
+    pub documents_found: usize,
+    /// Fingerprints of which only some places were followed.
+    pub capped: u32,
+}
+
+/// What a text shares with one document.
+#[derive(Clone, Debug, Serialize)]
+pub struct SharedDocument {
+    /// The key of the document.
+    #[serde(skip)]
+    pub key: Vec<u8>,
+    /// Words of the text that stand in a passage of the document.
+    pub words: u32,
+    /// The passages, as bytes of both texts.
+    #[serde(skip)]
+    pub matches: Vec<Match>,
+}
+
+impl PassageQuery {
+    /// Asks with the usual limits: 100 documents, and 4096 places of a fingerprint.
+    pub fn new<P: Into<PathBuf>>(index: impl Into<PathBuf>, inputs: impl IntoIterator<Item = P>) -> Self {
+        let (index, inputs) = (index.into(), inputs.into_iter().map(Into::into).collect());
+        Self { index, inputs, input: InputOptions::default(), limit: 100, max_places: 4096 }
+    }
+
+    /// Passes the answer for each text to `each`, in the order of the input, and returns what was read.
+    ///
+    /// # Errors
+    ///
+    /// The index is damaged, or there is none; inputs that cannot be read; those of `each`.
+    pub fn run(
+        &self,
+        observer: &dyn Observer,
+        each: impl FnMut(PassageAnswer) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Counts> {
+        let index = PassageIndex::open(&self.index)?;
+        let how = How::of_index(&index)?;
+        let mut documents = Documents::open(&self.inputs, &self.input)?;
+        let progress = observer.begin("asking", documents.total_bytes());
+        let mut each = each;
+        let job = Job {
+            state: || (Hashing::new(&how), Hashed::default(), Work::new(how.shape, how.hasher)),
+            begin: Vec::new,
+            work: |state: &mut (Hashing<'_>, Hashed, Work),
+                   made: &mut Vec<PassageAnswer>,
+                   _: &Parser,
+                   record: Record<'_>| {
+                let (hashing, hashed, work) = state;
+                let text = match record.content {
+                    Content::Text(text) | Content::Opaque { text, .. } => text,
+                    Content::Features(_) => "",
+                };
+                if u32::try_from(text.len()).is_err() {
+                    return Err(record.bad(&"a text of 4 GiB or more"));
+                }
+                hashing.hash(text, hashed);
+                made.push(self.answer(&index, record.key, hashed, work)?);
+                Ok(())
+            },
+        };
+        for_each_chunk(&mut documents, &*progress, &job, |made| made.into_iter().try_for_each(&mut each))?;
+        Ok(documents.counts().clone())
+    }
+
+    fn answer(
+        &self,
+        index: &PassageIndex,
+        key: &[u8],
+        hashed: &Hashed,
+        work: &mut Work,
+    ) -> anyhow::Result<PassageAnswer> {
+        let answer = index.find(hashed, work, self.max_places)?;
+        let documents_found = answer.documents.len();
+        let shared = answer.documents.into_iter().take(self.limit).map(|one| {
+            let key = index.key(one.document)?.to_vec();
+            Ok(SharedDocument { key, words: one.words, matches: one.matches })
+        });
+        Ok(PassageAnswer {
+            key: key.to_vec(),
+            words: answer.words,
+            words_found: answer.words_found,
+            documents: shared.collect::<twindex::Result<_>>()?,
+            documents_found,
+            capped: answer.capped,
+        })
+    }
+}

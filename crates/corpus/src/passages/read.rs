@@ -1,0 +1,441 @@
+//! The readings of the inputs, and what is remembered of the documents between them.
+
+use std::ops::Range;
+use std::path::Path;
+
+use anyhow::{Context, anyhow, bail};
+use twindex::sys::{Column, Room};
+use twindex_passages::index::{Builder, Extract};
+use twindex_passages::{Gram, Grams, Hashed, Line, PassageIndex, Recurring, Work};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::options::{How, Passages, Unit};
+use super::texts::Hashing;
+use crate::input::{Block, Content, Documents, Form, Kept, Parser, Place, Record, rewritten};
+use crate::observer::Observer;
+use crate::repeated::{Fate, RepeatedKeys, SeenKeys};
+use crate::sketching::{Job, Wanted, announce, for_each_chunk, for_each_chunk_counted};
+
+/// Bytes of memory for each byte of a text that is cut: of units, fingerprints and t-grams.
+const BYTES_FOR_BYTE: usize = 12;
+/// Texts that take less are never too long, however little the memory.
+const ALWAYS: usize = 64 << 20;
+
+/// What is remembered of the documents: some 30 bytes each and their keys, in memory up to a bound, and beyond it in
+/// scratch files.
+pub(super) struct Corpus<'h> {
+    keys: Column<u8>,
+    /// Where each key ends.
+    ends: Column<u64>,
+    /// Of each record a hash of its text, and in the lowest bit whether it is a document.
+    records: Column<u64>,
+    /// Of each document where its first unit begins and where its last one ends.
+    extents: Column<u64>,
+    /// Documents, and what of each is covered by lines, in order.
+    covered: Column<[u64; 2]>,
+    room: Room,
+    /// Whose documents come first, and have the first numbers.
+    history: Option<&'h PassageIndex>,
+}
+
+/// The places of the document of an index that were asked for last.
+#[derive(Default)]
+pub(super) struct KnownPlaces {
+    document: Option<u32>,
+    places: Vec<(u32, u32)>,
+}
+
+/// A record as the first reading sees it.
+struct First {
+    key: Vec<u8>,
+    place: Place,
+    hash: u64,
+    extent: u64,
+    text_bytes: u64,
+}
+
+/// The t-grams of the records of a chunk.
+#[derive(Default)]
+struct Collected {
+    /// Each with its source, if that is in the history.
+    grams: Vec<(Gram, Option<(u32, u32)>)>,
+    /// The hash of each text, and where its t-grams end.
+    records: Vec<(u64, usize)>,
+    /// What an index keeps of each, if one is made.
+    extracts: Vec<Extract>,
+}
+
+/// A record as the last reading sees it.
+struct Last {
+    hash: u64,
+    key: Vec<u8>,
+    is_own_key: bool,
+    text: String,
+    form: Form,
+    line: Vec<u8>,
+    place: Place,
+}
+
+impl<'h> Corpus<'h> {
+    pub(super) fn new(folder: &Path, memory: usize, history: Option<&'h PassageIndex>) -> Self {
+        let room = Room::new(folder, memory);
+        Self {
+            history,
+            keys: Column::new(&room),
+            ends: Column::new(&room),
+            records: Column::new(&room),
+            extents: Column::new(&room),
+            covered: Column::new(&room),
+            room,
+        }
+    }
+
+    /// How many documents the history has.
+    pub(super) fn before(&self) -> u32 {
+        self.history.map_or(0, PassageIndex::documents)
+    }
+
+    /// The key of a document that was read.
+    pub(super) fn key(&self, document: u32) -> &[u8] {
+        let end = |number: usize| self.ends[number] as usize;
+        let number = document as usize;
+        &self.keys[number.checked_sub(1).map_or(0, end)..end(number)]
+    }
+
+    /// The key of the source of a line, and where it begins in its text.
+    pub(super) fn source(&self, line: &Line, known: &mut KnownPlaces) -> anyhow::Result<(&[u8], u32)> {
+        let (document, history) = (line.first_document, self.history);
+        match (document.checked_sub(self.before()), history) {
+            (Some(own), _) => Ok((self.key(own), line.first_start)),
+            (None, Some(history)) => {
+                if known.document != Some(document) {
+                    *known = KnownPlaces { document: Some(document), places: history.places(document)? };
+                }
+                let place =
+                    known.places.get(line.first_position as usize).context("a unit that is not there")?;
+                Ok((history.key(document)?, place.0))
+            }
+            (None, None) => bail!("document {document} is not there"),
+        }
+    }
+
+    /// Where the first unit of a document begins, and where its last one ends.
+    pub(super) fn extent(&self, document: u32) -> (u32, u32) {
+        let extent = self.extents[document as usize];
+        ((extent >> 32) as u32, extent as u32)
+    }
+
+    /// Notes that these bytes of a document are repeated.
+    pub(super) fn cover(&mut self, document: u32, place: Range<u32>) -> twindex::Result<()> {
+        self.covered.push([document.into(), u64::from(place.start) << 32 | u64::from(place.end)])
+    }
+
+    fn documents(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The first reading: keys, and selected fingerprints.
+    pub(super) fn count(
+        &mut self,
+        passages: &Passages,
+        how: &How,
+        documents: &mut Documents,
+        recurring: &Recurring,
+        observer: &dyn Observer,
+    ) -> anyhow::Result<()> {
+        let progress = observer.begin("counting", documents.total_bytes());
+        let repeated = passages.repeated_keys;
+        let mut seen = SeenKeys::new(repeated, &self.room)?;
+        if repeated == RepeatedKeys::Last {
+            announce(documents, &mut seen, &Wanted::default(), &*progress)?;
+        }
+        let memory = passages.memory;
+        let job = Job {
+            state: || (Hashing::new(how), Hashed::default(), Work::new(how.shape, how.hasher)),
+            begin: Vec::new,
+            work: |state: &mut (Hashing<'_>, Hashed, Work),
+                   made: &mut Vec<First>,
+                   _: &Parser,
+                   record: Record<'_>| {
+                let (hashing, hashed, work) = state;
+                let text = text_of(&record);
+                check_memory(&record, text, memory)?;
+                hashing.hash(text, hashed);
+                work.count(hashed, recurring, passages.within);
+                let extent = if hashed.is_empty() { 0..0 } else { hashed.place(0, hashed.len()) };
+                made.push(First {
+                    key: record.key.to_vec(),
+                    place: record.place(),
+                    hash: xxh3_64(text.as_bytes()),
+                    extent: u64::from(extent.start) << 32 | u64::from(extent.end),
+                    text_bytes: record.content.bytes() as u64,
+                });
+                Ok(())
+            },
+        };
+        for_each_chunk_counted(documents, &*progress, &job, |made, documents| {
+            for mut first in made {
+                let is_taken = self.take(&mut first, repeated, &mut seen, documents)?;
+                self.records.push(first.hash & !1 | u64::from(is_taken))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether a record is taken as a document, by its key.
+    fn take(
+        &mut self,
+        first: &mut First,
+        repeated: RepeatedKeys,
+        seen: &mut SeenKeys,
+        documents: &mut Documents,
+    ) -> anyhow::Result<bool> {
+        let length = first.key.len();
+        match seen.next(&mut first.key)? {
+            Fate::Taken => {}
+            Fate::Numbered => {
+                if let Err(reason) = crate::input::check_key(&first.key) {
+                    documents.refuse(crate::input::bad_at(&first.place, &reason), first.text_bytes)?;
+                    return Ok(false);
+                }
+                documents.repeated(&first.place, &first.key[..length], Some(&first.key), 0);
+            }
+            Fate::PassedOver => {
+                documents.repeated(&first.place, &first.key, None, first.text_bytes);
+                return Ok(false);
+            }
+            Fate::Refused => {
+                let key = String::from_utf8_lossy(&first.key);
+                return Err(anyhow!(
+                    "{}: the key `{}` came before; --repeated-keys number, first or last takes it all the same",
+                    first.place,
+                    key.escape_debug()
+                ));
+            }
+        }
+        debug_assert!(repeated != RepeatedKeys::Any, "keys name the documents of spans");
+        u32::try_from(self.documents()).context("more than 2^32 documents")?;
+        self.keys.extend(&first.key)?;
+        self.ends.push(self.keys.len() as u64)?;
+        self.extents.push(first.extent)?;
+        Ok(true)
+    }
+
+    /// The second reading: t-grams that may recur.
+    pub(super) fn collect(
+        &self,
+        passages: &Passages,
+        how: &How,
+        documents: &Documents,
+        recurring: &Recurring,
+        folder: &Path,
+        observer: &dyn Observer,
+    ) -> anyhow::Result<(Grams, Option<Builder>)> {
+        let mut documents = again(documents, passages)?;
+        let progress = observer.begin("collecting", documents.total_bytes());
+        let memory = passages.memory / 4;
+        let mut grams = match how.unit {
+            Unit::Words => Grams::of_words(folder, memory, how.shape.width()),
+            _ => Grams::of_units(folder, memory),
+        };
+        let memory = passages.memory / 8;
+        let mut builder = match &passages.index {
+            Some(_) => Some(Builder::new(folder, memory, how.shape, how.seed)?),
+            None => None,
+        };
+        let job = Job {
+            state: || (Hashing::new(how), Hashed::default(), Work::new(how.shape, how.hasher)),
+            begin: Collected::default,
+            work: |state: &mut (Hashing<'_>, Hashed, Work),
+                   made: &mut Collected,
+                   _: &Parser,
+                   record: Record<'_>| {
+                let (hashing, hashed, work) = state;
+                let text = text_of(&record);
+                check_memory(&record, text, passages.memory)?;
+                hashing.hash(text, hashed);
+                match self.history {
+                    None => {
+                        work.for_each_recurring(hashed, recurring, |gram| made.grams.push((gram, None)));
+                    }
+                    Some(history) => {
+                        let wanted = |fingerprint| recurring.recurs(fingerprint);
+                        let push = |gram, source| made.grams.push((gram, source));
+                        history.for_each_sourced(hashed, work, wanted, push)?;
+                    }
+                }
+                if passages.index.is_some() {
+                    made.extracts.push(Extract::of(hashed, work));
+                }
+                made.records.push((xxh3_64(text.as_bytes()), made.grams.len()));
+                Ok(())
+            },
+        };
+        let before = self.before();
+        let (mut record, mut document) = (0, 0);
+        for_each_chunk(&mut documents, &*progress, &job, |made| {
+            let mut start = 0;
+            for (number, &(hash, end)) in made.records.iter().enumerate() {
+                if self.is_taken(record, hash)? {
+                    let whole =
+                        before.checked_add(document).context("more than 2^32 documents with the index")?;
+                    made.grams[start..end].iter().try_for_each(|(gram, source)| match *source {
+                        Some(source) => grams.push_sourced(whole, gram, source),
+                        None => grams.push(whole, gram),
+                    })?;
+                    if let (Some(builder), Some(extract)) = (&mut builder, made.extracts.get(number)) {
+                        builder.push(self.key(document), extract)?;
+                    }
+                    document += 1;
+                }
+                record += 1;
+                start = end;
+            }
+            Ok(())
+        })?;
+        self.check_all_there(record)?;
+        Ok((grams, builder))
+    }
+
+    /// The third reading: documents without what is covered, in the form in which they were read.
+    pub(super) fn cut(
+        &self,
+        passages: &Passages,
+        documents: &Documents,
+        folder: &Path,
+        observer: &dyn Observer,
+    ) -> anyhow::Result<Vec<String>> {
+        let mut documents = again(documents, passages)?;
+        let progress = observer.begin("cutting", documents.total_bytes());
+        let parser = documents.parser().clone();
+        let mut kept = Kept::new(folder, parser.headers().clone(), passages.memory / 4);
+        let job = Job {
+            state: || (),
+            begin: Vec::new,
+            work: |(): &mut (), made: &mut Vec<Last>, parser: &Parser, record: Record<'_>| {
+                let text = text_of(&record);
+                check_memory(&record, text, passages.memory)?;
+                rewritten::check_form(record.form()).with_context(|| record.place().to_string())?;
+                made.push(Last {
+                    hash: xxh3_64(text.as_bytes()),
+                    key: record.key.to_vec(),
+                    is_own_key: record.is_own,
+                    text: match record.content {
+                        Content::Opaque { text, .. } => text.to_owned(),
+                        _ => text.to_owned(),
+                    },
+                    form: record.form(),
+                    line: record.line(parser)?.into_owned(),
+                    place: record.place(),
+                });
+                Ok(())
+            },
+        };
+        let (mut record, mut document, mut at) = (0, 0_u32, 0);
+        let (mut block, mut cuts) = (Block::default(), Vec::new());
+        for_each_chunk(&mut documents, &*progress, &job, |made| {
+            for last in made {
+                if self.is_taken(record, last.hash)? {
+                    cuts.clear();
+                    while let Some(&[_, place]) =
+                        self.covered.get(at).filter(|covered| covered[0] == u64::from(document))
+                    {
+                        cuts.push((place >> 32) as usize..place as u32 as usize);
+                        at += 1;
+                    }
+                    self.keep(&last, document, &cuts, &parser, &mut block)
+                        .with_context(|| last.place.to_string())?;
+                    document += 1;
+                }
+                record += 1;
+                if block.is_full() {
+                    kept.write(&block)?;
+                    block.clear();
+                }
+            }
+            Ok(())
+        })?;
+        self.check_all_there(record)?;
+        kept.write(&block)?;
+        kept.finish()
+    }
+
+    /// Adds a document to a block.
+    fn keep(
+        &self,
+        last: &Last,
+        document: u32,
+        cuts: &[Range<usize>],
+        parser: &Parser,
+        block: &mut Block,
+    ) -> anyhow::Result<()> {
+        let key = self.key(document);
+        if !rewritten::stands_in_line(last.form, &last.line, &last.text) {
+            // A page has markup; what was compared is the text that it shows.
+            let line = rewritten::object(key, &rewritten::without(&last.text, cuts), parser)?;
+            block.push(Form::Json, &line, None);
+            return Ok(());
+        }
+        let own = last.is_own_key && last.key == key;
+        let key = (!own).then_some(key);
+        if cuts.is_empty() {
+            block.push(last.form, &last.line, key);
+        } else {
+            let line = rewritten::line_without(last.form, &last.line, &last.text, cuts, parser)?;
+            block.push(last.form, &line, key);
+        }
+        Ok(())
+    }
+
+    /// Whether a record that is read again is a document.
+    ///
+    /// # Errors
+    ///
+    /// It is not the record that was read before.
+    fn is_taken(&self, record: usize, hash: u64) -> anyhow::Result<bool> {
+        match self.records.get(record) {
+            Some(&known) if known >> 1 == hash >> 1 => Ok(known & 1 == 1),
+            _ => bail!(
+                "record {}: changed since it was read; run again when nothing writes to the inputs",
+                record + 1
+            ),
+        }
+    }
+
+    fn check_all_there(&self, records: usize) -> anyhow::Result<()> {
+        let expected = self.records.len();
+        if records == expected {
+            return Ok(());
+        }
+        bail!(
+            "the inputs have {records} records, and had {expected} before; run again when nothing writes to them"
+        )
+    }
+}
+
+/// The same documents once more; what is said of them was said when they were first read.
+fn again(documents: &Documents, passages: &Passages) -> anyhow::Result<Documents> {
+    documents.open_beside(&passages.inputs, &passages.input)
+}
+
+/// What is compared of a record: nothing of a text that does not say all that was there.
+fn text_of<'r>(record: &Record<'r>) -> &'r str {
+    match record.content {
+        Content::Text(text) => text,
+        Content::Opaque { .. } | Content::Features(_) => "",
+    }
+}
+
+/// Refuses a text that takes too much memory.
+fn check_memory(record: &Record<'_>, text: &str, memory: usize) -> anyhow::Result<()> {
+    let taken = text.len().saturating_mul(BYTES_FOR_BYTE);
+    if taken <= memory.max(ALWAYS) && u32::try_from(text.len()).is_ok() {
+        return Ok(());
+    }
+    let wanted = taken.div_ceil(1 << 20);
+    Err(record.bad(&format!(
+        "a text of {} bytes, which takes about {wanted} MiB to be compared: give --memory {wanted}M or more, and no text \
+         of 4 GiB",
+        text.len()
+    )))
+}

@@ -1,0 +1,105 @@
+//! The lines, written; and what they cover of each document.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use twindex_passages::{Line, Repeats};
+
+use super::out::SPANS;
+use super::read::{Corpus, KnownPlaces};
+use crate::durable_file::DurableFile;
+use crate::tsv;
+
+/// What was written.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    pub(super) lines: u64,
+    pub(super) documents: u64,
+    pub(super) bytes: u64,
+    pub(super) whole: u64,
+}
+
+/// What the lines of one document cover, as it grows.
+#[derive(Clone, Copy)]
+struct Covered {
+    document: u32,
+    start: u32,
+    end: u32,
+    /// Bytes before it in the same document.
+    bytes: u32,
+    /// Where the first begins.
+    first: u32,
+    /// Whether nothing but what is no token stands between the first and this one.
+    is_one: bool,
+}
+
+/// Writes the lines in the order of the documents, and notes in the corpus what they cover.
+pub(super) fn write(repeats: &Repeats, corpus: &mut Corpus<'_>, folder: &Path) -> anyhow::Result<Written> {
+    let file = DurableFile::create_new(&folder.join(SPANS)).context("spans.tsv: cannot write")?;
+    let mut out = BufWriter::with_capacity(1 << 20, file);
+    let mut written = Written::default();
+    let mut covered: Option<Covered> = None;
+    let (mut known, before) = (KnownPlaces::default(), corpus.before());
+    out.write_all(b"key\tstart\tend\tfirst_key\tfirst_start\twords\n")?;
+    repeats.for_each_line(|line| -> anyhow::Result<()> {
+        written.lines += 1;
+        // All lines are of documents that were read.
+        let document = line.document.saturating_sub(before);
+        let source = corpus.source(&line, &mut known)?;
+        write_line(&mut out, &line, corpus.key(document), source).context("spans.tsv: cannot write")?;
+        let new =
+            Covered { document, start: line.start, end: line.end, bytes: 0, first: line.start, is_one: true };
+        covered = Some(match covered {
+            Some(before) if before.document == document => {
+                if line.start <= before.end {
+                    Covered { end: before.end.max(line.end), ..before }
+                } else {
+                    corpus.cover(before.document, before.start..before.end)?;
+                    let bytes = before.bytes + (before.end - before.start);
+                    Covered { bytes, first: before.first, is_one: false, ..new }
+                }
+            }
+            before => {
+                end(before, corpus, &mut written)?;
+                new
+            }
+        });
+        Ok(())
+    })?;
+    end(covered, corpus, &mut written)?;
+    let file = out.into_inner().map_err(io::IntoInnerError::into_error);
+    file.and_then(DurableFile::finish).context("spans.tsv: cannot write")?;
+    Ok(written)
+}
+
+/// Ends a document.
+fn end(covered: Option<Covered>, corpus: &mut Corpus<'_>, written: &mut Written) -> anyhow::Result<()> {
+    let Some(last) = covered else { return Ok(()) };
+    corpus.cover(last.document, last.start..last.end)?;
+    written.documents += 1;
+    written.bytes += u64::from(last.bytes + (last.end - last.start));
+    let (first, end) = corpus.extent(last.document);
+    written.whole += u64::from(last.is_one && last.first <= first && last.end >= end);
+    Ok(())
+}
+
+fn write_line(
+    out: &mut impl Write,
+    line: &Line,
+    key: &[u8],
+    (first_key, first_start): (&[u8], u32),
+) -> io::Result<()> {
+    tsv::write_field(out, key)?;
+    for number in [line.start, line.end] {
+        out.write_all(b"\t")?;
+        tsv::write_number(out, number)?;
+    }
+    out.write_all(b"\t")?;
+    tsv::write_field(out, first_key)?;
+    for number in [first_start, line.words] {
+        out.write_all(b"\t")?;
+        tsv::write_number(out, number)?;
+    }
+    out.write_all(b"\n")
+}

@@ -1,0 +1,106 @@
+//! Texts to units that are compared.
+
+use std::ops::Range;
+
+use twindex::sketch::cut::PlacedUnits;
+use twindex_passages::{Exact, Hashed};
+
+use super::options::{How, Unit};
+
+/// Cuts and hashes texts, with working memory of a thread.
+pub(super) struct Hashing<'h> {
+    how: &'h How,
+    placed: PlacedUnits,
+    identity: Vec<u8>,
+}
+
+impl<'h> Hashing<'h> {
+    pub(super) fn new(how: &'h How) -> Self {
+        Self { how, placed: PlacedUnits::default(), identity: Vec::new() }
+    }
+
+    /// Replaces what is in `hashed` by the units of a text.
+    pub(super) fn hash(&mut self, text: &str, hashed: &mut Hashed) {
+        let Self { how, placed, .. } = self;
+        hashed.clear(how.exact);
+        match how.unit {
+            Unit::Words => how.cutter.for_each_placed(text, placed, |place, token| {
+                hashed.push_token(&how.hasher, text, place, token);
+            }),
+            Unit::Line => lines(text, |place| self.push(text, place, hashed)),
+            Unit::Paragraph => paragraphs(text, |place| self.push(text, place, hashed)),
+            Unit::Sentence => sentences(text, |place| self.push(text, place, hashed)),
+        }
+    }
+
+    /// Adds a unit of several words; none if it has no word.
+    fn push(&mut self, text: &str, place: Range<usize>, hashed: &mut Hashed) {
+        let Self { how, placed, identity } = self;
+        let unit = &text[place.clone()];
+        let mut words = 0_u32;
+        identity.clear();
+        how.cutter.for_each_placed(unit, placed, |_, token| {
+            words = words.saturating_add(1);
+            identity.extend_from_slice(token);
+            identity.push(b' ');
+        });
+        if words == 0 {
+            return;
+        }
+        let bytes = if how.exact == Exact::Bytes { unit.trim().as_bytes() } else { identity };
+        hashed.push_unit(&how.hasher, place, bytes, words);
+    }
+}
+
+/// Lines with their ends.
+fn lines(text: &str, mut each: impl FnMut(Range<usize>)) {
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        each(start..start + line.len());
+        start += line.len();
+    }
+}
+
+/// Runs of lines with something in them but white space, each with the empty lines after it.
+fn paragraphs(text: &str, mut each: impl FnMut(Range<usize>)) {
+    let (mut start, mut was_empty) = (0, false);
+    lines(text, |line| {
+        let is_empty = text[line.clone()].trim().is_empty();
+        if was_empty && !is_empty {
+            each(start..line.start);
+            start = line.start;
+        }
+        was_empty = is_empty;
+    });
+    if start < text.len() {
+        each(start..text.len());
+    }
+}
+
+/// Sentences with the white space after them.
+fn sentences(text: &str, each: impl FnMut(Range<usize>)) {
+    twindex::sketch::cut::sentence_places(text, each);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_the_whole_text_with_the_ends_that_belong_to_them() {
+        let text = "One line.\nTwo.  Three!\n \n\nFour\n";
+        let of = |cut: fn(&str, &mut dyn FnMut(Range<usize>))| {
+            let mut all = Vec::new();
+            cut(text, &mut |place| all.push(&text[place]));
+            all
+        };
+        assert_eq!(
+            of(|text, each| lines(text, each)),
+            ["One line.\n", "Two.  Three!\n", " \n", "\n", "Four\n"]
+        );
+        assert_eq!(of(|text, each| paragraphs(text, each)), ["One line.\nTwo.  Three!\n \n\n", "Four\n"]);
+        let found = of(|text, each| sentences(text, each));
+        assert_eq!(found.concat(), text);
+        assert_eq!(found[..3], ["One line.\n", "Two.  ", "Three!\n"]);
+    }
+}

@@ -1,0 +1,126 @@
+//! Which fingerprints come twice: a counting filter of fixed size.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use twindex::{Error, Result};
+
+/// Words of a block, which one line of the cache holds.
+const BLOCK: usize = 8;
+/// Counters of a word.
+const COUNTERS: u64 = 32;
+
+/// A counting filter (Fan, Cao, Almeida and Broder, *Summary cache*, 2000) with counters of two bits that stop at two.
+///
+/// Each fingerprint has two counters in one block of 64 bytes. Threads count together, and the counters do not depend on
+/// the order in which they do. A fingerprint that was counted twice or more recurs for sure; one that was counted once
+/// recurs too if others share both of its counters, which costs work and changes no result: with `n` fingerprints and `m`
+/// counters the chance is about (1 - exp(-2 n / m))^2.
+#[derive(Debug)]
+pub struct Recurring {
+    /// Bit 2 c of a word: counter c is one or more; bit 2 c + 1: two or more.
+    words: Vec<AtomicU64>,
+    blocks: u64,
+}
+
+impl Recurring {
+    /// A filter of up to `memory` bytes, at least one block.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] if the system does not give the memory.
+    pub fn new(memory: usize) -> Result<Self> {
+        let blocks = (memory / (8 * BLOCK)).max(1);
+        let mut words = Vec::new();
+        words.try_reserve_exact(blocks * BLOCK).map_err(|_| {
+            Error::Invalid(format!("memory: {memory} bytes for a filter are not available; give less memory"))
+        })?;
+        words.resize_with(blocks * BLOCK, AtomicU64::default);
+        Ok(Self { words, blocks: blocks as u64 })
+    }
+
+    /// The bytes that it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        8 * self.words.len()
+    }
+
+    /// The two counters of a fingerprint: the number of the word of each, and its first bit.
+    #[inline]
+    fn counters(&self, fingerprint: u64) -> [(usize, u64); 2] {
+        let block = ((u128::from(fingerprint) * u128::from(self.blocks)) >> 64) as usize * BLOCK;
+        // The low bits, of which the number of the block has none.
+        let counter = |bits: u64| {
+            let at = bits % (BLOCK as u64 * COUNTERS);
+            (block + (at / COUNTERS) as usize, 1 << (2 * (at % COUNTERS)))
+        };
+        let (first, second) = (counter(fingerprint), counter(fingerprint >> 8));
+        [first, if first == second { counter((fingerprint >> 8) ^ 1) } else { second }]
+    }
+
+    /// Counts a fingerprint of 64 random bits.
+    #[inline]
+    pub fn count(&self, fingerprint: u64) {
+        for (word, once) in self.counters(fingerprint) {
+            if self.words[word].fetch_or(once, Ordering::Relaxed) & once != 0 {
+                self.words[word].fetch_or(once << 1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Whether a fingerprint was counted twice or more, or may have been.
+    #[inline]
+    #[must_use]
+    pub fn recurs(&self, fingerprint: u64) -> bool {
+        self.counters(fingerprint)
+            .iter()
+            .all(|&(word, once)| self.words[word].load(Ordering::Relaxed) & (once << 1) != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn random(state: &mut u64) -> u64 {
+        *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let x = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB) ^ x >> 31
+    }
+
+    #[test]
+    fn fingerprint_that_came_twice_recurs_and_few_others_do_whatever_the_threads() {
+        let mut state = 1;
+        let all: Vec<u64> = std::iter::repeat_with(|| random(&mut state)).take(20_000).collect();
+        let one = Recurring::new(1 << 16).unwrap();
+        all.iter().chain(&all[..5_000]).for_each(|&fingerprint| one.count(fingerprint));
+        assert!(all[..5_000].iter().all(|&fingerprint| one.recurs(fingerprint)));
+        let others = all[5_000..].iter().filter(|&&fingerprint| one.recurs(fingerprint)).count();
+        let load = 2.0 * 25_000.0 / (4.0 * one.bytes() as f64);
+        let expected = 15_000.0 * (1.0 - (-load).exp()).powi(2);
+        assert!((others as f64) < 1.5 * expected + 30.0, "{others} instead of {expected}");
+        assert!(!one.recurs(random(&mut state)) || !one.recurs(random(&mut state)));
+
+        let together = Recurring::new(1 << 16).unwrap();
+        std::thread::scope(|scope| {
+            for part in [&all[..], &all[..2_500], &all[2_500..5_000]] {
+                let together = &together;
+                scope.spawn(move || part.iter().for_each(|&fingerprint| together.count(fingerprint)));
+            }
+        });
+        let bits = |filter: &Recurring| -> Vec<u64> {
+            filter.words.iter().map(|word| word.load(Ordering::Relaxed)).collect()
+        };
+        assert_eq!(bits(&together), bits(&one));
+    }
+
+    #[test]
+    fn smallest_filter_is_one_block_and_loses_nothing() {
+        let filter = Recurring::new(0).unwrap();
+        assert_eq!(filter.bytes(), 64);
+        for fingerprint in [0, 1, u64::MAX, 1 << 32] {
+            filter.count(fingerprint);
+            filter.count(fingerprint);
+            assert!(filter.recurs(fingerprint));
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The two passes over a document: its selected fingerprints, and its t-grams that may recur.
+
+use crate::filter::Recurring;
+use crate::hashed::{Hashed, Hasher};
+use crate::winnow::Winnowing;
+
+/// The widest t-gram.
+pub const WIDTH_MAX: usize = 65_535;
+
+/// How wide the runs of units are that are compared, and the fingerprints by which they are found.
+///
+/// Fingerprints of k units in windows of w = t - k + 1 are selected with a density of 2 / (w + 1). Longer fingerprints
+/// recur more seldom without the t-gram around them; shorter ones are selected more seldom. [`words`](Self::words) takes
+/// the middle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    t: usize,
+    k: usize,
+    /// Words that a run must have, where units have several.
+    min_words: u32,
+}
+
+impl Shape {
+    /// Runs of `t` words, 1 to [`WIDTH_MAX`], found by fingerprints of half as many.
+    #[must_use]
+    pub fn words(t: usize) -> Self {
+        let t = t.clamp(1, WIDTH_MAX);
+        Self { t, k: t.div_ceil(2), min_words: 0 }
+    }
+
+    /// As [`words`](Self::words), with fingerprints of `k` words, 1 to `t`.
+    #[must_use]
+    pub fn words_by(t: usize, k: usize) -> Self {
+        let words = Self::words(t);
+        Self { k: k.clamp(1, words.t), ..words }
+    }
+
+    /// Single units, such as lines, of `min_words` words or more.
+    #[must_use]
+    pub fn units(min_words: u32) -> Self {
+        Self { t: 1, k: 1, min_words }
+    }
+
+    /// Units of a run.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.t
+    }
+
+    /// Units of a fingerprint.
+    #[must_use]
+    pub fn fingerprint_width(&self) -> usize {
+        self.k
+    }
+
+    /// Fingerprints of a window.
+    #[must_use]
+    pub fn window(&self) -> usize {
+        self.t - self.k + 1
+    }
+}
+
+/// A t-gram of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gram {
+    /// Equal for equal t-grams, and else different but for a collision.
+    pub hash: [u64; 2],
+    /// The number of its first unit.
+    pub position: u32,
+    /// Where it begins in the text.
+    pub start: u32,
+    /// Where it ends.
+    pub end: u32,
+}
+
+/// Bits of the second half of a hash that have the number of words, where units have several.
+const WORD_BITS: u32 = 24;
+/// The most words of a unit that are told apart.
+pub(crate) const WORDS_MAX: u64 = (1 << WORD_BITS) - 1;
+
+/// Working memory of a thread, and how it hashes: 8 bytes for each unit of a document.
+#[derive(Clone, Debug)]
+pub struct Work {
+    shape: Shape,
+    hasher: Hasher,
+    winnowing: Winnowing,
+    fingerprints: Vec<u64>,
+    selected: Vec<u64>,
+    powers: [[u64; 2]; 2],
+    /// For which number of numbers the powers are.
+    powers_of: (usize, usize),
+}
+
+impl Work {
+    /// Memory for documents of this shape that were hashed so.
+    #[must_use]
+    pub fn new(shape: Shape, hasher: Hasher) -> Self {
+        let winnowing = Winnowing::new(shape.window());
+        let (fingerprints, selected) = (Vec::new(), Vec::new());
+        Self { shape, hasher, winnowing, fingerprints, selected, powers: [[1; 2]; 2], powers_of: (0, 0) }
+    }
+
+    /// Computes the fingerprints of a document.
+    fn fingerprint(&mut self, hashed: &Hashed) {
+        let Shape { t, k, .. } = self.shape;
+        let lengths = (hashed.numbers(k), hashed.numbers(t));
+        if self.powers_of != lengths {
+            self.powers = [self.hasher.powers(lengths.0), self.hasher.powers(lengths.1)];
+            self.powers_of = lengths;
+        }
+        let count = (hashed.len() + 1).saturating_sub(k);
+        // Fewer units than a t-gram has select nothing.
+        let count = if hashed.len() < t { 0 } else { count };
+        let powers = self.powers[0];
+        self.fingerprints.clear();
+        self.fingerprints.extend((0..count).map(|first| hashed.fingerprint(first, k, powers)));
+    }
+
+    /// Passes the fingerprints that the document selects to `each`, with the place of each: each place once, in order.
+    pub fn for_each_selected(&mut self, hashed: &Hashed, mut each: impl FnMut(usize, u64)) {
+        self.fingerprint(hashed);
+        let Self { winnowing, fingerprints, .. } = self;
+        let mut last = usize::MAX;
+        winnowing.for_each_window(fingerprints, |_, at| {
+            if at != last {
+                last = at;
+                each(at, fingerprints[at]);
+            }
+        });
+    }
+
+    /// The first pass: counts the fingerprints that the document selects; where `within` says that a document may repeat
+    /// itself, as often as it selects them.
+    pub fn count(&mut self, hashed: &Hashed, recurring: &Recurring, within: bool) {
+        let mut selected = std::mem::take(&mut self.selected);
+        selected.clear();
+        self.for_each_selected(hashed, |_, fingerprint| selected.push(fingerprint));
+        if !within {
+            selected.sort_unstable();
+            selected.dedup();
+        }
+        for &fingerprint in &selected {
+            recurring.count(fingerprint);
+        }
+        self.selected = selected;
+    }
+
+    /// The second pass: passes each t-gram of which the selected fingerprint recurs to `each`, in order. All that come
+    /// twice are among them.
+    pub fn for_each_recurring(&mut self, hashed: &Hashed, recurring: &Recurring, each: impl FnMut(Gram)) {
+        self.for_each_gram(hashed, |fingerprint| recurring.recurs(fingerprint), each);
+    }
+
+    /// Passes each t-gram to `each` whose selected fingerprint is `wanted`, which is asked once for each place.
+    pub fn for_each_gram(
+        &mut self,
+        hashed: &Hashed,
+        mut wanted: impl FnMut(u64) -> bool,
+        mut each: impl FnMut(Gram),
+    ) {
+        self.fingerprint(hashed);
+        let mut winnowing = std::mem::replace(&mut self.winnowing, Winnowing::new(1));
+        let (mut last, mut is_wanted) = (usize::MAX, false);
+        winnowing.for_each_window(&self.fingerprints, |position, at| {
+            if at != last {
+                (last, is_wanted) = (at, wanted(self.fingerprints[at]));
+            }
+            if is_wanted && let Some(gram) = self.gram(hashed, position) {
+                each(gram);
+            }
+        });
+        self.winnowing = winnowing;
+    }
+
+    /// Passes each window to `each`: its position, the place that it selects, and the fingerprint there.
+    pub(crate) fn for_each_window(&mut self, hashed: &Hashed, mut each: impl FnMut(usize, usize, u64)) {
+        self.fingerprint(hashed);
+        let Self { winnowing, fingerprints, .. } = self;
+        winnowing.for_each_window(fingerprints, |position, at| each(position, at, fingerprints[at]));
+    }
+
+    /// The t-gram at a position of the document whose fingerprints were computed last; none of a unit of too few words.
+    pub(crate) fn gram(&self, hashed: &Hashed, position: usize) -> Option<Gram> {
+        let Shape { t, min_words, .. } = self.shape;
+        let mut hash = hashed.hash(position, t, self.powers[1]);
+        if hashed.has_words() {
+            let words = hashed.words(position, t);
+            if words < min_words {
+                return None;
+            }
+            // Equal units have as many words, so these may stand in the place of bits of the hash.
+            hash[1] = hash[1] >> (61 - (64 - WORD_BITS)) << WORD_BITS | u64::from(words).min(WORDS_MAX);
+        }
+        let place = hashed.place(position, t);
+        Some(Gram { hash, position: position as u32, start: place.start, end: place.end })
+    }
+
+    /// 32 random bits of a unit.
+    pub(crate) fn unit_hash(&self, hashed: &Hashed, unit: usize) -> u32 {
+        hashed.unit_hash(&self.hasher, unit)
+    }
+}

@@ -1,0 +1,275 @@
+//! A part is built out of core: what is known of each document goes to scratch files, and postings to an external sort.
+
+use std::path::{Path, PathBuf};
+
+use twindex::extsort::Sorter;
+use twindex::sys::vfs::TemporaryFile;
+use twindex::sys::{RealVfs, Spill, Vfs};
+use twindex::{Error, Result};
+
+use super::format::{
+    BLOCK, Entry, FINGERPRINT_BITS, HEADER_BYTES, Header, POSTINGS, SECTIONS, Section, checksum, put, zigzag,
+};
+use crate::finder::{Shape, Work};
+use crate::hashed::Hashed;
+
+/// What an index keeps of a document, made on any thread.
+#[derive(Clone, Debug, Default)]
+pub struct Extract {
+    hashes: Vec<u8>,
+    places: Vec<u8>,
+    selected: Vec<(u64, u32)>,
+}
+
+impl Extract {
+    /// Of a document.
+    #[must_use]
+    pub fn of(hashed: &Hashed, work: &mut Work) -> Self {
+        let mut extract = Self::default();
+        let mut end = 0_i64;
+        for unit in 0..hashed.len() {
+            extract.hashes.extend_from_slice(&work.unit_hash(hashed, unit).to_le_bytes());
+            let place = hashed.place(unit, 1);
+            put(zigzag(i64::from(place.start) - end), &mut extract.places);
+            put(u64::from(place.end - place.start), &mut extract.places);
+            end = place.end.into();
+        }
+        work.for_each_selected(hashed, |at, fingerprint| extract.selected.push((fingerprint, at as u32)));
+        extract
+    }
+}
+
+/// Builds one part.
+#[derive(Debug)]
+pub struct Builder {
+    folder: PathBuf,
+    shape: Shape,
+    seed: u64,
+    documents: u64,
+    units: u64,
+    spills: [Spill; 6],
+    postings: Sorter<u128>,
+}
+
+/// The sections that are spilled, in the order of the file.
+const SPILLED: [Section; 6] = [
+    Section::Keys,
+    Section::KeyEnds,
+    Section::UnitEnds,
+    Section::Hashes,
+    Section::PlaceEnds,
+    Section::Places,
+];
+
+impl Builder {
+    /// Nothing yet. Sorts in up to `memory` bytes, and writes scratch files in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] if a scratch file cannot be made.
+    pub fn new(folder: &Path, memory: usize, shape: Shape, seed: u64) -> Result<Self> {
+        let spill =
+            || Spill::create(folder).map_err(|error| Error::io("create a scratch file in", folder, error));
+        Ok(Self {
+            folder: folder.to_owned(),
+            shape,
+            seed,
+            documents: 0,
+            units: 0,
+            spills: [spill()?, spill()?, spill()?, spill()?, spill()?, spill()?],
+            postings: Sorter::new(folder, memory),
+        })
+    }
+
+    /// Adds the next document.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] from a scratch file; [`Error::Limit`] for more than 2^32 - 1 documents.
+    pub fn push(&mut self, key: &[u8], extract: &Extract) -> Result<()> {
+        let Some(document) = u32::try_from(self.documents).ok().filter(|&number| number < u32::MAX) else {
+            let limit = u64::from(u32::MAX);
+            return Err(Error::Limit { what: "documents of a part", limit, found: self.documents + 1 });
+        };
+        self.documents += 1;
+        self.units += (extract.hashes.len() / 4) as u64;
+        let units = self.units;
+        let mut append = |number: usize, bytes: &[u8]| {
+            let spill = &mut self.spills[number];
+            spill.append(bytes).map_err(|error| Error::io("write a scratch file in", &self.folder, error))?;
+            Ok::<u64, Error>(spill.len())
+        };
+        let keys = append(0, key)?;
+        append(1, &keys.to_le_bytes())?;
+        append(2, &units.to_le_bytes())?;
+        append(3, &extract.hashes)?;
+        let places = append(5, &extract.places)?;
+        append(4, &places.to_le_bytes())?;
+        for &(fingerprint, at) in &extract.selected {
+            let stored = u128::from(fingerprint >> (64 - FINGERPRINT_BITS));
+            self.postings.push(stored << 64 | u128::from(document) << 32 | u128::from(at))?;
+        }
+        Ok(())
+    }
+
+    /// All documents were added: sorts their postings. The folder of scratch files is not needed any more.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] from a scratch file.
+    pub fn finish(self) -> Result<Built> {
+        let Self { folder, shape, seed, documents, units, spills, postings } = self;
+        let sorted = postings.finish()?;
+        let scratch = |op: &'static str| {
+            let folder = &folder;
+            move |error| Error::io(op, folder, error)
+        };
+        // Postings first, as the header says how long all sections are.
+        let create = || Spill::create(&folder).map_err(scratch("create a scratch file in"));
+        let (mut postings, mut fence) = (create()?, create()?);
+        let (mut count, mut bytes, mut last) = (0_u64, Vec::new(), None::<(u64, u32, u32)>);
+        sorted.for_each(|posting: u128| {
+            let (fingerprint, document, position) =
+                ((posting >> 64) as u64, (posting >> 32) as u32, posting as u32);
+            bytes.clear();
+            if count.is_multiple_of(POSTINGS as u64) {
+                let entry = [fingerprint.to_le_bytes(), postings.len().to_le_bytes()].concat();
+                fence.append(&entry).map_err(scratch("write a scratch file in"))?;
+                last = None;
+            }
+            count += 1;
+            match last {
+                Some((before, earlier, at)) if before == fingerprint => {
+                    put(0, &mut bytes);
+                    put((document - earlier).into(), &mut bytes);
+                    put((if document == earlier { position - at } else { position }).into(), &mut bytes);
+                }
+                before => {
+                    put(before.map_or(0, |(before, ..)| fingerprint - before), &mut bytes);
+                    put(document.into(), &mut bytes);
+                    put(position.into(), &mut bytes);
+                }
+            }
+            last = Some((fingerprint, document, position));
+            postings.append(&bytes).map_err(scratch("write a scratch file in"))?;
+            Ok::<_, Error>(())
+        })?;
+        drop(sorted);
+        Ok(Built { folder, shape, seed, documents, units, count, spills, postings, fence })
+    }
+}
+
+/// A part that is built and has no place yet.
+#[derive(Debug)]
+pub struct Built {
+    /// Where the scratch files were made, for messages.
+    folder: PathBuf,
+    shape: Shape,
+    seed: u64,
+    documents: u64,
+    units: u64,
+    /// Postings.
+    count: u64,
+    spills: [Spill; 6],
+    postings: Spill,
+    fence: Spill,
+}
+
+impl Built {
+    pub(super) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    pub(super) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Writes the part under this path, which is free, and makes it durable; its folder is not synced.
+    pub(super) fn write(self, path: &Path, number: u64, settings: &str) -> Result<Entry> {
+        let dir = path.parent().unwrap_or(Path::new("."));
+        let Self { folder, shape, seed, documents, units, count, spills, postings, fence } = self;
+        let scratch = |op: &'static str| {
+            let folder = &folder;
+            move |error| Error::io(op, folder, error)
+        };
+        let mut header = Header {
+            widths: (shape.width() as u32, shape.fingerprint_width() as u32),
+            seed,
+            documents,
+            units,
+            postings: count,
+            ends: [0; SECTIONS],
+        };
+        let mut end = HEADER_BYTES as u64 + settings.len() as u64;
+        header.ends[Section::Settings as usize] = end;
+        let sections: Vec<(Section, &Spill)> = SPILLED
+            .into_iter()
+            .zip(&spills)
+            .chain([(Section::Postings, &postings), (Section::Fence, &fence)])
+            .collect();
+        for (section, spill) in &sections {
+            end += spill.len();
+            header.ends[*section as usize] = end;
+        }
+        header.ends[Section::Checksums as usize] = end + 8 * end.div_ceil(BLOCK as u64);
+        let file =
+            RealVfs.create_temporary(dir).map_err(|error| Error::io("create a file in", dir, error))?;
+        let mut out = Summed { file, path, block: Vec::with_capacity(BLOCK), sums: Vec::new() };
+        let head = header.to_bytes();
+        out.append(&head)?;
+        out.append(settings.as_bytes())?;
+        let mut some = vec![0; 1 << 18];
+        for (_, spill) in sections {
+            let mut at = 0;
+            while at < spill.len() {
+                let length = (some.len() as u64).min(spill.len() - at) as usize;
+                let read = spill.read_exact_at(&mut some[..length], at);
+                read.map_err(scratch("read a scratch file in"))?;
+                out.append(&some[..length])?;
+                at += length as u64;
+            }
+        }
+        out.finish()?;
+        let sum = u64::from_le_bytes(*head.last_chunk().unwrap_or(&[0; 8]));
+        Ok(Entry { number, bytes: header.ends[SECTIONS - 1], documents, header: sum })
+    }
+}
+
+/// A file whose blocks are summed while they are written. The sums take 8 bytes for 16 KiB.
+struct Summed<'p> {
+    file: Box<dyn TemporaryFile>,
+    path: &'p Path,
+    block: Vec<u8>,
+    sums: Vec<u8>,
+}
+
+impl Summed<'_> {
+    fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(BLOCK - self.block.len()));
+            self.block.extend_from_slice(now);
+            bytes = later;
+            if self.block.len() == BLOCK {
+                self.end_block()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end_block(&mut self) -> Result<()> {
+        self.sums.extend_from_slice(&checksum(&self.block).to_le_bytes());
+        self.file.append(&self.block).map_err(|error| Error::io("write", self.path, error))?;
+        self.block.clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<()> {
+        if !self.block.is_empty() {
+            self.end_block()?;
+        }
+        let path = self.path;
+        self.file.append(&self.sums).map_err(|error| Error::io("write", path, error))?;
+        self.file.sync().map_err(|error| Error::io("sync", path, error))?;
+        self.file.publish(path, false).map_err(|error| Error::io("give its name to", path, error))
+    }
+}

@@ -1,0 +1,423 @@
+//! The bytes of a part of an index of passages, and of the list of its parts; `format-spec.md` states them.
+
+use std::ops::Range;
+
+/// How a part begins.
+pub(super) const PART_MAGIC: [u8; 8] = *b"TWXPSGP1";
+/// How the list of parts begins.
+pub(super) const LIST_MAGIC: [u8; 8] = *b"TWXPSGL1";
+/// The version of both.
+pub(super) const VERSION: u32 = 1;
+/// Bytes of the header of a part.
+pub(super) const HEADER_BYTES: usize = 256;
+/// Bytes that have a checksum together.
+pub(super) const BLOCK: usize = 1 << 14;
+/// Postings that are encoded together.
+pub(super) const POSTINGS: usize = 128;
+/// Bits of a fingerprint that are stored, the upper ones.
+pub(super) const FINGERPRINT_BITS: u32 = 48;
+/// Bytes of an entry of the fence: the first fingerprint of a group of postings, and where the group begins.
+pub(super) const FENCE_BYTES: usize = 16;
+/// Bytes of the list before its entries, of an entry, and of the checksum after them.
+pub(super) const LIST_HEAD_BYTES: usize = 16;
+/// See [`LIST_HEAD_BYTES`].
+pub(super) const LIST_ENTRY_BYTES: usize = 32;
+/// The most parts of an index.
+pub(super) const PARTS_MAX: usize = 1 << 16;
+/// The most bytes of the settings.
+pub(super) const SETTINGS_BYTES_MAX: u64 = 1 << 20;
+
+/// The sections of a part, in the order of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Section {
+    /// How texts are cut, as text.
+    Settings,
+    /// Keys, one after the other.
+    Keys,
+    /// Where each key ends, 8 bytes each.
+    KeyEnds,
+    /// How many units there are up to the end of each document, 8 bytes each.
+    UnitEnds,
+    /// Hashes of the units, 4 bytes each.
+    Hashes,
+    /// Where the places of each document end, 8 bytes each.
+    PlaceEnds,
+    /// Of each unit the distance from the end of the one before, and its length.
+    Places,
+    /// Groups of postings.
+    Postings,
+    /// Of each group its first fingerprint, and where it begins.
+    Fence,
+    /// A checksum of each block of the file before this section.
+    Checksums,
+}
+
+/// How many there are.
+pub(super) const SECTIONS: usize = 10;
+
+impl Section {
+    /// What messages call it, as the specification does.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Settings => "settings",
+            Self::Keys => "keys",
+            Self::KeyEnds => "key ends",
+            Self::UnitEnds => "unit ends",
+            Self::Hashes => "hashes",
+            Self::PlaceEnds => "place ends",
+            Self::Places => "places",
+            Self::Postings => "postings",
+            Self::Fence => "fence",
+            Self::Checksums => "checksums",
+        }
+    }
+}
+
+/// What the header of a part says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    /// Units of a run, and of a fingerprint.
+    pub(super) widths: (u32, u32),
+    pub(super) seed: u64,
+    pub(super) documents: u64,
+    pub(super) units: u64,
+    pub(super) postings: u64,
+    /// Where each section ends; the first begins behind the header, and each other where the one before ends.
+    pub(super) ends: [u64; SECTIONS],
+}
+
+impl Header {
+    /// Where a section is.
+    pub(super) fn section(&self, section: Section) -> Range<u64> {
+        let number = section as usize;
+        let start = number.checked_sub(1).map_or(HEADER_BYTES as u64, |before| self.ends[before]);
+        start..self.ends[number]
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEADER_BYTES);
+        bytes.extend_from_slice(&PART_MAGIC);
+        for number in [VERSION, self.widths.0, self.widths.1, 0] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        for number in [self.seed, self.documents, self.units, self.postings] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        for end in self.ends {
+            bytes.extend_from_slice(&end.to_le_bytes());
+        }
+        bytes.resize(HEADER_BYTES - 8, 0);
+        let sum = checksum(&bytes);
+        bytes.extend_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a header whose file has so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// The offset, what is expected there, and what is found.
+    pub(super) fn from_bytes(bytes: &[u8], file_bytes: u64) -> Result<Self, (u64, String, String)> {
+        let fault = |offset: usize, expected: String, found: String| Err((offset as u64, expected, found));
+        if bytes.len() < HEADER_BYTES {
+            return fault(
+                bytes.len(),
+                format!("a header of {HEADER_BYTES} bytes"),
+                format!("{} bytes", bytes.len()),
+            );
+        }
+        let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
+        if bytes[..8] != PART_MAGIC {
+            return fault(
+                0,
+                format!("{:?}", PART_MAGIC.escape_ascii().to_string()),
+                format!("{:?}", bytes[..8].escape_ascii().to_string()),
+            );
+        }
+        let sum = checksum(&bytes[..HEADER_BYTES - 8]);
+        if u64_at(HEADER_BYTES - 8) != sum {
+            let found = format!("{:016x}", u64_at(HEADER_BYTES - 8));
+            return fault(HEADER_BYTES - 8, format!("the checksum {sum:016x}"), found);
+        }
+        if u32_at(8) != VERSION {
+            return fault(8, format!("version {VERSION}"), u32_at(8).to_string());
+        }
+        let mut header = Self {
+            widths: (u32_at(12), u32_at(16)),
+            seed: u64_at(24),
+            documents: u64_at(32),
+            units: u64_at(40),
+            postings: u64_at(48),
+            ends: [0; SECTIONS],
+        };
+        let (t, k) = header.widths;
+        if !(1..=t).contains(&k) || t as usize > crate::WIDTH_MAX {
+            return fault(12, "1 <= k <= t <= 65535".into(), format!("t = {t}, k = {k}"));
+        }
+        let mut before = HEADER_BYTES as u64;
+        for (number, end) in header.ends.iter_mut().enumerate() {
+            *end = u64_at(56 + 8 * number);
+            if *end < before || *end > file_bytes {
+                return fault(56 + 8 * number, format!("{before} to {file_bytes}"), end.to_string());
+            }
+            before = *end;
+        }
+        let length = |section: Section| header.section(section).end - header.section(section).start;
+        let groups = header.postings.div_ceil(POSTINGS as u64);
+        let blocks = header.ends[SECTIONS - 2].div_ceil(BLOCK as u64);
+        for (section, count, width) in [
+            (Section::KeyEnds, header.documents, 8),
+            (Section::UnitEnds, header.documents, 8),
+            (Section::PlaceEnds, header.documents, 8),
+            (Section::Hashes, header.units, 4),
+            (Section::Fence, groups, FENCE_BYTES as u64),
+            (Section::Checksums, blocks, 8),
+        ] {
+            if count.checked_mul(width) != Some(length(section)) {
+                let found = format!("{} bytes of {}", length(section), section.name());
+                return fault(56 + 8 * section as usize, format!("{count} times {width} bytes"), found);
+            }
+        }
+        if header.ends[SECTIONS - 1] != file_bytes || header.documents > u64::from(u32::MAX) {
+            let found = format!("{file_bytes} bytes, {} documents", header.documents);
+            return fault(32, format!("a file of {} bytes", header.ends[SECTIONS - 1]), found);
+        }
+        if length(Section::Settings) > SETTINGS_BYTES_MAX {
+            return fault(
+                56,
+                format!("up to {SETTINGS_BYTES_MAX} bytes of settings"),
+                length(Section::Settings).to_string(),
+            );
+        }
+        Ok(header)
+    }
+}
+
+/// The checksum of some bytes.
+pub(super) fn checksum(bytes: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(bytes)
+}
+
+/// Appends a number in groups of 7 bits, the lowest first.
+pub(super) fn put(mut number: u64, bytes: &mut Vec<u8>) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// Reads a number, and moves `at` behind it; none if it does not end, or has more than 64 bits.
+#[inline]
+pub(super) fn get(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let mut number = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let &byte = bytes.get(*at)?;
+        *at += 1;
+        let low = u64::from(byte & 0x7f);
+        if shift == 63 && low > 1 {
+            return None;
+        }
+        number |= low << shift;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+/// A signed distance as a number that is small if the distance is.
+pub(super) fn zigzag(distance: i64) -> u64 {
+    (distance << 1 ^ distance >> 63).cast_unsigned()
+}
+
+/// The distance again.
+pub(super) fn unzigzag(number: u64) -> i64 {
+    (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
+}
+
+/// A part in the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// The number in its name.
+    pub(super) number: u64,
+    pub(super) bytes: u64,
+    pub(super) documents: u64,
+    /// The checksum at the end of its header.
+    pub(super) header: u64,
+}
+
+/// The list of parts as bytes.
+pub(super) fn list_to_bytes(entries: &[Entry]) -> Vec<u8> {
+    let mut bytes = LIST_MAGIC.to_vec();
+    bytes.extend_from_slice(&VERSION.to_le_bytes());
+    bytes.extend_from_slice(&(entries.len() as u32).to_le_bytes());
+    for entry in entries {
+        for number in [entry.number, entry.bytes, entry.documents, entry.header] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+    let sum = checksum(&bytes);
+    bytes.extend_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+/// Reads a list of parts.
+///
+/// # Errors
+///
+/// The offset, what is expected there, and what is found.
+pub(super) fn list_from_bytes(bytes: &[u8]) -> Result<Vec<Entry>, (u64, String, String)> {
+    let fault = |offset: usize, expected: String, found: String| Err((offset as u64, expected, found));
+    let u64_at = |at: usize| -> u64 {
+        bytes[at..at + 8].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+    };
+    if bytes.len() < LIST_HEAD_BYTES + 8 {
+        return fault(
+            bytes.len(),
+            format!("{} bytes or more", LIST_HEAD_BYTES + 8),
+            format!("{} bytes", bytes.len()),
+        );
+    }
+    if bytes[..8] != LIST_MAGIC {
+        return fault(
+            0,
+            format!("{:?}", LIST_MAGIC.escape_ascii().to_string()),
+            format!("{:?}", bytes[..8].escape_ascii().to_string()),
+        );
+    }
+    let end = bytes.len() - 8;
+    let sum = checksum(&bytes[..end]);
+    if u64_at(end) != sum {
+        return fault(end, format!("the checksum {sum:016x}"), format!("{:016x}", u64_at(end)));
+    }
+    let (version, count) = (u64_at(8) as u32, (u64_at(8) >> 32) as usize);
+    if version != VERSION {
+        return fault(8, format!("version {VERSION}"), version.to_string());
+    }
+    if count > PARTS_MAX || LIST_HEAD_BYTES + count * LIST_ENTRY_BYTES != end {
+        return fault(12, format!("entries in {} bytes", end - LIST_HEAD_BYTES), count.to_string());
+    }
+    Ok((0..count)
+        .map(|number| LIST_HEAD_BYTES + number * LIST_ENTRY_BYTES)
+        .map(|at| Entry {
+            number: u64_at(at),
+            bytes: u64_at(at + 8),
+            documents: u64_at(at + 16),
+            header: u64_at(at + 24),
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_and_those_without_an_end_are_none() {
+        let mut bytes = Vec::new();
+        let numbers = [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX];
+        for number in numbers {
+            put(number, &mut bytes);
+        }
+        let mut at = 0;
+        for number in numbers {
+            assert_eq!(get(&bytes, &mut at), Some(number));
+        }
+        assert_eq!(get(&bytes, &mut at), None);
+        assert_eq!(get(&[0x80, 0x80], &mut 0), None);
+        assert_eq!(get(&[0xff; 11], &mut 0), None);
+        for distance in [0, 1, -1, 77, i64::MIN, i64::MAX] {
+            assert_eq!(unzigzag(zigzag(distance)), distance);
+        }
+    }
+
+    /// The rows of the first table below a heading of the specification: name, offset and size.
+    fn table(heading: &str) -> Vec<(String, usize, usize)> {
+        let spec = include_str!("../../../../format-spec.md");
+        let part =
+            spec.split(&format!("\n{heading}\n")).nth(1).unwrap_or_else(|| panic!("no heading {heading}"));
+        let rows =
+            part.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+        rows.skip(2)
+            .map(|row| {
+                let cells: Vec<&str> = row.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+                (cells[1].to_owned(), cells[2].parse().unwrap(), cells[3].parse().unwrap())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn fields_stand_where_the_specification_says() {
+        let header = Header {
+            widths: (0x0101_0101, 0x0202_0202),
+            seed: 0x0303_0303_0303_0303,
+            documents: 0x0404_0404_0404_0404,
+            units: 0x0505_0505_0505_0505,
+            postings: 0x0606_0606_0606_0606,
+            ends: [0x0707_0707_0707_0707; SECTIONS],
+        };
+        let bytes = header.to_bytes();
+        assert_eq!(bytes.len(), HEADER_BYTES);
+        let mut end = 0;
+        for (name, offset, size) in table("### 21.2 Header of a part") {
+            assert_eq!(offset, end, "{name}");
+            end = offset + size;
+            let field = &bytes[offset..end];
+            let byte = match &*name {
+                "magic" => {
+                    assert_eq!(field, PART_MAGIC);
+                    continue;
+                }
+                "version" => {
+                    assert_eq!(field, VERSION.to_le_bytes());
+                    continue;
+                }
+                "checksum" => {
+                    assert_eq!(field, checksum(&bytes[..offset]).to_le_bytes());
+                    continue;
+                }
+                "reserved" | "zero" => 0,
+                "t" => 1,
+                "k" => 2,
+                "seed" => 3,
+                "documents" => 4,
+                "units" => 5,
+                "postings" => 6,
+                "ends" => 7,
+                other => panic!("{other} is no field"),
+            };
+            assert!(field.iter().all(|&one| one == byte), "{name}");
+        }
+        assert_eq!(end, HEADER_BYTES);
+        let list = table("### 21.1 List of passages");
+        assert_eq!(list.iter().map(|(_, _, size)| size).sum::<usize>(), LIST_HEAD_BYTES);
+        let bytes = list_to_bytes(&[Entry { number: 1, bytes: 2, documents: 3, header: 4 }]);
+        assert_eq!(bytes[..8], LIST_MAGIC);
+        assert_eq!(bytes.len(), LIST_HEAD_BYTES + LIST_ENTRY_BYTES + 8);
+        let spec = include_str!("../../../../format-spec.md");
+        for words in [
+            format!("groups of {POSTINGS} postings"),
+            format!("each {BLOCK} bytes"),
+            format!("at most {SETTINGS_BYTES_MAX} bytes"),
+        ] {
+            assert!(spec.contains(&words), "{words}");
+        }
+    }
+
+    #[test]
+    fn list_of_parts_comes_back_and_each_changed_bit_is_refused() {
+        let entry = |number| Entry { number, bytes: 9, documents: 3, header: 77 };
+        let bytes = list_to_bytes(&[entry(1), entry(5)]);
+        assert_eq!(list_from_bytes(&bytes).unwrap(), [entry(1), entry(5)]);
+        for bit in 0..8 * bytes.len() {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(list_from_bytes(&changed).is_err(), "bit {bit}");
+        }
+        for length in 0..bytes.len() {
+            assert!(list_from_bytes(&bytes[..length]).is_err());
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! An index of passages: which stored documents contain parts of a text, and which parts.
+//!
+//! An index is a folder of immutable *parts*, one for each time that documents were added, and a list of them. A part has
+//! of each document its key, a hash of 32 bits of each unit, the places of the units in the text, and for each selected
+//! fingerprint where it was selected, sorted. No texts are kept. A shared run of `t` units shares a selected fingerprint;
+//! from there the match is extended in both directions by comparing the hashes of units, which also confirms it.
+
+mod build;
+mod find;
+mod format;
+mod part;
+
+use std::path::{Path, PathBuf};
+
+use twindex::sys::vfs::{HeldLock, LockFailure};
+use twindex::sys::{RealVfs, Vfs};
+use twindex::{Error, Result};
+
+pub use self::build::{Builder, Built, Extract};
+pub use self::find::{Answer, Match, Matches};
+use self::format::{Entry, LIST_ENTRY_BYTES, LIST_HEAD_BYTES, PARTS_MAX, list_from_bytes, list_to_bytes};
+use self::part::Part;
+use crate::finder::Shape;
+
+/// The list of parts, in the folder.
+pub const LIST: &str = "PASSAGES";
+/// The lock of who adds documents.
+const LOCK: &str = "LOCK";
+
+/// The name of a part.
+fn part_name(number: u64) -> String {
+    format!("passages-{number:06}.part")
+}
+
+/// Whether a file of an index has this name.
+#[must_use]
+pub fn is_name(name: &str) -> bool {
+    let number = name.strip_prefix("passages-").and_then(|rest| rest.strip_suffix(".part"));
+    [LIST, LOCK].contains(&name) || number.is_some_and(|number| number.parse::<u64>().is_ok())
+}
+
+/// An index that is open, as it was when it was opened.
+#[derive(Debug)]
+pub struct PassageIndex {
+    parts: Vec<Part>,
+    /// The number of the first document of each part.
+    starts: Vec<u32>,
+    shape: Shape,
+    seed: u64,
+}
+
+impl PassageIndex {
+    /// Opens an index.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotAnIndex`] where there is none; [`Error::Corrupt`] for a list or a header that is damaged, or parts that
+    /// do not belong together; [`Error::Io`].
+    pub fn open(folder: &Path) -> Result<Self> {
+        let list = folder.join(LIST);
+        let Some(entries) = read_list(folder)? else {
+            let why = format!("there is no file {LIST} in it; `twindex passages --index` makes an index");
+            return Err(Error::NotAnIndex { path: folder.to_owned(), why });
+        };
+        let corrupt = |number: usize, expected: String, found: String| Error::Corrupt {
+            path: list.clone(),
+            section: "entries",
+            offset: (LIST_HEAD_BYTES + number * LIST_ENTRY_BYTES) as u64,
+            expected,
+            found,
+        };
+        let (mut parts, mut starts, mut documents) = (Vec::new(), Vec::new(), 0_u64);
+        for (number, entry) in entries.iter().enumerate() {
+            let part = Part::open(&folder.join(part_name(entry.number)))?;
+            if part.identity() != (entry.bytes, entry.documents, entry.header) {
+                let found = format!("{:?}", part.identity());
+                return Err(corrupt(number, format!("part {} as it is", entry.number), found));
+            }
+            starts.push(documents as u32);
+            documents += entry.documents;
+            if documents > u64::from(u32::MAX) {
+                return Err(Error::Limit {
+                    what: "documents of an index",
+                    limit: u32::MAX.into(),
+                    found: documents,
+                });
+            }
+            parts.push(part);
+        }
+        let Some(first) = parts.first() else {
+            return Err(corrupt(0, "one part or more".into(), "none".into()));
+        };
+        let (t, k) = first.header.widths;
+        let (shape, seed) = (Shape::words_by(t as usize, k as usize), first.header.seed);
+        for (number, part) in parts.iter().enumerate() {
+            let (own, others) = ((part.header.widths, part.header.seed), (first.header.widths, seed));
+            if own != others || part.settings()? != first.settings()? {
+                return Err(corrupt(number, "parts made with the same options".into(), format!("{own:?}")));
+            }
+        }
+        Ok(Self { parts, starts, shape, seed })
+    }
+
+    /// Opens an index if there is one.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), where there is one.
+    pub fn open_if_there(folder: &Path) -> Result<Option<Self>> {
+        if read_list(folder)?.is_some() { Self::open(folder).map(Some) } else { Ok(None) }
+    }
+
+    /// Adds the documents of a part that was built as a new one, and makes it durable; makes the index, and its folder, if there is
+    /// none. `settings` say how the texts were cut, and are the same for all parts.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Locked`] while another adds; [`Error::ParamsMismatch`] if the index was made with other options;
+    /// [`Error::AlreadyExists`] if the folder is there and has something else in it; those of [`open`](Self::open).
+    pub fn append(folder: &Path, built: Built, settings: &str) -> Result<()> {
+        let is_there = RealVfs.exists(folder).map_err(|error| Error::io("look for", folder, error))?;
+        if !is_there {
+            RealVfs.create_dir(folder).map_err(|error| Error::io("create", folder, error))?;
+        }
+        let names = RealVfs.list(folder).map_err(|error| Error::io("list", folder, error))?;
+        let ours = |name: &std::ffi::OsString| {
+            name.to_str().is_some_and(|name| is_name(name) || name.starts_with(".twindex-tmp-"))
+        };
+        if !names.iter().all(ours) {
+            return Err(Error::AlreadyExists { path: folder.to_owned() });
+        }
+        let _lock = lock(folder)?;
+        let mut entries = Vec::new();
+        if let Some(index) = Self::open_if_there(folder)? {
+            index.check(built.shape(), built.seed(), settings)?;
+            entries = read_list(folder)?.unwrap_or_default();
+        }
+        // What a crash left is no part.
+        for name in names.iter().filter_map(|name| name.to_str()) {
+            let is_part =
+                name.starts_with("passages-") && !entries.iter().any(|entry| part_name(entry.number) == name);
+            if is_part || name.starts_with(".twindex-tmp-") {
+                let path = folder.join(name);
+                RealVfs.unlink(&path).map_err(|error| Error::io("remove", &path, error))?;
+            }
+        }
+        if entries.len() == PARTS_MAX {
+            return Err(Error::Limit {
+                what: "parts of an index",
+                limit: PARTS_MAX as u64,
+                found: PARTS_MAX as u64 + 1,
+            });
+        }
+        let number = entries.iter().map(|entry| entry.number).max().unwrap_or(0) + 1;
+        entries.push(built.write(&folder.join(part_name(number)), number, settings)?);
+        let sync = || RealVfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error));
+        sync()?;
+        let path = folder.join(LIST);
+        let failed = |op: &'static str| move |error| Error::io(op, folder, error);
+        let mut file = RealVfs.create_temporary(folder).map_err(failed("create a file in"))?;
+        file.append(&list_to_bytes(&entries)).map_err(failed("write a file in"))?;
+        file.sync().map_err(failed("sync a file in"))?;
+        file.publish(&path, true).map_err(|error| Error::io("give its name to", &path, error))?;
+        sync()
+    }
+
+    /// Refuses options other than those of the index.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ParamsMismatch`] with the first that differs.
+    pub fn check(&self, shape: Shape, seed: u64, settings: &str) -> Result<()> {
+        let differs = |field: &str, index: String, given: String| {
+            Err(Error::ParamsMismatch { field: field.to_owned(), index, given })
+        };
+        if self.shape != shape {
+            let words = |shape: Shape| format!("{} by {}", shape.width(), shape.fingerprint_width());
+            return differs("min-words", words(self.shape), words(shape));
+        }
+        if self.seed != seed {
+            return differs("seed", self.seed.to_string(), seed.to_string());
+        }
+        if self.settings()? != settings {
+            let line = |text: &str| text.trim().replace('\n', "; ");
+            return differs("text options", line(self.settings()?), line(settings));
+        }
+        Ok(())
+    }
+
+    /// How texts are cut.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`].
+    pub fn settings(&self) -> Result<&str> {
+        self.parts.first().map_or(Ok(""), Part::settings)
+    }
+
+    /// Widths of runs and fingerprints.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The seed of the hashes.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The number of documents.
+    #[must_use]
+    pub fn documents(&self) -> u32 {
+        let last = self.starts.last().copied().unwrap_or(0);
+        last + self.parts.last().map_or(0, Part::documents)
+    }
+
+    /// The number of parts.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Bytes of all parts.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.identity().0).sum()
+    }
+
+    /// The part of a document, and its number there.
+    fn part_of(&self, document: u32) -> Result<(&Part, u32)> {
+        let number = self.starts.partition_point(|&start| start <= document).checked_sub(1);
+        let found = number.map(|number| (&self.parts[number], document - self.starts[number]));
+        found
+            .filter(|(part, own)| *own < part.documents())
+            .ok_or_else(|| Error::Invalid(format!("there is no document {document} in the index")))
+    }
+
+    /// The key of a document.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`], or [`Error::Invalid`] if there is no such document.
+    pub fn key(&self, document: u32) -> Result<&[u8]> {
+        let (part, own) = self.part_of(document)?;
+        part.key(own)
+    }
+
+    /// Where the units of a document stand in its text. Linear in the document.
+    ///
+    /// # Errors
+    ///
+    /// As [`key`](Self::key).
+    pub fn places(&self, document: u32) -> Result<Vec<(u32, u32)>> {
+        let (part, own) = self.part_of(document)?;
+        part.places(own)
+    }
+
+    /// Checks every byte: blocks against their checksums, and sections against each other.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] with the first damage.
+    pub fn verify(&self) -> Result<()> {
+        self.parts.iter().try_for_each(Part::verify)
+    }
+}
+
+/// The parts of an index; none where there is no list.
+fn read_list(folder: &Path) -> Result<Option<Vec<Entry>>> {
+    let path: PathBuf = folder.join(LIST);
+    if !RealVfs.exists(&path).map_err(|error| Error::io("look for", &path, error))? {
+        return Ok(None);
+    }
+    let file = RealVfs.open(&path).map_err(|error| Error::io("open", &path, error))?;
+    let length = file.len().map_err(|error| Error::io("read the length of", &path, error))?;
+    let most = LIST_HEAD_BYTES + PARTS_MAX * LIST_ENTRY_BYTES + 8;
+    let corrupt = |(offset, expected, found)| {
+        Err(Error::Corrupt { path: path.clone(), section: "list", offset, expected, found })
+    };
+    let Some(length) = usize::try_from(length).ok().filter(|&length| length <= most) else {
+        return corrupt((0, format!("up to {most} bytes"), format!("{length}")));
+    };
+    let mut bytes = vec![0; length];
+    file.read_exact_at(&mut bytes, 0).map_err(|error| Error::io("read", &path, error))?;
+    list_from_bytes(&bytes).map(Some).or_else(corrupt)
+}
+
+fn lock(folder: &Path) -> Result<Box<dyn HeldLock>> {
+    let path = folder.join(LOCK);
+    RealVfs.lock(&path).map_err(|failure| match failure {
+        LockFailure::Held(process) => {
+            let holder = process.map_or_else(String::new, |process| format!(" (process {process})"));
+            Error::Locked { path, holder }
+        }
+        LockFailure::Io(error) => Error::io("lock", &path, error),
+    })
+}

@@ -1,0 +1,347 @@
+//! A part of an index: one immutable file, mapped, of which each block is compared with its checksum when it is first
+//! used.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use twindex::sys::vfs::Bytes;
+use twindex::sys::{RealVfs, Vfs};
+use twindex::{Error, Result};
+
+use super::format::{
+    BLOCK, FENCE_BYTES, FINGERPRINT_BITS, HEADER_BYTES, Header, POSTINGS, SECTIONS, Section, checksum, get,
+    unzigzag,
+};
+
+/// A part that is open.
+#[derive(Debug)]
+pub(super) struct Part {
+    path: PathBuf,
+    bytes: Bytes,
+    pub(super) header: Header,
+    /// Blocks that are known to be sound, a bit each.
+    sound: Vec<AtomicU64>,
+}
+
+/// Where a fingerprint was selected: a document of the part, and a unit in it.
+pub(super) type Posting = (u32, u32);
+
+impl Part {
+    /// Opens a part, and checks its header and that its sections fit together.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let file = RealVfs.open(path).map_err(|error| Error::io("open", path, error))?;
+        let length = file.len().map_err(|error| Error::io("read the length of", path, error))?;
+        let mut head = vec![0; HEADER_BYTES.min(usize::try_from(length).unwrap_or(HEADER_BYTES))];
+        file.read_exact_at(&mut head, 0).map_err(|error| Error::io("read", path, error))?;
+        let header = Header::from_bytes(&head, length).map_err(|(offset, expected, found)| {
+            Error::Corrupt { path: path.to_owned(), section: "header", offset, expected, found }
+        })?;
+        let mapped = usize::try_from(length)
+            .map_err(|_| Error::Invalid(format!("{}: too large for the address space", path.display())))?;
+        let bytes = file.map(mapped).map_err(|error| Error::io("map", path, error))?;
+        let blocks = header.section(Section::Checksums);
+        let mut sound = Vec::new();
+        sound.resize_with(((blocks.end - blocks.start) as usize / 8).div_ceil(64), AtomicU64::default);
+        let part = Self { path: path.to_owned(), bytes, header, sound };
+        std::str::from_utf8(part.all(Section::Settings)?).map_err(|error| {
+            part.corrupt(Section::Settings, error.valid_up_to() as u64, "UTF-8", "other bytes")
+        })?;
+        Ok(part)
+    }
+
+    /// Damage at an offset in a section.
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "callers have a number or a new String, never a thing to keep"
+    )]
+    fn corrupt(&self, section: Section, at: u64, expected: impl ToString, found: impl ToString) -> Error {
+        Error::Corrupt {
+            path: self.path.clone(),
+            section: section.name(),
+            offset: self.header.section(section).start.saturating_add(at),
+            expected: expected.to_string(),
+            found: found.to_string(),
+        }
+    }
+
+    /// Bytes of a section, their blocks compared with their checksums.
+    fn part(&self, section: Section, range: Range<u64>) -> Result<&[u8]> {
+        let whole = self.header.section(section);
+        let end =
+            whole.start.checked_add(range.end).filter(|&end| end <= whole.end && range.start <= range.end);
+        let Some(end) = end else {
+            let length = whole.end - whole.start;
+            return Err(self.corrupt(
+                section,
+                range.start,
+                format!("a range in {length} bytes"),
+                format!("{range:?}"),
+            ));
+        };
+        let start = whole.start + range.start;
+        let (first, last) = (start / BLOCK as u64, end.div_ceil(BLOCK as u64));
+        for block in first..last {
+            let bit = 1 << (block % 64);
+            let word = &self.sound[block as usize / 64];
+            if word.load(Ordering::Relaxed) & bit == 0 {
+                self.check_block(block)?;
+                word.fetch_or(bit, Ordering::Relaxed);
+            }
+        }
+        Ok(&self.bytes[start as usize..end as usize])
+    }
+
+    /// All of a section.
+    fn all(&self, section: Section) -> Result<&[u8]> {
+        let range = self.header.section(section);
+        self.part(section, 0..range.end - range.start)
+    }
+
+    /// Compares a block with its checksum.
+    fn check_block(&self, block: u64) -> Result<()> {
+        let covered = self.header.section(Section::Checksums).start;
+        let start = block * BLOCK as u64;
+        let range = start as usize..covered.min(start + BLOCK as u64) as usize;
+        let at = (covered + 8 * block) as usize;
+        let stored = self.bytes.get(at..at + 8).map(le).unwrap_or_default();
+        let sum = checksum(&self.bytes[range]);
+        if sum == stored {
+            return Ok(());
+        }
+        let (expected, found) = (format!("the checksum {stored:016x}"), format!("{sum:016x}"));
+        Err(Error::Corrupt { path: self.path.clone(), section: "block", offset: start, expected, found })
+    }
+
+    /// How texts are cut.
+    pub(super) fn settings(&self) -> Result<&str> {
+        let bytes = self.all(Section::Settings)?;
+        std::str::from_utf8(bytes).map_err(|error| {
+            self.corrupt(Section::Settings, error.valid_up_to() as u64, "UTF-8", "other bytes")
+        })
+    }
+
+    /// The bytes of the file, its documents, and the checksum of its header.
+    pub(super) fn identity(&self) -> (u64, u64, u64) {
+        let sum = self.bytes.get(HEADER_BYTES - 8..HEADER_BYTES).map(le).unwrap_or_default();
+        (self.bytes.len() as u64, self.header.documents, sum)
+    }
+
+    pub(super) fn documents(&self) -> u32 {
+        self.header.documents as u32 // as the header was checked
+    }
+
+    /// Where something of a document begins and ends, by a section of ends; `limit` is the last end there may be.
+    fn ends(&self, section: Section, document: u32, limit: u64) -> Result<Range<u64>> {
+        let number = u64::from(document);
+        if number >= self.header.documents {
+            let found = format!("document {document}");
+            return Err(self.corrupt(
+                section,
+                8 * number,
+                format!("fewer than {}", self.header.documents),
+                found,
+            ));
+        }
+        let end = |number: u64| Ok::<_, Error>(le(self.part(section, 8 * number..8 * number + 8)?));
+        let range = if number == 0 { 0 } else { end(number - 1)? }..end(number)?;
+        if range.start > range.end || range.end > limit {
+            return Err(self.corrupt(section, 8 * number, format!("{} to {limit}", range.start), range.end));
+        }
+        Ok(range)
+    }
+
+    fn length(&self, section: Section) -> u64 {
+        let range = self.header.section(section);
+        range.end - range.start
+    }
+
+    /// The key of a document.
+    pub(super) fn key(&self, document: u32) -> Result<&[u8]> {
+        let range = self.ends(Section::KeyEnds, document, self.length(Section::Keys))?;
+        self.part(Section::Keys, range)
+    }
+
+    /// The hashes of the units of a document.
+    pub(super) fn hashes(&self, document: u32) -> Result<Hashes<'_>> {
+        let range = self.ends(Section::UnitEnds, document, self.header.units)?;
+        Ok(Hashes(self.part(Section::Hashes, 4 * range.start..4 * range.end)?))
+    }
+
+    /// The places of the units of a document.
+    pub(super) fn places(&self, document: u32) -> Result<Vec<(u32, u32)>> {
+        let units = self.ends(Section::UnitEnds, document, self.header.units)?;
+        let range = self.ends(Section::PlaceEnds, document, self.length(Section::Places))?;
+        let bytes = self.part(Section::Places, range.clone())?;
+        let fault = |at: usize, found: String| {
+            self.corrupt(Section::Places, range.start + at as u64, "places of each unit, below 4 GiB", found)
+        };
+        // No unit takes less than two bytes.
+        let count = units.end - units.start;
+        if bytes.len() as u64 / 2 < count {
+            return Err(fault(0, format!("{} bytes for {count} units", bytes.len())));
+        }
+        let (mut places, mut at, mut end) = (Vec::with_capacity(count as usize), 0, 0_i64);
+        for number in 0..count {
+            let place = get(bytes, &mut at).zip(get(bytes, &mut at)).and_then(|(gap, length)| {
+                let start = end.checked_add(unzigzag(gap))?;
+                let stop = start.checked_add(i64::try_from(length).ok()?)?;
+                Some((u32::try_from(start).ok()?, u32::try_from(stop).ok()?))
+            });
+            let Some(place) = place else { return Err(fault(at, format!("no place of unit {number}"))) };
+            end = i64::from(place.1);
+            places.push(place);
+        }
+        if at != bytes.len() {
+            return Err(fault(at, format!("{} bytes more", bytes.len() - at)));
+        }
+        Ok(places)
+    }
+
+    /// The first fingerprint of a group of postings, and where the group begins.
+    fn fence(&self, group: u64) -> Result<(u64, u64)> {
+        let entry =
+            self.part(Section::Fence, group * FENCE_BYTES as u64..(group + 1) * FENCE_BYTES as u64)?;
+        Ok((le(&entry[..8]), le(&entry[8..])))
+    }
+
+    fn groups(&self) -> u64 {
+        self.header.postings.div_ceil(POSTINGS as u64)
+    }
+
+    /// Passes the postings of a fingerprint to `each`, in order, until it returns false. Logarithmic in the postings, and
+    /// linear in those of the fingerprint.
+    pub(super) fn for_each_posting(
+        &self,
+        fingerprint: u64,
+        mut each: impl FnMut(Posting) -> Result<bool>,
+    ) -> Result<()> {
+        let wanted = fingerprint >> (64 - FINGERPRINT_BITS);
+        // The last group that begins below it, as its postings may begin there; otherwise the first.
+        let (mut low, mut high) = (0, self.groups());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.fence(middle)?.0 < wanted { low = middle + 1 } else { high = middle }
+        }
+        for group in low.saturating_sub(1)..self.groups() {
+            if self.fence(group)?.0 > wanted {
+                break;
+            }
+            let mut goes_on = true;
+            self.for_each_of_group(group, |stored, posting| {
+                if stored == wanted && goes_on {
+                    goes_on = each(posting)?;
+                }
+                Ok(stored <= wanted && goes_on)
+            })?;
+            if !goes_on {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes the postings of a group to `each`, with their fingerprints, until it returns false.
+    fn for_each_of_group(
+        &self,
+        group: u64,
+        mut each: impl FnMut(u64, Posting) -> Result<bool>,
+    ) -> Result<()> {
+        let (mut fingerprint, start) = self.fence(group)?;
+        let end =
+            if group + 1 < self.groups() { self.fence(group + 1)?.1 } else { self.length(Section::Postings) };
+        let bytes = self.part(Section::Postings, start..end)?;
+        let count = (self.header.postings - group * POSTINGS as u64).min(POSTINGS as u64);
+        let fault = |at: usize, found: String| {
+            self.corrupt(Section::Postings, start + at as u64, "a posting above the one before", found)
+        };
+        let (mut at, mut before) = (0, (0_u32, 0_u32));
+        for number in 0..count {
+            let mut read = || -> Option<(u64, Posting)> {
+                let step = get(bytes, &mut at)?;
+                let new = fingerprint.checked_add(step).filter(|new| new >> FINGERPRINT_BITS == 0)?;
+                let is_first = number == 0 || step > 0;
+                let (document, position) = if is_first { (0, 0) } else { before };
+                let later = u32::try_from(get(bytes, &mut at)?).ok()?;
+                let document_now = document.checked_add(later)?;
+                let position_now = u32::try_from(get(bytes, &mut at)?).ok()?;
+                let position = if later == 0 && !is_first {
+                    // In the same document, behind the one before.
+                    position.checked_add(position_now).filter(|now| *now > position)?
+                } else {
+                    position_now
+                };
+                Some((new, (document_now, position)))
+            };
+            let Some((new, posting)) = read() else {
+                return Err(fault(at, format!("none, number {number}")));
+            };
+            (fingerprint, before) = (new, posting);
+            if !each(fingerprint, posting)? {
+                return Ok(());
+            }
+        }
+        if at == bytes.len() { Ok(()) } else { Err(fault(at, format!("{} bytes more", bytes.len() - at))) }
+    }
+
+    /// Checks all blocks, and all that sections say of each other.
+    pub(super) fn verify(&self) -> Result<()> {
+        for section in [Section::Keys, Section::Hashes, Section::Places, Section::Postings, Section::Fence] {
+            self.all(section)?;
+        }
+        for document in 0..self.documents() {
+            self.key(document)?;
+            self.places(document)?;
+        }
+        for (section, total) in [
+            (Section::KeyEnds, self.length(Section::Keys)),
+            (Section::UnitEnds, self.header.units),
+            (Section::PlaceEnds, self.length(Section::Places)),
+        ] {
+            let last = match self.documents().checked_sub(1) {
+                None => 0,
+                Some(last) => self.ends(section, last, total)?.end,
+            };
+            if last != total {
+                return Err(self.corrupt(section, self.length(section), total, last));
+            }
+        }
+        let (mut above, mut groups) = (0, 0);
+        while groups < self.groups() {
+            let first = self.fence(groups)?;
+            self.for_each_of_group(groups, |fingerprint, (document, position)| {
+                let units = if document < self.documents() { self.hashes(document)?.len() } else { 0 };
+                if fingerprint < above || position as usize >= units {
+                    let found = format!("{fingerprint:012x} at unit {position} of document {document}");
+                    return Err(self.corrupt(Section::Postings, first.1, "a unit that is there", found));
+                }
+                above = fingerprint;
+                Ok(true)
+            })?;
+            groups += 1;
+        }
+        debug_assert_eq!(self.header.ends.len(), SECTIONS);
+        Ok(())
+    }
+}
+
+/// Eight bytes or fewer as a number.
+fn le(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+/// Hashes of units as they are stored.
+#[derive(Clone, Copy)]
+pub(super) struct Hashes<'a>(&'a [u8]);
+
+impl Hashes<'_> {
+    pub(super) fn len(&self) -> usize {
+        self.0.len() / 4
+    }
+
+    /// The hash of a unit, if it is there.
+    #[inline]
+    pub(super) fn get(&self, unit: usize) -> Option<u32> {
+        Some(u32::from_le_bytes(*self.0.get(4 * unit..)?.first_chunk()?))
+    }
+}

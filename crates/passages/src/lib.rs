@@ -1,0 +1,35 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # The definition
+//!
+//! Documents have an order. A *t-gram* is a run of `t` tokens. Position `i` of a document is *repeated* if its t-gram
+//! stands in an earlier document, or, if that is asked for, earlier in the same. Its *source* is the first occurrence of
+//! the t-gram. A [`Line`] is a maximal run of repeated positions whose sources advance by one; it covers the tokens from
+//! the first position to the last plus `t`. A suffix array gives the same lines.
+//!
+//! # How they are found
+//!
+//! ```text
+//! tokens --Hashed--> k-gram fingerprints --Winnowing--> one for each t-gram --Recurring--> those that come twice
+//!        pass 2: t-grams whose fingerprint recurs --Grams, sorted by hash--> repeated positions --sorted--> Lines
+//! ```
+//!
+//! A window of `w = t - k + 1` k-grams is a t-gram. Winnowing (Schleimer, Wilkerson and Aiken, *Winnowing: local
+//! algorithms for document fingerprinting*, SIGMOD 2003) selects the minimal fingerprint of each window, the rightmost of
+//! equal ones. Equal t-grams select equal fingerprints. So a t-gram that comes twice has a fingerprint that comes twice,
+//! and the first pass counts only the selected ones, some 2 / (w + 1) of all. The second pass hashes and sorts only t-grams
+//! whose fingerprint recurs: no text is held in memory, and no pairs of documents are formed.
+
+mod filter;
+mod finder;
+mod hashed;
+pub mod index;
+mod lines;
+mod winnow;
+
+pub use filter::Recurring;
+pub use finder::{Gram, Shape, WIDTH_MAX, Work};
+pub use hashed::{Exact, Hashed, Hasher};
+pub use index::PassageIndex;
+pub use lines::{Grams, Line, Repeats};
+pub use winnow::Winnowing;

@@ -1,0 +1,183 @@
+//! From t-grams to lines: an external sort finds the first occurrence of each, another one puts what repeats them in the
+//! order of the documents.
+
+use std::path::Path;
+
+use twindex::extsort::{Sorted, Sorter};
+use twindex::{Error, Result};
+
+use crate::finder::{Gram, WORDS_MAX};
+
+/// A maximal run of repeated positions whose sources advance by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Line {
+    /// The number of the document.
+    pub document: u32,
+    /// The first byte of its text, from the beginning of the first token.
+    pub start: u32,
+    /// The byte after the last, at the end of the last token.
+    pub end: u32,
+    /// The document of the source.
+    pub first_document: u32,
+    /// The number of the source's first unit.
+    pub first_position: u32,
+    /// The first byte of the source in its text; 0 of a source that was [found elsewhere](Grams::push_sourced).
+    pub first_start: u32,
+    /// Tokens, or words of the units.
+    pub words: u32,
+}
+
+/// The t-grams of documents that may recur, sorted by their hashes out of core: 32 bytes each.
+#[derive(Debug)]
+pub struct Grams {
+    sorter: Sorter<[u64; 4]>,
+    /// What repeats something that is known.
+    repeats: Sorter<[u64; 4]>,
+    shape: Counted,
+}
+
+/// How the words of a line are counted.
+#[derive(Clone, Copy, Debug)]
+enum Counted {
+    /// A run of so many words.
+    Run(u32),
+    /// As the hash of each unit says.
+    Units,
+}
+
+impl Counted {
+    /// The words that the next t-gram of a line adds to it.
+    #[inline]
+    fn of_hash(self, hash: u64) -> u32 {
+        match self {
+            Self::Run(_) => 1,
+            Self::Units => (hash & WORDS_MAX) as u32,
+        }
+    }
+}
+
+#[inline]
+fn pair(high: u32, low: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+#[inline]
+fn halves(pair: u64) -> (u32, u32) {
+    ((pair >> 32) as u32, pair as u32)
+}
+
+impl Grams {
+    /// None yet, of runs of `width` words. Sorts in up to `memory` bytes, twice, and beyond them in scratch files in
+    /// `folder`.
+    #[must_use]
+    pub fn of_words(folder: &Path, memory: usize, width: usize) -> Self {
+        Self::of(folder, memory, Counted::Run(width as u32))
+    }
+
+    /// None yet, of units of several words.
+    #[must_use]
+    pub fn of_units(folder: &Path, memory: usize) -> Self {
+        Self::of(folder, memory, Counted::Units)
+    }
+
+    fn of(folder: &Path, memory: usize, shape: Counted) -> Self {
+        Self { sorter: Sorter::new(folder, memory), repeats: Sorter::new(folder, memory), shape }
+    }
+
+    /// Adds a t-gram of a document.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] from the scratch file.
+    #[inline]
+    pub fn push(&mut self, document: u32, gram: &Gram) -> Result<()> {
+        let [a, b] = gram.hash;
+        self.sorter.push([a, b, pair(document, gram.position), pair(gram.start, gram.end)])
+    }
+
+    /// Adds a t-gram of a document of which the first occurrence is known: the document, and the position in it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] from the scratch file.
+    pub fn push_sourced(&mut self, document: u32, gram: &Gram, source: (u32, u32)) -> Result<()> {
+        let words = self.shape.of_hash(gram.hash[1]);
+        let source = pair(source.0, source.1);
+        self.repeats.push([pair(document, gram.position), pair(gram.start, gram.end), source, words.into()])
+    }
+
+    /// All were added: finds the first occurrence of each, and what repeats it. `within` says whether a document may
+    /// repeat itself.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] from a scratch file.
+    pub fn finish(self, within: bool) -> Result<Repeats> {
+        let Self { sorter, mut repeats, shape } = self;
+        let sorted = sorter.finish()?;
+        let mut first: Option<[u64; 4]> = None;
+        sorted.for_each(|gram: [u64; 4]| {
+            let source = match first {
+                Some(source) if source[..2] == gram[..2] => source,
+                _ => {
+                    first = Some(gram);
+                    return Ok(());
+                }
+            };
+            if !within && halves(source[2]).0 == halves(gram[2]).0 {
+                return Ok(());
+            }
+            repeats.push([gram[2], gram[3], source[2], pair(halves(source[3]).0, shape.of_hash(gram[1]))])
+        })?;
+        drop(sorted);
+        Ok(Repeats { sorted: repeats.finish()?, shape })
+    }
+}
+
+/// Positions that are repeated, in the order of documents and positions.
+#[derive(Debug)]
+pub struct Repeats {
+    sorted: Sorted<[u64; 4]>,
+    shape: Counted,
+}
+
+/// A line under way.
+#[derive(Clone, Copy)]
+struct Open {
+    line: Line,
+    /// The position that comes next, and that of its source.
+    next: (u32, u32),
+}
+
+impl Repeats {
+    /// Passes each line to `each`, in the order of documents, and of positions in each.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] from the scratch file, or those of `each`.
+    pub fn for_each_line<E: From<Error>>(
+        &self,
+        mut each: impl FnMut(Line) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let mut open: Option<Open> = None;
+        self.sorted.for_each(|[at, place, source, beside]: [u64; 4]| {
+            let ((document, position), (start, end)) = (halves(at), halves(place));
+            let ((first_document, first_position), (first_start, words)) = (halves(source), halves(beside));
+            let next = (position.wrapping_add(1), first_position.wrapping_add(1));
+            if let Some(Open { line, next: expected }) = &mut open
+                && (line.document, line.first_document) == (document, first_document)
+                && *expected == (position, first_position)
+            {
+                (line.end, line.words, *expected) = (end, line.words.saturating_add(words), next);
+                return Ok(());
+            }
+            let words = match self.shape {
+                Counted::Run(width) => width,
+                Counted::Units => words,
+            };
+            let line = Line { document, start, end, first_document, first_position, first_start, words };
+            open.replace(Open { line, next }).map_or(Ok(()), |before| each(before.line))
+        })?;
+        open.map_or(Ok(()), |last| each(last.line))
+    }
+}

@@ -1,0 +1,4 @@
+//! One test program; a module for each subject.
+
+mod definition;
+mod index;

@@ -1,0 +1,25 @@
+//! Registrable domains.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// The registrable domain of a host by the public suffix list, its private part included: `a.b.example.co.uk` is of
+/// `example.co.uk`, and `me.github.io` of `me.github.io`. An address, a public suffix and a name without a dot are
+/// their own domains. `host` is in lower case, as [`Parts`](crate::Parts) has it; a dot at its end is left out.
+///
+/// ```
+/// use twindex_urls::domain;
+///
+/// assert_eq!(domain("www.shop.example.co.uk"), "example.co.uk");
+/// assert_eq!(domain("me.github.io"), "me.github.io");
+/// assert_eq!(domain("192.0.2.1"), "192.0.2.1");
+/// assert_eq!(domain("localhost"), "localhost");
+/// ```
+#[must_use]
+pub fn domain(host: &str) -> &str {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    if address.parse::<Ipv4Addr>().is_ok() || address.parse::<Ipv6Addr>().is_ok() {
+        return host;
+    }
+    psl::domain_str(host).unwrap_or(host)
+}

@@ -1,0 +1,403 @@
+//! Rules from URLs and the groups of their pages.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::alias::{Alias, unit};
+use crate::candidates::{Candidate, candidates};
+use crate::page::{Pages, Place};
+use crate::parts::Parts;
+use crate::rule::{Body, Pattern, Piece, Required, Rule, Segment, Value};
+use crate::rules::Rules;
+use crate::tree::{Forms, Tree};
+use crate::value::Summary;
+
+/// Rules of one normal form each, of a site, at most.
+const SINGLES_MAX: usize = 64;
+
+/// How much has to be seen of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Normal forms of several URLs each, all near, that a rule with `{}` needs, and an alias; 3 by default, at least 2.
+    pub min_forms: usize,
+    /// URLs of one page that a rule for this page alone needs; 3 by default, at least 2.
+    pub min_urls: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { min_forms: 3, min_urls: 3 }
+    }
+}
+
+/// Learns rules from pages.
+#[derive(Clone, Debug, Default)]
+pub struct Learner {
+    options: Options,
+    /// By unit: each page's URL and group.
+    units: BTreeMap<String, Vec<(String, u64)>>,
+}
+
+impl Learner {
+    /// No pages yet.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        let (min_forms, min_urls) = (options.min_forms.max(2), options.min_urls.max(2));
+        Self { options: Options { min_forms, min_urls }, units: BTreeMap::new() }
+    }
+
+    /// Adds a page: its URL, and the group of pages that are near each other. A page that is near no other is a group of
+    /// its own. Returns whether it is a URL with a host; if not, it is not learned from.
+    ///
+    /// All pages should be added, the unique ones too: a rule is given only if no two pages of different groups get
+    /// the same normal form.
+    pub fn add(&mut self, url: &str, group: u64) -> bool {
+        let Some(parts) = Parts::parse(url) else { return false };
+        self.units.entry(unit(&parts)).or_default().push((parts.to_string(), group));
+        true
+    }
+
+    /// The unit of hosts that a URL belongs to: rules of one depend on no page of another, so that units may be learned
+    /// one by one. None if it is no URL with a host.
+    #[must_use]
+    pub fn unit(url: &str) -> Option<String> {
+        Parts::parse(url).map(|parts| unit(&parts))
+    }
+
+    /// The rules. The same pages give the same rules, in whatever order they were added.
+    ///
+    /// Takes time in the bytes of the URLs, times a constant number of candidates a host; and some 20 bytes a part of a
+    /// URL.
+    #[must_use]
+    pub fn finish(self) -> Rules {
+        let mut rules = Vec::new();
+        for (unit, mut pages) in self.units {
+            pages.sort_unstable();
+            pages.dedup();
+            rules.extend(of_unit(&unit, &pages, self.options));
+        }
+        Rules::of(rules)
+    }
+}
+
+/// The rules of the names of one host.
+fn of_unit(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
+    let mut rules = aliases(unit, pages, options);
+    let known = Rules::of(rules.clone());
+    let mut sites: BTreeMap<String, Vec<(String, u64)>> = BTreeMap::new();
+    for (url, group) in pages {
+        let url = known.normalise(url);
+        let end = url.find("://").map_or(0, |at| at + 3);
+        let end = url[end..].find('/').map_or(url.len(), |at| end + at);
+        sites.entry(url[..end].to_owned()).or_default().push((url, *group));
+    }
+    for (site, mut pages) in sites {
+        pages.sort_unstable();
+        rules.extend(of_site(&site, &pages, options));
+    }
+    verified(rules, pages)
+}
+
+/// The aliases that were seen, alone or two together, and never to make one of pages that are not near.
+fn aliases(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
+    let mut found: Vec<Rule> = Vec::new();
+    let all = Alias::ALL;
+    let twos = (0..all.len()).flat_map(|a| (a + 1..all.len()).map(move |b| vec![all[a], all[b]]));
+    for tried in all.iter().map(|&one| vec![one]).chain(twos) {
+        if tried.iter().any(|&one| found.iter().any(|rule| rule.alias() == Some(one))) {
+            continue;
+        }
+        let rule = |alias: Alias| Rule {
+            site: unit.to_owned(),
+            body: Body::Alias(alias),
+            example: String::new(),
+            pages: 0,
+            forms: 0,
+            near_forms: 0,
+        };
+        let mut with = found.clone();
+        with.extend(tried.iter().map(|&alias| rule(alias)));
+        let (before, after) = (Rules::of(found.clone()), Rules::of(with));
+        let seen = Seen::of(pages, &before, &after);
+        if seen.against == 0 && seen.near >= options.min_forms {
+            found.extend(tried.into_iter().map(rule));
+        }
+    }
+    found.sort_by_key(Rule::alias);
+    found
+}
+
+/// What rules do to pages.
+struct Seen {
+    /// Normal forms of several URLs that are all near.
+    near: usize,
+    /// Normal forms of several URLs that are not.
+    against: usize,
+}
+
+impl Seen {
+    /// Of normal forms `after`, of what is several URLs `before`.
+    fn of(pages: &[(String, u64)], before: &Rules, after: &Rules) -> Self {
+        // Of each form its group, the URL before, and whether it has several URLs, and several groups.
+        let mut forms: HashMap<u128, (u64, u128, bool, bool)> = HashMap::new();
+        for (url, group) in pages {
+            let first = xxh3_128(before.normalise(url).as_bytes());
+            let form = xxh3_128(after.normalise(url).as_bytes());
+            let seen = forms.entry(form).or_insert((*group, first, false, false));
+            seen.2 |= seen.1 != first;
+            seen.3 |= seen.0 != *group;
+        }
+        let several = |against: bool| forms.values().filter(|one| one.2 && one.3 == against).count();
+        Self { near: several(false), against: several(true) }
+    }
+}
+
+/// The templates of one site.
+fn of_site(site: &str, urls: &[(String, u64)], options: Options) -> Vec<Rule> {
+    let mut pages = Pages::default();
+    for (url, group) in urls {
+        pages.add(url, *group);
+    }
+    let candidates = candidates(&pages);
+    if candidates.is_empty() {
+        return Vec::new();
+    }
+    let mut by_place: Vec<Vec<u32>> = vec![Vec::new(); pages.places.len()];
+    let mut by_hash = HashMap::new();
+    for page in 0..pages.len() as u32 {
+        pages.parts(page).iter().for_each(|part| by_place[part.place as usize].push(page));
+        by_hash.entry(pages.hashes[page as usize]).or_insert(page);
+    }
+    let (mut rules, mut singles) = (Vec::new(), 0);
+    // By page the least page that it is known to be one with.
+    let mut one_with: Vec<u32> = (0..pages.len() as u32).collect();
+    for candidate in candidates {
+        let forms = Forms::of(&pages, &candidate, &by_place, &by_hash);
+        let ignored: HashSet<u32> = candidate.iter().map(|&(place, _)| place).collect();
+        let tree = Tree { pages: &pages, forms: &forms.forms, ignored, min: options.min_forms };
+        let mut sets = Vec::new();
+        tree.divide((0..forms.forms.len() as u32).collect(), 0, &mut sets);
+        let mut members: Vec<Vec<u32>> = vec![Vec::new(); forms.forms.len()];
+        forms.pages.iter().for_each(|&(page, form)| members[form as usize].push(page));
+        for set in sets {
+            for some in supported(&set, &forms, options) {
+                let mut is_new = |form: &u32| {
+                    let roots = members[*form as usize].iter().map(|&page| root(&mut one_with, page));
+                    roots.collect::<HashSet<u32>>().len() > 1
+                };
+                let is_bare =
+                    |form: &u32| forms.forms[*form as usize].urls as usize > members[*form as usize].len();
+                let is_new = some.iter().filter(|form| is_new(form) || is_bare(form)).count();
+                if is_new == 0 || some.len() == 1 && singles == SINGLES_MAX {
+                    continue;
+                }
+                singles += usize::from(some.len() == 1);
+                rules.push(rule_of(site, &pages, &candidate, &some, &members));
+                for form in some {
+                    let first = root(&mut one_with, members[form as usize][0]);
+                    for &page in &members[form as usize] {
+                        let other = root(&mut one_with, page);
+                        one_with[first.max(other) as usize] = first.min(other);
+                    }
+                }
+            }
+        }
+    }
+    rules
+}
+
+/// The page that stands for all that are one with it.
+fn root(one_with: &mut [u32], mut page: u32) -> u32 {
+    while one_with[page as usize] != page {
+        one_with[page as usize] = one_with[one_with[page as usize] as usize];
+        page = one_with[page as usize];
+    }
+    page
+}
+
+/// The set, if it is large enough for one rule; or else its forms one by one, those of enough URLs.
+fn supported(set: &[u32], forms: &Forms, options: Options) -> Vec<Vec<u32>> {
+    if set.len() >= options.min_forms {
+        return vec![set.to_vec()];
+    }
+    let enough = |form: &&u32| forms.forms[**form as usize].urls as usize >= options.min_urls;
+    set.iter().filter(enough).map(|&form| vec![form]).collect()
+}
+
+/// The narrowest template that matches all pages of the forms.
+fn rule_of(
+    site: &str,
+    pages: &Pages<'_>,
+    candidate: &Candidate,
+    forms: &[u32],
+    members: &[Vec<u32>],
+) -> Rule {
+    let mut shapes: HashMap<u32, Summary> = HashMap::new();
+    for &page in forms.iter().flat_map(|&form| &members[form as usize]) {
+        for &(place, _) in candidate {
+            if let Some(value) = pages.find(page, place) {
+                shapes.entry(place).or_insert_with(Summary::new).add(value);
+            }
+        }
+    }
+    let firsts: Vec<u32> = forms.iter().map(|&form| members[form as usize][0]).collect();
+    let depths = || firsts.iter().map(|&page| pages.depths[page as usize]);
+    let (least, most) = (depths().min().unwrap_or(0), depths().max().unwrap_or(0));
+    let mut pattern =
+        Pattern { segments: Vec::new(), open: least != most, parameters: Vec::new(), others: false };
+    for segment in 0..least {
+        pattern.segments.push(segment_of(pages, &firsts, segment, &shapes));
+    }
+    parameters_of(pages, &firsts, &shapes, &mut pattern);
+    let example = pages.urls[firsts[0] as usize].to_owned();
+    let site = site.to_owned();
+    Rule { site, body: Body::Pattern(pattern), example, pages: 0, forms: 0, near_forms: 0 }
+}
+
+/// The narrowest segment for all these pages.
+fn segment_of(pages: &Pages<'_>, firsts: &[u32], segment: usize, shapes: &HashMap<u32, Summary>) -> Segment {
+    let is_here = |place: u32| match &pages.places[place as usize] {
+        Place::Run { segment: at, .. } | Place::NoRun { segment: at, .. } => *at == segment,
+        Place::Parameter { .. } => false,
+    };
+    // Places of a segment are numbered when its frame comes first, one behind the other.
+    let places = |page: u32| -> Vec<u32> {
+        pages.parts(page).iter().map(|part| part.place).filter(|&place| is_here(place)).collect()
+    };
+    let mut wanted = places(firsts[0]);
+    if firsts.iter().any(|&page| places(page) != wanted) {
+        return Segment::Any;
+    }
+    wanted.sort_by_key(|&place| match &pages.places[place as usize] {
+        Place::Run { run, .. } => *run,
+        _ => 0,
+    });
+    let Some(frame) = wanted.first().and_then(|&place| match &pages.places[place as usize] {
+        Place::Run { frame, .. } | Place::NoRun { frame, .. } => Some(frame),
+        Place::Parameter { .. } => None,
+    }) else {
+        return Segment::Any;
+    };
+    let (mut pieces, mut runs) = (Vec::new(), wanted.iter());
+    for (number, between) in frame.split('\0').enumerate() {
+        if number > 0
+            && let Some(&place) = runs.next()
+        {
+            let first = pages.find(firsts[0], place).unwrap_or_default();
+            pieces.push(match shapes.get(&place) {
+                Some(summary) => Piece::Ignored(summary.shape(None)),
+                None if firsts.iter().all(|&page| pages.find(page, place) == Some(first)) => {
+                    Piece::Is(first.to_owned())
+                }
+                None => Piece::Run,
+            });
+        }
+        if !between.is_empty() {
+            pieces.push(Piece::Between(between.to_owned()));
+        }
+    }
+    Segment::Of(pieces)
+}
+
+/// The parameters that all these pages have, and those that are left out.
+fn parameters_of(pages: &Pages<'_>, firsts: &[u32], shapes: &HashMap<u32, Summary>, pattern: &mut Pattern) {
+    let mut seen: BTreeMap<u32, usize> = BTreeMap::new();
+    for &page in firsts {
+        for part in pages.parts(page) {
+            if !pages.places[part.place as usize].is_of_path() {
+                *seen.entry(part.place).or_default() += 1;
+            }
+        }
+    }
+    seen.extend(shapes.keys().filter(|&&place| !pages.places[place as usize].is_of_path()).map(|&p| (p, 0)));
+    let mut found = Vec::new();
+    for (place, number) in seen {
+        let Place::Parameter { in_path, name, nth, has_value } = &pages.places[place as usize] else {
+            continue;
+        };
+        let value = match shapes.get(&place) {
+            Some(summary) => Value::Ignored(summary.shape(Some(name))),
+            None if number < firsts.len() => {
+                pattern.others = true;
+                continue;
+            }
+            None if !has_value => Value::None,
+            None => {
+                let first = pages.find(firsts[0], place).unwrap_or_default();
+                let is_one = firsts.iter().all(|&page| pages.find(page, place) == Some(first));
+                if is_one { Value::Is(first.to_owned()) } else { Value::Any }
+            }
+        };
+        found.push((name, *nth, Required { in_path: *in_path, name: name.clone(), value }));
+    }
+    found.sort_by(|a, b| (!a.2.in_path, a.0, a.1).cmp(&(!b.2.in_path, b.0, b.1)));
+    pattern.parameters = found.into_iter().map(|(_, _, required)| required).collect();
+}
+
+/// The rules that hold all together: as long as they make one of pages that are not near, the one of least support
+/// among those that do goes. With what each was seen to do.
+fn verified(mut rules: Vec<Rule>, pages: &[(String, u64)]) -> Vec<Rule> {
+    loop {
+        let known = Rules::of(rules);
+        let (wrong, counted) = counted(&known, pages);
+        rules = counted;
+        let Some(weakest) = wrong.into_iter().min_by_key(|&rule| (rules[rule].near_forms, usize::MAX - rule))
+        else {
+            rules.retain(|rule| rule.near_forms > 0);
+            let is_alias = |rule: &Rule| rule.alias().is_none();
+            rules.sort_by(|a, b| {
+                let by_forms = b.near_forms.cmp(&a.near_forms);
+                (is_alias(a), &a.site).cmp(&(is_alias(b), &b.site)).then(by_forms)
+            });
+            return rules;
+        };
+        rules.remove(weakest);
+    }
+}
+
+/// The rules that make one of pages that are not near, and all of them with what they were seen to do.
+fn counted(known: &Rules, pages: &[(String, u64)]) -> (HashSet<usize>, Vec<Rule>) {
+    struct Seen {
+        group: u64,
+        first: usize,
+        several: bool,
+    }
+    let mut rules: Vec<Rule> = known.rules().to_vec();
+    for rule in &mut rules {
+        (rule.pages, rule.forms, rule.near_forms) = (0, 0, 0);
+    }
+    let mut forms: HashMap<String, Seen> = HashMap::new();
+    let mut made: HashSet<(usize, u128)> = HashSet::new();
+    let (mut wrong, mut used) = (HashSet::new(), Vec::new());
+    for (number, (url, group)) in pages.iter().enumerate() {
+        used.clear();
+        let form = known.normalise_by(url, |rule| used.push(rule));
+        let hash = xxh3_128(form.as_bytes());
+        let seen = forms.entry(form).or_insert(Seen { group: *group, first: number, several: false });
+        let first = &pages[seen.first].0;
+        if first != url {
+            seen.several = true;
+            if seen.group != *group {
+                wrong.extend(&used);
+                known.normalise_by(first, |rule| {
+                    wrong.insert(rule);
+                });
+            }
+        }
+        for &rule in &used {
+            rules[rule].pages += 1;
+            if rules[rule].example.is_empty() {
+                rules[rule].example.clone_from(url);
+            }
+            made.insert((rule, hash));
+        }
+    }
+    let is_several = |(form, seen): (&String, &Seen)| seen.several.then(|| xxh3_128(form.as_bytes()));
+    let several: HashSet<u128> = forms.iter().filter_map(is_several).collect();
+    for (rule, form) in made {
+        rules[rule].forms += 1;
+        rules[rule].near_forms += u64::from(several.contains(&form));
+    }
+    (wrong, rules)
+}

@@ -1,0 +1,408 @@
+//! A rule: an alias of a host, or a template of URLs with parts that are left out.
+
+use std::fmt::Write;
+
+use crate::alias::Alias;
+use crate::parts::{Parameter, Parts, runs};
+use crate::value::Shape;
+
+/// A piece of a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// What stands between runs.
+    Between(String),
+    /// A run, as it stands.
+    Is(String),
+    /// Any run.
+    Run,
+    /// A run that is left out.
+    Ignored(Shape),
+}
+
+/// A segment of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Segment {
+    /// Any.
+    Any,
+    /// These pieces.
+    Of(Vec<Piece>),
+}
+
+/// The value of a parameter of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// There is no `=`.
+    None,
+    Is(String),
+    Any,
+    /// The parameter is left out.
+    Ignored(Shape),
+}
+
+/// A parameter of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Required {
+    pub(crate) in_path: bool,
+    pub(crate) name: String,
+    pub(crate) value: Value,
+}
+
+/// A template of the paths and queries of a site.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pattern {
+    /// The first segments.
+    pub(crate) segments: Vec<Segment>,
+    /// Whether more of them may follow.
+    pub(crate) open: bool,
+    /// Those that are kept have to be there, and of those that are left out one or more, if no segment has such a part.
+    pub(crate) parameters: Vec<Required>,
+    /// Whether there may be others.
+    pub(crate) others: bool,
+}
+
+/// What a rule does to a URL that it matches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marks {
+    /// Runs of the path that are left out, from byte to byte of the path.
+    pub(crate) runs: Vec<(usize, usize)>,
+    /// Parameters that are left out, by their places among all of them.
+    pub(crate) parameters: Vec<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Body {
+    Alias(Alias),
+    Pattern(Pattern),
+}
+
+/// A rule of one host, and what it was seen to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// `scheme://host:port` of a template; for an alias the host without `www.`, and the port.
+    pub(crate) site: String,
+    pub(crate) body: Body,
+    /// A URL that it matches.
+    pub example: String,
+    /// URLs that it matched, those of one page included.
+    pub pages: u64,
+    /// Normal forms of these.
+    pub forms: u64,
+    /// Of these, forms of several URLs, all of them near. There was none of several URLs that were not.
+    pub near_forms: u64,
+}
+
+/// Of the normal distribution: 95 % are within so many deviations.
+const Z: f64 = 1.96;
+
+impl Rule {
+    /// The host that the rule is for, with the port if it is not the scheme's own.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        self.site.split_once("://").map_or(&self.site, |(_, host)| host)
+    }
+
+    /// Whether it makes two names of a host, or two addresses of its pages, one.
+    #[must_use]
+    pub fn alias(&self) -> Option<Alias> {
+        match self.body {
+            Body::Alias(alias) => Some(alias),
+            Body::Pattern(_) => None,
+        }
+    }
+
+    /// The share of the URLs that another one with their normal form stands for.
+    #[must_use]
+    pub fn duplicate_rate(&self) -> f64 {
+        if self.pages == 0 { 0.0 } else { (self.pages - self.forms) as f64 / self.pages as f64 }
+    }
+
+    /// The lower end of the interval of Wilson, at 95 %, for the share of normal forms whose URLs are near: `n / (n +
+    /// 1.96^2)` of `n` such forms of several URLs.
+    #[must_use]
+    pub fn confidence(&self) -> f64 {
+        let n = self.near_forms as f64;
+        n / Z.mul_add(Z, n)
+    }
+
+    /// The template: `*` is a part that is left out, `{}` any run of letters and digits, `{_}` any segment, `{...}` any
+    /// further segments or parameters. A backslash stands before a `*`, a brace or a backslash of the URL. Of an alias,
+    /// what is left out stands in parentheses.
+    #[must_use]
+    pub fn template(&self) -> String {
+        match &self.body {
+            Body::Alias(alias) => alias.template(&self.site),
+            Body::Pattern(pattern) => format!("{}{}", self.site, pattern.text()),
+        }
+    }
+
+    /// What each `*` of the template stands for, in their order.
+    #[must_use]
+    pub fn shapes(&self) -> Vec<Shape> {
+        match &self.body {
+            Body::Alias(_) => Vec::new(),
+            Body::Pattern(pattern) => pattern.shapes().copied().collect(),
+        }
+    }
+
+    /// The scheme and host of a template's site, or the host of an alias.
+    #[must_use]
+    pub fn site(&self) -> &str {
+        &self.site
+    }
+}
+
+fn escaped(text: &str, out: &mut String) {
+    for c in text.chars() {
+        if "*{}\\".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+}
+
+fn unescaped(text: &str) -> String {
+    let (mut out, mut is_after) = (String::new(), false);
+    for c in text.chars() {
+        if c == '\\' && !is_after {
+            is_after = true;
+        } else {
+            out.push(c);
+            is_after = false;
+        }
+    }
+    out
+}
+
+/// The pieces of a segment, each with whether it is a run and where it starts.
+fn pieces(segment: &str) -> impl Iterator<Item = (bool, &str)> {
+    let (mut at, mut all) = (0, runs(segment).peekable());
+    std::iter::from_fn(move || {
+        let start = all.peek().map_or(segment.len(), |run| run.as_ptr() as usize - segment.as_ptr() as usize);
+        if start > at {
+            let between = &segment[at..start];
+            at = start;
+            return Some((false, between));
+        }
+        let run = all.next()?;
+        at += run.len();
+        Some((true, run))
+    })
+}
+
+impl Segment {
+    /// Whether a segment is one of these; adds the runs that are left out.
+    fn matches(&self, segment: &str, start: usize, marks: &mut Marks) -> bool {
+        let Self::Of(wanted) = self else { return true };
+        let (mut found, mut at) = (pieces(segment), start);
+        for piece in wanted {
+            let Some((is_run, text)) = found.next() else { return false };
+            let fits = match piece {
+                Piece::Between(between) => !is_run && between == text,
+                Piece::Is(run) => is_run && run == text,
+                Piece::Run => is_run,
+                Piece::Ignored(shape) => is_run && shape.has(text),
+            };
+            if !fits {
+                return false;
+            }
+            if matches!(piece, Piece::Ignored(_)) {
+                marks.runs.push((at, at + text.len()));
+            }
+            at += text.len();
+        }
+        found.next().is_none()
+    }
+
+    fn text(&self, out: &mut String) {
+        let Self::Of(pieces) = self else { return out.push_str("{_}") };
+        for piece in pieces {
+            match piece {
+                Piece::Between(text) | Piece::Is(text) => escaped(text, out),
+                Piece::Run => out.push_str("{}"),
+                Piece::Ignored(_) => out.push('*'),
+            }
+        }
+    }
+
+    /// Reads what [`text`](Self::text) wrote.
+    fn parse(text: &str, shapes: &mut impl Iterator<Item = Shape>) -> Option<Self> {
+        if text == "{_}" {
+            return Some(Self::Any);
+        }
+        let (mut found, mut literal, mut rest) = (Vec::new(), String::new(), text);
+        let flush = |literal: &mut String, found: &mut Vec<Piece>| {
+            let of = |(is_run, text): (bool, &str)| {
+                if is_run { Piece::Is(text.to_owned()) } else { Piece::Between(text.to_owned()) }
+            };
+            found.extend(pieces(literal).map(of));
+            literal.clear();
+        };
+        while let Some(c) = rest.chars().next() {
+            rest = &rest[c.len_utf8()..];
+            match c {
+                '\\' => {
+                    let next = rest.chars().next()?;
+                    rest = &rest[next.len_utf8()..];
+                    literal.push(next);
+                }
+                '*' => {
+                    flush(&mut literal, &mut found);
+                    found.push(Piece::Ignored(shapes.next()?));
+                }
+                '{' => {
+                    rest = rest.strip_prefix('}')?;
+                    flush(&mut literal, &mut found);
+                    found.push(Piece::Run);
+                }
+                '}' => return None,
+                c => literal.push(c),
+            }
+        }
+        flush(&mut literal, &mut found);
+        Some(Self::Of(found))
+    }
+}
+
+impl Pattern {
+    /// What is left out of the URL; none if the template does not match it.
+    pub(crate) fn matches(&self, parts: &Parts<'_>, parameters: &[Parameter<'_>]) -> Option<Marks> {
+        let (mut marks, mut wanted) = (Marks::default(), self.segments.iter());
+        for segment in parts.segments() {
+            let start = segment.as_ptr() as usize - parts.path.as_ptr() as usize;
+            match wanted.next() {
+                Some(wanted) => {
+                    if !wanted.matches(segment, start, &mut marks) {
+                        return None;
+                    }
+                }
+                None if self.open => break,
+                None => return None,
+            }
+        }
+        if wanted.next().is_some() {
+            return None;
+        }
+        let mut kept = 0;
+        for (place, parameter) in parameters.iter().enumerate() {
+            let is_same = |one: &&Required| one.in_path == parameter.in_path && one.name == parameter.name;
+            let is_before =
+                |one: &&Parameter<'_>| one.in_path == parameter.in_path && one.name == parameter.name;
+            let nth = parameters[..place].iter().filter(is_before).count();
+            match self.parameters.iter().filter(is_same).nth(nth).map(|one| &one.value) {
+                None if self.others => {}
+                None => return None,
+                Some(Value::Ignored(shape)) => {
+                    if !parameter.value.is_some_and(|value| shape.has(value)) {
+                        return None;
+                    }
+                    marks.parameters.push(place);
+                }
+                Some(value) => {
+                    let fits = match value {
+                        Value::None => parameter.value.is_none(),
+                        Value::Is(value) => parameter.value == Some(value),
+                        _ => parameter.value.is_some(),
+                    };
+                    if !fits {
+                        return None;
+                    }
+                    kept += 1;
+                }
+            }
+        }
+        let required = self.parameters.iter().filter(|one| !matches!(one.value, Value::Ignored(_))).count();
+        let does_something = !marks.runs.is_empty() || !marks.parameters.is_empty();
+        (kept == required && does_something).then_some(marks)
+    }
+
+    /// The shapes of what is left out, in the order in which they stand.
+    fn shapes(&self) -> impl Iterator<Item = &Shape> {
+        let of_segments = self.segments.iter().flat_map(|segment| match segment {
+            Segment::Any => &[][..],
+            Segment::Of(pieces) => pieces,
+        });
+        let of_segments = of_segments.filter_map(|piece| match piece {
+            Piece::Ignored(shape) => Some(shape),
+            _ => None,
+        });
+        of_segments.chain(self.parameters.iter().filter_map(|one| match &one.value {
+            Value::Ignored(shape) => Some(shape),
+            _ => None,
+        }))
+    }
+
+    /// From the first `/` on.
+    fn text(&self) -> String {
+        let mut out = String::new();
+        for segment in &self.segments {
+            out.push('/');
+            segment.text(&mut out);
+        }
+        if self.open {
+            out.push_str("/{...}");
+        }
+        let write = |one: &Required, out: &mut String| {
+            escaped(&one.name, out);
+            match &one.value {
+                Value::None => {}
+                Value::Is(value) => {
+                    out.push('=');
+                    escaped(value, out);
+                }
+                Value::Any => out.push_str("={}"),
+                Value::Ignored(_) => out.push_str("=*"),
+            }
+        };
+        for one in self.parameters.iter().filter(|one| one.in_path) {
+            out.push(';');
+            write(one, &mut out);
+        }
+        let mut next = '?';
+        for one in self.parameters.iter().filter(|one| !one.in_path) {
+            out.push(next);
+            write(one, &mut out);
+            next = '&';
+        }
+        if self.others {
+            let _ = write!(out, "{next}{{...}}");
+        }
+        out
+    }
+
+    /// Reads what [`text`](Self::text) wrote, with the shapes of what is left out.
+    pub(crate) fn parse(text: &str, shapes: &mut impl Iterator<Item = Shape>) -> Option<Self> {
+        let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
+        let last = path.rfind('/')? + 1;
+        let end = path[last..].find(';').map_or(path.len(), |at| last + at);
+        let (path, params) = path.split_at(end);
+        let mut found = Self::default();
+        let path = match path.strip_suffix("/{...}") {
+            Some(path) => {
+                found.open = true;
+                path
+            }
+            None => path,
+        };
+        if !path.is_empty() {
+            for segment in path.strip_prefix('/')?.split('/') {
+                found.segments.push(Segment::parse(segment, shapes)?);
+            }
+        }
+        let of_path = params.split(';').skip(1).map(|one| (true, one));
+        let of_query = query.into_iter().flat_map(|query| query.split('&')).map(|one| (false, one));
+        for (in_path, one) in of_path.chain(of_query) {
+            if one == "{...}" && !in_path {
+                found.others = true;
+                continue;
+            }
+            let (name, value) = match one.split_once('=') {
+                None => (one, Value::None),
+                Some((name, "{}")) => (name, Value::Any),
+                Some((name, "*")) => (name, Value::Ignored(shapes.next()?)),
+                Some((name, value)) => (name, Value::Is(unescaped(value))),
+            };
+            found.parameters.push(Required { in_path, name: unescaped(name), value });
+        }
+        Some(found)
+    }
+}

@@ -1,0 +1,239 @@
+//! Where a candidate holds: the pages of a site are divided until what is left has no counter-evidence.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::candidates::Ignored;
+use crate::page::{Pages, hash_of};
+
+/// Divisions below each other.
+const DEPTH_MAX: usize = 4;
+/// Values of a place, at most, that a rule is confined to one by one.
+const VALUES_MAX: usize = 64;
+
+/// What is left of URLs without the parts of a candidate, and the pages that have it.
+pub(crate) struct Form {
+    /// The first of them.
+    pub(crate) page: u32,
+    group: u64,
+    /// How many URLs.
+    pub(crate) urls: u32,
+    /// Whether pages of several groups, or of a URL with several groups, are among them.
+    mixed: bool,
+}
+
+impl Form {
+    /// Several URLs, all near.
+    pub(crate) fn is_near(&self) -> bool {
+        self.urls > 1 && !self.mixed
+    }
+
+    /// Several URLs, not all near.
+    pub(crate) fn is_against(&self) -> bool {
+        self.urls > 1 && self.mixed
+    }
+}
+
+/// All forms of the pages that have the parts of a candidate, and of those pages their forms.
+pub(crate) struct Forms {
+    pub(crate) forms: Vec<Form>,
+    /// The pages that have one of the parts or more, and the form of each.
+    pub(crate) pages: Vec<(u32, u32)>,
+}
+
+impl Forms {
+    /// Of a candidate. `by_place` has the pages of each place, `by_hash` those of each hash.
+    pub(crate) fn of(
+        pages: &Pages<'_>,
+        candidate: &[Ignored],
+        by_place: &[Vec<u32>],
+        by_hash: &HashMap<u128, u32>,
+    ) -> Self {
+        let of_path = candidate.iter().filter(|(place, _)| pages.places[*place as usize].is_of_path());
+        let rarest = of_path.min_by_key(|(place, _)| by_place[*place as usize].len());
+        let mut found = Self { forms: Vec::new(), pages: Vec::new() };
+        let mut numbers: HashMap<u128, u32> = HashMap::new();
+        let lists: Vec<u32> = match rarest {
+            Some(&(place, _)) => vec![place],
+            None => candidate.iter().map(|&(place, _)| place).collect(),
+        };
+        for (number, &list) in lists.iter().enumerate() {
+            for &page in &by_place[list as usize] {
+                // A page of several lists counts in the first.
+                if lists[..number].iter().any(|&place| pages.find(page, place).is_some()) {
+                    continue;
+                }
+                if let Some(rest) = rest(pages, page, candidate) {
+                    found.add(pages, page, rest, &mut numbers);
+                }
+            }
+        }
+        if rarest.is_none() {
+            // Pages without any of the parameters.
+            let mut all: Vec<(u128, u32)> = numbers.into_iter().collect();
+            all.sort_unstable_by_key(|&(_, form)| form);
+            for (rest, form) in all {
+                if let Some(&page) = by_hash.get(&rest) {
+                    found.forms[form as usize].add(pages, page);
+                }
+            }
+        }
+        found
+    }
+
+    fn add(&mut self, pages: &Pages<'_>, page: u32, rest: u128, numbers: &mut HashMap<u128, u32>) {
+        let form = *numbers.entry(rest).or_insert(self.forms.len() as u32);
+        self.pages.push((page, form));
+        match self.forms.get_mut(form as usize) {
+            Some(known) => known.add(pages, page),
+            None => self.forms.push(Form {
+                page,
+                group: pages.groups[page as usize],
+                urls: 1,
+                mixed: pages.mixed[page as usize],
+            }),
+        }
+    }
+}
+
+impl Form {
+    fn add(&mut self, pages: &Pages<'_>, page: u32) {
+        self.urls += 1;
+        self.mixed |= self.group != pages.groups[page as usize] || pages.mixed[page as usize];
+    }
+}
+
+/// The hash of a page without the parts of a candidate; none if it lacks a part of the path, all of the parameters, or
+/// has a value of another length.
+fn rest(pages: &Pages<'_>, page: u32, candidate: &[Ignored]) -> Option<u128> {
+    let (mut rest, mut has) = (pages.hashes[page as usize], false);
+    for &(place, length) in candidate {
+        match pages.find(page, place) {
+            Some(value) if length.is_none_or(|length| length == value.len()) => {
+                rest = rest.wrapping_sub(hash_of(place, value));
+                has = true;
+            }
+            Some(_) => return None,
+            None if pages.places[place as usize].is_of_path() => return None,
+            None => {}
+        }
+    }
+    has.then_some(rest)
+}
+
+/// What divides forms: the depth of paths, or a place.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum By {
+    Depth,
+    Place(u32),
+}
+
+/// What is counted of the forms with one value.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    near: usize,
+    against: usize,
+    other: usize,
+}
+
+/// Divides forms into sets without counter-evidence, of `min` near forms or more, or of fewer that have one value in
+/// every place. Returns the sets of near forms.
+pub(crate) struct Tree<'t, 'u> {
+    pub(crate) pages: &'t Pages<'u>,
+    pub(crate) forms: &'t [Form],
+    /// The places that are left out.
+    pub(crate) ignored: HashSet<u32>,
+    pub(crate) min: usize,
+}
+
+impl Tree<'_, '_> {
+    /// The sets of near forms of all these.
+    pub(crate) fn divide(&self, forms: Vec<u32>, depth: usize, found: &mut Vec<Vec<u32>>) {
+        let near: Vec<u32> = forms.iter().copied().filter(|&form| self.form(form).is_near()).collect();
+        if near.is_empty() {
+            return;
+        }
+        let is_pure = !forms.iter().any(|&form| self.form(form).is_against());
+        let by = if depth == DEPTH_MAX { None } else { self.best(&forms, is_pure) };
+        match by {
+            Some(by) => {
+                let mut parts: BTreeMap<Option<String>, Vec<u32>> = BTreeMap::new();
+                for form in forms {
+                    parts.entry(self.value(form, by)).or_default().push(form);
+                }
+                for part in parts.into_values() {
+                    self.divide(part, depth + 1, found);
+                }
+            }
+            None if is_pure => found.push(near),
+            // Each by itself: a rule of one form says nothing about others.
+            None => found.extend(near.into_iter().map(|form| vec![form])),
+        }
+    }
+
+    fn form(&self, form: u32) -> &Form {
+        &self.forms[form as usize]
+    }
+
+    fn value(&self, form: u32, by: By) -> Option<String> {
+        let page = self.form(form).page;
+        match by {
+            By::Depth => Some(self.pages.depths[page as usize].to_string()),
+            By::Place(place) => self.pages.find(page, place).map(str::to_owned),
+        }
+    }
+
+    /// The best division: the one that leaves most near forms in parts without counter-evidence, each with `min` or more.
+    /// Where there is no counter-evidence, one that confines the rule to the values that were near, if these are few and
+    /// others were not.
+    fn best(&self, forms: &[u32], is_pure: bool) -> Option<By> {
+        let mut counts: HashMap<By, HashMap<u64, Counts>> = HashMap::new();
+        let (mut all, whole) = (Counts::default(), |counts: &mut Counts, form: &Form| {
+            counts.near += usize::from(form.is_near());
+            counts.against += usize::from(form.is_against());
+            counts.other += usize::from(form.urls == 1);
+        });
+        for &form in forms {
+            let form = self.form(form);
+            whole(&mut all, form);
+            let mut count = |by: By, value: &str| {
+                let value = xxhash_rust::xxh3::xxh3_64(value.as_bytes());
+                whole(counts.entry(by).or_default().entry(value).or_default(), form);
+            };
+            count(By::Depth, &self.pages.depths[form.page as usize].to_string());
+            for &part in self.pages.parts(form.page) {
+                if !self.ignored.contains(&part.place) {
+                    count(By::Place(part.place), self.pages.value(form.page, part));
+                }
+            }
+        }
+        let scored = counts.into_iter().filter_map(|(by, mut values)| {
+            let mut absent = all;
+            for counts in values.values() {
+                absent.near -= counts.near;
+                absent.against -= counts.against;
+                absent.other -= counts.other;
+            }
+            if absent.near + absent.against + absent.other > 0 {
+                values.insert(0, absent);
+            }
+            let score = if is_pure { self.confines(&values) } else { self.purifies(&values) };
+            score.map(|score| (score, std::cmp::Reverse(values.len()), std::cmp::Reverse(by)))
+        });
+        scored.max().map(|(_, _, std::cmp::Reverse(by))| by)
+    }
+
+    /// Near forms in parts without counter-evidence.
+    fn purifies(&self, values: &HashMap<u64, Counts>) -> Option<usize> {
+        let pure = values.values().filter(|counts| counts.against == 0 && counts.near >= self.min);
+        let near = pure.map(|counts| counts.near).sum();
+        (values.len() > 1 && near > 0).then_some(near)
+    }
+
+    /// Forms of values that no near form has, if the values of near forms are few, each with `min` near forms or more.
+    fn confines(&self, values: &HashMap<u64, Counts>) -> Option<usize> {
+        let near = values.values().filter(|counts| counts.near > 0);
+        let is_few = near.clone().count() <= VALUES_MAX && near.clone().all(|counts| counts.near >= self.min);
+        let others = values.values().filter(|counts| counts.near == 0).map(|counts| counts.other).sum();
+        (is_few && others >= self.min).then_some(others)
+    }
+}

@@ -1,0 +1,56 @@
+"""`passages` finds what the definition says, in characters of Python's strings."""
+
+import random
+
+import pytest
+
+import twindex
+
+
+def by_definition(texts, t, within):
+    first, lines = {}, []
+    for number, text in enumerate(texts):
+        words, at = [], 0
+        for word in text.split(" "):
+            words.append((word, at, at + len(word)))
+            at += len(word) + 1
+        runs = []
+        for position in range(len(words) - t + 1):
+            gram = tuple(word.lower() for word, _, _ in words[position : position + t])
+            source = first.setdefault(gram, (number, position, words[position][1]))
+            if source[:2] == (number, position) or (not within and source[0] == number):
+                continue
+            if runs and runs[-1][0] + runs[-1][2] == position and (
+                (runs[-1][1][0], runs[-1][1][1] + runs[-1][2]) == source[:2]
+            ):
+                runs[-1][2] += 1
+            else:
+                runs.append([position, source, 1])
+        for position, source, count in runs:
+            end = words[position + count + t - 2][2]
+            lines.append((number, words[position][1], end, source[0], source[2], count + t - 1))
+    return lines
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_passages_are_those_of_the_definition(within):
+    chance = random.Random(2)
+    source = [f"w\u00f6rt{n * n % 97}" for n in range(200)]
+    texts = []
+    for _ in range(60):
+        words = []
+        for _ in range(chance.randrange(4)):
+            start = chance.randrange(150)
+            words += source[start : start + chance.randrange(1, 50)]
+        texts.append(" ".join(word.upper() if chance.random() < 0.1 else word for word in words))
+    found = twindex.passages(texts, 7, within=within, memory=1 << 20)
+    assert found == by_definition(texts, 7, within)
+    assert len(found) > 20
+
+
+def test_mistakes_are_errors():
+    with pytest.raises(twindex.InvalidError):
+        twindex.passages(["a"], 0)
+    with pytest.raises(twindex.InvalidError):
+        twindex.passages(["a"], exact="words")
+    assert twindex.passages([], 3) == []

@@ -1,0 +1,300 @@
+//! `twindex passages`: what documents share with earlier ones. What it does is the library's,
+//! [`twindex_corpus::Passages`]; here are its options, and its summary.
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, Subcommand, ValueEnum};
+use twindex_corpus::tsv::{write_field, write_number};
+use twindex_corpus::{PassageAnswer, PassageQuery, PassageReport, Passages as Job, PassagesIndex};
+
+use crate::options::{IdsArgs, InputArgs, Output, Repeated, Work};
+use crate::progress::Watching;
+use crate::report::{self, count, counted};
+use crate::text_args::TextArgs;
+
+/// Options of `passages`.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = "Examples:\n  \
+    twindex passages pages.jsonl -o passages\n  \
+    twindex passages pages.jsonl -o cut --cut --min-words 30\n  \
+    twindex passages pages.jsonl -o cut --cut --within --unit line\n  \
+    twindex passages day2.jsonl -o day2 --cut --against days.psg --index days.psg\n  \
+    twindex passages query days.psg questions.jsonl\n\n\
+    A position of a document is repeated if the run of --min-words words from it on stands in an earlier document, or,\n\
+    with --within, earlier in the same; its source is the first occurrence. A span is a run of repeated positions whose\n\
+    sources advance together.\n\n\
+    OUT/spans.tsv     key, start, end, first_key, first_start, words: a line for each span, in the order of the input;\n\
+                      start and end are bytes of the text in UTF-8, end is the byte after the last\n\
+    OUT/kept.jsonl    with --cut: the documents without the bytes of their spans, in the order and form of the input\n    \
+    OUT/passages.json the options")]
+pub(crate) struct Passages {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    #[command(flatten)]
+    find: Find,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Find the documents of an index of passages that contain parts of texts: a line for each shared passage
+    #[command(after_help = "Examples:\n  \
+        twindex passages query days.psg questions.jsonl\n  \
+        twindex passages query days.psg essay.txt --json\n\n\
+        Columns: key, document, start, end, document_start, document_end, words; places are bytes of both texts.\n\
+        With --json a line for each text: its words, those that were found, and the documents with their words.")]
+    Query(Query),
+    /// Check every byte of an index of passages
+    #[command(after_help = "Example:\n  twindex passages verify days.psg")]
+    Verify {
+        /// The index
+        index: PathBuf,
+    },
+}
+
+#[derive(Args)]
+struct Query {
+    /// The index
+    index: PathBuf,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    ids: IdsArgs,
+    /// The most documents of an answer; those with the most shared words come first
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: usize,
+    /// The most places of one fingerprint that are followed; answers say where there were more
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
+    max_places: u32,
+    /// Threads to use [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Args)]
+struct Find {
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    ids: IdsArgs,
+    /// What is done about a key that comes again; `last` reads the inputs once more
+    #[arg(long, value_enum, value_name = "HOW", default_value = "number")]
+    repeated_keys: Repeated,
+    /// Folder to make for the results
+    #[arg(long, short, value_name = "OUT", required = true)]
+    out: Option<PathBuf>,
+    /// Replace OUT if an earlier run made it
+    #[arg(long)]
+    force: bool,
+    /// The fewest words of a span, 1 to 65535 [default: 50; 1 of a unit]
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    min_words: Option<u32>,
+    /// What is repeated: runs of words, or whole lines, paragraphs (between empty lines) or sentences, as they are
+    #[arg(long, value_enum, value_name = "UNIT", default_value = "words")]
+    unit: Unit,
+    /// What is equal in equal passages: tokens, or all bytes from the first token to the last
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "tokens")]
+    exact: Exact,
+    /// Find passages of a document that stand earlier in the same, too
+    #[arg(long)]
+    within: bool,
+    /// Write the documents without their spans
+    #[arg(long)]
+    cut: bool,
+    /// An index of passages: its documents come before all others, and are sources too
+    #[arg(long, value_name = "INDEX")]
+    against: Option<PathBuf>,
+    /// Add the documents to this index of passages, as they were read; it is made if it is not there
+    #[arg(long, value_name = "INDEX")]
+    index: Option<PathBuf>,
+    #[command(flatten)]
+    text: TextArgs,
+    #[command(flatten)]
+    resources: Work,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Unit {
+    Words,
+    Line,
+    Paragraph,
+    Sentence,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Exact {
+    Tokens,
+    Bytes,
+}
+
+impl Passages {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        match self.verb {
+            None => self.find.run(),
+            Some(Verb::Query(query)) => query.run(),
+            Some(Verb::Verify { index }) => {
+                let index_there = PassagesIndex::open(&index)?;
+                index_there.verify()?;
+                report::print_lines(&[format!(
+                    "{}: sound: {} in {}, {}",
+                    index.display(),
+                    counted(index_there.documents().into(), "document"),
+                    counted(index_there.parts() as u64, "part"),
+                    report::bytes(index_there.bytes())
+                )])?;
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    }
+}
+
+impl Query {
+    fn run(self) -> anyhow::Result<ExitCode> {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(self.threads.unwrap_or(0).into())
+            .use_current_thread()
+            .build_global()
+            .context("cannot start threads")?;
+        let query = PassageQuery {
+            index: self.index,
+            inputs: self.input.inputs.clone(),
+            input: self.ids.apply(self.input.options()),
+            limit: self.limit,
+            max_places: self.max_places as usize,
+        };
+        let mut out = BufWriter::new(io::stdout().lock());
+        let is_json = self.output.json;
+        if !is_json {
+            out.write_all(b"key\tdocument\tstart\tend\tdocument_start\tdocument_end\twords\n")?;
+        }
+        let mut capped = 0_u64;
+        query.run(&Watching { quiet: self.output.quiet }, |answer| {
+            capped += u64::from(answer.capped > 0);
+            if is_json { write_json(&mut out, &answer) } else { write_rows(&mut out, &answer) }
+        })?;
+        out.flush().context("cannot write to standard output")?;
+        if capped > 0 && !self.output.quiet {
+            report::note(&format!(
+                "{} with a fingerprint of more than {} places, of which the first were followed (--max-places)",
+                counted(capped, "text"),
+                count(u64::from(self.max_places))
+            ));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A line for each passage.
+fn write_rows(out: &mut impl Write, answer: &PassageAnswer) -> anyhow::Result<()> {
+    for document in &answer.documents {
+        for one in &document.matches {
+            write_field(out, &answer.key)?;
+            out.write_all(b"\t")?;
+            write_field(out, &document.key)?;
+            for number in [one.start, one.end, one.document_start, one.document_end, one.words] {
+                out.write_all(b"\t")?;
+                write_number(out, number)?;
+            }
+            out.write_all(b"\n")?;
+        }
+    }
+    Ok(())
+}
+
+/// A line for each text.
+fn write_json(out: &mut impl Write, answer: &PassageAnswer) -> anyhow::Result<()> {
+    let mut value = serde_json::to_value(answer)?;
+    value["key"] = String::from_utf8_lossy(&answer.key).into();
+    if let Some(documents) = value["documents"].as_array_mut() {
+        for (value, document) in documents.iter_mut().zip(&answer.documents) {
+            value["key"] = String::from_utf8_lossy(&document.key).into();
+            let places = document.matches.iter();
+            value["passages"] = places
+                .map(|one| [one.start, one.end, one.document_start, one.document_end, one.words])
+                .collect::<Vec<_>>()
+                .into_iter()
+                .map(|numbers| serde_json::Value::from(numbers.to_vec()))
+                .collect();
+        }
+    }
+    serde_json::to_writer(&mut *out, &value)?;
+    Ok(out.write_all(b"\n")?)
+}
+
+impl Find {
+    fn run(self) -> anyhow::Result<ExitCode> {
+        self.resources.apply()?;
+        let job = self.job();
+        let report = job.run_watched(&Watching { quiet: self.output.quiet })?;
+        if self.output.json {
+            report::print_json(&report)?;
+        } else if !self.output.quiet {
+            report::print_lines(&summary(&job, &report))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// What was asked for.
+    fn job(&self) -> Job {
+        Job {
+            inputs: self.input.inputs.clone(),
+            input: self.ids.apply(self.input.options()),
+            repeated_keys: self.repeated_keys.into(),
+            out: self.out.clone().unwrap_or_default(),
+            force: self.force,
+            min_words: self.min_words.map(|words| words as usize),
+            unit: match self.unit {
+                Unit::Words => twindex_corpus::Unit::Words,
+                Unit::Line => twindex_corpus::Unit::Line,
+                Unit::Paragraph => twindex_corpus::Unit::Paragraph,
+                Unit::Sentence => twindex_corpus::Unit::Sentence,
+            },
+            exact: match self.exact {
+                Exact::Tokens => twindex_corpus::Exact::Tokens,
+                Exact::Bytes => twindex_corpus::Exact::Bytes,
+            },
+            within: self.within,
+            cut: self.cut,
+            against: self.against.clone(),
+            index: self.index.clone(),
+            text: self.text.options(),
+            memory: self.resources.memory,
+        }
+    }
+}
+
+/// The summary for a person.
+fn summary(job: &Job, report: &PassageReport) -> Vec<String> {
+    let input = &report.input;
+    let share = report.repeated_bytes as f64 * 100.0 / input.text_bytes.max(1) as f64;
+    let mut lines = vec![
+        format!(
+            "{}, {} of text, in {:.1} s",
+            counted(input.documents, "document"),
+            report::bytes(input.text_bytes),
+            report.seconds
+        ),
+        format!(
+            "  spans      {:>11}  in {}",
+            count(report.spans),
+            counted(report.repeated_documents, "document")
+        ),
+        format!("  repeated   {:>11}  of text, {share:.1} %", report::bytes(report.repeated_bytes)),
+        format!(
+            "  whole      {:>11}  documents of which no token is left without them",
+            count(report.repeated_whole)
+        ),
+    ];
+    lines.extend(input.remarks().iter().map(|remark| format!("  note: {remark}")));
+    let mut files = vec!["spans.tsv".to_owned(), "passages.json".to_owned()];
+    files.extend(report.kept_files.iter().cloned());
+    lines.push(format!("{}: {}", job.out.display(), files.join(", ")));
+    lines
+}

@@ -1,0 +1,441 @@
+//! `twindex study`: near pairs of a collection by one method, band by band, judged against exact resemblance.
+//!
+//! The tables are those of Wu, *Near deduplication* (the study of WET files): pairs that share a block of their
+//! fingerprints, or a band of their minima, by score. What the study could not have is precision and recall of each
+//! score, for which all pairs of the threshold are counted shingle by shingle.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, Parser, ValueEnum};
+use serde::Serialize;
+use twindex::{Index, Snapshot};
+use twindex_corpus::tsv;
+use twindex_join::scores::Scores;
+use twindex_join::{Effort, Sorter, band_scores, block_scores};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::build::Build;
+use super::pairs::Pairs;
+use crate::interrupt::HalfDone;
+use crate::options::{InputArgs, Output, Usage, Work, parse_resemblance};
+use crate::pair_file::PairFiles;
+use crate::report::{self, Stopwatch, counted};
+use crate::stage::{StageArgs, What};
+
+const STUDIED: What =
+    What { noun: "a table of scored pairs", suffix: "scored", magic: b"a\tb\tscore\tnear\n" };
+/// Bands of minima, and minima in each: 20, as in the study.
+const BANDS: u16 = 4;
+const ROWS: u16 = 5;
+/// Fingerprints are scored down to a distance of 8.
+const DISTANCE_MAX: u32 = 8;
+/// Bits of a block of a fingerprint.
+const BLOCK_BITS: u32 = 16;
+/// Buckets of more different members are compared with their neighbours only.
+const MAX_BUCKET: usize = 10_000;
+
+/// Options of `study`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    twindex study wet/ --method simhash\n  \
+    twindex study crawl.wet.gz --method minhash -o scored.tsv\n\n\
+    simhash: fingerprints of 64 bits in 4 blocks of 16; the score of a pair is 64 less the bits that differ, 56 or more. \
+    minhash: 20 minima in 4 bands of 5; the score is the number of equal minima, 10 or more. For each block or band: \
+    the pairs that share it, by score, their portion and their number. Pairs of the highest score share all bands, so \
+    that their number is the same in each.\n\n\
+    Then of each score: how many pairs share a band at all, how many of them have an exact resemblance of the threshold or \
+    more (near), their share (precision), and the share of all such pairs of the collection that have this score or a \
+    higher one (recall). With -o the pairs are written, with score, and 1 where they are near.")]
+pub(crate) struct Study {
+    #[command(flatten)]
+    input: InputArgs,
+    /// What is scored
+    #[arg(long, value_enum)]
+    method: Method,
+    /// Exact resemblance from which on a pair counts as near
+    #[arg(long, value_name = "J", default_value = "0.8", value_parser = parse_resemblance)]
+    threshold: f64,
+    /// Tokens of a shingle
+    #[arg(long, value_name = "W", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=16))]
+    words: u8,
+    #[command(flatten)]
+    stage: StageArgs,
+    #[command(flatten)]
+    work: Work,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Method {
+    Simhash,
+    Minhash,
+}
+
+/// `build` and `pairs`, as their own command lines would start them.
+#[derive(Parser)]
+struct BuildLine {
+    #[command(flatten)]
+    build: Build,
+}
+
+#[derive(Parser)]
+struct PairsLine {
+    #[command(flatten)]
+    pairs: Pairs,
+}
+
+/// Pairs of one score.
+#[derive(Debug, Serialize)]
+struct OfScore {
+    score: usize,
+    /// Those that share a band.
+    pairs: u64,
+    /// Of these, those with the exact resemblance.
+    near: u64,
+    /// Their share; none where there is no pair.
+    precision: Option<f64>,
+    /// Of all near pairs, those with this score or a higher one; none where there is none.
+    recall: Option<f64>,
+}
+
+/// Fields of `--json`.
+#[derive(Serialize)]
+struct Report {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<PathBuf>,
+    documents: u64,
+    threshold: f64,
+    /// For each block or band, the pairs of each score from the lowest on.
+    lowest_score: usize,
+    bands: Vec<Vec<u64>>,
+    capped_buckets: u64,
+    scores: Vec<OfScore>,
+    /// Pairs of the collection with the exact resemblance.
+    near_pairs: u64,
+    /// Seconds of the method: its index, its tables, its pairs; and of counting all pairs.
+    method_seconds: f64,
+    exact_seconds: f64,
+    index_bytes: u64,
+    result_bytes: u64,
+    peak_rss_bytes: u64,
+}
+
+impl Method {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Simhash => "simhash",
+            Self::Minhash => "minhash",
+        }
+    }
+
+    /// The lowest score, and the highest.
+    fn scores(self) -> (usize, usize) {
+        match self {
+            Self::Simhash => ((u64::BITS - DISTANCE_MAX) as usize, u64::BITS as usize),
+            Self::Minhash => (usize::from(BANDS * ROWS) / 2, usize::from(BANDS * ROWS)),
+        }
+    }
+
+    /// The options of its index.
+    fn options(self) -> String {
+        match self {
+            Self::Simhash => "--method simhash --within 3".to_owned(),
+            Self::Minhash => {
+                format!("--method minhash --bands {BANDS} --rows {ROWS} --signature-bits 32 --sets none")
+            }
+        }
+    }
+
+    /// The options of its pairs: those that may share a band, and more.
+    fn pairs(self) -> String {
+        match self {
+            Self::Simhash => format!("--within {DISTANCE_MAX}"),
+            // Half of the minima, and a little less for chance.
+            Self::Minhash => "--resembling 0.49 --verify signature".to_owned(),
+        }
+    }
+}
+
+impl Study {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        self.work.apply()?;
+        self.stage.check(STUDIED)?;
+        if self.input.inputs.is_empty() {
+            return Err(Usage::new("nothing to study: name INPUT files or folders").into());
+        }
+        let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
+        let half_done = HalfDone::new(scratch.path());
+        let watch = Stopwatch::start();
+        let index = self.index(scratch.path(), "studied", &self.method.options())?;
+        let snapshot = index.snapshot();
+        let threads = rayon::current_num_threads();
+        let effort = Effort { dir: scratch.path(), memory: self.work.memory, threads };
+        let scores = match self.method {
+            Method::Simhash => block_scores(&snapshot, MAX_BUCKET, effort)?,
+            Method::Minhash => band_scores(&snapshot, MAX_BUCKET, effort)?.scores,
+        };
+        let found = self.pairs(scratch.path(), "studied", &self.method.pairs())?;
+        let method_seconds = watch.seconds();
+
+        let watch = Stopwatch::start();
+        // Sets are counted, whatever the bands are.
+        self.index(scratch.path(), "exact", "--method minhash --sets kept")?;
+        let exact = self.pairs(scratch.path(), "exact", &format!("--resembling {}", self.threshold))?;
+        let exact_seconds = watch.seconds();
+
+        let (by_score, near_pairs) = self.judge(&snapshot, &found, &exact, scratch.path())?;
+        let (file, result_bytes) = self.write(&snapshot, &found, &exact, scratch.path())?;
+        drop(half_done);
+        let (lowest, highest) = self.method.scores();
+        let report = Report {
+            file,
+            documents: snapshot.documents(),
+            threshold: self.threshold,
+            lowest_score: lowest,
+            bands: scores.pairs.iter().map(|pairs| pairs[lowest..=highest].to_vec()).collect(),
+            capped_buckets: scores.capped_buckets,
+            scores: by_score,
+            near_pairs,
+            method_seconds,
+            exact_seconds,
+            index_bytes: twindex_corpus::page::Space::of(&snapshot, index.path()).on_disk,
+            result_bytes,
+            peak_rss_bytes: report::peak_rss_bytes(),
+        };
+        self.tell(&report, &scores)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// An index of the documents, made with these options.
+    fn index(&self, scratch: &Path, name: &str, options: &str) -> anyhow::Result<Index> {
+        let path = scratch.join(name);
+        let mut line = vec!["build".into(), path.clone().into_os_string()];
+        // Every document counts, also one whose key came before.
+        let words = self.words.to_string();
+        line.extend(["--repeated-keys", "number", "--words", &words].map(Into::into));
+        line.extend(options.split(' ').map(Into::into));
+        let mut build = BuildLine::try_parse_from(line)?.build;
+        (build.input, build.work) = (self.input.clone(), self.work.clone());
+        (build.output.json, build.output.quiet) = (false, true);
+        build.run()?;
+        Ok(Index::open(&path)?)
+    }
+
+    /// A file of pairs of an index, found with these options.
+    fn pairs(&self, scratch: &Path, name: &str, options: &str) -> anyhow::Result<PathBuf> {
+        let out = scratch.join(format!("{name}.pairs"));
+        let mut line = vec!["pairs".into(), scratch.join(name).into_os_string()];
+        line.extend(["--out".into(), out.clone().into_os_string()]);
+        line.extend(options.split(' ').map(Into::into));
+        let mut pairs = PairsLine::try_parse_from(line)?.pairs;
+        (pairs.work, pairs.output, pairs.is_a_step) = (self.work.clone(), self.output.clone(), true);
+        pairs.run()?;
+        Ok(out)
+    }
+
+    /// The score of a pair that was found; none if it is too low, or the two share no band.
+    fn score(
+        &self,
+        snapshot: &Snapshot,
+        a: &[u8],
+        b: &[u8],
+        written: &[u8],
+    ) -> anyhow::Result<Option<usize>> {
+        let text = std::str::from_utf8(written).unwrap_or_default();
+        let (lowest, highest) = self.method.scores();
+        let score = match self.method {
+            Method::Simhash => text.parse().ok().and_then(|distance: usize| highest.checked_sub(distance)),
+            Method::Minhash => text.parse().ok().and_then(|share: f64| {
+                (0..=highest).find(|&score| (share * highest as f64 - score as f64).abs() < 0.5)
+            }),
+        };
+        let score = score.context("a pair without a score")?;
+        let (a, b) = (snapshot.get(a)?, snapshot.get(b)?);
+        let (a, b) = (a.context("a document that is not there")?, b.context("a document that is not there")?);
+        let shares = match self.method {
+            Method::Simhash => {
+                let apart = a.fingerprint.zip(b.fingerprint).map_or(u64::MAX, |(a, b)| a.0 ^ b.0);
+                (0..u64::BITS / BLOCK_BITS).any(|block| (apart >> (block * BLOCK_BITS)) as u16 == 0)
+            }
+            Method::Minhash => {
+                let bytes = usize::from(ROWS) * size_of::<u32>();
+                a.signature.chunks(bytes).zip(b.signature.chunks(bytes)).any(|(a, b)| a == b)
+            }
+        };
+        Ok((shares && score >= lowest).then_some(score))
+    }
+
+    /// The near pairs among those that were found, by score; and how many there are in the collection.
+    fn judge(
+        &self,
+        snapshot: &Snapshot,
+        found: &Path,
+        exact: &Path,
+        scratch: &Path,
+    ) -> anyhow::Result<(Vec<OfScore>, u64)> {
+        let (lowest, highest) = self.method.scores();
+        let mut sorter: Sorter<[u64; 4]> = Sorter::new(scratch, self.work.memory / 2);
+        let push = |sorter: &mut Sorter<[u64; 4]>, pair: u128, is_found: bool, score: usize| {
+            sorter.push([(pair >> 64) as u64, pair as u64, u64::from(is_found), score as u64])
+        };
+        PairFiles::open(&[exact.to_owned()])?
+            .for_each(|pair| Ok(push(&mut sorter, name_of(pair.a, pair.b), false, 0)?))?;
+        PairFiles::open(&[found.to_owned()])?.for_each(|pair| {
+            if let Some(score) = self.score(snapshot, pair.a, pair.b, pair.score.unwrap_or_default())? {
+                push(&mut sorter, name_of(pair.a, pair.b), true, score)?;
+            }
+            Ok(())
+        })?;
+        let mut counts = vec![(0_u64, 0_u64); highest + 1];
+        let (mut near_pairs, mut last) = (0_u64, None);
+        sorter.finish()?.for_each(|[high, low, is_found, score]| -> anyhow::Result<()> {
+            if is_found == 0 {
+                near_pairs += 1;
+                last = Some((high, low));
+            } else {
+                let (pairs, near) = &mut counts[score as usize];
+                *pairs += 1;
+                *near += u64::from(last == Some((high, low)));
+            }
+            Ok(())
+        })?;
+        let mut so_far = 0;
+        let mut scores: Vec<OfScore> = (lowest..=highest)
+            .rev()
+            .map(|score| {
+                let (pairs, near) = counts[score];
+                so_far += near;
+                let share = |part: u64, of: u64| (of > 0).then(|| part as f64 / of as f64);
+                OfScore {
+                    score,
+                    pairs,
+                    near,
+                    precision: share(near, pairs),
+                    recall: share(so_far, near_pairs),
+                }
+            })
+            .collect();
+        scores.reverse();
+        Ok((scores, near_pairs))
+    }
+
+    /// Writes the pairs with their scores, if they are wanted; returns where they are, and their bytes.
+    fn write(
+        &self,
+        snapshot: &Snapshot,
+        found: &Path,
+        exact: &Path,
+        scratch: &Path,
+    ) -> anyhow::Result<(Option<PathBuf>, u64)> {
+        if !self.stage.is_file() {
+            return Ok((None, 0));
+        }
+        // By the names of pairs, whether they are near; then back in the order of the file.
+        let mut by_name: Sorter<[u64; 4]> = Sorter::new(scratch, self.work.memory / 4);
+        let push = |sorter: &mut Sorter<[u64; 4]>, pair: u128, place: u64| {
+            sorter.push([(pair >> 64) as u64, pair as u64, place, 0])
+        };
+        PairFiles::open(&[exact.to_owned()])?
+            .for_each(|pair| Ok(push(&mut by_name, name_of(pair.a, pair.b), 0)?))?;
+        let mut place = 0;
+        PairFiles::open(&[found.to_owned()])?.for_each(|pair| {
+            place += 1;
+            Ok(push(&mut by_name, name_of(pair.a, pair.b), place)?)
+        })?;
+        let (mut near, mut last) = (Sorter::<u64>::new(scratch, self.work.memory / 4), None);
+        by_name.finish()?.for_each(|[high, low, place, _]| -> anyhow::Result<()> {
+            if place == 0 {
+                last = Some((high, low));
+            } else if last == Some((high, low)) {
+                near.push(place)?;
+            }
+            Ok(())
+        })?;
+        // Places of near pairs ascend: a bit for each pair.
+        let mut is_near = vec![0_u64; place as usize / 64 + 1];
+        near.finish()?.for_each(|place| -> anyhow::Result<()> {
+            is_near[place as usize / 64] |= 1 << (place % 64);
+            Ok(())
+        })?;
+        let mut out = self.stage.create(STUDIED)?;
+        out.write_all(STUDIED.magic).context(CANNOT_WRITE)?;
+        let mut place = 0;
+        PairFiles::open(&[found.to_owned()])?.for_each(|pair| {
+            place += 1;
+            let Some(score) = self.score(snapshot, pair.a, pair.b, pair.score.unwrap_or_default())? else {
+                return Ok(());
+            };
+            let near = is_near[place / 64] >> (place % 64) & 1;
+            let mut line = || -> std::io::Result<()> {
+                tsv::write_field(&mut out, pair.a)?;
+                out.write_all(b"\t")?;
+                tsv::write_field(&mut out, pair.b)?;
+                writeln!(out, "\t{score}\t{near}")
+            };
+            line().context(CANNOT_WRITE)
+        })?;
+        let written = out.finish()?;
+        Ok((written.path, written.bytes))
+    }
+
+    fn tell(&self, report: &Report, scores: &Scores) -> anyhow::Result<()> {
+        if self.output.json {
+            return report::print_json(report);
+        }
+        let method = self.method.name();
+        let mut lines = vec![format!(
+            "{}, {method}: {:.2} s, index {}; exact resemblance of {} or more: {}, {:.2} s",
+            counted(report.documents, "document"),
+            report.method_seconds,
+            report::bytes(report.index_bytes),
+            report.threshold,
+            counted(report.near_pairs, "pair"),
+            report.exact_seconds
+        )];
+        if let Some(file) = &report.file {
+            lines.push(format!("{}: {}", file.display(), report::bytes(report.result_bytes)));
+        }
+        for (band, pairs) in report.bands.iter().enumerate() {
+            let all: u64 = pairs.iter().sum();
+            lines.push(format!("band {band}"));
+            for (place, number) in pairs.iter().enumerate() {
+                let portion = *number as f64 / all.max(1) as f64;
+                lines.push(format!(
+                    "score {} portion: {portion:.6} number: {number}",
+                    report.lowest_score + place
+                ));
+            }
+        }
+        lines.push(
+            "of each score: pairs that share a band, near ones, precision, and recall from this score up"
+                .into(),
+        );
+        lines.push("score\tpairs\tnear\tprecision\trecall".into());
+        let shown = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.6}"));
+        for OfScore { score, pairs, near, precision, recall } in &report.scores {
+            lines.push(format!("{score}\t{pairs}\t{near}\t{}\t{}", shown(*precision), shown(*recall)));
+        }
+        if scores.capped_buckets > 0 {
+            lines.push(format!(
+                "note: {} of more than {MAX_BUCKET} different members: only neighbours were compared in the tables of bands",
+                counted(scores.capped_buckets, "bucket")
+            ));
+        }
+        report::print_lines(&lines)
+    }
+}
+
+const CANNOT_WRITE: &str = "cannot write the pairs";
+
+/// Names a pair by its keys.
+fn name_of(a: &[u8], b: &[u8]) -> u128 {
+    let mut bytes = Vec::with_capacity(8 + a.len() + b.len());
+    bytes.extend_from_slice(&(a.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(a);
+    bytes.extend_from_slice(b);
+    xxh3_128(&bytes)
+}

@@ -1,0 +1,223 @@
+//! `twindex urls`: rules for URLs from near pages, and URLs in their normal form.
+
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail, ensure};
+use clap::{Args, Parser};
+use serde::Serialize;
+use twindex::Index;
+use twindex_corpus::urls::{self, Learned};
+use twindex_urls::{Options, Rules};
+
+use super::clusters::Clusters;
+use crate::interrupt::HalfDone;
+use crate::options::{Output, Usage, Work, parse_resemblance};
+use crate::progress::Watching;
+use crate::report::{self, Stopwatch, count, counted};
+use crate::stage::{StageArgs, What};
+
+const RULES: What = What { noun: "a table of rules", suffix: "rules", magic: b"host\ttemplate\tparts\t" };
+/// A longer line on standard input is an error.
+const LINE_BYTES_MAX: u64 = 1 << 20;
+
+/// Options of `urls`.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    twindex dedup crawl.wet.gz -o deduped\n  \
+    twindex urls deduped -o rules.tsv\n  \
+    twindex urls pages.twx --resembling 0.9 -o rules.tsv\n  \
+    twindex urls --apply rules.tsv < urls.txt > normal.txt\n\n\
+    The keys of the documents are URLs; with `dedup --url-field` they are those of the field. rules.tsv has a line for \
+    each rule: host, template, parts (what each * stands for), example, pages (URLs that it matches), forms (their normal \
+    forms), near_forms (those of several URLs, all near), duplicate_rate (the share of pages that another one stands for) \
+    and confidence (the lower end of the 95 % interval of the share of near forms). In a template * is a part that does \
+    not change the page, {} any run of letters and digits, {_} any segment, {...} any further ones.\n\n\
+    A rule is given only if no two pages that are not near get the same normal form by the rules. The normal form of a URL \
+    has * in the place of a part of the path, and no parameters that a rule leaves out: it is a name of the page, and may \
+    be no address that answers.")]
+pub(crate) struct Urls {
+    /// The folder that `dedup` made, an index whose keys are URLs, or a table that `clusters --all` wrote
+    #[arg(value_name = "OUT|INDEX", required_unless_present = "apply", conflicts_with = "apply")]
+    input: Option<PathBuf>,
+    /// Print the normal form of each URL on standard input by these rules, a line for a line; what is no URL stays as it is
+    #[arg(long, value_name = "RULES")]
+    apply: Option<PathBuf>,
+    /// Documents of an index are near within this Hamming radius, 0 to 10
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10), conflicts_with = "apply")]
+    within: Option<u32>,
+    /// Documents of an index are near with a resemblance of J or more [default: 0.8, if it has MinHash bands]
+    #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with_all = ["within", "apply"])]
+    resembling: Option<f64>,
+    /// Normal forms of several near URLs each that a rule with {} needs, and an alias; 2 or more
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..))]
+    min_forms: u16,
+    /// URLs of one page that a rule for this page alone needs; 2 or more
+    #[arg(long = "min-urls", value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..))]
+    min_of_a_page: u16,
+    #[command(flatten)]
+    stage: StageArgs,
+    #[command(flatten)]
+    work: Work,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// `clusters`, as its own command line would start it.
+#[derive(Parser)]
+struct ClustersLine {
+    #[command(flatten)]
+    clusters: Clusters,
+}
+
+/// Fields of `--json`.
+#[derive(Serialize)]
+struct Report {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<PathBuf>,
+    rules: usize,
+    aliases: usize,
+    #[serde(flatten)]
+    learned: Learned,
+    cpu_seconds: f64,
+    seconds: f64,
+    peak_rss_bytes: u64,
+}
+
+impl Urls {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        match (&self.apply, &self.input) {
+            (Some(rules), _) => self.apply_to_stdin(rules),
+            (None, Some(input)) => self.learn(input),
+            (None, None) => Err(Usage::new("name a folder of results, or an index").into()),
+        }
+    }
+
+    fn learn(&self, input: &Path) -> anyhow::Result<ExitCode> {
+        let watch = Stopwatch::start();
+        self.stage.check(RULES)?;
+        self.stage.check_json(&self.output)?;
+        let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
+        let half_done = HalfDone::new(scratch.path());
+        let is_index = input.join("CURRENT").is_file();
+        let table = if is_index {
+            let table = scratch.path().join("clusters.tsv");
+            let near = match (self.within, self.resembling) {
+                (Some(within), _) => vec![format!("--within={within}")],
+                (None, threshold) => by_resemblance(input, threshold)?,
+            };
+            clusters_of(input, &table, &near, &self.work, &self.output)?;
+            table
+        } else {
+            self.work.apply()?;
+            let given = [("within", self.within.is_some()), ("resembling", self.resembling.is_some())];
+            if let Some((option, _)) = given.into_iter().find(|(_, given)| *given) {
+                let why =
+                    format!("--{option} goes with an index, and {} is none; leave it out", input.display());
+                return Err(Usage::new(why).into());
+            }
+            input.to_owned()
+        };
+        let options = Options { min_forms: self.min_forms.into(), min_urls: self.min_of_a_page.into() };
+        let observer = Watching { quiet: self.output.quiet };
+        let learned = urls::learn(&table, options, scratch.path(), self.work.memory, &observer)?;
+        ensure!(
+            learned.pages > 0,
+            "{}: no key is a URL, http://host/..., of {}; `dedup --url-field FIELD` takes URLs from a field",
+            input.display(),
+            counted(learned.other_keys, "document")
+        );
+        drop(half_done);
+        let mut out = self.stage.create(RULES)?;
+        write!(out, "{}", learned.rules).context("cannot write the rules")?;
+        let written = out.finish()?;
+        let rules = learned.rules.rules();
+        let (number, aliases) = (rules.len(), rules.iter().filter(|rule| rule.alias().is_some()).count());
+        if self.output.json {
+            report::print_json(&Report {
+                file: written.path,
+                rules: number,
+                aliases,
+                learned,
+                cpu_seconds: watch.cpu_seconds(),
+                seconds: watch.seconds(),
+                peak_rss_bytes: report::peak_rss_bytes(),
+            })?;
+        } else {
+            let holds = format!(
+                "{}, {} of them aliases, from {} of {}",
+                counted(number as u64, "rule"),
+                count(aliases as u64),
+                counted(learned.pages, "page"),
+                counted(learned.hosts, "host")
+            );
+            written.tell(&holds, &self.output)?;
+            if learned.other_keys > 0 && !self.output.quiet {
+                report::note(&format!(
+                    "{} without a URL for a key: not learned from",
+                    counted(learned.other_keys, "document")
+                ));
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn apply_to_stdin(&self, path: &Path) -> anyhow::Result<ExitCode> {
+        if self.stage.is_file() || self.output.json {
+            let why = "--apply prints URLs on standard output; leave out --out, --into and --json";
+            return Err(Usage::new(why).into());
+        }
+        let shown = path.display();
+        let table = std::fs::read(path).with_context(|| format!("{shown}: cannot be read"))?;
+        let rules = Rules::read(&table).with_context(|| shown.to_string())?;
+        let mut input = BufReader::with_capacity(1 << 20, io::stdin().lock());
+        let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
+        let (mut line, mut number) = (Vec::new(), 0_u64);
+        loop {
+            line.clear();
+            number += 1;
+            let read = input.by_ref().take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line);
+            if read.context("cannot read standard input")? == 0 {
+                break;
+            }
+            if line.len() as u64 > LINE_BYTES_MAX {
+                bail!(
+                    "line {number} of standard input has more than {LINE_BYTES_MAX} bytes; expected a URL a line"
+                );
+            }
+            let end = if line.ends_with(b"\n") { line.len() - 1 } else { line.len() };
+            let (url, end) = line.split_at(end);
+            let written = match std::str::from_utf8(url) {
+                Ok(url) => out.write_all(rules.normalise(url).as_bytes()),
+                Err(_) => out.write_all(url),
+            };
+            written.and_then(|()| out.write_all(end)).context("cannot write to standard output")?;
+        }
+        out.flush().context("cannot write to standard output")?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The options of pairs with this resemblance or more, 0.8 by default; none for an index without bands.
+fn by_resemblance(index: &Path, threshold: Option<f64>) -> anyhow::Result<Vec<String>> {
+    let has_bands = Index::open(index)?.snapshot().params().minhash.is_some();
+    let threshold = threshold.or(has_bands.then_some(0.8));
+    Ok(threshold.map(|threshold| format!("--resembling={threshold}")).into_iter().collect())
+}
+
+/// `clusters` of all documents of an index that are near by these options, to a file.
+pub(super) fn clusters_of(
+    index: &Path,
+    out: &Path,
+    near: &[String],
+    work: &Work,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let mut line = vec!["clusters".into(), index.as_os_str().to_owned(), "--all".into()];
+    line.extend(["--out".into(), out.as_os_str().to_owned()]);
+    line.extend(near.iter().map(Into::into));
+    let mut clusters = ClustersLine::try_parse_from(line)?.clusters;
+    (clusters.work, clusters.output, clusters.is_a_step) = (work.clone(), output.clone(), true);
+    clusters.run().map(drop)
+}

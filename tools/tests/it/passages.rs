@@ -1,0 +1,334 @@
+//! `twindex passages`: spans are those of the definition, whatever the threads, the memory and the form of the input; and
+//! documents are cut by them, and by nothing else.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::support::{Bench, Document, Random, gzip, says};
+
+const SPANS: &str = "key\tstart\tend\tfirst_key\tfirst_start\twords";
+
+/// The words of a text with their places; the texts here are ASCII.
+fn tokens(text: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let mut start = None;
+    for (at, c) in text.char_indices().chain([(text.len(), ' ')]) {
+        match (c.is_ascii_alphanumeric(), start) {
+            (true, None) => start = Some(at),
+            (false, Some(begin)) => {
+                found.push((begin, at));
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Spans by the definition, as a map from t-grams to their first occurrences gives them.
+fn spans(documents: &[Document], t: usize, within: bool) -> Vec<String> {
+    let mut first: HashMap<Vec<String>, (usize, usize)> = HashMap::new();
+    let places: Vec<_> = documents.iter().map(|(_, text)| tokens(text)).collect();
+    let mut lines = Vec::new();
+    for (number, (key, text)) in documents.iter().enumerate() {
+        let words: Vec<String> =
+            places[number].iter().map(|&(start, end)| text[start..end].to_lowercase()).collect();
+        // Position, source, and how many follow.
+        let mut runs: Vec<(usize, (usize, usize), usize)> = Vec::new();
+        for (position, gram) in words.windows(t).enumerate() {
+            let source = *first.entry(gram.to_vec()).or_insert((number, position));
+            if source == (number, position) || (!within && source.0 == number) {
+                continue;
+            }
+            match runs.last_mut() {
+                Some((begin, from, count))
+                    if *begin + *count == position && (from.0, from.1 + *count) == source =>
+                {
+                    *count += 1;
+                }
+                _ => runs.push((position, source, 1)),
+            }
+        }
+        for (position, (source, from), count) in runs {
+            let last = position + count + t - 2;
+            let (start, end) = (places[number][position].0, places[number][last].1);
+            let (first_key, first_start) = (&documents[source].0, places[source][from].0);
+            lines.push(format!("{key}\t{start}\t{end}\t{first_key}\t{first_start}\t{}", count + t - 1));
+        }
+    }
+    lines
+}
+
+/// Texts that are put together of pieces of a few others, with a word altered here and there.
+fn pieced(seed: u64, count: usize) -> Vec<Document> {
+    let mut random = Random(seed);
+    let source = |number: usize, at: usize| format!("Word{}", (number * 31 + at * at * 7) % 911);
+    (0..count)
+        .map(|number| {
+            let mut text = String::new();
+            for _ in 0..=random.below(4) {
+                let (from, start) = (random.below(9), random.below(300));
+                for at in start..start + 5 + random.below(60) {
+                    let word = source(from, at);
+                    let is_altered = random.below(25) == 0;
+                    let end = if random.below(9) == 0 { ".\n" } else { " " };
+                    write!(text, "{}{end}", if is_altered { word.to_uppercase() + "x" } else { word })
+                        .unwrap();
+                }
+            }
+            (format!("doc-{number}"), text)
+        })
+        .collect()
+}
+
+fn lines(documents: &[Document]) -> String {
+    documents
+        .iter()
+        .map(|(key, text)| json!({ "n": 7, "text": text, "id": key }).to_string() + "\n")
+        .collect()
+}
+
+/// A text without the bytes of its spans.
+fn cut(key: &str, text: &str, spans: &[String]) -> String {
+    let mut is_cut = vec![false; text.len()];
+    for span in spans {
+        let columns: Vec<&str> = span.split('\t').collect();
+        if columns[0] == key {
+            let (start, end): (usize, usize) = (columns[1].parse().unwrap(), columns[2].parse().unwrap());
+            is_cut[start..end].fill(true);
+        }
+    }
+    text.char_indices().filter(|&(at, _)| !is_cut[at]).map(|(_, c)| c).collect()
+}
+
+#[test]
+fn spans_are_those_of_the_definition_whatever_the_threads_and_the_memory() {
+    let bench = Bench::new();
+    let documents = pieced(3, 400);
+    bench.write("all.jsonl", lines(&documents));
+    for (t, within) in [(5, false), (12, true), (30, false)] {
+        let expected = spans(&documents, t, within);
+        assert!(expected.len() > 50, "{t}: {}", expected.len());
+        for (number, work) in
+            ["", "--threads 1 --memory 64K", "--threads 3 --memory 2M"].into_iter().enumerate()
+        {
+            let out = format!("out-{t}-{number}");
+            let within = if within { "--within" } else { "" };
+            let report =
+                bench.json(&format!("passages all.jsonl -o {out} --min-words {t} {within} {work} -q"));
+            assert_eq!(bench.rows(&format!("{out}/spans.tsv"), SPANS), expected, "{out}");
+            assert_eq!(report["spans"], expected.len());
+        }
+    }
+}
+
+#[test]
+fn cut_documents_are_the_texts_without_their_spans_in_every_form_of_input() {
+    let bench = Bench::new();
+    let documents = pieced(5, 120);
+    let expected = spans(&documents, 8, false);
+    let left: Vec<Document> =
+        documents.iter().map(|(key, text)| (key.clone(), cut(key, text, &expected))).collect();
+    assert!(left.iter().zip(&documents).filter(|(left, all)| left.1 != all.1).count() > 60);
+    let quoted = |documents: &[Document]| -> String {
+        let row = |(key, text): &Document| {
+            // A field stands between quotes where it must.
+            let field = if text.contains(['\n', '"', ',']) { format!("\"{text}\"") } else { text.clone() };
+            format!("{key},{field},\"say \"\"so\"\"\"\n")
+        };
+        "id,text,n\n".to_owned() + &documents.iter().map(row).collect::<String>()
+    };
+    let wet = |documents: &[Document]| -> String {
+        let record = |(key, text): &Document| {
+            format!(
+                "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: {key}\r\nContent-Type: text/plain\r\n\
+                 Content-Length: {}\r\n\r\n{text}\r\n\r\n",
+                text.len()
+            )
+        };
+        documents.iter().map(record).collect()
+    };
+    bench.write("in.jsonl", lines(&documents));
+    bench.write("in.csv", quoted(&documents));
+    bench.write("in.wet", wet(&documents));
+    bench.write("in2.jsonl.gz", gzip(lines(&documents).as_bytes()));
+    for (input, kept, all) in [
+        ("in.jsonl", "kept.jsonl", lines(&left)),
+        ("in.csv", "kept.csv", quoted(&left)),
+        ("in.wet", "kept.wet", wet(&left)),
+        ("in2.jsonl.gz", "kept.jsonl", lines(&left)),
+    ] {
+        let report = bench.json(&format!("passages {input} -o out-{input} --min-words 8 --cut -q"));
+        assert_eq!(report["kept_files"], json!([kept]));
+        assert_eq!(bench.rows(&format!("out-{input}/spans.tsv"), SPANS), expected, "{input}");
+        let found = bench.read(&format!("out-{input}/{kept}"));
+        if input.ends_with("csv") {
+            // Fields that did not change may be written otherwise; read as a table they are the same.
+            let keys = found.lines().filter(|line| line.starts_with("doc-")).count();
+            assert_eq!(keys, documents.len());
+            bench.ok(&format!("passages out-{input}/{kept} {input} -o again-{input} --min-words 8 -q"));
+        } else {
+            assert_eq!(found, all, "{input}");
+        }
+        // What is left repeats nothing that a document before it has as it was read.
+        let bytes: u64 = report["repeated_bytes"].as_u64().unwrap();
+        let sizes = |documents: &[Document]| documents.iter().map(|(_, text)| text.len() as u64).sum::<u64>();
+        assert_eq!(bytes, sizes(&documents) - sizes(&left));
+    }
+    let files: Vec<String> = documents.iter().map(|(key, _)| format!("texts/{key}.txt")).collect();
+    let files = files.join(" ");
+    for (key, text) in &documents {
+        bench.write(&format!("texts/{key}.txt"), text);
+    }
+    bench.ok(&format!("passages {files} -o folder --min-words 8 --cut -q"));
+    let found = bench.read("folder/kept.jsonl");
+    for (line, (_, text)) in found.lines().zip(&left) {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(line["text"], json!(text));
+    }
+}
+
+#[test]
+fn places_are_bytes_of_the_text_also_where_it_is_compared_in_another_form() {
+    let bench = Bench::new();
+    let first = "Der Straßenbahnfahrer fuhr übers Café am Platz.";
+    let second = "»ＤＥＲ  straßenbahn\u{ad}fahrer, fuhr U\u{308}BERS cafe\u{301}« sagte er";
+    bench.write("a.jsonl", lines(&[("a".into(), first.into()), ("b".into(), second.into())]));
+    bench.ok("passages a.jsonl -o out --min-words 4 --normal-form nfkc --fold invisible --cut -q");
+    let (start, end) = (second.find('Ｄ').unwrap(), second.find('«').unwrap());
+    let expected = format!("b\t{start}\t{end}\ta\t0\t5");
+    assert_eq!(bench.rows("out/spans.tsv", SPANS), [expected]);
+    let kept = bench.read("out/kept.jsonl");
+    let kept: Value = serde_json::from_str(kept.lines().nth(1).unwrap()).unwrap();
+    assert_eq!(kept["text"], "»« sagte er");
+    bench.ok("passages a.jsonl -o plain --min-words 4 -q");
+    assert!(bench.rows("plain/spans.tsv", SPANS).is_empty());
+}
+
+#[test]
+fn exact_bytes_tells_apart_what_tokens_do_not_and_units_are_repeated_as_a_whole() {
+    let bench = Bench::new();
+    let texts = [
+        ("a", "Menu | Home\nOne two three. Four five.\n\nLast words here"),
+        ("b", "menu home\nOne two three.  Four five.\n\n\nlast Words here\nmore"),
+        ("c", "Menu | Home\nMenu | Home\nFour five. One two three."),
+    ]
+    .map(|(key, text)| (key.to_owned(), text.to_owned()));
+    bench.write("a.jsonl", lines(&texts));
+    let rows = |options: &str| {
+        let out = format!("out{}", options.replace(' ', "_"));
+        bench.ok(&format!("passages a.jsonl -o {out} -q {options}"));
+        bench.rows(&format!("{out}/spans.tsv"), SPANS)
+    };
+    assert_eq!(rows("--min-words 5 --exact bytes"), Vec::<String>::new());
+    assert_eq!(rows("--min-words 3 --exact bytes"), ["b\t10\t23\ta\t12\t3", "c\t35\t48\ta\t12\t3"]);
+    let lines = ["b\t0\t55\ta\t0\t10", "c\t0\t12\ta\t0\t2", "c\t12\t24\ta\t0\t2"];
+    assert_eq!(rows("--unit line"), lines);
+    assert_eq!(rows("--unit line --min-words 3"), ["b\t10\t55\ta\t12\t8"]);
+    assert_eq!(rows("--unit line --exact bytes"), ["c\t0\t12\ta\t0\t2", "c\t12\t24\ta\t0\t2"]);
+    assert_eq!(rows("--unit paragraph"), ["b\t0\t39\ta\t0\t7"]);
+    let sentences = rows("--unit sentence --min-words 2");
+    assert!(sentences.contains(&"c\t24\t35\ta\t27\t2".to_owned()), "{sentences:?}");
+    assert!(sentences.contains(&"c\t35\t49\ta\t12\t3".to_owned()), "{sentences:?}");
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_with_what_to_do() {
+    let bench = Bench::new();
+    bench.write("a.jsonl", lines(&pieced(1, 3)));
+    let usage = |line: &str| {
+        let output = bench.command(line).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    says(&usage("passages - -o out"), &["standard input", "write it to a file"]);
+    says(&usage("passages a.jsonl -o out --words 3"), &["--words", "--min-words"]);
+    says(&usage("passages a.jsonl -o out --tokens characters"), &["characters", "unicode-words"]);
+    bench.ok("passages a.jsonl -o out -q");
+    says(&bench.refused("passages a.jsonl -o out -q"), &["out", "--force"]);
+    bench.ok("passages a.jsonl -o out --force -q");
+    bench.write("out/mine.txt", "mine");
+    says(&bench.refused("passages a.jsonl -o out --force -q"), &["mine.txt", "not made by"]);
+    assert_eq!(bench.read("out/mine.txt"), "mine");
+    bench.write("twice.jsonl", lines(&pieced(1, 1)) + &lines(&pieced(1, 1)));
+    bench.ok("passages twice.jsonl -o numbered --min-words 5 -q");
+    assert!(bench.read("numbered/spans.tsv").contains("\ndoc-0#2\t0\t"));
+    says(
+        &bench.refused("passages twice.jsonl -o error --repeated-keys error -q"),
+        &["twice.jsonl", "doc-0", "--repeated-keys"],
+    );
+    for how in ["first", "last"] {
+        let report = bench.json(&format!("passages twice.jsonl -o {how} --repeated-keys {how} -q"));
+        assert_eq!((&report["documents"], &report["spans"]), (&json!(1), &json!(0)), "{how}");
+    }
+    assert!(bench.names("").iter().all(|name| !name.starts_with('.')), "nothing half done is left");
+}
+
+#[test]
+fn day_after_day_against_an_index_finds_what_one_run_over_all_days_finds() {
+    let bench = Bench::new();
+    let documents = pieced(11, 300);
+    let expected = spans(&documents, 9, false);
+    let mut found = Vec::new();
+    for (day, documents) in documents.chunks(100).enumerate() {
+        bench.write(&format!("{day}.jsonl"), lines(documents));
+        let against = if day > 0 { "--against days.psg" } else { "" };
+        bench.ok(&format!(
+            "passages {day}.jsonl -o out-{day} --min-words 9 --index days.psg -q --memory 1M {against}"
+        ));
+        found.extend(bench.rows(&format!("out-{day}/spans.tsv"), SPANS));
+    }
+    assert_eq!(found, expected);
+    says(&bench.ok("passages verify days.psg"), &["sound", "300 documents in 3 parts"]);
+
+    let other = bench.refused("passages 0.jsonl -o other --min-words 8 --against days.psg -q");
+    says(&other, &["days.psg", "min-words", "9", "8"]);
+    let other = bench.refused("passages 0.jsonl -o other --min-words 9 --fold invisible --index days.psg -q");
+    says(&other, &["days.psg", "invisible"]);
+    says(&bench.refused("passages 0.jsonl -o other --against missing -q"), &["missing", "PASSAGES"]);
+    let mut part = std::fs::read(bench.path("days.psg/passages-000002.part")).unwrap();
+    let middle = part.len() / 2;
+    part[middle] ^= 4;
+    std::fs::remove_file(bench.path("days.psg/passages-000002.part")).unwrap();
+    bench.write("days.psg/passages-000002.part", part);
+    says(&bench.refused("passages verify days.psg"), &["passages-000002.part", "damaged", "checksum"]);
+}
+
+#[test]
+fn query_finds_the_documents_that_contain_parts_of_a_text_and_which_parts() {
+    let bench = Bench::new();
+    let sentence = |number: usize| -> String {
+        (0..20).map(|at| format!("term{number}x{at} ")).collect::<Vec<_>>().concat()
+    };
+    let documents: Vec<Document> = (0..40)
+        .map(|number| (format!("doc-{number}"), (0..5).map(|at| sentence(number * 5 + at)).collect()))
+        .collect();
+    bench.write("all.jsonl", lines(&documents));
+    bench.ok("passages all.jsonl -o out --min-words 12 --index all.psg -q");
+    let (first, second) = (sentence(7), sentence(123));
+    let question = format!("is this known: {first} or {second}and not term1 term2 term3");
+    bench.write(
+        "questions.jsonl",
+        lines(&[("q".into(), question.clone()), ("none".into(), "nothing".into())]),
+    );
+    let rows = rows_of(&bench.ok("passages query all.psg questions.jsonl -q"));
+    let begin = question.find(first.trim()).unwrap();
+    let there = documents[1].1.find(first.trim()).unwrap();
+    let length = first.trim().len();
+    assert_eq!(rows[0], format!("q\tdoc-1\t{begin}\t{}\t{there}\t{}\t20", begin + length, there + length));
+    assert_eq!(rows.len(), 2);
+    assert!(rows[1].starts_with("q\tdoc-24\t"), "{}", rows[1]);
+    let out = bench.ok("passages query all.psg questions.jsonl -q --json --limit 1");
+    let answers: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let answer = &answers[0];
+    assert_eq!((&answer["key"], &answer["words_found"]), (&json!("q"), &json!(40)));
+    assert_eq!((answer["documents"].as_array().unwrap().len(), &answer["documents_found"]), (1, &json!(2)));
+    assert_eq!((&answers[1]["words"], &answers[1]["words_found"]), (&json!(1), &json!(0)));
+}
+
+/// The lines of an answer, behind its header.
+fn rows_of(table: &str) -> Vec<String> {
+    crate::support::rows(table, "key\tdocument\tstart\tend\tdocument_start\tdocument_end\twords")
+}

@@ -1,0 +1,47 @@
+//! `study` prints the tables of the study of WET files, and judges scores against exact resemblance.
+
+use std::collections::BTreeSet;
+
+use crate::support::{Bench, corpus, jsonl};
+
+#[test]
+fn top_score_has_one_number_in_all_bands_and_scores_are_judged_against_exact_pairs() {
+    let bench = Bench::new();
+    bench.write("pages.jsonl", jsonl(&corpus(5, 150)));
+    bench.ok("build exact.twx pages.jsonl --method minhash --words 3 -q");
+    let exact = bench.ok("pairs exact.twx --resembling 0.8");
+    let pair = |line: &str| line.split('\t').take(2).map(str::to_owned).collect::<Vec<_>>();
+    let exact: BTreeSet<Vec<String>> = exact.lines().map(pair).collect();
+    assert!(exact.len() > 20, "{}", exact.len());
+    for (method, lowest, highest) in [("simhash", 56, 64), ("minhash", 10, 20)] {
+        let report = bench.json(&format!("study pages.jsonl --method {method} -o {method}.tsv"));
+        assert_eq!(report["near_pairs"].as_u64(), Some(exact.len() as u64), "{report}");
+        let bands = report["bands"].as_array().unwrap();
+        let tops: BTreeSet<u64> = bands.iter().map(|band| band[highest - lowest].as_u64().unwrap()).collect();
+        assert!(bands.len() == 4 && tops.len() == 1 && !tops.contains(&0), "{report}");
+        // Each row of the file, counted again.
+        let rows = bench.rows(&format!("{method}.tsv"), "a\tb\tscore\tnear");
+        let scores = report["scores"].as_array().unwrap();
+        let (mut so_far, mut last) = (0, 0);
+        for score in scores.iter().rev() {
+            let number = score["score"].as_u64().unwrap();
+            let of_score: Vec<_> =
+                rows.iter().filter(|row| row.split('\t').nth(2) == Some(&number.to_string())).collect();
+            assert_eq!(score["pairs"].as_u64(), Some(of_score.len() as u64), "{method} {number}");
+            let near = of_score.iter().filter(|row| exact.contains(&pair(row))).count() as u64;
+            assert!(of_score.iter().all(|row| row.ends_with("\t1") == exact.contains(&pair(row))));
+            assert_eq!(score["near"].as_u64(), Some(near));
+            so_far += near;
+            let recall = score["recall"].as_f64().unwrap();
+            assert!((recall - so_far as f64 / exact.len() as f64).abs() < 1e-9 && so_far >= last);
+            last = so_far;
+        }
+        assert_eq!(scores.last().unwrap()["pairs"].as_u64(), tops.first().copied());
+        let text = bench.ok(&format!("study pages.jsonl --method {method}"));
+        assert!(text.contains(&format!("band 3\nscore {lowest} portion: ")), "{text}");
+        assert_eq!(
+            text.lines().filter(|line| line.starts_with(&format!("score {highest} portion"))).count(),
+            4
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! `urls` learns from what `dedup` found, and normalises URLs by it.
+
+use crate::support::{Bench, jsonl};
+
+/// Pages of one shop: each under three session ids; and pages whose last part says which they are.
+fn shop() -> Vec<(String, String)> {
+    let mut documents = Vec::new();
+    let text = |what: &str, page: u32| {
+        let words = (0..60).map(|word| format!("{what}{}", (word * (page + 3) + page * page) % 997));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    for page in 0..12 {
+        for session in ["fXyiE5bZS43a", "LcNLKgc7bMgq", "0aBcDeFgHi9x"] {
+            documents.push((format!("https://shop.example/S-{session}/item{page}"), text("item", page)));
+        }
+        documents.push((format!("https://shop.example/S-{page:012}/docs/about"), text("about", page)));
+        documents.push((format!("page-{page}"), text("other", page)));
+    }
+    documents
+}
+
+const SAID: &str = "https://shop.example/S-Zz91kkQ2mmP0/item77\n\
+                    https://shop.example/S-Zz91kkQ2mmP0/docs/about\nno URL\nhttp://OTHER.example:80\n";
+const NORMAL: &str = "https://shop.example/S-*/item77\n\
+                      https://shop.example/S-Zz91kkQ2mmP0/docs/about\nno URL\nhttp://other.example/\n";
+
+fn applied(bench: &Bench, rules: &str) -> String {
+    let mut command = bench.command(&format!("urls --apply {rules}"));
+    let output = command.write_stdin(SAID).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn rules_of_results_of_dedup_leave_session_ids_out_and_nothing_else() {
+    let bench = Bench::new();
+    bench.write("pages.jsonl", jsonl(&shop()));
+    bench.ok("dedup pages.jsonl -o out -q");
+    let report = bench.json("urls out -o rules.tsv -q");
+    assert_eq!((report["rules"].as_u64(), report["pages"].as_u64()), (Some(1), Some(48)), "{report}");
+    assert_eq!(report["other_keys"].as_u64(), Some(12));
+    let rule = bench.read("rules.tsv").lines().nth(1).unwrap().to_owned();
+    assert!(
+        rule.starts_with("shop.example\thttps://shop.example/S-*/{}\tsession id: 12 base-62\t"),
+        "{rule}"
+    );
+    assert!(rule.contains("\t36\t12\t12\t0.666667\t"), "{rule}");
+    assert_eq!(applied(&bench, "rules.tsv"), NORMAL);
+
+    // The same from an index of all pages, in little memory, and from a table of clusters.
+    bench.ok("build pages.twx pages.jsonl -q");
+    bench.ok("urls pages.twx -o again.tsv --memory 64K -q");
+    assert_eq!(bench.read("again.tsv"), bench.read("rules.tsv"));
+    bench.ok("clusters pages.twx --all --resembling 0.8 -o table.tsv -q");
+    assert_eq!(bench.ok("urls table.tsv -q"), bench.read("rules.tsv"));
+}
+
+#[test]
+fn inputs_that_are_none_are_refused_with_a_reason() {
+    let bench = Bench::new();
+    bench.write("pages.jsonl", jsonl(&[("a".to_owned(), "a text of some words".to_owned())]));
+    bench.ok("dedup pages.jsonl -o out -q");
+    bench.write("empty.tsv", "");
+    bench.write("table.tsv", "key\tcluster\tkept\tscore\nhttp://a.example/\tx\n");
+    bench.write("rules.tsv", "host\ttemplate\n");
+    for (line, wanted) in [
+        ("urls out -q", "no key is a URL"),
+        ("urls missing -q", "missing: cannot be opened"),
+        ("urls . -q", "expected a folder of results of `dedup`"),
+        ("urls empty.tsv -q", "empty.tsv: is empty"),
+        ("urls table.tsv -q", "table.tsv:2: expected the number of a cluster, found \"x\""),
+        ("urls --apply rules.tsv", "rules.tsv: line 1: expected the columns host, template"),
+        ("urls --apply none.tsv", "none.tsv: cannot be read"),
+    ] {
+        let said = bench.refused(line);
+        assert!(said.contains(wanted), "{line}: {said}");
+    }
+}
+
+/// A crawl with known mirrors, in WET and in JSON lines with a field of URLs.
+fn mirrored() -> Vec<(String, String)> {
+    let text = |what: &str, page: u32| {
+        let words = (0..50).map(|word| format!("{what}{}", (word * (page + 5) + page * page) % 991));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let mut documents = Vec::new();
+    for page in 0..10 {
+        documents.push((format!("http://a.example.com/{page}"), text("a", page)));
+        if page < 5 {
+            documents.push((format!("http://www.mirror.co.uk/{page}"), text("a", page)));
+        }
+        if page < 3 {
+            documents.push((format!("http://a.example.com/copy/{page}"), text("a", page)));
+            documents.push((format!("http://b.example.com/{page}"), text("a", page)));
+        }
+        documents.push((format!("http://c.example.org/{page}"), text("c", page)));
+    }
+    documents
+}
+
+const HOSTS: &str = "host\tdomain\tpages\tnear\tnear_inside\tnear_outside\trate";
+const MIRRORS: &str = "host\tother\tpages\tpages_of_other\tnear\tnear_of_other\tshare\tshare_of_other";
+
+#[test]
+fn hosts_and_mirrors_of_a_known_crawl_are_counted_by_keys_and_by_a_field() {
+    let bench = Bench::new();
+    let documents = mirrored();
+    bench.write("pages.jsonl", jsonl(&documents));
+    let report = bench.json("dedup pages.jsonl -o out -q");
+    let hosts = &report["hosts"];
+    let number = |name: &str| hosts[name].as_u64().unwrap();
+    assert_eq!((number("pages"), number("hosts"), number("domains")), (31, 4, 3), "{hosts}");
+    assert_eq!(number("duplicates"), 11);
+    assert_eq!(number("duplicates_within_hosts"), 3);
+    assert_eq!(number("duplicates_within_domains"), 3);
+    assert_eq!(number("duplicates_across_domains"), 5);
+    assert_eq!(
+        bench.rows("out/hosts.tsv", HOSTS),
+        [
+            "a.example.com\texample.com\t13\t8\t6\t8\t0.615385",
+            "b.example.com\texample.com\t3\t3\t0\t3\t1.000000",
+            "c.example.org\texample.org\t10\t0\t0\t0\t0.000000",
+            "www.mirror.co.uk\tmirror.co.uk\t5\t5\t0\t5\t1.000000",
+        ]
+    );
+    assert_eq!(
+        bench.rows("out/mirrors.tsv", MIRRORS),
+        [
+            "a.example.com\tb.example.com\t13\t3\t6\t3\t0.461538\t1.000000",
+            "a.example.com\twww.mirror.co.uk\t13\t5\t8\t5\t0.615385\t1.000000",
+            "b.example.com\twww.mirror.co.uk\t3\t5\t3\t3\t1.000000\t0.600000",
+        ]
+    );
+    let page = bench.read("out/report.html");
+    assert!(page.contains("Where duplicates come from") && page.contains("www.mirror.co.uk"));
+
+    // The same with the URL in a field, of JSON lines and of a table; keys that are no URLs count for nothing else.
+    let lines = documents.iter().enumerate().map(|(number, (url, text))| {
+        format!("{{\"id\":\"k{number:02}\",\"text\":\"{text}\",\"url\":\"{url}\"}}\n")
+    });
+    bench.write("fields.jsonl", lines.collect::<String>());
+    let rows =
+        documents.iter().enumerate().map(|(number, (url, text))| format!("k{number:02},{url},{text}\n"));
+    bench.write("fields.csv", format!("id,url,text\n{}", rows.collect::<String>()));
+    for input in ["fields.jsonl", "fields.csv"] {
+        bench.ok(&format!("dedup {input} --url-field url -o of-field --force -q"));
+        for table in ["hosts.tsv", "mirrors.tsv"] {
+            assert_eq!(
+                bench.read(&format!("of-field/{table}")),
+                bench.read(&format!("out/{table}")),
+                "{input}"
+            );
+        }
+        assert_eq!(bench.rows("of-field/urls.tsv", "key\turl").len(), 31);
+        let report = bench.json("urls of-field -o rules.tsv --force -q");
+        assert_eq!((report["pages"].as_u64(), report["hosts"].as_u64()), (Some(31), Some(4)));
+        let without = bench.json(&format!("dedup {input} -o without --force -q"));
+        assert!(without["hosts"].is_null() && !bench.path("without/hosts.tsv").exists());
+    }
+}
+
+#[test]
+fn documents_are_compared_inside_hosts_and_domains_only() {
+    let bench = Bench::new();
+    bench.write("pages.jsonl", jsonl(&mirrored()));
+    for (inside, removed, values) in [("host", 3, 4), ("domain", 6, 3)] {
+        let report = bench.json(&format!("dedup pages.jsonl --inside {inside} -o {inside} -q"));
+        assert_eq!(
+            (report["removed"].as_u64(), report["inside_values"].as_u64()),
+            (Some(removed), Some(values))
+        );
+        let why = bench.json(&format!("why {inside} http://a.example.com/copy/1"));
+        assert_eq!(why["agrees"].as_bool(), Some(true), "{why}");
+        assert_eq!(why["fields"][0]["name"].as_str(), Some(inside), "{why}");
+    }
+    bench.write("other.jsonl", "{\"id\":\"7\",\"text\":\"a b c\",\"host\":\"h\"}\n");
+    assert!(bench.refused("dedup other.jsonl --inside host -o x").contains("the key: expected a URL"));
+    bench.ok("dedup other.jsonl --inside field:host -o x -q");
+}
+
+#[test]
+fn page_about_an_index_has_the_hosts_of_its_keys() {
+    let bench = Bench::new();
+    bench.write("pages.jsonl", jsonl(&mirrored()));
+    bench.ok("build pages.twx pages.jsonl -q");
+    let report = bench.json("report pages.twx");
+    let hosts = &report["hosts"];
+    assert_eq!((hosts["hosts"].as_u64(), hosts["duplicates"].as_u64()), (Some(4), Some(11)), "{hosts}");
+    assert_eq!(hosts["duplicates_within_hosts"].as_u64(), Some(3));
+    assert!(bench.ok("report pages.twx").contains("Where duplicates come from"));
+    bench.write("plain.jsonl", jsonl(&[("a".to_owned(), "some words of a text".to_owned())]));
+    bench.ok("build plain.twx plain.jsonl -q");
+    assert!(bench.json("report plain.twx")["hosts"].is_null());
+}
