@@ -277,7 +277,7 @@ def run(arguments, work):
         killer.limits.update(workers=2, executors=1)
     for name, value in NEAR.items():
         def both():
-            pairs = tw.pairs(session, index, **{name: value}).cache()
+            pairs = tw.pairs(session, index, **{name: value}, estimated=name == "resembling").cache()
             tw.write_pairs(pairs, mine / f"{name}.pairs.tsv")
             tw.write_clusters(tw.clusters(pairs, fan_in=3), mine / f"{name}.clusters.tsv")
             pairs.unpersist()

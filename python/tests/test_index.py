@@ -305,7 +305,7 @@ def test_a_segment_on_the_right_needs_one_on_the_left(path):
 
 def test_pairs_by_resemblance_are_counted_on_sets_or_estimated_by_name(path, tmp_path):
     words = [f"w{number}" for number in range(40)]
-    texts = {f"{at:02}".encode(): " ".join(words[at : at + 20]) for at in range(20)}
+    texts = {f"{at:02}": " ".join(words[at : at + 20]) for at in range(20)}
     with create(path, words=1, sets=True) as index:
         index.put_many(list(texts), list(texts.values()))
     # Two texts that are d places apart share 20 - d words of 20 + d.
@@ -313,7 +313,7 @@ def test_pairs_by_resemblance_are_counted_on_sets_or_estimated_by_name(path, tmp
     assert index.pairs(resembling=0.8) == expected
     pa = pytest.importorskip("pyarrow")
     rows = [row for batch in index.pairs_batches(resembling=0.8) for row in pa.record_batch(batch).to_pylist()]
-    assert sorted((row["a"], row["b"], row["resemblance"]) for row in rows) == expected
+    assert sorted((row["a"].decode(), row["b"].decode(), row["resemblance"]) for row in rows) == expected
     with create(tmp_path / "plain.twx", words=1) as plain:
         plain.put_many(list(texts), list(texts.values()))
     with pytest.raises(twindex.InvalidError, match="estimated=True"):
@@ -403,7 +403,7 @@ def test_pairs_and_forests_come_while_they_are_found_and_who_stops_early_ends_th
     assert workers() == 1
     del early
     until(lambda: workers() == 0, "the thread ends")
-    whole = index._pairs_of_parts((0, None), (0, 0), 1 << 20)
+    whole = index._pairs_of_parts((0, None, False), (0, 0), 1 << 20)
     assert sum(rows(whole)) == pairs and whole.capped_buckets == 0
     assert rows(whole) == [], "it has ended"
 

@@ -271,8 +271,13 @@ impl<'a> Reader<'a> {
         let mut bytes = self.take(deleted_bytes as usize, "deletes")?;
         let mut deleted = RoaringBitmap::new();
         if deleted_bytes > 0 {
+            let whole = bytes;
             deleted = RoaringBitmap::deserialize_from(&mut bytes)
                 .map_err(|error| Fault::new(start as u64, "a roaring bitmap", error))?;
+            check_offsets(whole).map_err(|mut fault| {
+                fault.offset += start as u64;
+                fault
+            })?;
             let last = deleted.max().map(u64::from);
             if !bytes.is_empty() || last.is_none_or(|last| last >= documents) {
                 return Err(Fault::new(
@@ -284,6 +289,49 @@ impl<'a> Reader<'a> {
         }
         Ok(SegmentEntry { number, length, digest, salt, documents, deleted })
     }
+}
+
+/// The number of containers from which on a bitmap with runs has offsets.
+const OFFSETS_FROM: usize = 4;
+/// The first 16 bits of a bitmap with runs; the next ones are the number of its containers, less one.
+const COOKIE_WITH_RUNS: u32 = 12347;
+/// The most numbers that a container lists; one of more is a bit map.
+const LISTED_MAX: usize = 4096;
+
+/// Refuses a bitmap whose containers do not begin where its offsets say: readers that go from one container to the next do
+/// not need them, and others trust them.
+fn check_offsets(bytes: &[u8]) -> Result<(), Fault> {
+    let number = |at: usize, width: usize| bytes.get(at..at + width).map(wire::wide);
+    let short = || Fault::new(bytes.len() as u64, "a roaring bitmap", "the end");
+    let cookie = number(0, 4).ok_or_else(short)? as u32;
+    let has_runs = cookie & 0xffff == COOKIE_WITH_RUNS;
+    let (containers, mut at) = if has_runs {
+        let containers = (cookie >> 16) as usize + 1;
+        (containers, 4 + containers.div_ceil(8))
+    } else {
+        (number(4, 4).ok_or_else(short)? as usize, 8)
+    };
+    let (is_run, described) = (4, at);
+    at += 4 * containers;
+    let offsets = at;
+    if has_runs && containers < OFFSETS_FROM {
+        return Ok(());
+    }
+    at += 4 * containers;
+    for container in 0..containers {
+        let offset = number(offsets + 4 * container, 4).ok_or_else(short)?;
+        if offset != at as u64 {
+            return Err(Fault::new((offsets + 4 * container) as u64, format!("offset {at}"), offset));
+        }
+        let count = number(described + 4 * container + 2, 2).ok_or_else(short)? as usize + 1;
+        let runs = has_runs && number(is_run + container / 8, 1).ok_or_else(short)? >> (container % 8) & 1 == 1;
+        at += match count {
+            _ if runs => 2 + 4 * number(at, 2).ok_or_else(short)? as usize,
+            0..=LISTED_MAX => 2 * count,
+            _ => 8192,
+        };
+    }
+    Ok(())
 }
 
 impl Reader<'_> {
@@ -379,6 +427,37 @@ mod tests {
         let mut manifest = with_logs();
         manifest.logged.as_mut().unwrap().logs[1].length = 300;
         manifest
+    }
+
+    #[test]
+    fn bitmap_whose_offsets_lie_is_refused() {
+        let listed: RoaringBitmap = (0..9).map(|number| number * 70_000).collect();
+        let mut maps: RoaringBitmap = (0..20_000).map(|number| number * 3).collect();
+        let mut runs: RoaringBitmap = (0..400_000).filter(|number| number % 100_000 > 20).collect();
+        runs.optimize();
+        maps |= &listed;
+        for bitmap in [&listed, &maps, &runs] {
+            let mut bytes = Vec::new();
+            bitmap.serialize_into(&mut bytes).unwrap();
+            check_offsets(&bytes).unwrap();
+            // The first offset is the place of the first container.
+            let head = u32::from_le_bytes(bytes[..4].try_into().unwrap());
+            let has_runs = head & 0xffff == COOKIE_WITH_RUNS;
+            assert_eq!(has_runs, std::ptr::eq(bitmap, &raw const runs), "{head:x}");
+            let (start, count) = if has_runs {
+                let count = (head >> 16) as usize + 1;
+                (4 + count.div_ceil(8), count)
+            } else {
+                (8, u32::from_le_bytes(bytes[4..8].try_into().unwrap()) as usize)
+            };
+            for container in [0, count - 1] {
+                let at = start + 4 * count + 4 * container;
+                bytes[at] ^= 2;
+                let fault = check_offsets(&bytes).unwrap_err();
+                assert_eq!(fault.offset, at as u64);
+                bytes[at] ^= 2;
+            }
+        }
     }
 
     #[test]

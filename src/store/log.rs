@@ -171,6 +171,9 @@ pub(super) fn replay(
     let start = at.offset;
     // Where records end that are not known to be synced yet.
     let mut ends: VecDeque<(u64, u64)> = VecDeque::new();
+    // Where all records end that were read, ascending: 8 bytes a record.
+    let mut all_ends: Vec<u64> = Vec::new();
+    let mut last_batch = None;
     while at.offset < end {
         let Some(head) = reader.sound(salt, at.offset)? else {
             let behind = reader.synced_behind(salt, at.offset, at.commit)?;
@@ -192,6 +195,13 @@ pub(super) fn replay(
         if synced > at.offset {
             return Err(lies(Fault::new(0, format!("at most {} bytes synced", at.offset), synced)));
         }
+        // guard: a record says that records before it are synced, as a whole
+        // without it: synced > start -> false
+        if synced > start && all_ends.binary_search(&synced).is_err()
+            || (1..LOG_HEAD_BYTES).contains(&synced)
+        {
+            return Err(lies(Fault::new(0, "a place where a record ends", synced)));
+        }
         if synced > at.synced {
             // The next writer goes on from there.
             while let Some(&(end, commit)) = ends.front()
@@ -203,16 +213,26 @@ pub(super) fn replay(
                 }
                 ends.pop_front();
             }
-            if synced > start && ends.front().map(|&(end, _)| end) != Some(synced) {
-                return Err(lies(Fault::new(0, "a place where a record ends", synced)));
-            }
             at.synced = synced;
+        }
+        let end_of_payload = payload_at + u64::from(head.length);
+        let padding = reader.get(end_of_payload, at.offset + head.record_bytes() - end_of_payload)?;
+        // guard: a record is filled with zeros
+        if let Some(place) = padding.and_then(|padding| padding.iter().position(|&byte| byte != 0)) {
+            let offset = end_of_payload + place as u64;
+            return Err(fault(Fault::new(offset, "zeros up to the next record", "another byte")));
+        }
+        // guard: a mark has the number of the batch before it
+        if head.kind == RecordKind::Mark && last_batch.is_some_and(|last| last != head.commit) {
+            let expected = format!("commit {}, that of the batch before the mark", at.commit);
+            return Err(fault(Fault::new(at.offset + 16, expected, head.commit)));
         }
         if head.kind == RecordKind::Batch {
             if head.commit <= at.commit {
                 let expected = format!("a commit above {}", at.commit);
                 return Err(fault(Fault::new(at.offset + 16, expected, head.commit)));
             }
+            last_batch = Some(head.commit);
             let payload = reader.payload(at.offset, &head)?;
             each(&path, head.commit, payload_at, &BatchView::decode(payload).map_err(lies)?)?;
             at.commit = head.commit;
@@ -220,6 +240,7 @@ pub(super) fn replay(
         }
         at.offset += head.record_bytes();
         ends.push_back((at.offset, at.commit));
+        all_ends.push(at.offset);
     }
     if at.batches > 0 && at.synced >= at.batches {
         at.durable = at.commit;

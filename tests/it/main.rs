@@ -28,6 +28,7 @@ mod layers;
 mod lead_byte;
 mod living;
 mod living_model;
+mod log_lies;
 mod merge;
 mod near;
 mod plan;

@@ -23,7 +23,7 @@ fn a_stream_tells_for_each_document_what_was_near_it_before() {
             ("b", "new", "-"),
             ("a", "duplicate", "b"),
             ("c", "new", "-"),
-            ("a", "known", "-"),
+            ("a", "known", "c"),
             ("d", "new", "-")
         ]
     );
