@@ -436,13 +436,7 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
         count(report.removed),
         count(report.kept)
     ));
-    let sizes = report.cluster_sizes.iter().skip(1).filter(|&&(_, clusters)| clusters > 0);
-    let sizes: Vec<String> = sizes
-        .map(|&(most, clusters)| match most {
-            2 => format!("{} of 2", count(clusters)),
-            _ => format!("{} of {}-{}", count(clusters), count(most / 2 + 1), count(most)),
-        })
-        .collect();
+    let sizes = sizes(report);
     if !sizes.is_empty() {
         lines.push(format!("  sizes                   {} documents", sizes.join(", ")));
     }
@@ -459,6 +453,16 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
     let kept = kept.join(", ");
     lines.push(format!("{}: pairs.tsv, clusters.tsv, {kept}{against}{index}", job.out.display()));
     lines
+}
+
+/// How many clusters there are of each class of sizes.
+fn sizes(report: &Report) -> Vec<String> {
+    let sizes = report.cluster_sizes.iter().skip(1).filter(|&&(_, clusters)| clusters > 0);
+    let shown = |&(most, clusters): &(u64, u64)| match most {
+        2 => format!("{} of 2", count(clusters)),
+        _ => format!("{} of {}-{}", count(clusters), count(most / 2 + 1), count(most)),
+    };
+    sizes.map(shown).collect()
 }
 
 /// Where duplicates come from.

@@ -46,7 +46,7 @@ enum Verb {
         twindex passages query days.psg essay.txt --json\n\n\
         Columns: key, document, start, end, document_start, document_end, words; places are bytes of both texts.\n\
         With --json a line for each text: its words, those that were found, and the documents with their words.")]
-    Query(Query),
+    Query(Box<Query>),
     /// Check every byte of an index of passages
     #[command(after_help = "Example:\n  twindex passages verify days.psg")]
     Verify {

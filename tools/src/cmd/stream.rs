@@ -304,8 +304,7 @@ impl Stream {
         writer.wait_for_merge()?;
         drop(writer);
         let counts = documents.counts().clone();
-        let mut remarks = counts.remarks();
-        remarks.extend(report::empty_remark(empty));
+        let remarks = counts.remarks().into_iter().chain(report::empty_remark(empty));
         let report = Report {
             admitted: counts.documents,
             near: near.into(),

@@ -19,7 +19,7 @@ fn page(uri: &str, text: &str) -> String {
 fn a_compressed_archive_that_breaks_off_is_read_up_to_there_and_counted() {
     let bench = Bench::new();
     let texts: Vec<String> =
-        (0..40).map(|at| (0..30).map(|word| format!("w{at}x{word} ")).collect()).collect();
+        (0..40).map(|at| (0..30).map(|word| format!("w{at}x{word}")).collect::<Vec<_>>().join(" ")).collect();
     let members: Vec<Vec<u8>> = texts
         .iter()
         .enumerate()

@@ -123,7 +123,7 @@ fn write_kinds(bench: &Bench, name: &str, groups: &[&[usize]]) {
     let about = ["owner", "huggingface"].map(|key| KeyValue::new(key.to_owned(), format!("{key} says")));
     let sorting = SortingColumn { column_idx: 0, descending: false, nulls_first: false };
     let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(Default::default()))
+        .set_compression(Compression::ZSTD(parquet::basic::ZstdLevel::default()))
         .set_column_compression("json".into(), Compression::SNAPPY)
         .set_key_value_metadata(Some(about.into()))
         .set_sorting_columns(Some(vec![sorting]));
@@ -169,7 +169,10 @@ fn write_kinds(bench: &Bench, name: &str, groups: &[&[usize]]) {
 
 /// A text of which no other has a word.
 fn text(row: usize) -> String {
-    if row < 3 { TEXTS[row].to_owned() } else { (0..8).map(|word| format!("w{row}x{word} ")).collect() }
+    if row < 3 {
+        return TEXTS[row].to_owned();
+    }
+    (0..8).map(|word| format!("w{row}x{word}")).collect::<Vec<_>>().join(" ")
 }
 
 /// Times that nanoseconds in 64 bits do not hold, among them the last day of the year 9999.
@@ -200,7 +203,8 @@ fn rows_of_parquet_keep_types_metadata_order_and_codecs_and_times_of_96_bits() {
     let said =
         |of: &parquet::file::metadata::ParquetMetaData| of.file_metadata().key_value_metadata().cloned();
     assert_eq!(said(before), said(metadata));
-    let rows: Vec<i64> = metadata.row_groups().iter().map(|group| group.num_rows()).collect();
+    let rows: Vec<i64> =
+        metadata.row_groups().iter().map(parquet::file::metadata::RowGroupMetaData::num_rows).collect();
     assert_eq!(rows, [3, 2, 2, 1], "groups stay apart");
     for group in metadata.row_groups() {
         assert_eq!(group.sorting_columns(), before.row_group(0).sorting_columns());
