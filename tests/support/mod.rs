@@ -272,6 +272,7 @@ impl Questions {
     }
 
     /// The answers of `segment`, each or why there is none; always as many as for the sound segment.
+    #[allow(clippy::too_many_lines, reason = "one question after the other")]
     pub fn ask(&self, segment: &Segment) -> Vec<Result<Vec<u64>>> {
         let mut all: Vec<Result<Vec<u64>>> = vec![Ok(vec![
             segment.documents(),
