@@ -49,7 +49,7 @@ pub const FEATURE_TEXT: u32 = 64;
 /// what is meant where they say nothing ([`Params::near`]).
 pub const FEATURE_NEAR: u32 = 128;
 
-/// Of a segment, a manifest and a log whose parameters keep [fields](super::fields): sets or marks; and of a file of
+/// Of a segment, a manifest and a log whose parameters keep [fields]: sets or marks; and of a file of
 /// sketches that has sets.
 pub const FEATURE_FIELDS: u32 = 256;
 

@@ -5,10 +5,10 @@
 //! it; every other document belongs to the first leader that is near it. Leaders are the lexicographically first maximal
 //! independent set of the graph in which near documents are neighbours. It is the rule of `dedup --keep key-hash`.
 //!
-//! - [`near`]: which documents are near one that is stored, and what comes before what;
-//! - [`decide`]: the leader of one document, by asking about its neighbours and theirs;
-//! - [`sweep`]: all leaders, in the order of priority;
-//! - [`changes`]: whose leader changed between two snapshots.
+//! - `near`: which documents are near one that is stored, and what comes before what;
+//! - `decide`: the leader of one document, by asking about its neighbours and theirs;
+//! - `sweep`: all leaders, in the order of priority;
+//! - `changes`: whose leader changed between two snapshots.
 //!
 //! Sources: Nguyen and Onak, *Constant-time approximation algorithms via local improvements*, FOCS 2008; Yoshida, Yamamoto
 //! and Ito, *An improved constant-time approximation algorithm for maximum matchings*, STOC 2009.
