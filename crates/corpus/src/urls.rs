@@ -307,10 +307,10 @@ impl Pages {
             of_unit.push((url, page.group));
             ensure!(
                 bytes <= memory,
-                "the host {} has more than {} pages, which are learned from together: give --memory {}M, or more",
+                "the host {} has more than {} pages, which are learned from together: give --memory {}K, or more",
                 String::from_utf8_lossy(&unit),
                 of_unit.len() - 1,
-                (4 * memory) >> 20
+                (4 * memory).div_ceil(1 << 10)
             );
             Ok(())
         })?;

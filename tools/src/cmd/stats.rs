@@ -16,7 +16,11 @@ use crate::report::{self, count};
 
 /// Options of `stats`.
 #[derive(Args)]
-#[command(after_help = "Example:\n  twindex stats pages.twx --json | jq .bytes_per_fingerprint")]
+#[command(
+    after_help = "Example:\n  twindex stats pages.twx --json | jq .bytes_per_fingerprint",
+    mut_arg("threads", |threads| threads.requires("groups")),
+    mut_arg("memory", |memory| memory.requires("groups"))
+)]
 pub(crate) struct Stats {
     /// Directory of the index
     index: PathBuf,

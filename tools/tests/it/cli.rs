@@ -313,7 +313,13 @@ fn build_says_how_many_documents_others_replaced() {
 #[test]
 fn verbs_have_only_the_options_that_do_something() {
     let bench = small();
-    for line in ["keys i.twx", "stats i.twx", "verify i.twx", "dump i.twx/CURRENT"] {
+    for option in ["--threads 2", "--memory 1G"] {
+        let output = bench.command(&format!("stats i.twx {option}")).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{option}");
+        says(&String::from_utf8_lossy(&output.stderr), &["required arguments", "--groups"]);
+        bench.ok(&format!("stats i.twx --groups {option}"));
+    }
+    for line in ["keys i.twx", "verify i.twx", "dump i.twx/CURRENT"] {
         for option in ["--threads 2", "--memory 1G"] {
             let output = bench.command(&format!("{line} {option}")).output().unwrap();
             let stderr = String::from_utf8_lossy(&output.stderr);

@@ -1,6 +1,6 @@
 //! `urls` learns from what `dedup` found, and normalises URLs by it.
 
-use crate::support::{Bench, jsonl};
+use crate::support::{Bench, jsonl, says};
 
 /// Pages of one shop: each under three session ids; and pages whose last part says which they are.
 fn shop() -> Vec<(String, String)> {
@@ -49,10 +49,16 @@ fn rules_of_results_of_dedup_leave_session_ids_out_and_nothing_else() {
 
     // The same from an index of all pages, in little memory, and from a table of clusters.
     bench.ok("build pages.twx pages.jsonl -q");
-    bench.ok("urls pages.twx -o again.tsv --memory 64K -q");
+    says(&bench.refused("urls pages.twx -o none.tsv --memory 64K -q"), &["shop.example", "--memory 128K"]);
+    bench.ok("urls pages.twx -o again.tsv --memory 256K -q");
     assert_eq!(bench.read("again.tsv"), bench.read("rules.tsv"));
     bench.ok("clusters pages.twx --all --resembling 0.8 -o table.tsv -q");
     assert_eq!(bench.ok("urls table.tsv -q"), bench.read("rules.tsv"));
+    // A rule for all pages needs so many of them, and one for a page so many URLs.
+    let rules = |options: &str| bench.json(&format!("urls out -o few.tsv --force -q {options}"))["rules"].as_u64();
+    assert_eq!(rules("--min-forms 12"), Some(1));
+    assert_eq!(rules("--min-forms 13"), Some(12));
+    assert_eq!(rules("--min-forms 13 --min-urls 4"), Some(0));
 }
 
 #[test]
