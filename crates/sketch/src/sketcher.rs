@@ -210,7 +210,9 @@ impl Sketcher {
     ///
     /// ```
     /// # use twindex_sketch::{SketchParams, Sketcher, params::Shingling};
-    /// # let sketcher = Sketcher::new(SketchParams { sets: true, ..SketchParams::new(Shingling::words(1, 0)) })?;
+    /// # let mut params = SketchParams::new(Shingling::words(1, 0));
+    /// params.sets = true;
+    /// let sketcher = Sketcher::new(params)?;
     /// let (mut one, mut other) = (sketcher.sketch("caf? au lait")?, sketcher.sketch("caf? au lait")?);
     /// sketcher.replace_set(b"caf\xe9 au lait", &mut one);
     /// sketcher.replace_set(b"caf\xe8 au lait", &mut other);

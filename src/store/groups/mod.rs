@@ -154,10 +154,10 @@ impl Snapshot {
     /// let groups = index.snapshot().groups(&Resources::in_dir(dir.path()))?;
     /// let mut lines = Vec::new();
     /// groups.for_each(1, |key, leader, size| {
-    ///     lines.push(format!("{key} {leader} {size}"));
+    ///     lines.push(format!("{} {} {size}", key.to_buf(), leader.to_buf()));
     ///     Ok(())
     /// })?;
-    /// assert_eq!(lines, ["a a 2", "b a 2", "c c 1"]);
+    /// assert_eq!(lines, ["a b 2", "b b 2", "c c 1"]); // the hash of `b` comes first
     /// # Ok::<(), twindex::Error>(())
     /// ```
     ///

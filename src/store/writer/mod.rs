@@ -335,7 +335,10 @@ impl Writer {
     ///     Admitted::Duplicate(of) => assert_eq!((of.key.to_string(), of.distance), ("a".into(), Some(0))),
     ///     other => panic!("{other:?}"),
     /// }
-    /// assert_eq!(writer.admit("a", &rose)?, Admitted::Updated);
+    /// let again = writer.admit("a", &rose)?; // and `b` is a copy of it that was added, without a mark
+    /// assert!(matches!(again, Admitted::Known { near } if near.key.to_string() == "b"));
+    /// assert_eq!(writer.admit("c", &sketcher.sketch("another text")?)?, Admitted::New);
+    /// assert_eq!(writer.admit("c", &sketcher.sketch("some other text of c")?)?, Admitted::Updated);
     /// writer.commit()?;
     /// # Ok::<(), twindex::Error>(())
     /// ```
