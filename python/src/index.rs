@@ -241,6 +241,9 @@ fn put_in_turn(
     Ok(())
 }
 
+/// A key, that of its leader, and how many documents the group has.
+type GroupObjects<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, u32);
+
 /// Two keys and a score, as Python sees them.
 type PairObjects<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
@@ -377,12 +380,7 @@ impl Index {
 
     /// Key, leader and size of the group of each document, by key.
     #[pyo3(signature = (min_size=1, memory=1 << 30))]
-    fn groups<'py>(
-        &self,
-        py: Python<'py>,
-        min_size: u32,
-        memory: usize,
-    ) -> PyResult<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>, u32)>> {
+    fn groups<'py>(&self, py: Python<'py>, min_size: u32, memory: usize) -> PyResult<Vec<GroupObjects<'py>>> {
         let mut rows = Vec::new();
         py.detach(|| {
             let (dir, threads) = (self.inner.path(), rayon::current_num_threads());
