@@ -309,7 +309,7 @@ impl Writer {
 
     /// Looks up and adds as one step: the nearest document to this one, if any is near by the index's parameters, as
     /// [`Snapshot::near`](crate::Snapshot::near) asks, or as [said otherwise](Self::set_near); of several that are as near,
-    /// the one of the smallest key. What this batch added before is found too: a batch decides as so many commits do.
+    /// the one of the smallest key. What this batch added before is found too: a batch decides as single commits do.
     ///
     /// | the document | key not there | key there |
     /// |---|---|---|
