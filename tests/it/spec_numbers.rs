@@ -328,7 +328,10 @@ fn heads_and_records_of_a_log_are_as_specified() {
     let named = |all: &[(&str, u128)]| -> Vec<(String, u128)> {
         all.iter().map(|&(name, value)| (name.to_owned(), value)).collect()
     };
-    assert_eq!(values("#### Head of a log", 0), named(&[("number", 0x0303), ("first", 0x0404), ("reserved", 0)]));
+    assert_eq!(
+        values("#### Head of a log", 0),
+        named(&[("number", 0x0303), ("first", 0x0404), ("reserved", 0)])
+    );
     // The batch's table stands behind that of records; its rows are of the payload.
     let all = values("#### Record of a log", start);
     let length = log::BATCH_HEAD_BYTES as u128 + 3 + 9;
