@@ -118,7 +118,7 @@ pub(crate) struct InputArgs {
     text_field: Option<String>,
     /// Field of a JSONL object that holds features instead of a text: an array of strings and integers (a set), an
     /// array of [feature, weight] pairs, or an object of weights. Weights are for the simhash; to MinHash a document
-    /// is the set of its features with a positive weight, none if there is none
+    /// is the set of its features with a positive weight, none if there is none, unless its index weights them, too
     #[arg(long, value_name = "NAME", conflicts_with = "text_field")]
     features_field: Option<String>,
     /// Field of a JSONL object, column of a table, or field of an archive record's head, that holds the document's key:
