@@ -186,3 +186,33 @@ fn vectors_are_near_by_the_weights_that_they_bring_and_by_those_of_a_table() {
         assert!(WEIGHT_ONE == 1 << 16);
     }
 }
+
+/// `tests/golden/occurrences.tsv`, by `scripts/golden_occurrences.py`: such minima and sets stand in files, so they must
+/// never change.
+#[test]
+fn elements_and_minima_of_weighted_texts_are_those_of_the_second_implementation() {
+    let mut lines = include_str!("../golden/occurrences.tsv").lines().filter(|line| !line.starts_with('#'));
+    assert_eq!(lines.next(), Some("name\ttext\twidth\tseed\telements\tset\tfilled\tdarts"));
+    let mut checked = 0;
+    for line in lines {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [name, text, width, seed, count, digest, filled, darts] = columns[..] else { panic!("{line}") };
+        let of = |family, minima| {
+            let builder = Params::builder().words(width.parse().unwrap()).seed(seed.parse().unwrap());
+            let builder =
+                builder.minhash(minima, 1).family(family).minhash_weights(MinhashWeights::Frequencies);
+            Sketcher::new(&builder.sets().build().unwrap()).unwrap().sketch(text).unwrap()
+        };
+        let [of_filled, of_darts] = [of(Family::OnePermutationFilled, 16), of(Family::Darts, 12)];
+        let bytes: Vec<u8> = of_filled.set().iter().flat_map(|element| element.to_le_bytes()).collect();
+        let found = (of_filled.set().len(), format!("{:016x}", xxhash_rust::xxh3::xxh3_64(&bytes)));
+        assert_eq!(found, (count.parse().unwrap(), digest.to_owned()), "{name}");
+        assert_eq!(of_darts.set(), of_filled.set(), "{name}");
+        for (sketch, wanted) in [(of_filled, filled), (of_darts, darts)] {
+            let shown: Vec<String> = sketch.signature().iter().map(|value| format!("{value:x}")).collect();
+            assert_eq!(shown.join(" "), wanted, "{name}");
+        }
+        checked += 1;
+    }
+    assert_eq!(checked, 12);
+}
