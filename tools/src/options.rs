@@ -286,6 +286,14 @@ fn parse_encoding(label: &str) -> Result<Charset, String> {
 }
 
 impl InputArgs {
+    /// The same inputs, where folders alone are named without a format as those of WET files.
+    pub(crate) fn with_folders_of_wet(mut self) -> Self {
+        if self.format.is_none() && self.inputs.iter().all(|input| input.is_dir()) {
+            self.format = Some(Format::Wet);
+        }
+        self
+    }
+
     /// Whether documents are features, not texts.
     pub(crate) fn reads_features(&self) -> bool {
         self.features_field.is_some()
