@@ -78,4 +78,5 @@ def main():
         print(t, written, " ".join(f"{value:x}" for value in minima(elements, t)), sep="\t")
 
 
-main()
+if __name__ == "__main__":
+    main()

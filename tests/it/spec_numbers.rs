@@ -33,9 +33,9 @@ use twindex::format::{
 };
 use twindex::key::KEY_BYTES_MAX;
 use twindex::params::{
-    BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, MODULAR_MAX, Near, NormalForm,
-    SHINGLE_WIDTH_MAX, SIGNATURE_BITS, ShingleHash, Shingling, SimhashWeights, Stemming, StopWords, Tokens,
-    Widths,
+    BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, MODULAR_MAX, MinhashWeights, Near,
+    NormalForm, SHINGLE_WIDTH_MAX, SIGNATURE_BITS, ShingleHash, Shingling, SimhashWeights, Stemming,
+    StopWords, Tokens, Widths,
 };
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, build};
@@ -415,6 +415,7 @@ fn incompatible_features_have_the_numbers_and_names_specified() {
         (header::FEATURE_NEAR, "near"),
         (header::FEATURE_FIELDS, "fields"),
         (header::FEATURE_PRIORITIES, "priorities"),
+        (header::FEATURE_WEIGHTS, "weights"),
     ];
     assert_eq!(found, expected.map(|(number, name)| (number, name.to_owned())).into());
     let roles = [Role::Segment, Role::Manifest, Role::Current, Role::Log, Role::Idf, Role::Sketches];
@@ -628,6 +629,7 @@ fn parameters_have_the_names_order_and_values_specified() {
         .simhash_weighted(3, SimhashWeights::Idf { table: 0x1234 })
         .minhash(20, 6)
         .feature_bits(8)
+        .minhash_weights(MinhashWeights::Frequencies)
         .bottom(100)
         .modulus(10)
         .sets()
@@ -638,7 +640,19 @@ fn parameters_have_the_names_order_and_values_specified() {
         .near(Near::resembling(0.9).unwrap())
         .build()
         .unwrap();
-    let names: Vec<&str> = all.fields().into_iter().map(|(name, _)| name).collect();
+    let mut names: Vec<&str> = all.fields().into_iter().map(|(name, _)| name).collect();
+    // Weights by a table go with nothing that holds whole elements, so that no parameters have all lines.
+    let by_table = Params::builder()
+        .minhash(20, 6)
+        .family(Family::Darts)
+        .minhash_weights(MinhashWeights::Idf { table: 0x1234 })
+        .build()
+        .unwrap();
+    let fields = by_table.fields();
+    let place = fields.iter().position(|(name, _)| *name == "minhash-idf").unwrap();
+    let before = names.iter().position(|name| *name == fields[place - 1].0).unwrap();
+    names.insert(before + 1, "minhash-idf");
+    assert_eq!(names[before + 2], fields[place + 1].0);
     assert_eq!(specified.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), names);
     // Fewer parameters, in the same order.
     let least = Params::builder().minhash(1, 1).build().unwrap();
@@ -709,6 +723,8 @@ fn parameters_have_the_names_order_and_values_specified() {
     assert!("planes+1".parse::<Codecs>().is_err() && "planes+5".parse::<Codecs>().is_err());
     let families: Vec<&str> = ["none"].into_iter().chain(Family::ALL.iter().map(|one| one.name())).collect();
     assert_eq!(values("minhash"), listed(&families));
+    assert_eq!(values("minhash-weights"), listed(&["frequencies", "idf"]));
+    assert_eq!(values("minhash-idf"), values("idf"));
     assert_eq!(values("bands"), format!("1 to {BANDS_MAX}"));
     assert_eq!(values("rows"), format!("1 to {MINIMA_MAX}"));
     assert_eq!(values("signature-bits"), SIGNATURE_BITS.map(|bits| bits.to_string()).join(", "));

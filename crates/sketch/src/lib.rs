@@ -43,6 +43,7 @@ pub mod hash;
 pub mod idf;
 pub mod minhash;
 pub mod nearness;
+pub mod occurrences;
 pub mod samples;
 pub mod shingle;
 pub mod simhash;
