@@ -5,8 +5,8 @@ implementation of crates/sketch/src/occurrences.rs and of the family `darts` for
     pip install xxhash
     python3 scripts/golden_occurrences.py > tests/golden/occurrences.tsv
 
-Written from the words of format-spec.md, sections 10.4.1 and 10.5.1, slow and plain. Tokens and shingles are those of
-golden-sketches.py, darts those of golden_weighted.py.
+Written from "Weights in minima, samples and sets" and "Minima of weighted sets" in format-spec.md, slow and plain. Tokens
+and shingles are those of golden-sketches.py, darts those of golden_weighted.py.
 """
 
 import collections

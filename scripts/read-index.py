@@ -64,7 +64,7 @@ def header(data, role, incompatible):
 
 
 class Params:
-    """The lines `name=value` of section 4.1, and how a record's parts follow from them."""
+    """The lines `name=value` of the parameters, and how a record's parts follow from them."""
 
     def __init__(self, text):
         need(not text or text.endswith(b"\n"), "parameters whose last line is ended")

@@ -172,7 +172,7 @@ def read_set(data):
 
 
 def weighs(params):
-    """Whether shingles have weights in minima, or minima are those of weighted sets, section 10.4.1."""
+    """Whether shingles have weights in minima, or minima are those of weighted sets ("Weights in minima, samples and sets")."""
     weights, table = params.get("minhash-weights"), params.get("minhash-idf")
     need(weights in (None, "frequencies", "idf") and (weights == "idf") == (table is not None), "weights of minima")
     if weights == "idf":

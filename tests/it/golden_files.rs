@@ -912,7 +912,7 @@ fn described(path: &Path) -> twindex::Result<String> {
     Ok(out)
 }
 
-/// Times `SPREAD` of section 4.14.1 of the specification it is 1, modulo 2^32.
+/// Times `SPREAD` of the specification's section "Common tags" it is 1, modulo 2^32.
 const INVERSE_OF_SPREAD: u64 = 0x0E8B_2F51;
 
 /// This set, and tags that are common just so, or just not.
@@ -1148,7 +1148,7 @@ fn verify_finds(path: &Path) -> bool {
 /// What the row of the damage table of `format-spec.md` with this part and damage says of the error.
 fn specified_error(part: &str, damage: &str) -> String {
     let spec = include_str!("../../format-spec.md");
-    let (_, table) = spec.split_once("## 16. Damage").expect("a section on damage");
+    let (_, table) = spec.split_once("## Damage").expect("a section on damage");
     let start = format!("| {part} | {damage} | ");
     let row = table.lines().find_map(|line| line.strip_prefix(&start));
     let row = row.unwrap_or_else(|| panic!("no row `{start}` in the damage table"));
