@@ -85,7 +85,9 @@ pub use runs::{Sorted, Sorter, finish_all, merge as merge_sorted};
 pub use scores::{band_scores, block_scores, scored_pairs};
 pub use sets::ShingleSets;
 pub use spanning::{SpanningForest, Stars};
-pub use verified::{counted_documents, resembling_documents, resembling_sets, set_candidates};
+pub use verified::{
+    counted_documents, resembling_documents, resembling_sets, set_candidates, sorted_pairs_of_sets,
+};
 
 use twindex::error::Result;
 use twindex::store::Snapshot;
