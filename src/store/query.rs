@@ -695,8 +695,8 @@ fn estimate(
     if minhash.signature_bits == 0 || signature.is_empty() {
         return Ok(None);
     }
-    let stored = part.signature(ordinal)?;
-    let same = matches(signature, stored, minhash.minima(), minhash.signature_bits);
+    let (minima, bits) = (minhash.minima(), minhash.signature_bits);
+    let same = part.signature(ordinal, |stored| matches(signature, stored, minima, bits))?;
     Ok(Some(Resemblance::from_matches(same, minhash.minima(), minhash.signature_bits)))
 }
 
