@@ -145,6 +145,7 @@ mod tests {
 
     #[test]
     fn question_that_meets_many_rows_lets_the_writer_have_its_turn_and_has_the_same_answer() {
+        type Ask = fn(&Memory<'_>, &mut Vec<u32>);
         const ROWS: u32 = 3 * STEPS;
         let params = Params::builder().u64_keys().simhash(3).minhash(2, 1).signature_bits(0).build().unwrap();
         let table = Memtable::new(&params);
@@ -152,7 +153,6 @@ mod tests {
             let kept = Kept { fingerprint: 5, features: &[7 << 32, 8 << 32], ..Kept::default() };
             table.put(Key::U64(key.into()), Some(kept), Attached::default()).unwrap();
         }
-        type Ask = fn(&Memory<'_>, &mut Vec<u32>);
         let asked: [Ask; 4] = [
             |memory, rows| {
                 memory.within(5, 3, |_, row, _| {
