@@ -92,7 +92,8 @@ pub struct Answers {
 }
 
 /// A question, made by [`Snapshot::near`](crate::Snapshot::near), [`within`](crate::Snapshot::within) or
-/// [`resembling`](crate::Snapshot::resembling). Iterate it, or [`run`](Query::run) it.
+/// [`resembling`](crate::Snapshot::resembling). Iterate it, or [`run`](Query::run) it; what cannot be answered is an
+/// error then, and only then.
 #[derive(Debug)]
 #[must_use]
 pub struct Query {
@@ -252,7 +253,7 @@ impl Query {
     /// let mut writer = index.writer()?;
     /// writer.put("a", &sketch)?;
     /// writer.commit()?;
-    /// let fungible = index.snapshot().resembling(&sketch, 0.0)?.sharing(preset.scheme.threshold.into());
+    /// let fungible = index.snapshot().resembling(&sketch, 0.0).sharing(preset.scheme.threshold.into());
     /// assert_eq!(fungible.run()?.hits.len(), 1);
     /// # Ok::<(), twindex::Error>(())
     /// ```
@@ -338,11 +339,25 @@ impl Query {
         Ok(count)
     }
 
-    /// A hit, the first that is found and not the nearest of all; none if there is none. Stops as soon as it has one.
+    /// Any one hit, the first that is met and not the nearest of all; none if there is none. Stops as soon as it has one:
+    /// the way to ask whether there is any. The nearest is that of [`limit(1)`](Self::limit).
+    ///
+    /// ```
+    /// use twindex::{Fingerprint, Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let index = Index::create(dir.path().join("x"), Params::builder().simhash(3).build()?)?;
+    /// let mut writer = index.writer()?;
+    /// writer.put("a", Fingerprint(0b1111))?;
+    /// writer.commit()?;
+    /// assert!(index.snapshot().within(Fingerprint(0b1110), 3).any()?.is_some());
+    /// assert!(index.snapshot().within(Fingerprint(1 << 40), 3).any()?.is_none());
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub fn first(mut self) -> Result<Option<Hit>> {
+    pub fn any(mut self) -> Result<Option<Hit>> {
         self.check()?;
         let mut stored = [Vec::new(), Vec::new()];
         for part in self.state.parts() {
@@ -459,6 +474,9 @@ impl Query {
         mine: &[u64],
         mut set_of: impl FnMut(&KeyBuf, &mut Vec<u64>) -> Result<()>,
     ) -> Result<Answers> {
+        if let Some(error) = self.refused.take() {
+            return Err(error);
+        }
         let Some(threshold) = self.bands.as_ref().map(|bands| bands.threshold) else {
             return Err(Error::Invalid("sets count resemblance, and this question is about distance alone".into()));
         };
@@ -677,8 +695,8 @@ fn estimate(
     if minhash.signature_bits == 0 || signature.is_empty() {
         return Ok(None);
     }
-    let stored = part.signature(ordinal)?;
-    let same = matches(signature, stored, minhash.minima(), minhash.signature_bits);
+    let (minima, bits) = (minhash.minima(), minhash.signature_bits);
+    let same = part.signature(ordinal, |stored| matches(signature, stored, minima, bits))?;
     Ok(Some(Resemblance::from_matches(same, minhash.minima(), minhash.signature_bits)))
 }
 

@@ -177,7 +177,7 @@ fn vectors_are_near_by_the_weights_that_they_bring_and_by_those_of_a_table() {
         let mut squares = 0.0;
         let mut pairs = 0;
         for a in vectors.iter().take(20) {
-            let hits = index.snapshot().resembling(&sketch(a), 0.5).unwrap().estimated().run().unwrap().hits;
+            let hits = index.snapshot().resembling(&sketch(a), 0.5).estimated().run().unwrap().hits;
             assert!(!hits.is_empty());
             for hit in hits {
                 let b = &vectors[hit.key.to_string().parse::<usize>().unwrap()];

@@ -161,7 +161,7 @@ impl Neighbourhood {
                 GroupRule::Counted => part.set(ordinal, &mut set)?,
                 GroupRule::Estimated => {
                     is_sketched = self.features_into(of, part, &mut features)?;
-                    signature.extend_from_slice(part.signature(ordinal)?);
+                    part.signature(ordinal, |stored| signature.extend_from_slice(stored))?;
                 }
             }
             Ok((is_sketched, fingerprint, signature))
@@ -185,10 +185,7 @@ impl Neighbourhood {
         if let Part::Segment { segment, .. } = part {
             return Ok(segment.held_features()?.features(of.ordinal, out));
         }
-        out.clear();
-        let keys = part.band_keys(of.ordinal);
-        out.extend(keys.unwrap_or_default().iter().map(|&key| u64::from(key) << 32));
-        Ok(keys.is_some())
+        Ok(part.features(of.ordinal, out))
     }
 
     /// Passes each live document that is near this one, and that is wanted, to `each`; itself among them, unless it is near
@@ -303,7 +300,7 @@ impl Neighbourhood {
                 GroupRule::Estimated => {
                     let mut features = Vec::new();
                     out.push(u8::from(self.features_into(of, part, &mut features)?));
-                    out.extend_from_slice(part.signature(ordinal)?);
+                    part.signature(ordinal, |stored| out.extend_from_slice(stored))?;
                     out.extend(features.iter().flat_map(|feature| feature.to_le_bytes()));
                 }
             }

@@ -606,7 +606,7 @@ impl Query {
         let query = match (self.within, self.resembling) {
             _ if sketch.is_empty() && sketch.set().is_empty() => return Ok(None),
             (Some(within), _) => sketch.fingerprint().map(|fingerprint| snapshot.within(fingerprint, within)),
-            (None, Some(threshold)) => Some(agreeing(snapshot.resembling(sketch, threshold)?, agreement)),
+            (None, Some(threshold)) => Some(agreeing(snapshot.resembling(sketch, threshold), agreement)),
             (None, None) => Some(snapshot.near(sketch)),
         };
         Ok(query.map(|query| {
@@ -632,7 +632,7 @@ impl Query {
         let Some(threshold) = self.resembling.filter(|_| !sketch.is_empty()) else { return Ok(answers) };
         let mut read = Vec::new();
         // What an estimate says of a candidate does not matter.
-        for mut hit in agreeing(snapshot.resembling(sketch, 0.0)?.estimated(), agreement).run()?.hits {
+        for mut hit in agreeing(snapshot.resembling(sketch, 0.0).estimated(), agreement).run()?.hits {
             read.clear();
             let other = texts.sets.set(texts.number(&hit.key)?, &mut read)?;
             let (intersection, union) = jaccard(shingles, other);
@@ -668,7 +668,7 @@ impl Query {
             return query.run();
         }
         let mut answers = twindex::Answers::default();
-        answers.hits.extend(query.first()?);
+        answers.hits.extend(query.any()?);
         Ok(answers)
     }
 }

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use twindex::params::{KeyKind, Near};
 use twindex::sys::RealVfs;
@@ -190,11 +189,20 @@ impl<W: Write> Admitting<'_, W> {
 }
 
 /// True if standard input has more, or its end, within this time.
+#[cfg(unix)]
 fn has_more(within: Duration) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
     let stdin = io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
     let within = Timespec::try_from(within).ok();
     !matches!(poll(&mut fds, within.as_ref()), Ok(0))
+}
+
+/// As above, where that is not known: what has come is committed before the wait.
+#[cfg(not(unix))]
+fn has_more(_within: Duration) -> bool {
+    false
 }
 
 impl<W: Write> Taking for Admitting<'_, W> {
