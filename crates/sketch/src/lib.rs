@@ -40,6 +40,7 @@ pub mod lines;
 pub mod params;
 mod shingling;
 mod sketcher;
+mod stored;
 
 pub use classic::rabin::Rabin;
 pub use classic::rabin_karp::RabinKarp;

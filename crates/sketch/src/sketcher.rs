@@ -352,19 +352,34 @@ impl Sketcher {
         self.finish(scratch, sketch, fingerprint);
     }
 
-    /// From the shingles in `scratch` and their fingerprint to the sketch.
-    fn finish(&self, scratch: &mut Scratch, sketch: &mut Sketch, fingerprint: Option<Fingerprint>) {
-        let Scratch { bytes, shingles, hashes, .. } = scratch;
+    /// Empties a sketch but for this fingerprint, and lends its lists to be filled again.
+    pub(super) fn refill<'s>(&self, sketch: &'s mut Sketch, fingerprint: Option<u64>) -> Refilled<'s> {
+        self.clear(sketch);
+        sketch.fingerprint = fingerprint.map(Fingerprint);
+        let bits = sketch.bits();
+        let Sketch { signature, features, bottom, modular, set, .. } = sketch;
+        Refilled { bits, signature, lists: [features, bottom, modular, set] }
+    }
+
+    /// Takes away all that `sketch` holds of a document.
+    fn clear(&self, sketch: &mut Sketch) {
         if sketch.digest != self.digest {
             sketch.params = Some(Arc::clone(&self.params));
             sketch.digest = self.digest;
         }
-        sketch.fingerprint = fingerprint;
+        sketch.fingerprint = None;
         sketch.signature.clear();
         sketch.features.clear();
         sketch.bottom.clear();
         sketch.modular.clear();
         sketch.set.clear();
+    }
+
+    /// From the shingles in `scratch` and their fingerprint to the sketch.
+    fn finish(&self, scratch: &mut Scratch, sketch: &mut Sketch, fingerprint: Option<Fingerprint>) {
+        let Scratch { bytes, shingles, hashes, .. } = scratch;
+        self.clear(sketch);
+        sketch.fingerprint = fingerprint;
         if shingles.is_empty() {
             return;
         }
@@ -422,6 +437,15 @@ pub struct Sketch {
     bottom: Vec<u64>,
     modular: Vec<u64>,
     set: Vec<u64>,
+}
+
+/// The lists of a sketch that is filled again.
+pub(super) struct Refilled<'s> {
+    /// Bits that are kept of each minimum.
+    pub(super) bits: u8,
+    pub(super) signature: &'s mut Vec<u32>,
+    /// Features, least hashes, those of the modulus, and the set.
+    pub(super) lists: [&'s mut Vec<u64>; 4],
 }
 
 impl Sketch {
@@ -507,6 +531,12 @@ impl Sketch {
             return params.check_same(mine); // which names the bits
         }
         Ok(())
+    }
+
+    /// Bits that the parameters keep of each minimum.
+    pub(super) fn bits(&self) -> u8 {
+        let minhash = self.params.as_ref().and_then(|params| params.minhash);
+        minhash.map_or(0, |minhash| minhash.signature_bits)
     }
 
     fn made_with(&self) -> Result<&SketchParams> {
