@@ -50,6 +50,7 @@ mod dedup;
 mod error;
 mod observer;
 mod passages;
+mod remembered;
 mod repeated;
 
 pub use dedup::{
