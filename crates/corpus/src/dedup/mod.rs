@@ -68,7 +68,6 @@ use self::report::common_shingles;
 use self::resume::remembered;
 use self::run_file::RunFile;
 use self::sketches::Sketches;
-use self::weights::elements;
 use crate::idf;
 use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
@@ -471,7 +470,7 @@ impl Dedup {
         let wanted = Wanted { repeated_keys, room, ..self.wanted(!self.holds_sets()) };
         let leaders = self.holds_sets().then(|| corpus.grouped.sets.leaders());
         let look = |sketch: &Sketch, rest: Rest<'_>| {
-            Ok((None, leaders.as_ref().map(|leaders| tell(leaders, self.weights, sketch, rest))))
+            Ok((None, leaders.as_ref().map(|leaders| tell(leaders, sketch, rest))))
         };
         let mut found = Vec::new();
         let remembered = kept.as_mut().map(remembered);
@@ -521,7 +520,7 @@ impl Dedup {
             let near = Against::near_any(against, sketch, &mut rest)?;
             // What is dropped is compared with nothing more.
             let told = leaders.as_ref().filter(|_| near.is_none());
-            let told = told.map(|leaders| tell(leaders, self.weights, sketch, rest));
+            let told = told.map(|leaders| tell(leaders, sketch, rest));
             Ok((near, told))
         };
         let remembered = kept.as_mut().map(remembered);
@@ -588,8 +587,7 @@ struct Place<'p> {
 }
 
 /// What there is to say of a new document's set beside the sets that are held, of shingles inside its value.
-fn tell(leaders: &Leaders, weights: Weights, sketch: &Sketch, rest: Rest<'_>) -> Told {
+fn tell(leaders: &Leaders, sketch: &Sketch, rest: Rest<'_>) -> Told {
     let Rest { shingles, telling, words, inside, .. } = rest;
-    let shingles = &elements(shingles, weights);
     leaders.tell(&shingles_inside(shingles, inside), Anchors::of(sketch, inside).as_slice(), telling, words)
 }

@@ -1,8 +1,8 @@
 //! Sketches as bytes, for work that is gone on with later.
 
-use super::error::{Error, Result};
-use super::minhash::pack;
-use super::sketcher::{Sketch, Sketcher};
+use super::{Sketch, Sketcher};
+use crate::error::{Error, Result};
+use crate::{Fingerprint, pack};
 
 /// The values of a sketch, each of its lists with its length.
 const LISTS: usize = 5;
@@ -38,7 +38,7 @@ impl Sketch {
         out.extend(lengths.iter().flat_map(|&length| (length as u32).to_le_bytes()));
         let (first, others) = self.signature().split_at(whole.min(self.signature().len()));
         out.extend(first.iter().flat_map(|minimum| minimum.to_le_bytes()));
-        pack(others, self.bits(), out);
+        pack(others, bits_of(self), out);
         for list in [self.features(), self.bottom(), self.modular(), self.set()] {
             out.extend(list.iter().flat_map(|value| value.to_le_bytes()));
         }
@@ -73,21 +73,31 @@ impl Sketcher {
         if !fits {
             return None;
         }
-        let all = self.refill(sketch, (has_fingerprint != 0).then(|| u64::from_le_bytes(*fingerprint)));
+        self.clear(sketch);
+        sketch.fingerprint = (has_fingerprint != 0).then(|| Fingerprint(u64::from_le_bytes(*fingerprint)));
+        let bits = bits_of(sketch);
+        let Sketch { signature, features: of_bands, bottom: least, modular: of_modulus, set: of_set, .. } =
+            sketch;
         let first = whole.min(minima);
         let (taken, rest) = bytes.split_at_checked(4 * first)?;
-        all.signature.extend(taken.as_chunks().0.iter().map(|minimum| u32::from_le_bytes(*minimum)));
-        let bits = all.bits;
+        signature.extend(taken.as_chunks().0.iter().map(|minimum| u32::from_le_bytes(*minimum)));
         let (taken, rest) = rest.split_at_checked(((minima - first) * usize::from(bits)).div_ceil(8))?;
-        unpack(taken, bits, minima - first, all.signature);
+        unpack(taken, bits, minima - first, signature);
         let mut rest = rest;
-        for (length, list) in [features, bottom, modular, set].into_iter().zip(all.lists) {
+        let lists = [(features, of_bands), (bottom, least), (modular, of_modulus), (set, of_set)];
+        for (length, list) in lists {
             let (taken, after) = rest.split_at_checked(length.checked_mul(8)?)?;
             list.extend(taken.as_chunks().0.iter().map(|value| u64::from_le_bytes(*value)));
             rest = after;
         }
         Some(rest)
     }
+}
+
+/// Bits that the parameters of a sketch keep of each minimum.
+fn bits_of(sketch: &Sketch) -> u8 {
+    let minhash = sketch.params.as_ref().and_then(|params| params.minhash);
+    minhash.map_or(0, |minhash| minhash.signature_bits)
 }
 
 /// Appends `count` minima of which these are the low `bits` bits; [`pack`] says in which order.
