@@ -59,12 +59,11 @@ fn take(bytes: &mut Bytes<'_>) -> Option<Looked> {
     let near = if what & 1 == 0 {
         None
     } else {
-        let other = match bytes.byte()? {
-            0 => KeyBuf::U64(bytes.u64()?),
-            _ => {
-                let length = usize::try_from(bytes.u64()?).ok()?;
-                KeyBuf::Bytes(bytes.take(length)?.into())
-            }
+        let other = if bytes.byte()? == 0 {
+            KeyBuf::U64(bytes.u64()?)
+        } else {
+            let length = usize::try_from(bytes.u64()?).ok()?;
+            KeyBuf::Bytes(bytes.take(length)?.into())
         };
         let (kind, first, second) = (bytes.byte()?, bytes.u64()?, bytes.u64()?);
         let near = match kind {

@@ -1,4 +1,4 @@
-//! Sketches as bytes, for work that is gone on with later.
+//! Sketches as bytes, which are read back by another process.
 
 use super::{Sketch, Sketcher};
 use crate::error::{Error, Result};
@@ -134,7 +134,9 @@ mod tests {
             let texts =
                 ["one two three four five six seven", "", "of a b c d e f g h i j k l m n o p q r s t"];
             let all = texts.map(|text| sketcher.sketch(text).unwrap());
-            all.iter().for_each(|sketch| sketch.store(whole, &mut bytes));
+            for sketch in &all {
+                sketch.store(whole, &mut bytes);
+            }
             let mut rest = &bytes[..];
             for sketch in &all {
                 rest = sketcher.restore(whole, rest, &mut again).unwrap();

@@ -79,7 +79,7 @@ impl<'a> Asked<'a> {
             hash.update(b"\n");
             out.write_all(line).and_then(|()| out.write_all(b"\n")).with_context(cannot)
         })?;
-        let file = write!(out, "hash {:016x}\n", hash.digest())
+        let file = writeln!(out, "hash {:016x}", hash.digest())
             .and_then(|()| out.into_inner().map_err(io::IntoInnerError::into_error))
             .with_context(cannot)?;
         name_file(folder, &file, INPUTS)

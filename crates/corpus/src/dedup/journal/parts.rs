@@ -234,7 +234,9 @@ fn chunk_head(numbers: [u64; 3], content: &[u8]) -> [u8; CHUNK_HEAD] {
 
 fn chunk_hash(numbers: [u64; 3], content: &[u8]) -> u64 {
     let mut hash = Xxh3Default::new();
-    numbers.iter().for_each(|number| hash.update(&number.to_le_bytes()));
+    for number in numbers {
+        hash.update(&number.to_le_bytes());
+    }
     hash.update(content);
     hash.digest()
 }
