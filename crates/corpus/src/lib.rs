@@ -67,6 +67,7 @@ mod dedup;
 mod error;
 mod observer;
 mod passages;
+mod remembered;
 mod repeated;
 
 pub use dedup::{

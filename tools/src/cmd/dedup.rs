@@ -23,6 +23,7 @@ use crate::text_args::TextArgs;
     twindex dedup a.jsonl.gz b.jsonl.zst --threshold 0.9 --keep longest -o deduped\n  \
     twindex dedup folder/of/texts -o deduped\n  \
     twindex dedup today.jsonl --against yesterday -o today\n  \
+    twindex dedup large.jsonl -o deduped --resume   # the same again after a kill\n  \
     zcat pages.jsonl.gz | twindex dedup - -o deduped\n\n\
     OUT/report.html   what was found, as a page that stands alone\n\
     OUT/pairs.tsv     document, kept, resemblance, intersection, union: each document that goes, with the one that is\n\
@@ -38,7 +39,8 @@ use crate::text_args::TextArgs;
                       one of the host, one of another; OUT/mirrors.tsv has each two hosts with near pages, and shares
     OUT/run.json      the inputs and options, by which `twindex why OUT KEY` reads the documents again\n    \
     OUT/index         the index of the kept ones, for `query`, `stats`, `verify` (not with --method exact)\n\n\
-    A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted.")]
+    A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted; with --resume it leaves\n\
+    `.OUT.twindex-resume`, by which the same command continues.")]
 pub(crate) struct Dedup {
     #[command(flatten)]
     input: InputArgs,
@@ -51,9 +53,14 @@ pub(crate) struct Dedup {
     /// Folder to make for the results
     #[arg(long, short, value_name = "OUT")]
     out: PathBuf,
-    /// Replace OUT if an earlier run made it
+    /// Replace OUT if an earlier run made it; without --resume, also remove the journal of a stopped run
     #[arg(long)]
     force: bool,
+    /// Keep a journal in the folder `.OUT.twindex-resume`, by which the same command continues after a kill, and continue
+    /// the run whose journal is there: documents are not sketched again, and finished stages are not repeated. The results
+    /// are the same, byte for byte. Other options and changed inputs are refused. Not with standard input
+    #[arg(long)]
+    resume: bool,
     /// Resemblance from which on documents are near-duplicates, 0.05 to 1 [default: 0.8]
     #[arg(long, value_name = "J", value_parser = parse_threshold)]
     threshold: Option<f64>,
@@ -290,6 +297,7 @@ impl Dedup {
             repeated_keys: self.repeated_keys.into(),
             out: self.out.clone(),
             force: self.force,
+            resume: self.resume,
             method: match self.method {
                 Method::Minhash => twindex_corpus::Method::Minhash,
                 Method::Shingles => twindex_corpus::Method::Shingles,

@@ -32,6 +32,7 @@ mod presets;
 mod raw;
 mod refusals;
 mod report;
+mod resume;
 mod round_trips;
 mod rule;
 mod shell;

@@ -178,6 +178,7 @@ impl DedupTexts {
         let grouped = self.group(texts, beside, scratch.path())?;
         let limits = Limits {
             folder: scratch.path(),
+            journal: None,
             observer: &(),
             memory: self.memory / 2,
             max_bucket: self.max_bucket as usize,

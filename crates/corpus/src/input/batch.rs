@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
+use xxhash_rust::xxh3::Xxh3Default;
+
 use super::content::Content;
 use super::form::{Ending, Form};
 use super::jsonl::Found;
@@ -149,6 +151,33 @@ impl Batch {
         self.records.push(record);
     }
 
+    /// A hash of all that is in it, by which the same batch is known when it is read once more.
+    pub(crate) fn digest(&self) -> u64 {
+        let mut hash = Xxh3Default::new();
+        hash.update(&self.bytes);
+        for record in &self.records {
+            match record {
+                Raw::Line { start, end, form, number, name: _, offset, ending, key } => {
+                    let (offset, is_there) = (offset.unwrap_or(0), u64::from(offset.is_some()));
+                    let [kind, of_kind] = numbers_of(*form);
+                    let how = kind | (*ending as u64) << 8;
+                    for part in [*start as u64, *end as u64, *number, offset, is_there, how, of_kind] {
+                        hash.update(&part.to_le_bytes());
+                    }
+                    hash.update(key.as_deref().unwrap_or_default());
+                }
+                Raw::Whole(whole) => {
+                    hash.update(&(whole.key.len() as u64).to_le_bytes());
+                    hash.update(&whole.key);
+                    hash.update(whole.text.shown.as_bytes());
+                    hash.update(whole.text.lossy.as_deref().unwrap_or_default());
+                }
+                Raw::Bad(bad) => hash.update(bad.to_string().as_bytes()),
+            }
+        }
+        hash.digest()
+    }
+
     /// All of the batch.
     #[must_use]
     pub fn whole(&self) -> Chunk<'_> {
@@ -168,6 +197,17 @@ impl Batch {
             }
         }
         chunks
+    }
+}
+
+/// A form as two numbers.
+fn numbers_of(form: Form) -> [u64; 2] {
+    match form {
+        Form::Json => [0, 0],
+        Form::Html => [1, 0],
+        Form::Row(header) => [2, header.into()],
+        Form::Archive { texts } => [3, texts.into()],
+        Form::Columns(file) => [4, file.into()],
     }
 }
 

@@ -101,7 +101,7 @@ use headers::Headers;
 use jsonl::JsonLines;
 pub use kept::{Block, Kept};
 use kept_keys::KeptKeys;
-pub use kept_keys::is_name as is_name_of_keys;
+pub use kept_keys::{SUFFIX as SUFFIX_OF_KEYS, is_name as is_name_of_keys};
 pub use kept_names::{ANNOTATED, KEPT, is_name as is_name_of_kept, is_name_of_annotated};
 use open::{Origin, Reader};
 pub use parser::Parser;
@@ -1019,6 +1019,33 @@ impl Documents {
             );
         }
         Self::open(paths, options)
+    }
+
+    /// Hands the files that are to be read to `each`, in their order.
+    ///
+    /// # Errors
+    ///
+    /// One of the inputs is a pipe, which cannot be read again; those of `each`.
+    pub(crate) fn for_each_file(
+        &self,
+        mut each: impl FnMut(&Path) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        for source in self.sources.iter().rev() {
+            match source {
+                Source::Records(Origin::File(path), _) | Source::Whole(Origin::File(path), _) => each(path)?,
+                Source::Folder { root, files } => {
+                    files.as_slice().iter().try_for_each(|file| each(&root.join(file)))?;
+                }
+                Source::Records(Origin::Stream { name, .. }, _) | Source::Whole(Origin::Stream { name, .. }, _) => {
+                    return Err(InvalidOptions::new(format!(
+                        "{}: can be read only once, and --resume reads the inputs again; write it to a file",
+                        name.display()
+                    ))
+                    .into());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Adds what stands at `path`.

@@ -3,4 +3,5 @@
 mod corpora;
 mod doors;
 mod paths;
+mod resume;
 mod rule;

@@ -1,6 +1,7 @@
 //! The sketcher: all sketches of a document with one set of parameters.
 
 mod sketch;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -464,20 +465,26 @@ impl Sketcher {
         self.finish(scratch, sketch, fingerprint);
     }
 
-    /// From the shingles in `scratch`, with their elements or weights where these count, and their fingerprint to the
-    /// sketch.
-    fn finish(&self, scratch: &mut Scratch, sketch: &mut Sketch, fingerprint: Option<Fingerprint>) {
-        let Scratch { bytes, shingles, hashes, elements, has_elements, weighted, .. } = scratch;
+    /// Removes what `sketch` holds of a document.
+    fn clear(&self, sketch: &mut Sketch) {
         if sketch.digest != self.digest {
             sketch.params = Some(Arc::clone(&self.params));
             sketch.digest = self.digest;
         }
-        sketch.fingerprint = fingerprint;
+        sketch.fingerprint = None;
         sketch.signature.clear();
         sketch.features.clear();
         sketch.bottom.clear();
         sketch.modular.clear();
         sketch.set.clear();
+    }
+
+    /// From the shingles in `scratch`, with their elements or weights where these count, and their fingerprint to the
+    /// sketch.
+    fn finish(&self, scratch: &mut Scratch, sketch: &mut Sketch, fingerprint: Option<Fingerprint>) {
+        let Scratch { bytes, shingles, hashes, elements, has_elements, weighted, .. } = scratch;
+        self.clear(sketch);
+        sketch.fingerprint = fingerprint;
         if shingles.is_empty() {
             return;
         }
