@@ -34,6 +34,7 @@ pub mod sets;
 pub mod spanning;
 mod threads;
 pub mod verified;
+mod watched;
 
 pub use altavista::{Common, FormedPairs, Merged, SampledBy, merge_elements};
 pub use batch::{Way, answers_within, choose, choose_raw, raw_answers_within, sorted_answers_within};
@@ -57,6 +58,7 @@ pub use scores::{band_scores, block_scores, scored_pairs};
 pub use sets::ShingleSets;
 pub use spanning::{SpanningForest, Stars};
 pub use verified::{counted_documents, resembling_documents, resembling_sets, set_candidates};
+pub use watched::Watched;
 
 use twindex::error::Result;
 use twindex::store::Snapshot;

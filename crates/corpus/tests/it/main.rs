@@ -2,5 +2,6 @@
 
 mod corpora;
 mod doors;
+mod histories;
 mod paths;
 mod rule;
