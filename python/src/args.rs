@@ -1,6 +1,6 @@
 //! Whole numbers as arguments. One that is out of its range is refused by the name of its argument.
 
-use pyo3::exceptions::PyOverflowError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 
 use crate::error::Failure;
@@ -18,7 +18,11 @@ fn ranged<T: TryFrom<i128>>(
         Ok(number) if (least..=most).contains(&number) => T::try_from(number).map_err(|_| refused()),
         Ok(_) => Err(refused()),
         Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => Err(refused()),
-        Err(error) => Err(error),
+        Err(_) => {
+            let found = value.get_type().name()?;
+            let why = format!("{name}: expected an integer, found {found} {value}");
+            Err(PyTypeError::new_err(why.chars().take(100).collect::<String>()))
+        }
     }
 }
 

@@ -173,7 +173,6 @@ impl Column {
         (*array.data_type() != DataType::Null && !array.is_null(place)).then_some((array, place))
     }
 
-
     /// The bytes of what is in this row: a number in digits; none for null.
     pub(crate) fn shown(&self, row: usize) -> Result<Option<Cow<'_, [u8]>>> {
         let is_number = match &self.source {

@@ -54,7 +54,7 @@ def test_numbers_out_of_range_name_their_argument(tmp_path):
         (lambda: twindex.Forest(memory=-1), "memory"),
     ]:
         refused(name, "", call)
-    with pytest.raises(TypeError, match="argument 'words'"):
+    with pytest.raises(TypeError, match="words: expected an integer, found float 2.5"):
         twindex.dedup(FEW, words=2.5)
 
 

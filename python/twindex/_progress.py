@@ -1,20 +1,22 @@
 """A bar for `progress=True`: that of tqdm where it is installed, which knows notebooks, or a line on standard error."""
 
+import importlib
 import sys
+from typing import Any
 
 
 class Bar:
     """Called with a stage, how much of it is done, and how much there is."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         try:
-            from tqdm.auto import tqdm
+            self._tqdm: Any = importlib.import_module("tqdm.auto").tqdm
         except ImportError:
-            tqdm = None
-        self._tqdm = tqdm
-        self._bar, self._stage, self._shown = None, "", ""
+            self._tqdm = None
+        self._bar: Any = None
+        self._stage, self._shown = "", ""
 
-    def __call__(self, stage, done, total):
+    def __call__(self, stage: str, done: int, total: int) -> None:
         if self._tqdm is None:
             self._line(stage, done, total)
             return
@@ -23,7 +25,7 @@ class Bar:
             self._bar, self._stage = self._tqdm(total=total, desc=stage), stage
         self._bar.update(done - self._bar.n)
 
-    def _line(self, stage, done, total):
+    def _line(self, stage: str, done: int, total: int) -> None:
         shown = f"{stage} {100 * done // max(total, 1)} %"
         if shown == self._shown:
             return
@@ -35,11 +37,11 @@ class Bar:
             print(stage, file=sys.stderr, flush=True)
         self._stage = stage
 
-    def _end(self):
+    def _end(self) -> None:
         if self._bar is not None:
             self._bar.close()
 
-    def __del__(self):
+    def __del__(self) -> None:
         if self._tqdm is not None:
             self._end()
         elif self._shown and sys.stderr is not None and sys.stderr.isatty():
