@@ -378,7 +378,7 @@ def shards(arguments, work):
     times = {count: min(took(count) for _ in range(3)) for count in (1, 8)}
     ratio = times[8][0] / times[1][0]
     for count, (both, build, found) in times.items():
-        say(f"{rows} rows, {count} shards: {both:.1f} s, of which build {build:.1f} s; {found} pairs")
+        say(f"{rows} rows, {count} shards: {both:.1f} s, build alone {build:.1f} s; {found} pairs")
     say(f"{ratio:.2f} times the time of one shard")
     assert ratio <= 3 and times[8][2] == times[1][2]
     session.stop()

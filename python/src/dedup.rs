@@ -41,11 +41,11 @@ pub(crate) struct Dedup {
     /// Of each text the place in `against` of the one that it goes for; None where there is none.
     history: Py<Values>,
     /// Each text that goes for another one of `texts`, that one, and their resemblance. With pairs="all", every pair at the
-    /// threshold or above, the smaller place first, if no shingle is crowded; of more than max_bucket identical texts, only the
+    /// threshold or above, the smaller place first, if no shingle is capped; of more than max_bucket identical texts, only the
     /// pairs with the first.
     pairs: Py<Values>,
-    /// With near="containment", texts of `against` that stand in a later text that stays: the place in `against`, the place
-    /// of the text, and the share of the first that stands in the second.
+    /// With near="containment", texts of `against` that a later text contains, which stays: the place in `against`, the place
+    /// of the text, and the share of the first that the second contains.
     contained: Py<Values>,
     /// With pairs="all" or clusters="components", shingles in the prefixes of more than `cap` texts. These are not paired
     /// all with all, so pairs may be missing; a warning says so.
@@ -150,7 +150,7 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
 /// nulls: what becomes of texts that are None: an error, or they are kept, each near nothing, or dropped.
 /// clusters: "components" keeps one text of each connected component of near texts, and `max_cluster` cuts larger ones.
 /// pairs: "all" lists all near pairs beside that, unless a shingle is in more than `max_bucket` texts: Dedup.capped_shingles.
-/// max_work: ends the work with an error after so many comparisons; each text is compared with kept texts alone.
+/// max_work: ends the work with an error after this number of comparisons; each text is compared with kept texts alone.
 /// words, seed, tokens, normal_form, fold: how texts are cut into shingles, as in Params.
 /// memory: what the work takes beside texts and pairs, which are held, in bytes; 65,536 or more.
 /// progress: True for a bar, or a function of the stage, how much of it is done, and how much there is. Ctrl-C, and an error

@@ -500,7 +500,7 @@ impl Index {
     }
 
     /// The same in columns: query, key, distance, resemblance; of one segment if it is named. All answers are held
-    /// in memory: give it as many texts at once as have room, or a limit.
+    /// in memory: give it fewer texts at once, or a limit.
     #[pyo3(signature = (keys, texts, within=None, resembling=None, limit=None, segment=None,
         unverified=false, estimated=false))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]

@@ -176,7 +176,7 @@ impl Params {
 
 /// The lines that may be named without a version.
 const CUT: [&str; 3] = ["tokens", "normal-form", "fold"];
-/// What stands in the signature.
+/// The parameters that the signature names.
 const NAMED: [&str; 15] = [
     "words",
     "simhash",

@@ -47,7 +47,7 @@ type Passage = (u32, usize, usize, u32, usize, u32);
 /// A position is repeated if the run of `min_words` words from it on came before, and its source is the first occurrence.
 /// A passage is a run of repeated positions whose sources advance together. Each is a tuple `(text, start, end,
 /// first_text, first_start, words)`: places in `texts`, and characters in them, so that `texts[text][start:end]` is the
-/// passage. They come in the order of the texts. `exact="bytes"` compares all that stands between the words, too.
+/// passage. They come in the order of the texts. `exact="bytes"` compares all that is between the words, too.
 /// `memory` is what the work takes beside texts and passages, in bytes; what is more goes to scratch files. `text_field` and
 /// `progress` are as for dedup.
 #[pyfunction]

@@ -47,7 +47,6 @@ def test_numbers_out_of_range_name_their_argument(tmp_path):
         (lambda: index.pairs(within=65), "within"),
         (lambda: index.pairs(resembling=2), "resembling"),
         (lambda: index.pairs_batches(left=-1), "left"),
-        (lambda: index.leader("a", questions=-1), "questions"),
         (lambda: index.groups(min_size=-1), "min_size"),
         (lambda: twindex.Sketcher(twindex.Params()).rows(FEW, FEW, shards=0), "shards"),
         (lambda: twindex.set_threads(-1), "threads"),

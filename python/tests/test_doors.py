@@ -161,7 +161,7 @@ def test_what_was_kept_before_decides():
     kept = [texts[at] for at in first.kept]
     second = twindex.dedup(texts[150:], 0.5, words=1, against=kept)
     assert whole.kept == [*first.kept, *(150 + at for at in second.kept)] and len(second.kept) < 140
-    # A larger text stays, and the one that stands in it is reported.
+    # A larger text stays, and the one that it contains is reported.
     larger = twindex.dedup([SAME + " nine ten", "eight"], 1.0, words=1, near="containment", against=[SAME])
     assert larger.kept == [0] and larger.history == [None, 0] and larger.contained == [(0, 0, 1.0)]
     with pytest.raises(twindex.InvalidError, match="inside: does not go with against"):

@@ -357,7 +357,7 @@ class Index:
         estimated: bool = False,
     ) -> RecordBatch:
         """The same in columns: query, key, distance, resemblance; of one segment if it is named. All answers are held
-        in memory: give it as many texts at once as have room, or a limit."""
+        in memory: give it fewer texts at once, or a limit."""
 
     def same_features(self, document: _Text | Sketch) -> list[tuple[str | bytes | int, int]]:
         """Documents that share a feature (band) with this one, and how many, most first; unverified."""
@@ -486,13 +486,13 @@ class Dedup:
     @property
     def pairs(self) -> Values[tuple[int, int, float]]:
         """Each text that goes for another one of `texts`, that one, and their resemblance. With pairs="all", every pair at the
-        threshold or above, the smaller place first, if no shingle is crowded; of more than max_bucket identical texts, only the
+        threshold or above, the smaller place first, if no shingle is capped; of more than max_bucket identical texts, only the
         pairs with the first."""
 
     @property
     def contained(self) -> Values[tuple[int, int, float]]:
-        """With near="containment", texts of `against` that stand in a later text that stays: the place in `against`, the place
-        of the text, and the share of the first that stands in the second."""
+        """With near="containment", texts of `against` that a later text contains, which stays: the place in `against`, the place
+        of the text, and the share of the first that the second contains."""
 
     @property
     def capped_shingles(self) -> int:
@@ -552,7 +552,7 @@ def dedup(
     nulls: what becomes of texts that are None: an error, or they are kept, each near nothing, or dropped.
     clusters: "components" keeps one text of each connected component of near texts, and `max_cluster` cuts larger ones.
     pairs: "all" lists all near pairs beside that, unless a shingle is in more than `max_bucket` texts: Dedup.capped_shingles.
-    max_work: ends the work with an error after so many comparisons; each text is compared with kept texts alone.
+    max_work: ends the work with an error after this number of comparisons; each text is compared with kept texts alone.
     words, seed, tokens, normal_form, fold: how texts are cut into shingles, as in Params.
     memory: what the work takes beside texts and pairs, which are held, in bytes; 65,536 or more.
     progress: True for a bar, or a function of the stage, how much of it is done, and how much there is. Ctrl-C, and an error
@@ -575,7 +575,7 @@ def passages(
     A position is repeated if the run of `min_words` words from it on came before, and its source is the first occurrence.
     A passage is a run of repeated positions whose sources advance together. Each is a tuple `(text, start, end,
     first_text, first_start, words)`: places in `texts`, and characters in them, so that `texts[text][start:end]` is the
-    passage. They come in the order of the texts. `exact="bytes"` compares all that stands between the words, too.
+    passage. They come in the order of the texts. `exact="bytes"` compares all that is between the words, too.
     `memory` is what the work takes beside texts and passages, in bytes; what is more goes to scratch files. `text_field` and
     `progress` are as for dedup."""
 

@@ -251,7 +251,7 @@ def dedup(
         own, so that there is no "first".
     inside: a column inside of whose values documents are compared.
     near: "containment" lets a document go if `threshold` of its shingles stand in a kept one that has as many or more; larger
-        ones come first. score: the share of it that stands there.
+        ones come first. score: the share of it that the kept one contains.
     weights: "tf" counts a shingle as often as it occurs.
     A row without a key, a text, or a value of these columns ends the job, which names the key.
 
@@ -346,7 +346,7 @@ class _Dedup:
         return decided
 
     def near(self, sets):
-        """The pairs of sets of which one is near the other, the one that comes first as `better`."""
+        """The pairs of sets that are near each other, the one that comes first as `better`."""
         number = dict(sets.dtypes)["number"]
         # Any order of shingles finds all pairs. One by frequencies, estimated on some of the sets, is fast.
         some = sets.where(F.pmod(F.xxhash64("id"), F.lit(SAMPLED)) == 0).select("set")
@@ -422,7 +422,7 @@ def _needed(column, name, key=None):
 
 
 def _refused(column, wrong, why, key=None):
-    """A column, of which rows that are wrong end the job."""
+    """A column; rows that are wrong end the job."""
     of_key = F.lit("") if key is None else F.concat(F.lit(" in the row of the key "), F.coalesce(key.cast("string"), F.lit("null")))
     message = F.concat(F.lit(why), of_key, F.lit("; fill it in, or leave the row out"))
     return F.when(wrong, F.raise_error(message)).otherwise(column)

@@ -49,14 +49,14 @@ impl Watched {
         Ok(())
     }
 
-    /// A stage begins, of so many parts; none of them is done.
+    /// Begins a stage of `parts` parts; none of them is done.
     pub fn begin(&self, stage: &'static str, parts: u64) {
         let mut now = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         self.done.store(0, Ordering::Relaxed);
         *now = (stage, parts);
     }
 
-    /// So many parts of the stage are done.
+    /// Sets the number of parts of the stage that are done.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -65,7 +65,7 @@ impl Watched {
         self.check()
     }
 
-    /// So many more parts of the stage are done.
+    /// Adds `by` to the parts of the stage that are done.
     ///
     /// # Errors
     /// As [`check`](Self::check).

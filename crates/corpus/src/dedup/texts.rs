@@ -182,8 +182,8 @@ pub struct Found {
     pub capped_shingles: u64,
     /// How many texts are too many.
     pub cap: u64,
-    /// Texts of the history that stand in a later text that stays, by [`NearBy::Containment`]: the text of the history,
-    /// the other one, and how much of it stands there.
+    /// Texts of the history that are contained in a later text that stays, by [`NearBy::Containment`]: the text of the history,
+    /// the later text, and the contained share of the first.
     pub contained: Vec<(u32, u32, f64)>,
 }
 

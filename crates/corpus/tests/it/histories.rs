@@ -8,7 +8,7 @@ use twindex::Key;
 use twindex::params::Shingling;
 use twindex_corpus::{Beside, DedupTexts, InvalidOptions, Keep, NearBy, Watched, Weights};
 
-/// How often each shingle stands in a text; once, where frequencies do not count.
+/// How often each shingle occurs in a text; once, where frequencies do not count.
 fn frequencies(text: &str, width: usize, weights: Weights) -> BTreeMap<Vec<&str>, usize> {
     let words = words(text);
     let mut counts = BTreeMap::new();
@@ -74,7 +74,7 @@ fn after_a_history_and_by_keys_and_frequencies_goes_what_the_rule_says() {
                 kept.sort_by_key(|&text| Reverse(size(text)));
             }
             let mut wanted: Vec<u32> = (0..texts.len() as u32).collect();
-            // Of equal texts of the history the first in its order stands for all.
+            // Equal texts of the history are represented by the first in its order.
             for text in 0..history {
                 let equal = |&&other: &&usize| texts[other] == texts[text];
                 wanted[text] = *kept.iter().find(equal).unwrap() as u32;
@@ -105,7 +105,7 @@ fn after_a_history_and_by_keys_and_frequencies_goes_what_the_rule_says() {
             removed += pairs.len();
             for_history += pairs.iter().filter(|pair| (pair.1 as usize) < history).count();
             all += texts.len() - history;
-            // What of the history stands in a later text that stays.
+            // Texts of the history that a later text contains, which stays.
             let later: Vec<usize> = kept.iter().copied().filter(|&text| text >= history).collect();
             let mut stands = Vec::new();
             for text in (0..history).filter(|&text| near == NearBy::Containment && size(text) > 0) {
