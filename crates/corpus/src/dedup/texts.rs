@@ -6,6 +6,7 @@ use std::path::Path;
 use rayon::prelude::*;
 use twindex::Error;
 use twindex::params::Shingling;
+use twindex::sketch::occurrences::set_apart;
 use twindex::sketch::{Buffers, Shingler, Sketch};
 use twindex::sys::{Column, Room};
 use twindex_join::Watched;
@@ -22,7 +23,7 @@ use super::out::Listed;
 use super::priority::{Keep, OrderedBy, Priority};
 use super::rules::{Clustering, NearBy, Rules};
 use super::score::Score;
-use super::weights::{Weights, elements};
+use super::weights::Weights;
 use super::{ListedPairs, MAX_BUCKET, MEMORY};
 use crate::InvalidOptions;
 use crate::input::FieldNumber;
@@ -387,7 +388,7 @@ pub fn set_of_text(text: &[u8], shingler: &Shingler, weights: Weights, buffers: 
         Weights::Distinct => shingler.distinct(text, buffers, &mut set),
         Weights::Frequencies => {
             shingler.occurrences(text, buffers, &mut set);
-            set = elements(&set, weights).into_owned();
+            set_apart(&mut set);
             set.sort_unstable();
             set.dedup();
         }
