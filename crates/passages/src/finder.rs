@@ -188,7 +188,7 @@ impl Work {
             if words < min_words {
                 return None;
             }
-            // Equal units have as many words, so these may stand in the place of bits of the hash.
+            // Equal units have as many words, so these may be in the place of bits of the hash.
             hash[1] = hash[1] >> (61 - (64 - WORD_BITS)) << WORD_BITS | u64::from(words).min(WORDS_MAX);
         }
         let place = hashed.place(position, t);

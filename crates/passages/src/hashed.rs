@@ -81,7 +81,7 @@ impl Hasher {
     }
 }
 
-/// The units of a document as hashes, and where they stand in its text. Its memory is reused from document to document;
+/// The units of a document as hashes, and where they are in its text. Its memory is reused from document to document;
 /// 24 bytes a unit, 40 where bytes are compared.
 #[derive(Clone, Debug, Default)]
 pub struct Hashed {

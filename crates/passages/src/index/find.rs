@@ -30,7 +30,7 @@ pub struct Match {
 pub struct Matches {
     /// The number of the document.
     pub document: u32,
-    /// Units of the text that stand in the document, in runs of `t` or more.
+    /// Units of the text that occur in the document, in runs of `t` or more.
     pub words: u32,
     /// The runs, in the order of the text; they may overlap.
     pub matches: Vec<Match>,
@@ -43,7 +43,7 @@ pub struct Answer {
     pub documents: Vec<Matches>,
     /// Units of the text.
     pub words: u32,
-    /// Units of the text that stand in one or more of these documents.
+    /// Units of the text that occur in one or more of these documents.
     pub words_found: u32,
     /// Fingerprints with too many postings: only the first were followed.
     pub capped: u32,
