@@ -30,6 +30,7 @@ fn ranged<T: TryFrom<i128>>(
 macro_rules! arguments {
     ($($name:ident: $type:ty = $least:expr, $most:expr;)*) => {
         $(
+            #[allow(clippy::cast_lossless, reason = "one macro for all types; usize has no From")]
             pub(crate) fn $name(value: &Bound<'_, PyAny>) -> PyResult<$type> {
                 ranged(value, stringify!($name), ($least as i128, $most as i128))
             }

@@ -412,7 +412,9 @@ impl Decided {
         }
         if nulls == Nulls::Keep {
             let mut given = vec![false; texts];
-            places.iter().for_each(|&row| given[row as usize] = true);
+            for &row in &places {
+                given[row as usize] = true;
+            }
             for row in (0..texts).filter(|&row| !given[row]) {
                 kept_of[row] = Some(row as u32);
                 scores[row] = Some(1.0);

@@ -226,6 +226,7 @@ impl Index {
     }
 
     /// An index is there, however few documents it has.
+    #[allow(clippy::unused_self, reason = "a method of Python's")]
     fn __bool__(&self) -> bool {
         true
     }

@@ -5,6 +5,7 @@
 //! the interpreter is `PyO3`'s, that of Arrow's C data interface `pyo3-arrow`'s.
 
 #![allow(missing_docs, reason = "Python's users read twindex/__init__.pyi")]
+#![allow(clippy::doc_markdown, reason = "what help() prints has no backticks around each name")]
 #![allow(clippy::needless_pass_by_value, reason = "arguments come from Python as values of their own")]
 
 mod args;

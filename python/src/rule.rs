@@ -37,7 +37,7 @@ pub(crate) fn shingle_sets(
             bytes.clear();
             bytes.extend(set.iter().flat_map(|hash| hash.to_le_bytes()));
             sets.append_value(&bytes);
-            tokens.append_value(buffers.tokens() as i64);
+            tokens.append_value(i64::try_from(buffers.tokens()).unwrap_or(i64::MAX));
         }
         batch(vec![("set", Arc::new(sets.finish())), ("tokens", Arc::new(tokens.finish()))])
     })
@@ -97,7 +97,7 @@ pub(crate) fn count_shared(
             let shared = near.shared(&set, &other);
             let union = shared.map(|shared| match near {
                 Nearness::Containment(_) => set.len() as u64,
-                _ => (set.len() + other.len() - shared) as u64,
+                Nearness::Resemblance(_) => (set.len() + other.len() - shared) as u64,
             });
             both.append_option(shared.map(|shared| shared as u64));
             either.append_option(union);

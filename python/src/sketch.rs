@@ -228,8 +228,8 @@ impl Sketcher {
         format!("<twindex.Sketcher of {}>", self.params().__repr__())
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Params,))> {
-        Ok((py.get_type::<Self>().into_any(), (self.params(),)))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, (Params,)) {
+        (py.get_type::<Self>().into_any(), (self.params(),))
     }
 }
 
@@ -259,7 +259,7 @@ pub(crate) fn one_sketch(
 struct Parts {
     fingerprint: Option<u64>,
     /// Features, packed signature, and samples; none for an empty sketch.
-    parts: Option<[Vec<u8>; 4]>,
+    columns: Option<[Vec<u8>; 4]>,
     /// The set, where sets are kept; an empty sketch has one, too.
     set: Option<Vec<u8>>,
 }
@@ -280,7 +280,7 @@ fn rows(
     let made = sketched(sketcher, texts, 0..texts.len(), watched, |_, sketch| {
         let mut packed = Vec::new();
         pack(sketch.signature(), bits, &mut packed);
-        let parts = (!sketch.is_empty()).then(|| {
+        let columns = (!sketch.is_empty()).then(|| {
             [
                 little_endian(sketch.features()),
                 packed,
@@ -289,7 +289,7 @@ fn rows(
             ]
         });
         let set = params.sets.then(|| little_endian(sketch.set()));
-        Ok(Parts { fingerprint: sketch.fingerprint().map(|fingerprint| fingerprint.0), parts, set })
+        Ok(Parts { fingerprint: sketch.fingerprint().map(|fingerprint| fingerprint.0), columns, set })
     })?;
     let shards = Shards::new(shards)?;
     let mut key_column = Keys::new(params.key);
@@ -297,7 +297,7 @@ fn rows(
     let mut fingerprints = UInt64Builder::new();
     let mut columns: [LargeBinaryBuilder; 4] = Default::default();
     let mut sets = LargeBinaryBuilder::new();
-    for (row, Parts { fingerprint, parts, set }) in made.into_iter().enumerate() {
+    for (row, Parts { fingerprint, columns: parts, set }) in made.into_iter().enumerate() {
         let key = keys.key(row, params.key)?;
         key_column.push(key);
         shard_column.append_value(shards.of(key));

@@ -100,12 +100,12 @@ impl Values {
     fn __getitem__<'py>(&self, py: Python<'py>, at: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let len = self.array.len();
         if let Ok(slice) = at.cast::<PySlice>() {
-            let cut = slice.indices(len as isize)?;
-            let place = |step: usize| (cut.start + step as isize * cut.step) as usize;
+            let cut = slice.indices(len.cast_signed())?;
+            let place = |step: usize| (cut.start + step.cast_signed() * cut.step).cast_unsigned();
             return Ok(self.list(py, (0..cut.slicelength).map(place))?.into_any());
         }
         let given: isize = at.extract()?;
-        let place = if given < 0 { given + len as isize } else { given };
+        let place = if given < 0 { given + len.cast_signed() } else { given };
         match usize::try_from(place) {
             Ok(place) if place < len => self.value(py, place),
             _ => Err(PyIndexError::new_err(format!("expected a place below {len}, found {given}"))),
@@ -213,18 +213,20 @@ impl Values {
             let (kind, name) = name.split_at(1.min(name.len()));
             let is_there = |at: usize| valid.as_ref().is_none_or(|valid| valid.get(at) == Some(&1));
             let array: ArrayRef = match kind {
-                "b" => Arc::new(BooleanArray::from_iter(bytes.iter().map(|&byte| Some(byte == 1)))),
+                "b" => Arc::new(bytes.iter().map(|&byte| Some(byte == 1)).collect::<BooleanArray>()),
                 "u" => {
                     let all = bytes.as_chunks::<4>().0.iter().enumerate();
-                    Arc::new(UInt32Array::from_iter(
-                        all.map(|(at, bytes)| is_there(at).then(|| u32::from_le_bytes(*bytes))),
-                    ))
+                    Arc::new(
+                        all.map(|(at, bytes)| is_there(at).then(|| u32::from_le_bytes(*bytes)))
+                            .collect::<UInt32Array>(),
+                    )
                 }
                 "f" => {
                     let all = bytes.as_chunks::<8>().0.iter().enumerate();
-                    Arc::new(Float64Array::from_iter(
-                        all.map(|(at, bytes)| is_there(at).then(|| f64::from_le_bytes(*bytes))),
-                    ))
+                    Arc::new(
+                        all.map(|(at, bytes)| is_there(at).then(|| f64::from_le_bytes(*bytes)))
+                            .collect::<Float64Array>(),
+                    )
                 }
                 other => {
                     return Err(Failure::invalid(format!(
