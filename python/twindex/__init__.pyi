@@ -547,7 +547,7 @@ def dedup(
     keep: which texts come first: the first, the longest by words, the one with the largest or smallest number,
         ("max", numbers) or ("min", numbers), the one whose key has the smallest hash or is the smallest itself,
         ("key-hash", keys) or ("smallest-key", keys). Of equal numbers the first comes first.
-    against: texts that were kept before. They come before all of `texts`, and stay.
+    against: texts that were kept before. They come before all of `texts`, and stay. A text goes for an equal one first.
     inside: a value for each text, such as its source; texts are compared only inside a value, so that each keeps its survivor.
     nulls: what becomes of texts that are None: an error, or they are kept, each near nothing, or dropped.
     clusters: "components" keeps one text of each connected component of near texts, and `max_cluster` cuts larger ones.

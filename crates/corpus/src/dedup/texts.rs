@@ -107,7 +107,8 @@ impl Default for DedupTexts {
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Beside<'b> {
-    /// How many of the first texts are a history.
+    /// How many of the first texts are a history. A text that equals some of them goes for the first of these, even where it
+    /// is near others.
     pub history: usize,
     /// The numbers by which [`Keep::Max`] and [`Keep::Min`] go, of the texts that are no history.
     pub numbers: Option<&'b [FieldNumber]>,

@@ -80,7 +80,10 @@ fn after_a_history_and_by_keys_and_frequencies_goes_what_the_rule_says() {
                 wanted[text] = *kept.iter().find(equal).unwrap() as u32;
             }
             for text in order {
-                match kept.iter().find(|&&other| is_near(text, other)) {
+                // An equal text of the history is named before others that are near.
+                let equal = |&&other: &&usize| other < history && texts[other] == texts[text];
+                let found = kept.iter().find(equal);
+                match found.or_else(|| kept.iter().find(|&&other| is_near(text, other))) {
                     Some(&other) => wanted[text] = other as u32,
                     None => kept.push(text),
                 }
