@@ -62,7 +62,7 @@ fn after_a_history_and_by_keys_and_frequencies_goes_what_the_rule_says() {
             let mut order: Vec<usize> = (history..texts.len()).collect();
             match keep {
                 Keep::KeyHash => {
-                    order.sort_by_key(|&text| (Key::Bytes(key(text)).priority_hash(), key(text)))
+                    order.sort_by_key(|&text| (Key::Bytes(key(text)).priority_hash(), key(text)));
                 }
                 Keep::SmallestKey => order.sort_by_key(|&text| key(text)),
                 Keep::Longest => order.sort_by_key(|&text| Reverse(words(&texts[text]).len())),
