@@ -75,12 +75,16 @@ def take(paths):
                 yield f"{corpus}/{document['id']}", document["text"]
 
 
-def expected(documents, work):
-    documents = list(documents)
+def written(documents, work):
     with open(work / "documents.jsonl", "w", encoding="utf-8") as out:
         for number, (key, text) in enumerate(documents):
             beside = {"score": number % 7 - 3, "lang": ["en", "de"][number % 2]}
             out.write(json.dumps({"id": key, "text": text, **beside}) + "\n")
+
+
+def expected(documents, work):
+    documents = list(documents)
+    written(documents, work)
     with open(work / "questions.jsonl", "w", encoding="utf-8") as out:
         for key, text in documents[:: max(1, len(documents) // QUESTIONS)]:
             out.write(json.dumps({"id": key, "text": text + " and a little more"}) + "\n")
@@ -307,6 +311,7 @@ def run(arguments, work):
 
         timed(f"dedup, {name}", decide)
 
+    timed("choices", lambda: choices(session, tw, mine))
     kept = timed("kept", lambda: tw.kept(documents, tw.clusters(tw.pairs(session, index, within=3))).count())
     refuse_others(session, tw, documents, index, mine)
     counted = {name: counter.value for name, counter in tw.counters(session.sparkContext).items()}
@@ -318,6 +323,64 @@ def run(arguments, work):
         say(f"{arguments.name}: killed by kill -9: {killer.killed}")
     shown = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in times.items())
     say(f"{arguments.name} ({arguments.master.split('://')[0]}): {shown}; {kept} kept; counted {counted}")
+    session.stop()
+
+
+def choices(session, tw, mine):
+    """What is near, what it weighs and which come first are decided as in memory, columns are found by their paths, and
+    indexes keep sets."""
+    chance = random.Random(7)
+    texts = []
+    for _ in range(300):
+        text = chance.choice(texts).split() if texts and chance.random() < 0.6 else []
+        text += [f"w{chance.randrange(12)}" for _ in range(chance.randrange(1, 9))]
+        texts.append(" ".join(text[chance.randrange(2) :]))
+    keys = [f"k{number:03}" for number in range(len(texts))]
+    rows = [((key, 0), (text,)) for key, text in zip(keys, texts)]
+    frame = session.createDataFrame(rows, "meta struct<`the id`:string, n:int>, page struct<text:string>")
+    for options, given in [
+        ({"keep": "longest", "weights": "tf"}, {"keep": "longest", "weights": "tf"}),
+        ({"keep": "key-hash", "near": "containment"}, {"keep": ("key-hash", keys), "near": "containment"}),
+        ({"near": "containment", "weights": "tf", "driver_edges": 0}, {"near": "containment", "weights": "tf"}),
+    ]:
+        decided = tw.dedup(frame, 0.6, key="meta.the id", text="page.text", words=2, **options)
+        found = sorted((row.key, row.kept, row.score) for row in decided.collect())
+        right = twindex.dedup(texts, 0.6, words=2, **given)
+        wanted = [(keys[at], keys[right.representatives[at]], right.scores[at]) for at in range(len(keys))]
+        assert found == wanted and 20 < len(right.kept) < 280, f"{options}: {len(right.kept)} kept"
+        assert tw.kept(frame, decided, key="meta.the id").count() == len(right.kept)
+    params = twindex.Params(words=2, sets=True)
+    made = tw.build(frame, mine / "sets.twx", params, key="meta.the id", text="page.text", shards=2)
+    with twindex.Index.create(mine / "alone.twx", params) as alone:
+        alone.put_many(keys, texts)
+    found = sorted(tuple(row) for row in tw.pairs(session, mine / "sets.twx", resembling=0.8).collect())
+    assert made.verify() == [] and found == alone.pairs(resembling=0.8) and len(found) > 20
+
+
+def shards(arguments, work):
+    """An index in eight shards takes at most three times the time of one shard, with its pairs."""
+    from twindex import spark as tw
+
+    mine = work / arguments.name
+    session = begin(arguments, mine)
+    documents = session.read.schema("id string, text string").json(str(work / "documents.jsonl")).repartition(8).cache()
+    rows = documents.count()
+
+    def took(count):
+        index = mine / f"{count}-{time.monotonic_ns()}.twx"
+        began = time.monotonic()
+        tw.build(documents, index, twindex.Params(**PARAMS), shards=count)
+        built = time.monotonic()
+        found = tw.pairs(session, index, within=3).count()
+        return time.monotonic() - began, built - began, found
+
+    took(1)  # starts the workers
+    times = {count: min(took(count) for _ in range(3)) for count in (1, 8)}
+    ratio = times[8][0] / times[1][0]
+    for count, (both, build, found) in times.items():
+        say(f"{rows} rows, {count} shards: {both:.1f} s, build alone {build:.1f} s; {found} pairs")
+    say(f"{ratio:.2f} times the time of one shard")
+    assert ratio <= 3 and times[8][2] == times[1][2]
     session.stop()
 
 
@@ -510,7 +573,13 @@ def refuse_others(session, tw, documents, index, mine):
         raise AssertionError("a key that comes twice was taken")
     refused("the key", lambda: tw.dedup(twice))
     nothing = session.createDataFrame([("a", None)], "id string, text string")
-    refused("column text: expected a value in each row, found null", lambda: tw.dedup(nothing))
+    why = "column text: expected a value in each row, found null in the row of the key a; fill it in"
+    refused(why, lambda: tw.dedup(nothing))
+    refused(why, lambda: tw.build(nothing, mine / "nothing.twx", twindex.Params(**PARAMS)))
+    refused("no column page.body; there are id, text", lambda: tw.dedup(nothing, text="page.body"))
+    refused("near: expected resemblance or containment, found 'far'", lambda: tw.dedup(first, near="far"))
+    refused("weights: expected distinct or tf, found 'idf'", lambda: tw.dedup(first, weights="idf"))
+    refused("rows of Spark have no order, and so no first", lambda: tw.dedup(first, keep="first"))
     not_numbers = session.createDataFrame([("a", "b", float("nan"))], "id string, text string, n double")
     refused("column n: expected numbers, found NaN", lambda: tw.dedup(not_numbers, keep=("max", "n")))
     refused("column text: expected numbers, found string", lambda: tw.dedup(first, keep=("max", "text")))
@@ -585,15 +654,20 @@ def main():
     parser.add_argument("--name")
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--scratch", action="store_true")
+    parser.add_argument("--shards", action="store_true")
     parser.add_argument("--speculate", action="store_true")
     parser.add_argument("--compare", action="store_true")
     arguments = parser.parse_args()
-    if arguments.make or arguments.take:
+    if arguments.make and arguments.shards:
+        written(make(arguments.make), arguments.work)
+    elif arguments.make or arguments.take:
         expected(make(arguments.make) if arguments.make else take(arguments.take), arguments.work)
     elif arguments.compare:
         sys.exit(not compare(arguments.work))
     elif arguments.scratch:
         scratch(arguments, arguments.work)
+    elif arguments.shards:
+        shards(arguments, arguments.work)
     elif arguments.speculate:
         speculate(arguments, arguments.work)
     else:

@@ -1,16 +1,19 @@
 //! Columns in and out: lists of Python, and Arrow's arrays by the C data interface.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::builder::{LargeBinaryBuilder, UInt64Builder};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
+use arrow_array::types::{
+    Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyDict, PyFloat, PyString};
 use pyo3_arrow::PyRecordBatch;
 use pyo3_arrow::input::AnyArray;
 use twindex::params::KeyKind;
@@ -35,15 +38,51 @@ pub(crate) struct Column {
 
 enum Source {
     Values(Vec<Value>),
-    /// Arrays, and how many rows there are up to the end of each.
-    Arrays(Vec<(usize, ArrayRef)>),
+    Arrays(Vec<Piece>),
+}
+
+/// An array of a column.
+struct Piece {
+    /// How many rows there are up to its end.
+    end: usize,
+    array: ArrayRef,
+    /// Of a dictionary, whose values are the array, where the value of each row is; none of null.
+    keys: Option<Vec<Option<u32>>>,
 }
 
 impl Column {
     /// Takes an Arrow array, a stream of such, or any sequence of str, bytes or int. `name` is what errors call it.
     pub(crate) fn of(name: &'static str, values: &Bound<'_, PyAny>) -> Result<Self> {
-        if values.hasattr("__arrow_c_array__")? || values.hasattr("__arrow_c_stream__")? {
-            return Self::of_arrow(name, values);
+        Self::of_field(name, values, None)
+    }
+
+    /// As [`of`](Self::of), or a column of this name of a table: Arrow's of any library, or whatever has columns by their
+    /// names.
+    pub(crate) fn of_field(
+        name: &'static str,
+        values: &Bound<'_, PyAny>,
+        field: Option<&str>,
+    ) -> Result<Self> {
+        // A dataset of Hugging Face's is a table by its columns, and not by Arrow's interface.
+        let is_arrow = values.hasattr("__arrow_c_array__")? || values.hasattr("__arrow_c_stream__")?;
+        if is_arrow && !has_own_rows(values) {
+            return Self::of_arrow(name, values, field);
+        }
+        let one = if field.is_none() { only_column(values)? } else { None };
+        if let Some(field) = field.or(one.as_deref()) {
+            let column = values.get_item(field).map_err(|error| {
+                Failure::invalid(format!("text_field: no column {field} in {name}: {error}"))
+            })?;
+            return Self::of(name, &column);
+        }
+        if values.is_instance_of::<PyDict>()
+            || values.hasattr("columns")?
+            || values.hasattr("column_names")?
+        {
+            let found = values.get_type().name()?;
+            let why =
+                format!("{name}: expected a column, found a table ({found}); name one by text_field=\"...\"");
+            return Err(PyTypeError::new_err(why).into());
         }
         if values.is_instance_of::<PyString>() || values.is_instance_of::<PyBytes>() {
             let why =
@@ -61,6 +100,8 @@ impl Column {
                 Value::None
             } else if let Ok(number) = value.extract::<u64>() {
                 Value::Number(number)
+            } else if is_missing(&value)? {
+                Value::None
             } else if value.is_instance_of::<PyString>() {
                 let why = "expected text that UTF-8 can write, found a lone surrogate; encode it as bytes yourself, for \
                            example by .encode(errors=\"replace\")";
@@ -76,11 +117,16 @@ impl Column {
         Ok(Self { name, len: all.len(), source: Source::Values(all) })
     }
 
-    fn of_arrow(name: &'static str, values: &Bound<'_, PyAny>) -> Result<Self> {
+    fn of_arrow(name: &'static str, values: &Bound<'_, PyAny>, field: Option<&str>) -> Result<Self> {
         let chunks = values.extract::<AnyArray>()?.into_chunked_array().map_err(PyErr::from)?;
         let mut arrays = Vec::new();
         let mut len = 0;
         for array in chunks.chunks() {
+            let array = column_of(name, array, field)?;
+            let (array, keys) = match dictionary(&array)? {
+                None => (array, None),
+                Some((values, keys)) => (values, Some(keys)),
+            };
             let taken = matches!(
                 array.data_type(),
                 DataType::Utf8
@@ -89,8 +135,12 @@ impl Column {
                     | DataType::Binary
                     | DataType::LargeBinary
                     | DataType::BinaryView
+                    | DataType::Int8
+                    | DataType::Int16
                     | DataType::Int32
                     | DataType::Int64
+                    | DataType::UInt8
+                    | DataType::UInt16
                     | DataType::UInt32
                     | DataType::UInt64
                     | DataType::Null
@@ -101,8 +151,8 @@ impl Column {
                     format!("{name}: expected strings, binary or integers, found {found}; cast the column");
                 return Err(PyTypeError::new_err(why).into());
             }
-            len += array.len();
-            arrays.push((len, Arc::clone(array)));
+            len += keys.as_ref().map_or(array.len(), Vec::len);
+            arrays.push(Piece { end: len, array, keys });
         }
         Ok(Self { name, source: Source::Arrays(arrays), len })
     }
@@ -112,13 +162,29 @@ impl Column {
     }
 
     /// The array that has this row, and where in it; none for null.
-    fn place<'a>(&self, arrays: &'a [(usize, ArrayRef)], row: usize) -> Option<(&'a ArrayRef, usize)> {
+    fn place<'a>(&self, arrays: &'a [Piece], row: usize) -> Option<(&'a ArrayRef, usize)> {
         debug_assert!(row < self.len);
-        let at = arrays.partition_point(|&(end, _)| end <= row);
-        let start = if at == 0 { 0 } else { arrays[at - 1].0 };
-        let array = &arrays[at].1;
+        let at = arrays.partition_point(|piece| piece.end <= row);
+        let start = if at == 0 { 0 } else { arrays[at - 1].end };
+        let Piece { array, keys, .. } = &arrays[at];
+        let place =
+            keys.as_ref().map_or(Some(row - start), |keys| keys[row - start].map(|key| key as usize))?;
         // An array of the type of nulls alone marks none of them.
-        (*array.data_type() != DataType::Null && !array.is_null(row - start)).then_some((array, row - start))
+        (*array.data_type() != DataType::Null && !array.is_null(place)).then_some((array, place))
+    }
+
+    /// The bytes of what is in this row: a number in digits; none for null.
+    pub(crate) fn shown(&self, row: usize) -> Result<Option<Cow<'_, [u8]>>> {
+        let is_number = match &self.source {
+            Source::Values(values) => matches!(values[row], Value::Number(_)),
+            Source::Arrays(arrays) => {
+                self.place(arrays, row).is_some_and(|(array, _)| array.data_type().is_integer())
+            }
+        };
+        if is_number {
+            return Ok(self.number(row)?.map(|number| number.to_string().into_bytes().into()));
+        }
+        Ok(self.bytes(row)?.map(Cow::Borrowed))
     }
 
     /// The bytes of a text, or of a key of bytes; none for null.
@@ -142,7 +208,10 @@ impl Column {
                     DataType::Binary => Ok(Some(array.as_binary::<i32>().value(row_there))),
                     DataType::LargeBinary => Ok(Some(array.as_binary::<i64>().value(row_there))),
                     DataType::BinaryView => Ok(Some(array.as_binary_view().value(row_there))),
-                    _ => Err(self.refused(row, "expected strings or binary, found integers")),
+                    _ => {
+                        Err(self
+                            .refused(row, "expected a string or bytes, found an integer; cast the column"))
+                    }
                 }
             }
         }
@@ -150,8 +219,7 @@ impl Column {
 
     /// The bytes of a text, which must be there.
     pub(crate) fn text(&self, row: usize) -> Result<&[u8]> {
-        let missing =
-            "expected a text, found none; fill it in, \"\" for an empty one, or leave the record out";
+        let missing = "expected a text, found none; fill it in, or leave the record out";
         self.bytes(row)?.ok_or_else(|| self.refused(row, missing))
     }
 
@@ -175,6 +243,10 @@ impl Column {
                     DataType::UInt32 => Ok(Some(array.as_primitive::<UInt32Type>().value(row_there).into())),
                     DataType::Int64 => negative(array.as_primitive::<Int64Type>().value(row_there)),
                     DataType::Int32 => negative(array.as_primitive::<Int32Type>().value(row_there).into()),
+                    DataType::Int16 => negative(array.as_primitive::<Int16Type>().value(row_there).into()),
+                    DataType::Int8 => negative(array.as_primitive::<Int8Type>().value(row_there).into()),
+                    DataType::UInt16 => Ok(Some(array.as_primitive::<UInt16Type>().value(row_there).into())),
+                    DataType::UInt8 => Ok(Some(array.as_primitive::<UInt8Type>().value(row_there).into())),
                     _ => Err(self.refused(row, "expected integers")),
                 }
             }
@@ -192,7 +264,8 @@ impl Column {
         Ok(key)
     }
 
-    fn refused(&self, row: usize, why: &str) -> Failure {
+    /// Refuses a row by the name of this column.
+    pub(crate) fn refused(&self, row: usize, why: &str) -> Failure {
         Failure::Record(row, twindex::Error::Invalid(format!("{}: {why}", self.name)))
     }
 
@@ -207,6 +280,84 @@ impl Column {
             self.name, other.name
         )))
     }
+}
+
+/// Whether a value of Python's says that there is none: `None`, NaN, and what pandas has for them.
+fn is_missing(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if value.is_none() {
+        return Ok(true);
+    }
+    match value.cast::<PyFloat>() {
+        Ok(number) => Ok(number.value().is_nan()),
+        Err(_) => Ok(matches!(value.get_type().name()?.to_str(), Ok("NAType" | "NaTType"))),
+    }
+}
+
+/// The name of the one column of a table that says its columns, if it has one.
+fn only_column(values: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let Some(names) = values.getattr_opt("column_names")? else { return Ok(None) };
+    let names = names.extract::<Vec<String>>().unwrap_or_default();
+    Ok(<[String; 1]>::try_from(names).ok().map(|[name]| name))
+}
+
+/// Whether a table may give other rows by Arrow's interface than by its columns: datasets of Hugging Face's choose rows.
+fn has_own_rows(values: &Bound<'_, PyAny>) -> bool {
+    values.hasattr("_indices").unwrap_or(false)
+}
+
+/// The column with this name of a table, or its one column, or its one column of text; an array that is no table itself.
+fn column_of(name: &str, array: &ArrayRef, field: Option<&str>) -> Result<ArrayRef> {
+    let DataType::Struct(fields) = array.data_type() else {
+        return match field {
+            None => Ok(Arc::clone(array)),
+            Some(field) => Err(Failure::invalid(format!(
+                "text_field: {name} is a column and no table, so that there is none by the name {field}; leave it out"
+            ))),
+        };
+    };
+    let is_text = |of_type: &DataType| match of_type {
+        DataType::Dictionary(_, values) => is_string(values),
+        of_type => is_string(of_type),
+    };
+    let texts: Vec<usize> = (0..fields.len()).filter(|&at| is_text(fields[at].data_type())).collect();
+    let found = match (field, fields.len(), &texts[..]) {
+        (Some(field), ..) => fields.iter().position(|one| one.name() == field),
+        (None, 1, _) => Some(0),
+        (None, _, &[one]) => Some(one),
+        (None, ..) => None,
+    };
+    let Some(at) = found else {
+        let names = fields.iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(", ");
+        let why = match field {
+            Some(field) => format!("text_field: no column {field} in {name}; there are {names}"),
+            None => format!("{name}: which of the columns {names}? name it by text_field=\"...\""),
+        };
+        return Err(Failure::invalid(why));
+    };
+    Ok(Arc::clone(array.as_struct().column(at)))
+}
+
+fn is_string(of_type: &DataType) -> bool {
+    matches!(of_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// The values of a dictionary, and where that of each row is; nothing of another array.
+type Looked = (ArrayRef, Vec<Option<u32>>);
+
+fn dictionary(array: &ArrayRef) -> Result<Option<Looked>> {
+    let Some(found) = array.as_any_dictionary_opt() else { return Ok(None) };
+    let values = Arc::clone(found.values());
+    if values.is_empty() {
+        return Ok(Some((values, vec![None; array.len()])));
+    }
+    let place = |(row, key): (usize, usize)| {
+        if array.is_null(row) {
+            return Ok(None);
+        }
+        u32::try_from(key).map(Some).map_err(|_| Failure::invalid("a dictionary of more than 2^32 values"))
+    };
+    let keys = found.normalized_keys().into_iter().enumerate().map(place).collect::<Result<_>>()?;
+    Ok(Some((values, keys)))
 }
 
 /// A key that one call names.

@@ -1,156 +1,452 @@
 //! `dedup`: texts in memory. What is near, and what stays, is the library's rule.
 
+use std::collections::HashMap;
 use std::ffi::CString;
+use std::sync::Arc;
 
+use arrow_array::RecordBatch;
+use arrow_schema::{Field, Schema};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use twindex::params::Shingling;
-use twindex_corpus::{Beside, Clustering, DedupTexts, FieldNumber, Keep, ListedPairs, NearBy};
+use pyo3::types::{PyDict, PyTuple};
+use pyo3_arrow::PyTable;
+use twindex::params::KeyKind;
+use twindex_corpus::{
+    Beside, Clustering, DedupTexts, FieldNumber, Found, Keep, ListedPairs, NearBy, Watched, Weights,
+};
 
+use crate::args;
 use crate::columns::Column;
 use crate::error::{Failure, Result};
 use crate::numbers::field_numbers;
-use crate::process::check_process;
+use crate::params::Params;
+use crate::values::Values;
+use crate::watch::watched;
 
+/// What `dedup` found: columns with a value for each text, in the order of the texts. `len()` is the number of texts, and
+/// libraries of Arrow's take it as a table of mask, group, representative and score.
 #[pyclass(frozen, get_all, module = "twindex")]
 pub(crate) struct Dedup {
-    /// Of each text the place of the one that is kept for it.
-    clusters: Vec<u32>,
-    /// Of each text its resemblance to that.
-    scores: Vec<f64>,
-    kept: Vec<u32>,
-    /// Texts that go, with the one that is kept for them; or all pairs, the smaller place first.
-    pairs: Vec<(u32, u32, f64)>,
-    /// Shingles that too many texts have, beyond which pairs may be missing; and how many are too many.
+    /// The places of the texts that stay.
+    kept: Py<Values>,
+    /// Of each text whether it stays.
+    mask: Py<Values>,
+    /// Of each text the number of its group, in the order in which groups begin; None where it was dropped as a null.
+    groups: Py<Values>,
+    /// Of each text the place of the one that is kept for it, itself if it stays; None where it goes for one of `against`,
+    /// or was dropped as a null.
+    representatives: Py<Values>,
+    /// Of each text its resemblance to that; None where it was dropped as a null.
+    scores: Py<Values>,
+    /// Of each text the place in `against` of the one that it goes for; None where there is none.
+    history: Py<Values>,
+    /// Each text that goes for another one of `texts`, that one, and their resemblance. With pairs="all", every pair at the
+    /// threshold or above, the smaller place first, if no shingle is capped; of more than max_bucket identical texts, only the
+    /// pairs with the first.
+    pairs: Py<Values>,
+    /// With near="containment", texts of `against` that a later text contains, which stays: the place in `against`, the place
+    /// of the text, and the share of the first that the second contains.
+    contained: Py<Values>,
+    /// With pairs="all" or clusters="components", shingles in the prefixes of more than `cap` texts. These are not paired
+    /// all with all, so pairs may be missing; a warning says so.
     capped_shingles: u64,
+    /// max_bucket, or less to bound the work.
     cap: u64,
 }
 
+/// The columns that stand for each text, as a table has them.
+const TABLE: [&str; 4] = ["mask", "group", "representative", "score"];
+
 #[pymethods]
 impl Dedup {
+    fn __len__(&self) -> usize {
+        self.mask.get().array().len()
+    }
+
     fn __repr__(&self) -> String {
-        format!("<twindex.Dedup {} texts, {} kept>", self.clusters.len(), self.kept.len())
+        let kept = self.kept.get().array().len();
+        format!("<twindex.Dedup {} texts, {kept} kept>", self.__len__())
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let columns = [&self.mask, &self.groups, &self.representatives, &self.scores];
+        let arrays: Vec<_> = columns.iter().map(|column| Arc::clone(column.get().array())).collect();
+        let fields = TABLE
+            .iter()
+            .zip(&arrays)
+            .map(|(name, array)| Field::new(*name, array.data_type().clone(), *name != "mask"));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)
+            .map_err(|error| Failure::invalid(error.to_string()))?;
+        let table = PyTable::try_new(vec![batch], schema)?.into_pyobject(py)?;
+        table.call_method1("__arrow_c_stream__", (requested_schema,))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let columns = [
+            &self.kept,
+            &self.mask,
+            &self.groups,
+            &self.representatives,
+            &self.scores,
+            &self.history,
+            &self.pairs,
+            &self.contained,
+        ];
+        let columns = PyTuple::new(py, columns.map(|column| column.bind(py).clone()))?;
+        let state = (columns, self.capped_shingles, self.cap).into_pyobject(py)?;
+        Ok((py.get_type::<Self>().getattr("_of")?, state))
+    }
+
+    /// What `__reduce__` gave.
+    #[staticmethod]
+    fn _of(columns: [Py<Values>; 8], capped_shingles: u64, cap: u64) -> Self {
+        let [kept, mask, groups, representatives, scores, history, pairs, contained] = columns;
+        Self { kept, mask, groups, representatives, scores, history, pairs, contained, capped_shingles, cap }
     }
 }
 
+/// The names of weights.
+pub(crate) const WEIGHTS: [(&str, Weights); 2] =
+    [("distinct", Weights::Distinct), ("tf", Weights::Frequencies)];
+
+/// What of texts that are null becomes.
+#[derive(Clone, Copy, PartialEq)]
+enum Nulls {
+    Raise,
+    Keep,
+    Drop,
+}
+
+/// What an argument says by one of these names.
+pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) -> Result<T> {
+    choices.iter().find(|(choice, _)| *choice == given).map(|&(_, value)| value).ok_or_else(|| {
+        let names: Vec<_> = choices.iter().map(|(choice, _)| *choice).collect();
+        Failure::invalid(format!("{name}: expected {}, found {given}", names.join(" or ")))
+    })
+}
+
+/// Decides which texts stay, by the rule of the command `twindex dedup`.
+///
+/// A text goes if and only if a kept text before it resembles it by `threshold` or more, counted exactly. So no two kept
+/// texts are near each other, and nothing goes that is not near a kept one.
+///
+/// texts: a list or another iterable of str or bytes, a column of pandas, polars, pyarrow or numpy, or a table with one column
+///     of text: a pyarrow Table, a polars or pandas DataFrame, a DuckDB relation, a dataset of Hugging Face's.
+/// text_field: the column of a table that has the texts, where it has several.
+/// near: "containment" lets a text go if `threshold` of its shingles stand in a kept one that has as many or more; larger texts
+///     come first.
+/// weights: "tf" counts a shingle as often as it occurs.
+/// keep: which texts come first: the first, the longest by words, the one with the largest or smallest number,
+///     ("max", numbers) or ("min", numbers), the one whose key has the smallest hash or is the smallest itself,
+///     ("key-hash", keys) or ("smallest-key", keys). Of equal numbers the first comes first.
+/// against: texts that were kept before. They come before all of `texts`, and stay. A text goes for an equal one first.
+/// inside: a value for each text, such as its source; texts are compared only inside a value, so that each keeps its survivor.
+/// nulls: what becomes of texts that are None: an error, or they are kept, each near nothing, or dropped.
+/// clusters: "components" keeps one text of each connected component of near texts, and `max_cluster` cuts larger ones.
+/// pairs: "all" lists all near pairs beside that, unless a shingle is in more than `max_bucket` texts: Dedup.capped_shingles.
+/// max_work: ends the work with an error after this number of comparisons; each text is compared with kept texts alone.
+/// words, seed, tokens, normal_form, fold: how texts are cut into shingles, as in Params.
+/// memory: what the work takes beside texts and pairs, which are held, in bytes; 65,536 or more.
+/// progress: True for a bar, or a function of the stage, how much of it is done, and how much there is. Ctrl-C, and an error
+///     that it raises, end the call.
+///
+/// `threshold` is 0.05 to 1. What is out of range raises InvalidError, which names the argument.
 #[pyfunction]
-#[pyo3(signature = (texts, threshold=0.8, *, near="resemblance", keep=None, inside=None, clusters="leaders", pairs="covering",
-    max_work=None, max_cluster=None, words=5, seed=0, max_bucket=10_000, memory=1 << 30))]
+#[pyo3(signature = (texts, threshold=0.8, *, text_field=None, near="resemblance", weights="distinct", keep=None, against=None,
+    inside=None, nulls="raise", clusters="leaders", pairs="covering", max_work=None, max_cluster=None, words=None,
+    seed=0, tokens=None, normal_form=None, fold=None, max_bucket=10_000, memory=1_073_741_824, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
 pub(crate) fn dedup(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
     threshold: f64,
+    text_field: Option<&str>,
     near: &str,
+    weights: &str,
     keep: Option<&Bound<'_, PyAny>>,
+    against: Option<&Bound<'_, PyAny>>,
     inside: Option<&Bound<'_, PyAny>>,
+    nulls: &str,
     clusters: &str,
     pairs: &str,
-    max_work: Option<u64>,
-    max_cluster: Option<u32>,
-    words: u8,
-    seed: u64,
-    max_bucket: u32,
-    memory: usize,
+    #[pyo3(from_py_with = args::optional::max_work)] max_work: Option<u64>,
+    #[pyo3(from_py_with = args::optional::max_cluster)] max_cluster: Option<u32>,
+    #[pyo3(from_py_with = args::optional::words)] words: Option<u8>,
+    #[pyo3(from_py_with = args::seed)] seed: u64,
+    tokens: Option<&str>,
+    normal_form: Option<&str>,
+    fold: Option<&str>,
+    #[pyo3(from_py_with = args::max_bucket)] max_bucket: u32,
+    #[pyo3(from_py_with = args::memory)] memory: usize,
+    progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<Dedup> {
-    if !(1..=twindex::params::SHINGLE_WIDTH_MAX).contains(&words) {
-        let most = twindex::params::SHINGLE_WIDTH_MAX;
-        return Err(Failure::invalid(format!("words: expected 1 to {most}, found {words}")));
-    }
-    let (keep, numbers) = keep.map_or(Ok((Keep::First, None)), keep_of)?;
-    let near = match near {
-        "resemblance" => NearBy::Resemblance,
-        "containment" => NearBy::Containment,
-        other => {
-            return Err(Failure::invalid(format!(
-                "near: expected resemblance or containment, found {other}"
-            )));
-        }
-    };
-    let clusters = match clusters {
-        "leaders" => Clustering::Leaders,
-        "components" => Clustering::Components,
-        other => {
-            return Err(Failure::invalid(format!("clusters: expected leaders or components, found {other}")));
-        }
-    };
-    let pairs = match pairs {
-        "covering" => ListedPairs::Covering,
-        "all" => ListedPairs::All,
-        other => return Err(Failure::invalid(format!("pairs: expected covering or all, found {other}"))),
-    };
-    let texts = Column::of("texts", texts)?;
-    if u32::try_from(texts.len()).is_err() {
-        return Err(Failure::invalid(format!("texts: expected at most 2^32 - 1, found {}", texts.len())));
-    }
+    let (keep, by) = keep.map_or(Ok((Keep::First, By::Nothing)), keep_of)?;
+    let texts = Column::of_field("texts", texts, text_field)?;
+    let against = against.map(|against| Column::of_field("against", against, text_field)).transpose()?;
     let inside = inside.map(|inside| Column::of("inside", inside)).transpose()?;
-    let shingling = Shingling::words(words, seed);
+    if against.is_some() && inside.is_some() {
+        return Err(Failure::invalid(
+            "inside: does not go with against, whose texts have no values; leave one of them out",
+        ));
+    }
+    let cut = PyDict::new(py);
+    for (name, value) in [("tokens", tokens), ("normal_form", normal_form), ("fold", fold)] {
+        if let Some(value) = value {
+            cut.set_item(name, value)?;
+        }
+    }
+    cut.set_item("words", words)?;
+    cut.set_item("seed", seed)?;
+    let params = py.get_type::<Params>().call((), Some(&cut))?.cast_into::<Params>().map_err(PyErr::from)?;
     let job = DedupTexts {
         threshold,
-        near,
-        shingling,
+        near: choice(
+            "near",
+            near,
+            &[("resemblance", NearBy::Resemblance), ("containment", NearBy::Containment)],
+        )?,
+        weights: choice("weights", weights, &WEIGHTS)?,
+        shingling: params.get().inner.shingling.clone(),
         keep,
-        clusters,
-        pairs,
+        clusters: choice(
+            "clusters",
+            clusters,
+            &[("leaders", Clustering::Leaders), ("components", Clustering::Components)],
+        )?,
+        pairs: choice("pairs", pairs, &[("covering", ListedPairs::Covering), ("all", ListedPairs::All)])?,
         max_work,
         max_cluster,
         max_bucket,
         memory,
     };
-    let found = py.detach(|| work(&texts, inside.as_ref(), numbers.as_deref(), &job))?;
-    if found.capped_shingles > 0 {
-        let Dedup { capped_shingles, cap, .. } = found;
+    let nulls =
+        choice("nulls", nulls, &[("raise", Nulls::Raise), ("keep", Nulls::Keep), ("drop", Nulls::Drop)])?;
+    let given = Given { texts: &texts, against: against.as_ref(), inside: inside.as_ref(), by: &by, nulls };
+    given.check(job.keep)?;
+    let found = watched(py, progress, |watched| given.work(&job, watched))?;
+    if found.found.capped_shingles > 0 {
+        let Found { capped_shingles, cap, .. } = found.found;
         let why = format!(
             "{capped_shingles} shingles are in the prefixes of more than {cap} texts, which are not paired all with all: \
              pairs may be missing; a larger max_bucket finds more"
         );
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(why).unwrap_or_default(), 1)?;
     }
-    Ok(found)
+    found.into_columns(py)
 }
 
-/// What `keep` says: a name, or a name and numbers.
-fn keep_of(keep: &Bound<'_, PyAny>) -> Result<(Keep, Option<Vec<FieldNumber>>)> {
-    const EXPECTED: &str = "keep: expected first, longest, (\"max\", numbers) or (\"min\", numbers)";
-    if let Ok((name, numbers)) = keep.extract::<(String, Bound<'_, PyAny>)>() {
-        let keep = match &*name {
-            "max" => Keep::Max,
-            "min" => Keep::Min,
-            _ => return Err(Failure::invalid(format!("{EXPECTED}, found {name}"))),
+/// What texts come before others by.
+enum By {
+    Nothing,
+    Numbers(Vec<FieldNumber>),
+    Keys(Column),
+}
+
+/// What `keep` says: a name, or a name and numbers or keys.
+fn keep_of(keep: &Bound<'_, PyAny>) -> Result<(Keep, By)> {
+    const EXPECTED: &str = "keep: expected \"first\", \"longest\", (\"max\", numbers), (\"min\", numbers), (\"key-hash\", keys) \
+                            or (\"smallest-key\", keys)";
+    if let Ok((name, beside)) = keep.extract::<(String, Bound<'_, PyAny>)>() {
+        return match &*name {
+            "max" => Ok((Keep::Max, By::Numbers(field_numbers("keep", &beside)?))),
+            "min" => Ok((Keep::Min, By::Numbers(field_numbers("keep", &beside)?))),
+            "key-hash" => Ok((Keep::KeyHash, By::Keys(Column::of("keep", &beside)?))),
+            "smallest-key" => Ok((Keep::SmallestKey, By::Keys(Column::of("keep", &beside)?))),
+            _ => Err(Failure::invalid(format!("{EXPECTED}, found {name}"))),
         };
-        return Ok((keep, Some(field_numbers("keep", &numbers)?)));
     }
     match keep.extract::<String>().as_deref() {
-        Ok("first") => Ok((Keep::First, None)),
-        Ok("longest") => Ok((Keep::Longest, None)),
+        Ok("first") => Ok((Keep::First, By::Nothing)),
+        Ok("longest") => Ok((Keep::Longest, By::Nothing)),
+        Ok(name @ ("key-hash" | "smallest-key")) => {
+            Err(Failure::invalid(format!("keep: {name} needs a key for each text: keep=(\"{name}\", keys)")))
+        }
+        Ok(name @ ("max" | "min")) => Err(Failure::invalid(format!(
+            "keep: {name} needs a number for each text: keep=(\"{name}\", numbers)"
+        ))),
         _ => Err(Failure::invalid(format!("{EXPECTED}, found {keep}"))),
     }
 }
 
-fn work(
-    texts: &Column,
-    inside: Option<&Column>,
-    numbers: Option<&[FieldNumber]>,
-    job: &DedupTexts,
-) -> Result<Dedup> {
-    check_process()?;
-    let texts: Vec<&[u8]> = (0..texts.len()).map(|row| texts.text(row)).collect::<Result<_>>()?;
-    // A value that is missing is refused as an empty one is.
-    let inside: Option<Vec<&[u8]>> = match inside {
-        None => None,
-        Some(inside) => Some(
-            (0..inside.len()).map(|row| Ok(inside.bytes(row)?.unwrap_or_default())).collect::<Result<_>>()?,
-        ),
-    };
-    let found = job.run_beside(&texts, Beside { numbers, inside: inside.as_deref() })?;
-    let kept =
-        (0..).zip(&found.kept_of).filter(|&(text, &kept)| text == kept).map(|(text, _)| text).collect();
-    Ok(Dedup {
-        clusters: found.kept_of,
-        scores: found.scores,
-        kept,
-        pairs: found.pairs,
-        capped_shingles: found.capped_shingles,
-        cap: found.cap,
-    })
+/// What a call was given.
+struct Given<'g> {
+    texts: &'g Column,
+    against: Option<&'g Column>,
+    inside: Option<&'g Column>,
+    by: &'g By,
+    nulls: Nulls,
+}
+
+/// What was found, of the texts that are there.
+struct Decided {
+    found: Found,
+    /// Texts in front of them that are a history, and their places in `against`.
+    history: Vec<u32>,
+    /// The place of each text after those.
+    places: Vec<u32>,
+    /// Texts that were given.
+    texts: usize,
+    nulls: Nulls,
+}
+
+impl Given<'_> {
+    /// Refuses columns of other lengths.
+    fn check(&self, keep: Keep) -> Result<()> {
+        let texts = self.texts.len();
+        if u32::try_from(texts + self.against.map_or(0, Column::len)).is_err() {
+            return Err(Failure::invalid(format!("texts: expected at most 2^32 - 1, found {texts}")));
+        }
+        let (what, of_keep) = match self.by {
+            By::Nothing => ("values", None),
+            By::Numbers(numbers) => ("numbers", Some(numbers.len())),
+            By::Keys(keys) => ("keys", Some(keys.len())),
+        };
+        debug_assert!(of_keep.is_some() || !keep.by_number());
+        for (name, len) in
+            [(format!("keep: {what}"), of_keep), ("inside".into(), self.inside.map(Column::len))]
+        {
+            if let Some(len) = len.filter(|&len| len != texts) {
+                return Err(Failure::invalid(format!("{name}: expected {texts}, one a text, found {len}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn work(&self, job: &DedupTexts, watched: &Watched) -> Result<Decided> {
+        let mut all: Vec<&[u8]> = Vec::with_capacity(self.texts.len());
+        let mut history = Vec::new();
+        if let Some(against) = self.against {
+            for row in 0..against.len() {
+                match (against.bytes(row)?, self.nulls) {
+                    (Some(text), _) => {
+                        all.push(text);
+                        history.push(row as u32);
+                    }
+                    (None, Nulls::Raise) => _ = against.text(row)?,
+                    (None, _) => {}
+                }
+            }
+        }
+        let mut places = Vec::with_capacity(self.texts.len());
+        for row in 0..self.texts.len() {
+            match (self.texts.bytes(row)?, self.nulls) {
+                (Some(text), _) => {
+                    all.push(text);
+                    places.push(row as u32);
+                }
+                (None, Nulls::Raise) => {
+                    let why = "expected a text, found null; leave the record out, or say nulls=\"keep\" or \"drop\"";
+                    return Err(self.texts.refused(row, why));
+                }
+                (None, _) => {}
+            }
+        }
+        let of_places = || places.iter().map(|&row| row as usize);
+        let inside: Option<Vec<_>> = self
+            .inside
+            .map(|inside| {
+                of_places().map(|row| Ok(inside.shown(row)?.unwrap_or_default())).collect::<Result<_>>()
+            })
+            .transpose()?;
+        // A value that is missing is refused as an empty one is, by its place among all texts.
+        if let Some(at) = inside.iter().flatten().position(|value| value.is_empty()) {
+            let why =
+                "the value is empty or missing: give each text a value, as those without one would share it";
+            return Err(self.texts.refused(places[at] as usize, &format!("inside: {why}")));
+        }
+        let inside: Option<Vec<&[u8]>> =
+            inside.as_ref().map(|inside| inside.iter().map(|value| &**value).collect());
+        let numbers: Option<Vec<FieldNumber>> = match self.by {
+            By::Numbers(numbers) => Some(of_places().map(|row| numbers[row]).collect()),
+            _ => None,
+        };
+        let keys = match self.by {
+            By::Keys(keys) => Some(of_places().map(|row| key(keys, row)).collect::<Result<Vec<_>>>()?),
+            _ => None,
+        };
+        let keys: Option<Vec<&[u8]>> = keys.as_ref().map(|keys| keys.iter().map(|key| &**key).collect());
+        let beside = Beside {
+            history: history.len(),
+            numbers: numbers.as_deref(),
+            keys: keys.as_deref(),
+            inside: inside.as_deref(),
+        };
+        let found = job.run_watched(&all, beside, watched)?;
+        Ok(Decided { found, history, places, texts: self.texts.len(), nulls: self.nulls })
+    }
+}
+
+/// The key of a text, which must be there. A number is its digits, as in a file.
+fn key(keys: &Column, row: usize) -> Result<std::borrow::Cow<'_, [u8]>> {
+    let found = keys.shown(row)?;
+    let found = found.ok_or_else(|| keys.refused(row, "expected a key, found none"))?;
+    twindex::Key::Bytes(&found).check(KeyKind::Bytes).map_err(|error| Failure::Record(row, error))?;
+    Ok(found)
+}
+
+impl Decided {
+    fn into_columns(self, py: Python<'_>) -> Result<Dedup> {
+        let Self { found, history, places, texts, nulls } = self;
+        let first = history.len() as u32;
+        // A place of the texts that were compared, as one of `against` or of `texts`.
+        let place = |text: u32| match text.checked_sub(first) {
+            None => Err(history[text as usize]),
+            Some(text) => Ok(places[text as usize]),
+        };
+        let mut kept_of: Vec<Option<u32>> = vec![None; texts];
+        let mut of_history: Vec<Option<u32>> = vec![None; texts];
+        let mut scores: Vec<Option<f64>> = vec![None; texts];
+        for (text, &row) in (first..).zip(&places) {
+            let row = row as usize;
+            match place(found.kept_of[text as usize]) {
+                Ok(kept) => kept_of[row] = Some(kept),
+                Err(old) => of_history[row] = Some(old),
+            }
+            scores[row] = Some(found.scores[text as usize]);
+        }
+        if nulls == Nulls::Keep {
+            let mut given = vec![false; texts];
+            for &row in &places {
+                given[row as usize] = true;
+            }
+            for row in (0..texts).filter(|&row| !given[row]) {
+                kept_of[row] = Some(row as u32);
+                scores[row] = Some(1.0);
+            }
+        }
+        let mask: Vec<bool> = (0..).zip(&kept_of).map(|(row, &kept)| kept == Some(row)).collect();
+        let kept = (0..).zip(&mask).filter(|&(_, &stays)| stays).map(|(row, _)| row).collect();
+        let mut numbers: HashMap<(Option<u32>, Option<u32>), u32> = HashMap::new();
+        let groups = kept_of.iter().zip(&of_history).map(|(&kept, &old)| {
+            let next = numbers.len() as u32;
+            (kept.is_some() || old.is_some()).then(|| *numbers.entry((kept, old)).or_insert(next))
+        });
+        let groups = groups.collect();
+        let of_texts =
+            found.pairs.iter().filter_map(|&(a, b, score)| Some((place(a).ok()?, place(b).ok()?, score)));
+        let pairs: Vec<(u32, u32, f64)> = of_texts.collect();
+        let contained = found
+            .contained
+            .iter()
+            .filter_map(|&(old, text, share)| Some((place(old).err()?, place(text).ok()?, share)));
+        let contained: Vec<(u32, u32, f64)> = contained.collect();
+        Ok(Dedup {
+            kept: Py::new(py, Values::numbers(kept))?,
+            mask: Py::new(py, Values::flags(mask))?,
+            groups: Py::new(py, Values::some_numbers(groups))?,
+            representatives: Py::new(py, Values::some_numbers(kept_of))?,
+            scores: Py::new(py, Values::scores(scores))?,
+            history: Py::new(py, Values::some_numbers(of_history))?,
+            pairs: Py::new(py, Values::pairs(["text", "other", "score"], &pairs))?,
+            contained: Py::new(py, Values::pairs(["against", "text", "share"], &contained))?,
+            capped_shingles: found.capped_shingles,
+            cap: found.cap,
+        })
+    }
 }

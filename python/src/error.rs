@@ -6,6 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use twindex::Error;
 
+use crate::writing::OWN;
+
 /// What ends a call.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -66,9 +68,12 @@ impl From<Failure> for PyErr {
     }
 }
 
-/// The class of an error, and what to do about it.
+/// The class of an error, and what to do about it, where its message does not say that.
 fn class(error: &Error) -> (&'static str, &'static str) {
     match error {
+        Error::Locked { holder, .. } if holder.starts_with(OWN) => {
+            ("LockedError", "use that one, or close it")
+        }
         Error::NotAnIndex { .. } => {
             ("NotAnIndexError", "name the directory of an index; Index.create makes one")
         }
@@ -93,14 +98,14 @@ fn class(error: &Error) -> (&'static str, &'static str) {
         Error::AfterCommit { .. } => {
             ("AfterCommitError", "close the index and open it again; the commit stands")
         }
-        _ => ("InvalidError", "change the argument"),
+        _ => ("InvalidError", ""),
     }
 }
 
 fn exception(py: Python<'_>, error: &Error, record: Option<usize>) -> PyResult<PyErr> {
     let (name, remedy) = class(error);
     let details = PyDict::new(py);
-    details.set_item("remedy", remedy)?;
+    details.set_item("remedy", Some(remedy).filter(|remedy| !remedy.is_empty()))?;
     details.set_item("record", record)?;
     let path = |path: &Path| details.set_item("path", path.as_os_str());
     match error {
@@ -136,7 +141,11 @@ fn exception(py: Python<'_>, error: &Error, record: Option<usize>) -> PyResult<P
     }
     let message = match record {
         Some(record) => format!("record {record}: {error}"),
-        None => error.to_string(),
+        // The remedy is said once.
+        None => match error {
+            Error::AlreadyExists { path } => format!("{}: already exists", path.display()),
+            error => error.to_string(),
+        },
     };
     let class = py.import("twindex._errors")?.getattr(name)?;
     Ok(PyErr::from_value(class.call((message,), Some(&details))?))

@@ -8,6 +8,7 @@ use twindex::Key;
 use twindex::params::KeyKind;
 use twindex_join::SpanningForest;
 
+use crate::args;
 use crate::columns::{Column, Keys, batch};
 use crate::error::{Failure, Result};
 use crate::stream::{BYTES, Batches, Capped, ROWS};
@@ -18,6 +19,7 @@ struct Growing {
     scratch: tempfile::TempDir,
 }
 
+/// A spanning forest of pairs of keys. It takes about `memory` bytes, and scratch files beyond.
 #[pyclass(frozen, module = "twindex")]
 pub(crate) struct Forest {
     kind: KeyKind,
@@ -32,8 +34,8 @@ fn scratch() -> Result<tempfile::TempDir> {
 #[pymethods]
 impl Forest {
     #[new]
-    #[pyo3(signature = (keys="bytes", memory=1 << 28))]
-    fn new(keys: &str, memory: usize) -> Result<Self> {
+    #[pyo3(signature = (keys="bytes", memory=268_435_456))]
+    fn new(keys: &str, #[pyo3(from_py_with = args::memory)] memory: usize) -> Result<Self> {
         let kind = match keys {
             "bytes" => KeyKind::Bytes,
             "u64" => KeyKind::U64,
@@ -44,6 +46,7 @@ impl Forest {
         Ok(Self { kind, growing: Mutex::new(Some(Growing { forest, scratch })) })
     }
 
+    /// Joins the keys of each row.
     fn add(&self, py: Python<'_>, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Result<()> {
         let (a, b) = (Column::of("a", a)?, Column::of("b", b)?);
         a.check_len(&b)?;
@@ -64,7 +67,7 @@ impl Forest {
         })
     }
 
-    /// The edges, root and key, as batches.
+    /// Columns root and key: each component is a star around its smallest key. Few batches are held at once.
     fn finish(&self) -> Result<Batches> {
         let taken = self.growing.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         let Some(Growing { forest, scratch }) = taken else { return Err(ended()) };

@@ -1,107 +1,47 @@
 //! An index as Python sees it: reader and writer in one.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arrow_array::builder::{Float64Builder, Int32Builder};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use pyo3_arrow::PyRecordBatch;
 use rayon::prelude::*;
-use twindex::params::{KeyKind, Near as Nearness};
+use twindex::params::Near as Nearness;
 use twindex::sys::RealVfs;
-use twindex::{Admitted, Decision, Fingerprint, KeyBuf, Snapshot, Writer};
+use twindex::{Decision, Fingerprint, KeyBuf, Snapshot, Writer};
+use twindex_join::Watched;
 
+use crate::args;
 use crate::columns::{Column, Keys, batch, key_object, one_key};
 use crate::error::{Failure, Result};
+use crate::hit::{Admitted, Hit};
 use crate::pairs::{self, Near};
 use crate::params::Params;
 use crate::process::check_process;
-use crate::sketch::{CHUNK, Sketch, one_sketch, sketch_rows, sketched};
+use crate::sketch::{Sketch, one_sketch, sketched};
 use crate::stream::Batches;
+use crate::watch::watched;
+use crate::writing::{State, Writing, own_lock, warn_lost};
 
-/// Chunks of texts for each thread that are sketched while those before them go to the writer.
-const CHUNKS: usize = 4;
-/// Documents of `put_many` in one batch from which on they become a segment with the commit. The log and its table in
-/// memory cost as much for each, and the segment that the table becomes comes on top; but segments of smaller batches
-/// would have to be merged more often than that costs.
-const MANY: usize = 1 << 16;
 /// What is said of two things that were named.
 const ONE: &str = "name within or resembling, not both";
 
-#[pyclass(frozen, get_all, eq, module = "twindex")]
-#[derive(PartialEq)]
-pub(crate) struct Hit {
-    key: KeyObject,
-    distance: Option<u32>,
-    resemblance: Option<f64>,
-}
-
-/// A key, as an object of Python's when it is asked for.
-#[derive(Clone, PartialEq)]
-struct KeyObject(twindex::KeyBuf);
-
-impl<'py> IntoPyObject<'py> for KeyObject {
-    type Target = PyAny;
-    type Output = Bound<'py, PyAny>;
-    type Error = PyErr;
-
-    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        key_object(py, &self.0)
-    }
-}
-
-impl<'py> IntoPyObject<'py> for &KeyObject {
-    type Target = PyAny;
-    type Output = Bound<'py, PyAny>;
-    type Error = PyErr;
-
-    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        key_object(py, &self.0)
-    }
-}
-
-#[pymethods]
-impl Hit {
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let key = key_object(py, &self.key.0)?.repr()?;
-        let show = |value: Option<String>| value.unwrap_or_else(|| "None".into());
-        Ok(format!(
-            "Hit(key={key}, distance={}, resemblance={})",
-            show(self.distance.map(|distance| distance.to_string())),
-            show(self.resemblance.map(|resemblance| format!("{resemblance:.6}")))
-        ))
-    }
-}
-
-impl From<twindex::Hit> for Hit {
-    fn from(hit: twindex::Hit) -> Self {
-        let resemblance = hit.resemblance.map(|resemblance| resemblance.value());
-        Self { key: KeyObject(hit.key), distance: hit.distance, resemblance }
-    }
-}
-
+/// A directory that maps keys of documents to fingerprints and features. One process writes at a time, any number
+/// reads. In a `with` block, what was put is committed at its end, and is gone if the block raises.
 #[pyclass(frozen, module = "twindex")]
 pub(crate) struct Index {
     inner: twindex::Index,
     params: twindex::Params,
     sketcher: OnceLock<twindex::Sketcher>,
-    writer: Mutex<Option<Writing>>,
-}
-
-/// The writer, and what it was given.
-struct Writing {
-    writer: Writer,
-    /// Documents of `put_many` since the last commit.
-    many: usize,
-    /// Working memory, kept from call to call.
-    sketches: [Vec<twindex::Sketch>; 2],
+    writing: Mutex<State>,
 }
 
 impl Index {
     fn of(inner: twindex::Index) -> Self {
         let params = inner.params();
-        Self { inner, params, sketcher: OnceLock::new(), writer: Mutex::new(None) }
+        Self { inner, params, sketcher: OnceLock::new(), writing: Mutex::new(State::Idle) }
     }
 
     fn sketcher(&self) -> Result<&twindex::Sketcher> {
@@ -113,33 +53,41 @@ impl Index {
     }
 
     /// Works with the writer, which is taken when it is first needed. Not to be called with the interpreter's lock.
-    fn write<T>(&self, work: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
-        self.write_many(|writing| work(&mut writing.writer))
+    fn write<T>(&self, work: impl FnOnce(&mut Writing) -> Result<T>) -> Result<T> {
+        work(self.state().writing(&self.inner)?)
     }
 
-    fn write_many<T>(&self, work: impl FnOnce(&mut Writing) -> Result<T>) -> Result<T> {
-        let mut guard = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let writing = match guard.as_mut() {
-            Some(writing) => writing,
-            None => {
-                guard.insert(Writing { writer: self.inner.writer()?, many: 0, sketches: Default::default() })
-            }
-        };
-        work(writing)
-    }
-
-    fn committed(&self, payload: Option<&[u8]>) -> Result<u64> {
-        self.write_many(|writing| {
-            writing.many = 0;
-            match payload {
-                None => Ok(writing.writer.commit()?),
-                Some(payload) => Ok(writing.writer.commit_with(payload)?),
-            }
+    /// Puts or deletes one document.
+    fn change<T>(&self, work: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
+        self.write(|writing| {
+            let done = work(&mut writing.writer)?;
+            writing.uncommitted += 1;
+            Ok(done)
         })
     }
 
-    fn release(&self) {
-        drop(self.writer.lock().unwrap_or_else(PoisonError::into_inner).take());
+    /// Works with the writer, if there is one, or with one for this alone.
+    fn maintain<T>(&self, work: impl FnOnce(&mut Writer) -> twindex::Result<T>) -> Result<T> {
+        match &mut *self.state() {
+            State::Writing(writing) => Ok(work(&mut writing.writer)?),
+            State::Idle | State::Closed => Ok(work(&mut self.inner.writer().map_err(own_lock)?)?),
+        }
+    }
+
+    fn committed(&self, payload: Option<&[u8]>) -> Result<u64> {
+        self.write(|writing| writing.commit(payload))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the writer go; returns how many changes were not committed.
+    fn release(&self) -> u64 {
+        match std::mem::replace(&mut *self.state(), State::Closed) {
+            State::Writing(writing) => writing.uncommitted,
+            State::Idle | State::Closed => 0,
+        }
     }
 
     /// A sketch as it is, or that of a text.
@@ -186,61 +134,6 @@ impl Index {
 /// What pairs are asked for: a radius or a resemblance, and whether that may be estimated.
 type Asked = (Option<u32>, Option<f64>, bool);
 
-impl Writing {
-    /// Sketches texts and puts them, the next ones while those before them are put.
-    fn put_all(
-        &mut self,
-        sketcher: &twindex::Sketcher,
-        kind: KeyKind,
-        keys: &Column,
-        texts: &Column,
-    ) -> Result<()> {
-        let Self { writer, many, sketches } = self;
-        *many = many.saturating_add(keys.len());
-        writer.set_logged(*many < MANY);
-        let put = put_in_turn(writer, sketcher, kind, keys, texts, sketches);
-        // What was collected becomes a segment all the same, and merges go on as for an index that lives.
-        writer.set_logged(true);
-        put
-    }
-}
-
-fn put_in_turn(
-    writer: &mut Writer,
-    sketcher: &twindex::Sketcher,
-    kind: KeyKind,
-    keys: &Column,
-    texts: &Column,
-    [sketches, next]: &mut [Vec<twindex::Sketch>; 2],
-) -> Result<()> {
-    let together = CHUNKS * CHUNK * rayon::current_num_threads();
-    let sketch = |start: usize, into: &mut Vec<twindex::Sketch>| -> Result<usize> {
-        let count = together.min(keys.len().saturating_sub(start));
-        if into.len() < count {
-            into.resize_with(count, twindex::Sketch::default);
-        }
-        sketch_rows(sketcher, texts, start, &mut into[..count])?;
-        Ok(count)
-    };
-    let mut start = 0;
-    let mut count = sketch(start, sketches)?;
-    while count > 0 {
-        let (put, sketched) = rayon::join(
-            || {
-                (start..).zip(&sketches[..count]).try_for_each(|(row, sketch)| {
-                    writer.put(keys.key(row, kind)?, sketch).map_err(|error| Failure::Record(row, error))
-                })
-            },
-            || sketch(start + count, next),
-        );
-        put?;
-        start += count;
-        count = sketched?;
-        std::mem::swap(sketches, next);
-    }
-    Ok(())
-}
-
 /// A key, that of its leader, and how many documents the group has.
 type GroupObjects<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, u32);
 
@@ -249,11 +142,13 @@ type PairObjects<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>
 
 #[pymethods]
 impl Index {
+    /// Never creates.
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> Result<Self> {
         py.detach(|| Ok(Self::of(twindex::Index::open(path)?)))
     }
 
+    /// Never overwrites. Options are those of Params.
     #[staticmethod]
     #[pyo3(signature = (path, params=None, **options))]
     fn create(
@@ -277,6 +172,7 @@ impl Index {
         Ok(py.detach(|| twindex::Index::create(path, params)).map(Self::of).map_err(Failure::from)?)
     }
 
+    /// Makes an index of segments that ShardBuilders made; no key may be in two of them.
     #[staticmethod]
     fn adopt(py: Python<'_>, path: PathBuf, params: &Params, segments: Vec<PathBuf>) -> Result<Self> {
         let params = params.inner.clone();
@@ -286,16 +182,19 @@ impl Index {
         })
     }
 
+    /// Its directory.
     #[getter]
     fn path(&self) -> PathBuf {
         self.inner.path().to_owned()
     }
 
+    /// The parameters it was made with.
     #[getter]
     fn params(&self) -> Params {
         Params { inner: self.params.clone() }
     }
 
+    /// The number of the last commit.
     #[getter]
     fn generation(&self) -> u64 {
         self.inner.snapshot().generation()
@@ -307,7 +206,7 @@ impl Index {
         format!("{:032x}", self.inner.snapshot().uuid())
     }
 
-    /// Documents of each segment; those of the log come last, where there are some.
+    /// The documents of each segment; those of the log come last, where there are some.
     #[getter]
     fn segments(&self, py: Python<'_>) -> Vec<u64> {
         py.detach(|| {
@@ -316,7 +215,7 @@ impl Index {
         })
     }
 
-    /// Documents that are in the log alone.
+    /// Documents that were committed and are in no segment yet.
     #[getter]
     fn logged(&self) -> u64 {
         self.inner.snapshot().logged_documents()
@@ -326,36 +225,45 @@ impl Index {
         self.inner.snapshot().documents() as usize
     }
 
+    /// An index is there, however few documents it has.
+    #[allow(clippy::unused_self, reason = "a method of Python's")]
+    fn __bool__(&self) -> bool {
+        true
+    }
+
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<bool> {
         let key = one_key(key, self.params.key)?;
         py.detach(|| Ok(self.inner.snapshot().contains(key.as_key())?))
     }
 
+    /// The numbers of one text, by the index's parameters.
     fn sketch(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> Result<Sketch> {
         Ok(Sketch { inner: one_sketch(py, self.sketcher()?, text)? })
     }
 
+    /// Adds a document, or replaces the one with this key. priority: the smallest number leads its group.
     #[pyo3(signature = (key, document, priority=None))]
     fn put(
         &self,
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
         document: &Bound<'_, PyAny>,
-        priority: Option<u64>,
+        #[pyo3(from_py_with = args::optional::priority)] priority: Option<u64>,
     ) -> Result<()> {
         let (key, sketch) = (one_key(key, self.params.key)?, self.sketch_of(py, document)?);
         let document = || twindex::Document::from(&sketch).with_priority(priority);
-        py.detach(|| self.write(|writer| Ok(writer.put(key.as_key(), document())?)))
+        py.detach(|| self.change(|writer| Ok(writer.put(key.as_key(), document())?)))
     }
 
-    /// The key of the document that leads this one's group; `None` where `questions` are too few, and where there is no
-    /// document of this key.
+    /// The key of the document that leads this one's group, of all that is committed: the first in the order of
+    /// priorities and hashes of keys that is near it and leads itself. None where `questions` about near documents are too
+    /// few for an answer, and where there is no document of this key.
     #[pyo3(signature = (key, questions=None))]
     fn leader<'py>(
         &self,
         py: Python<'py>,
         key: &Bound<'py, PyAny>,
-        questions: Option<u64>,
+        #[pyo3(from_py_with = args::optional::questions)] questions: Option<u64>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let key = one_key(key, self.params.key)?;
         let ask = || self.inner.snapshot().leader(key.as_key(), questions.unwrap_or(u64::MAX));
@@ -363,13 +271,13 @@ impl Index {
         found.and_then(Decision::decided).map(|leader| key_object(py, &leader.key)).transpose()
     }
 
-    /// The keys of the group of this document, ascending; `None` as for `leader`.
+    /// The keys of all documents that have the same leader, in order; None as for `leader`.
     #[pyo3(signature = (key, questions=None))]
     fn group<'py>(
         &self,
         py: Python<'py>,
         key: &Bound<'py, PyAny>,
-        questions: Option<u64>,
+        #[pyo3(from_py_with = args::optional::questions)] questions: Option<u64>,
     ) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
         let key = one_key(key, self.params.key)?;
         let ask = || self.inner.snapshot().group(key.as_key(), questions.unwrap_or(u64::MAX));
@@ -378,9 +286,15 @@ impl Index {
         group.members.iter().map(|member| key_object(py, member)).collect::<PyResult<_>>().map(Some)
     }
 
-    /// Key, leader and size of the group of each document, by key.
-    #[pyo3(signature = (min_size=1, memory=1 << 30))]
-    fn groups<'py>(&self, py: Python<'py>, min_size: u32, memory: usize) -> PyResult<Vec<GroupObjects<'py>>> {
+    /// Key, leader and size of the group of each document, in the order of keys; of groups of min_size documents or
+    /// more.
+    #[pyo3(signature = (min_size=1, memory=1_073_741_824))]
+    fn groups<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = args::min_size)] min_size: u32,
+        #[pyo3(from_py_with = args::memory)] memory: usize,
+    ) -> PyResult<Vec<GroupObjects<'py>>> {
         let mut rows = Vec::new();
         py.detach(|| {
             let (dir, threads) = (self.inner.path(), rayon::current_num_threads());
@@ -397,44 +311,62 @@ impl Index {
         rows.iter().map(object).collect()
     }
 
-    /// Returns how many there were.
-    fn put_many(&self, py: Python<'_>, keys: &Bound<'_, PyAny>, texts: &Bound<'_, PyAny>) -> Result<usize> {
+    /// Adds many, sketched on all cores; returns how many. progress: as for dedup. Ctrl-C ends it; what was put until then is
+    /// not committed.
+    #[pyo3(signature = (keys, texts, progress=None))]
+    fn put_many(
+        &self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        texts: &Bound<'_, PyAny>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> Result<usize> {
         let (keys, texts) = (Column::of("keys", keys)?, Column::of("texts", texts)?);
         keys.check_len(&texts)?;
         let (sketcher, kind) = (self.sketcher()?, self.params.key);
-        py.detach(|| self.write_many(|writing| writing.put_all(sketcher, kind, &keys, &texts)))?;
+        watched(py, progress, |watched| {
+            self.write(|writing| writing.put_all(sketcher, kind, &keys, &texts, watched))
+        })?;
         Ok(keys.len())
     }
 
+    /// Removes a document; one that is not there is nothing to remove.
     fn delete(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<()> {
         let key = one_key(key, self.params.key)?;
-        py.detach(|| self.write(|writer| Ok(writer.delete(key.as_key())?)))
+        py.detach(|| self.change(|writer| Ok(writer.delete(key.as_key())?)))
     }
 
-    /// What it was: "new", "known", "expired", or the hit that it is a duplicate of.
+    /// Looks up and adds, as one step. Near is what is so by `within` or `resembling`, or else by what the index's parameters
+    /// say. Where the index keeps sets, resemblance
+    /// is counted, unless it is to be `estimated`; otherwise it is an estimate from signatures. An index without both raises
+    /// `InvalidError`, unless `unverified` says that sharing a band is enough. A duplicate is added too, with a mark where
+    /// the index keeps marks, unless it is to be dropped.
     #[pyo3(signature = (key, document, drop_duplicates=false, within=None, resembling=None, unverified=false,
         estimated=false))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
-    fn admit<'py>(
+    fn admit(
         &self,
-        py: Python<'py>,
-        key: &Bound<'py, PyAny>,
-        document: &Bound<'py, PyAny>,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        document: &Bound<'_, PyAny>,
         drop_duplicates: bool,
-        within: Option<u8>,
+        #[pyo3(from_py_with = args::optional::within)] within: Option<u8>,
         resembling: Option<f64>,
         unverified: bool,
         estimated: bool,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> Result<Admitted> {
         let near = match (within, resembling) {
-            (Some(_), Some(_)) => return Err(Failure::invalid(ONE).into()),
+            (Some(_), Some(_)) => return Err(Failure::invalid(ONE)),
             (Some(within), None) => Nearness::within(within),
-            (None, Some(threshold)) => Nearness::resembling(threshold).map_err(Failure::from)?,
+            (None, Some(threshold)) => {
+                args::share("resembling", resembling)?;
+                Nearness::resembling(threshold)?
+            }
             (None, None) => self.params.near(),
         };
         let (key, sketch) = (one_key(key, self.params.key)?, self.sketch_of(py, document)?);
         let admitted = py.detach(|| {
-            self.write(|writer| {
+            self.change(|writer| {
                 writer.set_drop_duplicates(drop_duplicates);
                 writer.set_near(near)?;
                 writer.set_unverified(unverified);
@@ -442,15 +374,10 @@ impl Index {
                 Ok(writer.admit(key.as_key(), &sketch)?)
             })
         })?;
-        match admitted {
-            Admitted::Duplicate(hit) => Ok(Bound::new(py, Hit::from(hit))?.into_any()),
-            Admitted::New => Ok("new".into_pyobject(py)?.into_any()),
-            Admitted::Expired => Ok("expired".into_pyobject(py)?.into_any()),
-            _ => Ok("known".into_pyobject(py)?.into_any()),
-        }
+        Admitted::try_from(admitted)
     }
 
-    /// Returns the commit's number.
+    /// Makes durable what was put; returns the commit's number. Up to 64 KiB of yours go with it.
     #[pyo3(signature = (payload=None))]
     fn commit(&self, py: Python<'_>, payload: Option<&[u8]>) -> Result<u64> {
         py.detach(|| self.committed(payload))
@@ -462,9 +389,12 @@ impl Index {
         self.inner.snapshot().payload().map(|payload| PyBytes::new(py, payload))
     }
 
-    /// Lets the writer go; what was not committed is gone.
-    fn close(&self, py: Python<'_>) {
-        py.detach(|| self.release());
+    /// Lets others write, and takes no more documents; what was not committed is gone, with a warning unless it is said to
+    /// be discarded. What is committed can still be read.
+    #[pyo3(signature = (discard=false))]
+    fn close(&self, py: Python<'_>, discard: bool) -> PyResult<()> {
+        let lost = py.detach(|| self.release());
+        if lost > 0 && !discard { warn_lost(py, self.inner.path(), lost) } else { Ok(()) }
     }
 
     fn __enter__(this: Py<Self>) -> Py<Self> {
@@ -480,7 +410,7 @@ impl Index {
     ) -> Result<bool> {
         let failed = !kind.is_none();
         py.detach(|| {
-            let has_writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+            let has_writer = matches!(&*self.state(), State::Writing(_));
             if has_writer && !failed {
                 self.committed(None)?;
             }
@@ -489,10 +419,12 @@ impl Index {
         })
     }
 
+    /// Takes in what other processes committed; True if there was anything.
     fn refresh(&self, py: Python<'_>) -> Result<bool> {
         py.detach(|| Ok(self.inner.refresh()?))
     }
 
+    /// What is kept of a document: fingerprint, signature, value, stamp, priority.
     fn get<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let key = one_key(key, self.params.key)?;
         let record = py.detach(|| self.inner.snapshot().get(key.as_key())).map_err(Failure::from)?;
@@ -508,6 +440,7 @@ impl Index {
         Ok(Some(found))
     }
 
+    /// All keys, in order.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let mut keys = Vec::new();
         py.detach(|| {
@@ -520,14 +453,18 @@ impl Index {
         keys.iter().map(|key| key_object(py, key)).collect()
     }
 
+    /// Documents near this one, nearest first: within a Hamming radius, exactly; resembling it by so much; without both,
+    /// what is near by the index's parameters. Resemblance is counted where the index keeps sets, from its threshold on,
+    /// unless it is to be `estimated`. Otherwise it is an estimate from signatures, among documents that share a band; an
+    /// index without both raises `InvalidError`, unless `unverified` says that sharing a band is enough.
     #[pyo3(signature = (document, limit=None, within=None, resembling=None, unverified=false, estimated=false))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn near(
         &self,
         py: Python<'_>,
         document: &Bound<'_, PyAny>,
-        limit: Option<usize>,
-        within: Option<u32>,
+        #[pyo3(from_py_with = args::optional::limit)] limit: Option<usize>,
+        #[pyo3(from_py_with = within32)] within: Option<u32>,
         resembling: Option<f64>,
         unverified: bool,
         estimated: bool,
@@ -540,29 +477,31 @@ impl Index {
         })
     }
 
+    /// The same for many, on all cores.
     #[pyo3(signature = (texts, limit=None, within=None, resembling=None, unverified=false, estimated=false))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn near_many(
         &self,
         py: Python<'_>,
         texts: &Bound<'_, PyAny>,
-        limit: Option<usize>,
-        within: Option<u32>,
+        #[pyo3(from_py_with = args::optional::limit)] limit: Option<usize>,
+        #[pyo3(from_py_with = within32)] within: Option<u32>,
         resembling: Option<f64>,
         unverified: bool,
         estimated: bool,
     ) -> Result<Vec<Vec<Hit>>> {
         let texts = Column::of("texts", texts)?;
         let (sketcher, snapshot) = (self.sketcher()?, self.inner.snapshot());
-        py.detach(|| {
-            sketched(sketcher, &texts, 0..texts.len(), |_, sketch| {
+        watched(py, None, |watched| {
+            sketched(sketcher, &texts, 0..texts.len(), watched, |_, sketch| {
                 let hits = hits(&snapshot, sketch, (within, resembling, unverified, estimated), limit)?;
                 Ok(hits.into_iter().map(Hit::from).collect())
             })
         })
     }
 
-    /// Answers in columns: query, key, distance, resemblance.
+    /// The same in columns: query, key, distance, resemblance; of one segment if it is named. All answers are held
+    /// in memory: give it fewer texts at once, or a limit.
     #[pyo3(signature = (keys, texts, within=None, resembling=None, limit=None, segment=None,
         unverified=false, estimated=false))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
@@ -571,18 +510,18 @@ impl Index {
         py: Python<'_>,
         keys: &Bound<'_, PyAny>,
         texts: &Bound<'_, PyAny>,
-        within: Option<u32>,
+        #[pyo3(from_py_with = within32)] within: Option<u32>,
         resembling: Option<f64>,
-        limit: Option<usize>,
-        segment: Option<usize>,
+        #[pyo3(from_py_with = args::optional::limit)] limit: Option<usize>,
+        #[pyo3(from_py_with = args::optional::segment)] segment: Option<usize>,
         unverified: bool,
         estimated: bool,
     ) -> Result<PyRecordBatch> {
         let (keys, texts) = (Column::of("keys", keys)?, Column::of("texts", texts)?);
         keys.check_len(&texts)?;
         let (sketcher, snapshot) = (self.sketcher()?, self.snapshot(segment)?);
-        py.detach(|| {
-            let found = sketched(sketcher, &texts, 0..texts.len(), |_, sketch| {
+        watched(py, None, |watched| {
+            let found = sketched(sketcher, &texts, 0..texts.len(), watched, |_, sketch| {
                 hits(&snapshot, sketch, (within, resembling, unverified, estimated), limit)
             })?;
             let (mut queries, mut near) = (Keys::new(self.params.key), Keys::new(self.params.key));
@@ -604,7 +543,7 @@ impl Index {
         })
     }
 
-    /// Keys of documents that share at least one feature, with how many they share.
+    /// Documents that share a feature (band) with this one, and how many, most first; unverified.
     fn same_features<'py>(
         &self,
         py: Python<'py>,
@@ -632,17 +571,19 @@ impl Index {
         shared.iter().map(|(key, count)| Ok((key_object(py, key)?, *count))).collect()
     }
 
-    /// Pairs in columns: a, b, distance or resemblance.
-    #[pyo3(signature = (within=None, resembling=None, left=None, right=None, memory=1 << 30, estimated=false))]
+    /// The same in columns, a, b, and distance or resemblance, unsorted; of one segment, `left`, or across two, if
+    /// they are named. The join takes about `memory` bytes. Batches come while it goes on, and few are held: of at
+    /// most 65,536 pairs each, and some 64 MB of keys a column.
+    #[pyo3(signature = (within=None, resembling=None, left=None, right=None, memory=1_073_741_824, estimated=false))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn pairs_batches(
         &self,
         py: Python<'_>,
-        within: Option<u32>,
+        #[pyo3(from_py_with = within32)] within: Option<u32>,
         resembling: Option<f64>,
-        left: Option<usize>,
-        right: Option<usize>,
-        memory: usize,
+        #[pyo3(from_py_with = args::optional::left)] left: Option<usize>,
+        #[pyo3(from_py_with = args::optional::right)] right: Option<usize>,
+        #[pyo3(from_py_with = args::memory)] memory: usize,
         estimated: bool,
     ) -> Result<Batches> {
         self.find_pairs(py, (within, resembling, estimated), (left, right), memory, true)
@@ -659,17 +600,22 @@ impl Index {
         self.find_pairs(py, near, (Some(parts.0), Some(parts.1)), memory, false)
     }
 
-    /// Pairs one by one: a, b, distance or resemblance.
+    /// Pairs that are near, a < b, sorted, and their distance or resemblance; a list in memory. Within a radius all
+    /// of them. Resemblance is counted on the sets of the index, and no pair is missed. With `estimated`, it is estimated
+    /// from the signatures of documents that share a band; an index without sets takes nothing else. Of buckets of more than
+    /// 10,000 documents, or shingles that are among the rarest of more, only enough pairs to hold them together, which a
+    /// warning says.
     #[pyo3(signature = (within=None, resembling=None, estimated=false))]
     fn pairs<'py>(
         &self,
         py: Python<'py>,
-        within: Option<u32>,
+        #[pyo3(from_py_with = within32)] within: Option<u32>,
         resembling: Option<f64>,
         estimated: bool,
     ) -> PyResult<Vec<PairObjects<'py>>> {
         let near = Near::of(&self.params, within, resembling, estimated)?;
-        let (mut pairs, capped) = py.detach(|| pairs::list(&self.inner.snapshot(), near))?;
+        let list = |watched: &Watched| pairs::list(&self.inner.snapshot(), near, watched);
+        let (mut pairs, capped) = watched(py, None, list)?;
         capped.warn(py)?;
         pairs.sort_unstable_by(|x, y| (&x.0, &x.1).cmp(&(&y.0, &y.1)));
         pairs
@@ -684,16 +630,17 @@ impl Index {
             .collect()
     }
 
-    /// Bytes that were freed.
+    /// Removes files that nothing needs; returns their bytes.
     fn gc(&self, py: Python<'_>) -> Result<u64> {
-        py.detach(|| self.write(|writer| Ok(writer.gc()?)))
+        py.detach(|| self.maintain(Writer::gc))
     }
 
+    /// Merges all segments to one.
     fn compact(&self, py: Python<'_>) -> Result<u64> {
-        py.detach(|| self.write(|writer| Ok(writer.compact()?)))
+        py.detach(|| self.maintain(Writer::compact))
     }
 
-    /// Problems, as text; none for a sound index.
+    /// What is wrong, to the last byte; empty for a sound index.
     fn verify(&self, py: Python<'_>) -> Vec<String> {
         py.detach(|| {
             let findings = twindex::store::verify::verify(&RealVfs, self.inner.path(), |_| {});
@@ -710,6 +657,21 @@ impl Index {
     }
 }
 
+impl Drop for Index {
+    /// What is lost without a word from the caller is said.
+    fn drop(&mut self) {
+        let lost = self.release();
+        if lost > 0 {
+            // None where the interpreter is ending.
+            let _ = Python::try_attach(|py| {
+                if let Err(error) = warn_lost(py, self.inner.path(), lost) {
+                    error.write_unraisable(py, None);
+                }
+            });
+        }
+    }
+}
+
 /// Documents near a sketch: by what the caller asks for, or by all that the index keeps.
 fn hits(
     snapshot: &Snapshot,
@@ -717,6 +679,7 @@ fn hits(
     (within, resembling, unverified, estimated): (Option<u32>, Option<f64>, bool, bool),
     limit: Option<usize>,
 ) -> Result<Vec<twindex::Hit>> {
+    args::share("resembling", resembling)?;
     let query = match (within, resembling) {
         (Some(_), Some(_)) => return Err(Failure::invalid(ONE)),
         (Some(within), None) => match sketch.fingerprint() {
@@ -732,4 +695,8 @@ fn hits(
     let query = if unverified { query.unverified() } else { query };
     let query = if estimated { query.estimated() } else { query };
     Ok(query.limit(limit.unwrap_or(usize::MAX)).run()?.hits)
+}
+
+fn within32(value: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+    Ok(args::optional::within(value)?.map(u32::from))
 }

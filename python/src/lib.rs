@@ -5,12 +5,15 @@
 //! the interpreter is `PyO3`'s, that of Arrow's C data interface `pyo3-arrow`'s.
 
 #![allow(missing_docs, reason = "Python's users read twindex/__init__.pyi")]
+#![allow(clippy::doc_markdown, reason = "what help() prints has no backticks around each name")]
 #![allow(clippy::needless_pass_by_value, reason = "arguments come from Python as values of their own")]
 
+mod args;
 mod columns;
 mod dedup;
 mod error;
 mod forest;
+mod hit;
 mod index;
 mod numbers;
 mod pairs;
@@ -21,13 +24,17 @@ mod rule;
 mod shard;
 mod sketch;
 mod stream;
+mod values;
+mod watch;
+mod writing;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// How many threads batches take; before the first batch.
+/// How many threads batches take; before the first batch. A process that is forked after it has none of them, and
+/// batches are refused there.
 #[pyfunction]
-fn set_threads(threads: usize) -> PyResult<()> {
+fn set_threads(#[pyo3(from_py_with = args::threads)] threads: usize) -> PyResult<()> {
     process::check_process()?;
     let made = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
     if made.is_err() && threads > 0 && rayon::current_num_threads() != threads {
@@ -46,7 +53,9 @@ fn _twindex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sketch::Sketch>()?;
     module.add_class::<sketch::Sketcher>()?;
     module.add_class::<index::Index>()?;
-    module.add_class::<index::Hit>()?;
+    module.add_class::<hit::Hit>()?;
+    module.add_class::<hit::Admitted>()?;
+    module.add_class::<values::Values>()?;
     module.add_class::<shard::ShardBuilder>()?;
     module.add_class::<forest::Forest>()?;
     module.add_class::<dedup::Dedup>()?;
@@ -58,6 +67,7 @@ fn _twindex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(rule::set_prefixes, module)?)?;
     module.add_function(wrap_pyfunction!(rule::count_shared, module)?)?;
     module.add_function(wrap_pyfunction!(shard::shards_of, module)?)?;
+    module.add_function(wrap_pyfunction!(shard::key_hashes, module)?)?;
     module.add_function(wrap_pyfunction!(shard::clean, module)?)?;
     module.add_function(wrap_pyfunction!(shard::hash_of, module)?)?;
     Ok(())

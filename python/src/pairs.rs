@@ -7,7 +7,7 @@ use arrow_array::builder::{Float64Builder, Int32Builder};
 use twindex::params::Threshold;
 use twindex::store::snapshot::Place;
 use twindex::{KeyBuf, Snapshot};
-use twindex_join::{Effort, counted_documents, pairs_within, resembling_documents};
+use twindex_join::{Effort, Watched, counted_documents, pairs_within, resembling_documents};
 
 use crate::columns::{Keys, batch};
 use crate::error::{Failure, Result};
@@ -103,6 +103,7 @@ fn for_each(
     right: Option<&Snapshot>,
     near: Near,
     memory: usize,
+    watched: &Watched,
     mut take: impl FnMut(&KeyBuf, &KeyBuf, (u32, f64)) -> Result<()>,
 ) -> Result<Capped> {
     check_process()?;
@@ -110,6 +111,7 @@ fn for_each(
         .map_err(|error| Failure::io("create a scratch folder in", &std::env::temp_dir(), error))?;
     let effort = Effort { dir: scratch.path(), memory, threads: rayon::current_num_threads() };
     let mut take = |a: Place<'_>, b: Place<'_>, score: (u32, f64)| -> Result<()> {
+        watched.check()?;
         let (a, b) = (a.key()?, b.key()?);
         if a <= b { take(&a, &b, score) } else { take(&b, &a, score) }
     };
@@ -157,7 +159,8 @@ pub(crate) fn find(
         rows: 0,
         out,
     };
-    let capped = for_each(left, right, near, memory, |a, b, score| found.push(a, b, score))?;
+    let capped =
+        for_each(left, right, near, memory, &Watched::default(), |a, b, score| found.push(a, b, score))?;
     found.flush()?;
     Ok(capped)
 }
@@ -166,9 +169,9 @@ pub(crate) fn find(
 pub(crate) type Pair = (KeyBuf, KeyBuf, (u32, f64));
 
 /// All pairs of an index, one by one.
-pub(crate) fn list(snapshot: &Snapshot, near: Near) -> Result<(Vec<Pair>, Capped)> {
+pub(crate) fn list(snapshot: &Snapshot, near: Near, watched: &Watched) -> Result<(Vec<Pair>, Capped)> {
     let mut pairs = Vec::new();
-    let capped = for_each(snapshot, None, near, 1 << 30, |a, b, score| {
+    let capped = for_each(snapshot, None, near, 1 << 30, watched, |a, b, score| {
         pairs.push((a.clone(), b.clone(), score));
         Ok(())
     })?;

@@ -3,10 +3,23 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
-use twindex::params::{Near, SimhashWeights, Threshold};
+use twindex::params::{Folding, Near, NormalForm, Shingling, SimhashWeights, Threshold, Tokens};
 
+use crate::args;
 use crate::error::{Failure, Result};
 
+/// What an index keeps, and how text becomes numbers. Fixed when the index is made.
+///
+/// words: tokens in a shingle, 1 to 16; 5 words, 9 characters or 1 sentence unless it is named. tokens: what a shingle
+/// is a run of, "words", "unicode-words", "word-characters", "characters", "sentences" or "raw". normal_form: "none" or
+/// "nfkc". fold: what is dropped, "marks", "invisible" or "invisible+marks". simhash: the Hamming radius that is asked for, None for no fingerprints. minhash:
+/// bands and rows, None for no minima. feature_bits: bits kept of each feature, 8 for features of one byte.
+/// threshold: the resemblance from which documents are near, by itself without regard to distance; near_within: the
+/// distance in which they are, too. Without these 0.8 and the radius of simhash. sets: keep the shingle hashes of each
+/// document, so that resemblance is counted and none near is missed; without them it is estimated. marks: let `admit`
+/// mark the duplicates that it adds, and compare with the others alone. priorities: let documents have one, by which
+/// `groups` chooses who leads. Any other line of `fields` can be
+/// named, with _ for -.
 #[pyclass(frozen, eq, hash, module = "twindex", from_py_object)]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Params {
@@ -16,29 +29,37 @@ pub(crate) struct Params {
 #[pymethods]
 impl Params {
     #[new]
-    #[pyo3(signature = (*, words=5, simhash=Some(3), minhash=Some((20, 6)), seed=0, keys="bytes",
+    #[pyo3(signature = (*, words=None, simhash=Some(3), minhash=Some((20, 6)), seed=0, keys="bytes",
         weights="occurrences", signature_bits=8, feature_bits=32, bottom=0, modulus=0,
         threshold=None, near_within=None, sets=false, marks=false, priorities=false, **fields))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn new(
-        words: u8,
-        simhash: Option<u8>,
-        minhash: Option<(u16, u16)>,
-        seed: u64,
+        #[pyo3(from_py_with = args::optional::words)] words: Option<u8>,
+        #[pyo3(from_py_with = args::optional::simhash)] simhash: Option<u8>,
+        #[pyo3(from_py_with = args::minhash)] minhash: Option<(u16, u16)>,
+        #[pyo3(from_py_with = args::seed)] seed: u64,
         keys: &str,
         weights: &str,
-        signature_bits: u8,
-        feature_bits: u8,
-        bottom: u16,
-        modulus: u32,
+        #[pyo3(from_py_with = args::signature_bits)] signature_bits: u8,
+        #[pyo3(from_py_with = args::feature_bits)] feature_bits: u8,
+        #[pyo3(from_py_with = args::bottom)] bottom: u16,
+        #[pyo3(from_py_with = args::modulus)] modulus: u32,
         threshold: Option<f64>,
-        near_within: Option<u8>,
+        #[pyo3(from_py_with = args::optional::near_within)] near_within: Option<u8>,
         sets: bool,
         marks: bool,
         priorities: bool,
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let mut builder = twindex::Params::builder().words(words).seed(seed).bottom(bottom).modulus(modulus);
+        // What is named without a version is that of this build; whole lines, as files have them, come last.
+        let mut given = Vec::new();
+        for (name, value) in fields.into_iter().flatten() {
+            given.push((name.extract::<String>()?.replace('_', "-"), value.str()?.extract::<String>()?));
+        }
+        let (cut, given): (Vec<_>, Vec<_>) =
+            given.into_iter().partition(|(name, value)| CUT.contains(&name.as_str()) && !value.contains('/'));
+        let shingling = shingling(words, seed, &cut)?;
+        let mut builder = twindex::Params::builder().shingling(shingling).bottom(bottom).modulus(modulus);
         builder = match keys {
             "bytes" => builder,
             "u64" => builder.u64_keys(),
@@ -65,40 +86,44 @@ impl Params {
         builder = if sets { builder.sets() } else { builder };
         let mut inner = builder.clone().build().map_err(Failure::from)?;
         let near = match threshold {
-            Some(threshold) => Near::resembling(threshold).map_err(Failure::from)?,
+            Some(_) => Near::resembling(args::share("threshold", threshold)?.unwrap_or_default())
+                .map_err(Failure::from)?,
             None => inner.near(),
         };
         let near = near_within.map_or(near, |within| near.or_within(within));
         if threshold.is_some() || near_within.is_some() {
             inner = builder.near(near).build().map_err(Failure::from)?;
         }
-        let Some(fields) = fields else { return Ok(Self { inner }) };
+        if given.is_empty() {
+            return Ok(Self { inner });
+        }
         // All else is named as in files.
         let mut lines = inner.fields();
-        for (name, value) in fields {
-            let name = name.extract::<String>()?.replace('_', "-");
+        for (name, value) in given {
             let Some(line) = lines.iter_mut().find(|(known, _)| *known == name) else {
-                let known: Vec<_> =
-                    inner.fields().into_iter().map(|(name, _)| name.replace('-', "_")).collect();
-                let why = format!("no parameter {name}; there are words, simhash, {}", known.join(", "));
-                return Err(PyTypeError::new_err(why));
+                let name = name.replace('-', "_");
+                let known = known(&inner).join(", ");
+                return Err(PyTypeError::new_err(format!("no parameter {name}; there are {known}")));
             };
-            line.1 = value.str()?.extract()?;
+            line.1 = value;
         }
         let text = lines.iter().fold(String::new(), |text, (name, value)| text + name + "=" + value + "\n");
         Ok(Self { inner: twindex::Params::decode(&text).map_err(Failure::from)? })
     }
 
+    /// Reads what `text` says.
     #[classmethod]
     fn parse(_class: &Bound<'_, PyType>, text: &str) -> Result<Self> {
         Ok(Self { inner: twindex::Params::decode(text)? })
     }
 
+    /// The lines that stand in files; equal for equal parameters only.
     #[getter]
     fn text(&self) -> String {
         self.inner.encode()
     }
 
+    /// The lines by name.
     #[getter]
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
@@ -108,20 +133,21 @@ impl Params {
         Ok(all)
     }
 
-    /// The kind of keys.
+    /// What keys are.
     #[getter]
     fn keys(&self) -> String {
         self.inner.key.to_string()
     }
 
-    /// The resemblance and the distance from which documents are near.
+    /// The resemblance from which documents are near, and the distance in which they are; None for what makes none
+    /// near.
     #[getter]
     fn near(&self) -> (Option<f64>, Option<u8>) {
         let near = self.inner.near();
         (near.threshold.map(Threshold::value), near.within)
     }
 
-    /// Refuses others, by name.
+    /// Raises ParamsMismatchError, naming the field, unless both are the same.
     fn check(&self, given: &Self) -> Result<()> {
         let (mine, theirs) = (self.inner.fields(), given.inner.fields());
         let value = |fields: &[(&'static str, String)], name| {
@@ -137,7 +163,7 @@ impl Params {
         Ok(())
     }
 
-    fn __repr__(&self) -> String {
+    pub(crate) fn __repr__(&self) -> String {
         let fields: Vec<_> =
             self.inner.fields().into_iter().map(|(name, value)| format!("{name}={value}")).collect();
         format!("<twindex.Params {}>", fields.join(" "))
@@ -146,4 +172,79 @@ impl Params {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         Ok((py.get_type::<Self>().getattr("parse")?, PyTuple::new(py, [self.text()])?))
     }
+}
+
+/// The lines that may be named without a version.
+const CUT: [&str; 3] = ["tokens", "normal-form", "fold"];
+/// The parameters that the signature names.
+const NAMED: [&str; 15] = [
+    "words",
+    "simhash",
+    "minhash",
+    "seed",
+    "keys",
+    "weights",
+    "signature_bits",
+    "feature_bits",
+    "bottom",
+    "modulus",
+    "threshold",
+    "near_within",
+    "sets",
+    "marks",
+    "priorities",
+];
+
+/// The names of all parameters.
+fn known(params: &twindex::Params) -> Vec<String> {
+    let mut known: Vec<String> = NAMED.map(str::to_owned).to_vec();
+    known.push("fold".to_owned());
+    for (name, _) in params.fields() {
+        let name = name.replace('-', "_");
+        if !known.contains(&name) {
+            known.push(name);
+        }
+    }
+    known
+}
+
+/// How text is cut, by names without versions.
+fn shingling(words: Option<u8>, seed: u64, named: &[(String, String)]) -> Result<Shingling> {
+    let value = |wanted: &str| named.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
+    let tokens = match value("tokens") {
+        None => Tokens::Words,
+        Some(name) => Tokens::named(name).filter(|&tokens| tokens != Tokens::Features).ok_or_else(|| {
+            let all = Tokens::ALL.iter().filter(|&&tokens| tokens != Tokens::Features);
+            let all: Vec<_> = all.map(|tokens| tokens.name()).collect();
+            Failure::invalid(format!("tokens: expected one of {}, found {name}", all.join(", ")))
+        })?,
+    };
+    // As the command has it.
+    let usual = match tokens {
+        Tokens::Characters | Tokens::WordCharacters | Tokens::Raw => 9,
+        Tokens::Sentences => 1,
+        _ => 5,
+    };
+    let mut made = Shingling::words(words.unwrap_or(usual), seed).with_tokens(tokens)?;
+    let not_built = |name: &str| Failure::invalid(format!("{name}: this twindex was built without it"));
+    match value("normal-form") {
+        None | Some("none") => {}
+        Some("nfkc") => made.normal_form = NormalForm::nfkc().ok_or_else(|| not_built("normal_form"))?,
+        Some(other) => {
+            return Err(Failure::invalid(format!("normal_form: expected none or nfkc, found {other}")));
+        }
+    }
+    for one in value("fold").unwrap_or_default().split('+').filter(|one| !one.is_empty()) {
+        match one {
+            "invisible" => made.folding.invisible = true,
+            "marks" => {
+                made.folding.marks = Some(Folding::marks_here().ok_or_else(|| not_built("fold"))?);
+            }
+            other => {
+                let why = format!("fold: expected marks, invisible or invisible+marks, found {other}");
+                return Err(Failure::invalid(why));
+            }
+        }
+    }
+    Ok(made)
 }

@@ -4,55 +4,60 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::builder::{Int32Builder, LargeBinaryBuilder, UInt64Builder};
+use arrow_array::builder::{Int32Builder, Int64Builder, LargeBinaryBuilder, UInt64Builder};
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
 use twindex::Error;
 use twindex::params::Shingling;
 use twindex::sketch::{Buffers, Nearness, Shingler};
+use twindex_corpus::set_of_text;
 
+use crate::args;
 use crate::columns::{Column, batch};
+use crate::dedup::{WEIGHTS, choice};
 use crate::error::{Failure, Result};
 
-/// The set of shingles of each text: `set`.
+/// The set of shingles of each text, and its tokens: `set` and `tokens`.
 #[pyfunction]
 pub(crate) fn shingle_sets(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
-    words: u8,
-    seed: u64,
+    #[pyo3(from_py_with = args::words)] words: u8,
+    #[pyo3(from_py_with = args::seed)] seed: u64,
+    weights: &str,
 ) -> Result<PyRecordBatch> {
-    if !(1..=twindex::params::SHINGLE_WIDTH_MAX).contains(&words) {
-        let most = twindex::params::SHINGLE_WIDTH_MAX;
-        return Err(Failure::invalid(format!("words: expected 1 to {most}, found {words}")));
-    }
+    let weights = choice("weights", weights, &WEIGHTS)?;
     let texts = Column::of("texts", texts)?;
     py.detach(|| {
         let shingler = Shingler::new(&Shingling::words(words, seed)).map_err(Error::from)?;
-        let (mut buffers, mut set, mut bytes) = (Buffers::default(), Vec::new(), Vec::new());
-        let mut sets = LargeBinaryBuilder::new();
+        let (mut buffers, mut bytes) = (Buffers::default(), Vec::new());
+        let (mut sets, mut tokens) = (LargeBinaryBuilder::new(), Int64Builder::new());
         for row in 0..texts.len() {
-            shingler.distinct(&String::from_utf8_lossy(texts.text(row)?), &mut buffers, &mut set);
+            let set = set_of_text(texts.text(row)?, &shingler, weights, &mut buffers);
             bytes.clear();
             bytes.extend(set.iter().flat_map(|hash| hash.to_le_bytes()));
             sets.append_value(&bytes);
+            tokens.append_value(i64::try_from(buffers.tokens()).unwrap_or(i64::MAX));
         }
-        batch(vec![("set", Arc::new(sets.finish()))])
+        batch(vec![("set", Arc::new(sets.finish())), ("tokens", Arc::new(tokens.finish()))])
     })
 }
 
-/// The shingles by which each set finds all that resemble it by the threshold, a row for each: `row`, the place of the set,
-/// and `shingle`. Those of `common`, hashes as a set has them, the rarest first, come after all others, so that few sets
-/// meet in one of them.
+/// The shingles by which each set finds all that it is near, a row for each: `row`, the place of the set, and `shingle`.
+/// With `of_kept`, those by which a kept set is found: by containment all of its shingles. Those of `common`, hashes as a set
+/// has them, the rarest first, come after all others, so that few sets meet in one of them.
 #[pyfunction]
 pub(crate) fn set_prefixes(
     py: Python<'_>,
     sets: &Bound<'_, PyAny>,
+    near: &str,
     threshold: f64,
+    of_kept: bool,
     common: &[u8],
 ) -> Result<PyRecordBatch> {
     let sets = Column::of("sets", sets)?;
-    let near = nearness(threshold)?;
+    let near = nearness(near, threshold)?;
+    let length = |size: usize| if of_kept { near.indexed(size) } else { near.prefix(size) }.min(size);
     let ranks: HashMap<u64, u32> = hashes(common).zip(1..).collect();
     py.detach(|| {
         let (mut rows, mut shingles) = (Int32Builder::new(), UInt64Builder::new());
@@ -62,7 +67,7 @@ pub(crate) fn set_prefixes(
             order.clear();
             order.extend(set.map(|hash| (ranks.get(&hash).copied().unwrap_or(0), hash)));
             order.sort_unstable();
-            for &(_, shingle) in &order[..near.prefix(order.len()).min(order.len())] {
+            for &(_, shingle) in &order[..length(order.len())] {
                 rows.append_value(i32::try_from(row).map_err(|_| Failure::invalid("sets: more than 2^31"))?);
                 shingles.append_value(shingle);
             }
@@ -71,25 +76,29 @@ pub(crate) fn set_prefixes(
     })
 }
 
-/// How many shingles two sets of a row share, and how many either has: `both` and `either`, null where they do not resemble
-/// each other by the threshold.
+/// How many shingles two sets of a row share, and of how many: `both` and `either`, null where the first is not near the
+/// second. By containment those of the first count.
 #[pyfunction]
 pub(crate) fn count_shared(
     py: Python<'_>,
     sets: &Bound<'_, PyAny>,
     others: &Bound<'_, PyAny>,
+    near: &str,
     threshold: f64,
 ) -> Result<PyRecordBatch> {
     let (sets, others) = (Column::of("sets", sets)?, Column::of("others", others)?);
     sets.check_len(&others)?;
-    let near = nearness(threshold)?;
+    let near = nearness(near, threshold)?;
     py.detach(|| {
         let (mut both, mut either) = (UInt64Builder::new(), UInt64Builder::new());
         for row in 0..sets.len() {
             let set: Vec<u64> = hashes(sets.text(row)?).collect();
             let other: Vec<u64> = hashes(others.text(row)?).collect();
             let shared = near.shared(&set, &other);
-            let union = shared.map(|shared| (set.len() + other.len() - shared) as u64);
+            let union = shared.map(|shared| match near {
+                Nearness::Containment(_) => set.len() as u64,
+                Nearness::Resemblance(_) => (set.len() + other.len() - shared) as u64,
+            });
             both.append_option(shared.map(|shared| shared as u64));
             either.append_option(union);
         }
@@ -97,12 +106,19 @@ pub(crate) fn count_shared(
     })
 }
 
-fn nearness(threshold: f64) -> Result<Nearness> {
+fn nearness(near: &str, threshold: f64) -> Result<Nearness> {
     let least = twindex_corpus::THRESHOLD_MIN;
     if !(least..=1.0).contains(&threshold) {
         return Err(Failure::invalid(format!("threshold: expected {least} to 1, found {threshold}")));
     }
-    Ok(Nearness::Resemblance(threshold))
+    choice(
+        "near",
+        near,
+        &[
+            ("resemblance", Nearness::Resemblance(threshold)),
+            ("containment", Nearness::Containment(threshold)),
+        ],
+    )
 }
 
 /// The hashes that bytes stand for.

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use arrow_array::Int32Array;
+use arrow_array::{Int32Array, Int64Array};
 use pyo3::prelude::*;
 use pyo3_arrow::PyArray;
 use twindex::format::sketches::Row;
@@ -17,6 +17,7 @@ use twindex::{Document, Index, Key};
 use twindex_corpus::part_of;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
+use crate::args;
 use crate::columns::Column;
 use crate::error::{Failure, Result};
 use crate::params::Params;
@@ -49,10 +50,24 @@ pub(crate) fn hash_of(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
+/// Of each key the hash by which `key-hash` orders, moved so that numbers with a sign are in its order.
+#[pyfunction]
+pub(crate) fn key_hashes(py: Python<'_>, keys: &Bound<'_, PyAny>) -> Result<PyArray> {
+    let keys = Column::of("keys", keys)?;
+    let hash = |row| Ok((keys.key(row, KeyKind::Bytes)?.priority_hash() ^ (1 << 63)).cast_signed());
+    let all: Vec<i64> = py.detach(|| (0..keys.len()).map(hash).collect::<Result<_>>())?;
+    Ok(PyArray::from_array_ref(std::sync::Arc::new(Int64Array::from(all))))
+}
+
 /// The shard of each key, from 0.
 #[pyfunction]
 #[pyo3(signature = (keys, shards, kind="bytes"))]
-pub(crate) fn shards_of(py: Python<'_>, keys: &Bound<'_, PyAny>, shards: u32, kind: &str) -> Result<PyArray> {
+pub(crate) fn shards_of(
+    py: Python<'_>,
+    keys: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = args::shards)] shards: u32,
+    kind: &str,
+) -> Result<PyArray> {
     let keys = Column::of("keys", keys)?;
     let shards = Shards::new(shards)?;
     let kind = if kind == "u64" { KeyKind::U64 } else { KeyKind::Bytes };
@@ -72,6 +87,7 @@ struct Building {
     again: Option<String>,
 }
 
+/// Makes the segment of one shard, in a folder, under a name that its bytes give it.
 #[pyclass(frozen, module = "twindex")]
 pub(crate) struct ShardBuilder {
     into: PathBuf,
@@ -82,12 +98,12 @@ pub(crate) struct ShardBuilder {
 #[pymethods]
 impl ShardBuilder {
     #[new]
-    #[pyo3(signature = (into, params, memory=1 << 28, scratch=None))]
+    #[pyo3(signature = (into, params, memory=268_435_456, scratch=None))]
     fn new(
         py: Python<'_>,
         into: PathBuf,
         params: &Params,
-        memory: usize,
+        #[pyo3(from_py_with = args::memory)] memory: usize,
         scratch: Option<PathBuf>,
     ) -> Result<Self> {
         let params = params.inner.clone();
@@ -109,7 +125,8 @@ impl ShardBuilder {
         })
     }
 
-    /// Adds rows that `Sketcher.rows` made.
+    /// Adds rows of Sketcher.rows, with their sets where the parameters keep sets.
+    #[pyo3(signature = (keys, fingerprints, features, signatures, bottoms, modulars, sets=None))]
     #[allow(clippy::too_many_arguments, reason = "the columns, by name")]
     fn add(
         &self,
@@ -120,6 +137,7 @@ impl ShardBuilder {
         signatures: &Bound<'_, PyAny>,
         bottoms: &Bound<'_, PyAny>,
         modulars: &Bound<'_, PyAny>,
+        sets: Option<&Bound<'_, PyAny>>,
     ) -> Result<()> {
         let keys = Column::of("key", keys)?;
         let columns = [
@@ -129,11 +147,19 @@ impl ShardBuilder {
             Column::of("bottom", bottoms)?,
             Column::of("modular", modulars)?,
         ];
-        columns.iter().try_for_each(|column| keys.check_len(column))?;
-        py.detach(|| self.add_rows(&keys, &columns))
+        let sets = sets.map(|sets| Column::of("set", sets)).transpose()?;
+        columns.iter().chain(&sets).try_for_each(|column| keys.check_len(column))?;
+        if self.params.sets != sets.is_some() {
+            let (expected, found) = if self.params.sets { ("sets", "none") } else { ("no sets", "some") };
+            return Err(Failure::invalid(format!(
+                "sets: expected {expected} by the parameters, found {found}; give the column set of Sketcher.rows if it has \
+                 sets"
+            )));
+        }
+        py.detach(|| self.add_rows(&keys, &columns, sets.as_ref()))
     }
 
-    /// Makes the segment, and gives it its name. Returns the name, its documents and bytes.
+    /// Name, documents, and bytes of the segment.
     fn finish(&self, py: Python<'_>) -> Result<(String, u64, u64)> {
         py.detach(|| {
             let Some(building) = self.take() else { return Err(ended()) };
@@ -141,7 +167,7 @@ impl ShardBuilder {
         })
     }
 
-    /// Gives up.
+    /// Gives up, and removes what was made.
     fn abandon(&self, py: Python<'_>) {
         py.detach(|| drop(self.take()));
     }
@@ -156,11 +182,12 @@ impl ShardBuilder {
         self.building.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
     }
 
-    fn add_rows(&self, keys: &Column, columns: &[Column; 5]) -> Result<()> {
+    fn add_rows(&self, keys: &Column, columns: &[Column; 5], sets: Option<&Column>) -> Result<()> {
         let mut guard = self.building.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let Some(building) = guard.as_mut() else { return Err(ended()) };
         let [fingerprints, features, signatures, bottoms, modulars] = columns;
         let (mut numbers, mut bottom, mut modular) = (Vec::new(), Vec::new(), Vec::new());
+        let mut set = Vec::new();
         for row in 0..keys.len() {
             let key = keys.key(row, self.params.key)?;
             let made = match features.bytes(row)? {
@@ -179,7 +206,11 @@ impl ShardBuilder {
                     Some(self.checked(row, building.rows)?)
                 }
             };
-            let document = Document::from_row(&self.params, made);
+            let mut document = Document::from_row(&self.params, made);
+            if let Some(sets) = sets {
+                little_endian(row, "set", sets.text(row)?, &mut set)?;
+                document = document.with_set(&set);
+            }
             building.writer.put(key, document).map_err(|error| Failure::Record(row, error))?;
             building.rows += 1;
             let hash = match key {

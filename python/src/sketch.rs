@@ -9,16 +9,20 @@ use pyo3_arrow::PyRecordBatch;
 use rayon::prelude::*;
 use twindex::Resemblance;
 use twindex::sketch::{Scratch, pack};
+use twindex_join::Watched;
 
+use crate::args;
 use crate::columns::{Column, Keys, batch};
 use crate::error::{Failure, Result};
 use crate::params::Params;
 use crate::process::check_process;
 use crate::shard::Shards;
+use crate::watch::watched;
 
 /// Texts that a thread sketches before it asks for more.
 pub(crate) const CHUNK: usize = 256;
 
+/// The numbers of one text.
 #[pyclass(frozen, module = "twindex", from_py_object)]
 #[derive(Clone)]
 pub(crate) struct Sketch {
@@ -27,27 +31,35 @@ pub(crate) struct Sketch {
 
 #[pymethods]
 impl Sketch {
+    /// True for a text without words.
     #[getter]
     fn is_empty(&self) -> bool {
         self.inner.is_empty()
     }
 
+    fn __eq__(&self, other: &Self) -> bool {
+        self.inner == other.inner
+    }
+
+    /// The simhash; None where none is kept, or for an empty text.
     #[getter]
     fn fingerprint(&self) -> Option<u64> {
         self.inner.fingerprint().map(|fingerprint| fingerprint.0)
     }
 
+    /// The minima.
     #[getter]
     fn signature<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.inner.signature())
     }
 
+    /// A number for each band.
     #[getter]
     fn features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.inner.features())
     }
 
-    /// How much two documents resemble each other, by their minima.
+    /// How much the two documents resemble each other (Jaccard), estimated from the minima.
     fn resemblance(&self, other: &Self) -> Result<f64> {
         self.check(other)?;
         self.check_text(other, "resemblance")?;
@@ -100,6 +112,7 @@ impl Sketch {
     }
 }
 
+/// Texts to numbers. May be shared by threads.
 #[pyclass(frozen, module = "twindex")]
 pub(crate) struct Sketcher {
     params: twindex::Params,
@@ -111,16 +124,20 @@ pub(crate) fn sketched<T: Send>(
     sketcher: &twindex::Sketcher,
     texts: &Column,
     rows: std::ops::Range<usize>,
+    watched: &Watched,
     each: impl Fn(usize, &twindex::Sketch) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     check_process()?;
+    watched.begin("sketching", rows.len() as u64);
     let rows: Vec<usize> = rows.collect();
     let chunks: Vec<Vec<T>> = rows
         .par_chunks(CHUNK)
         .map(|rows| {
             let (mut scratch, mut sketch) = (Scratch::default(), twindex::Sketch::default());
+            watched.advance(rows.len() as u64)?;
             rows.iter()
                 .map(|&row| {
+                    watched.check()?;
                     sketch_bytes(sketcher, texts.text(row)?, &mut scratch, &mut sketch)
                         .map_err(|error| Failure::Record(row, error))?;
                     each(row, &sketch)
@@ -137,9 +154,11 @@ pub(crate) fn sketch_rows(
     texts: &Column,
     start: usize,
     sketches: &mut [twindex::Sketch],
+    watched: &Watched,
 ) -> Result<()> {
     check_process()?;
     sketches.par_chunks_mut(CHUNK).enumerate().try_for_each_init(Scratch::default, |scratch, (at, some)| {
+        watched.check()?;
         for (row, sketch) in (start + at * CHUNK..).zip(some) {
             sketch_bytes(sketcher, texts.text(row)?, scratch, sketch)
                 .map_err(|error| Failure::Record(row, error))?;
@@ -169,36 +188,48 @@ impl Sketcher {
         Ok(Self { params: params.inner.clone(), inner: twindex::Sketcher::new(&params.inner)? })
     }
 
+    /// The parameters it was made with.
     #[getter]
     fn params(&self) -> Params {
         Params { inner: self.params.clone() }
     }
 
+    /// The numbers of one text.
     fn sketch(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> Result<Sketch> {
         Ok(Sketch { inner: one_sketch(py, &self.inner, text)? })
     }
 
+    /// Those of many texts, on all cores.
     fn sketch_many(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> Result<Vec<Sketch>> {
         let texts = Column::of("texts", texts)?;
-        py.detach(|| {
+        watched(py, None, |watched| {
             let mut sketches = vec![twindex::Sketch::default(); texts.len()];
-            sketch_rows(&self.inner, &texts, 0, &mut sketches)?;
+            sketch_rows(&self.inner, &texts, 0, &mut sketches, watched)?;
             Ok(sketches.into_iter().map(|inner| Sketch { inner }).collect())
         })
     }
 
-    /// Columns instead of objects: the rows that a `ShardBuilder` takes.
+    /// Columns key, shard (from 0, by a hash of the key), fingerprint, features, signature, bottom, modular, set: what
+    /// a ShardBuilder takes. Sets are null where the parameters keep none.
     #[pyo3(signature = (keys, texts, shards=1))]
     fn rows(
         &self,
         py: Python<'_>,
         keys: &Bound<'_, PyAny>,
         texts: &Bound<'_, PyAny>,
-        shards: u32,
+        #[pyo3(from_py_with = args::shards)] shards: u32,
     ) -> Result<PyRecordBatch> {
         let (keys, texts) = (Column::of("keys", keys)?, Column::of("texts", texts)?);
         keys.check_len(&texts)?;
-        py.detach(|| rows(&self.params, &self.inner, &keys, &texts, shards))
+        watched(py, None, |watched| rows(&self.params, &self.inner, &keys, &texts, shards, watched))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<twindex.Sketcher of {}>", self.params().__repr__())
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, (Params,)) {
+        (py.get_type::<Self>().into_any(), (self.params(),))
     }
 }
 
@@ -228,7 +259,9 @@ pub(crate) fn one_sketch(
 struct Parts {
     fingerprint: Option<u64>,
     /// Features, packed signature, and samples; none for an empty sketch.
-    parts: Option<[Vec<u8>; 4]>,
+    columns: Option<[Vec<u8>; 4]>,
+    /// The set, where sets are kept; an empty sketch has one, too.
+    set: Option<Vec<u8>>,
 }
 
 fn little_endian(numbers: &[u64]) -> Vec<u8> {
@@ -241,12 +274,13 @@ fn rows(
     keys: &Column,
     texts: &Column,
     shards: u32,
+    watched: &Watched,
 ) -> Result<PyRecordBatch> {
     let bits = params.minhash.map_or(0, |minhash| minhash.signature_bits);
-    let made = sketched(sketcher, texts, 0..texts.len(), |_, sketch| {
+    let made = sketched(sketcher, texts, 0..texts.len(), watched, |_, sketch| {
         let mut packed = Vec::new();
         pack(sketch.signature(), bits, &mut packed);
-        let parts = (!sketch.is_empty()).then(|| {
+        let columns = (!sketch.is_empty()).then(|| {
             [
                 little_endian(sketch.features()),
                 packed,
@@ -254,14 +288,16 @@ fn rows(
                 little_endian(sketch.modular()),
             ]
         });
-        Ok(Parts { fingerprint: sketch.fingerprint().map(|fingerprint| fingerprint.0), parts })
+        let set = params.sets.then(|| little_endian(sketch.set()));
+        Ok(Parts { fingerprint: sketch.fingerprint().map(|fingerprint| fingerprint.0), columns, set })
     })?;
     let shards = Shards::new(shards)?;
     let mut key_column = Keys::new(params.key);
     let mut shard_column = arrow_array::builder::Int32Builder::new();
     let mut fingerprints = UInt64Builder::new();
     let mut columns: [LargeBinaryBuilder; 4] = Default::default();
-    for (row, Parts { fingerprint, parts }) in made.into_iter().enumerate() {
+    let mut sets = LargeBinaryBuilder::new();
+    for (row, Parts { fingerprint, columns: parts, set }) in made.into_iter().enumerate() {
         let key = keys.key(row, params.key)?;
         key_column.push(key);
         shard_column.append_value(shards.of(key));
@@ -269,6 +305,7 @@ fn rows(
         for (at, column) in columns.iter_mut().enumerate() {
             column.append_option(parts.as_ref().map(|parts| &parts[at]));
         }
+        sets.append_option(set);
     }
     let [mut features, mut signature, mut bottom, mut modular] = columns;
     batch(vec![
@@ -279,5 +316,6 @@ fn rows(
         ("signature", Arc::new(signature.finish())),
         ("bottom", Arc::new(bottom.finish())),
         ("modular", Arc::new(modular.finish())),
+        ("set", Arc::new(sets.finish())),
     ])
 }

@@ -48,10 +48,10 @@ def test_pairs_are_those_that_counting_finds():
         found = twindex.dedup(given, 0.7, words=3, clusters=clusters, pairs="all")
         assert [(a, b) for a, b, _ in found.pairs] == [(a, b) for a, b, _ in expected]
         assert [score for *_, score in found.pairs] == pytest.approx([score for *_, score in expected])
-        assert found.kept == sorted(set(found.clusters)) and all(found.clusters[one] == one for one in found.kept)
+        assert found.kept == sorted(set(found.representatives)) and all(found.representatives[one] == one for one in found.kept)
         if clusters == "components":
             for a, b, _ in expected:
-                assert found.clusters[a] == found.clusters[b]
+                assert found.representatives[a] == found.representatives[b]
     # The rule by its definition.
     near = {(a, b): score for a, b, score in expected}
     kept, covering = [], []
@@ -65,7 +65,7 @@ def test_pairs_are_those_that_counting_finds():
     assert found.kept == kept and len(covering) > 50
     assert [(text, other) for text, other, _ in found.pairs] == [(text, other) for text, other, _ in covering]
     assert [score for *_, score in found.pairs] == pytest.approx([score for *_, score in covering])
-    assert all(found.clusters[text] == other for text, other, _ in covering)
+    assert all(found.representatives[text] == other for text, other, _ in covering)
 
 
 def test_crowded_shingles_are_said():
@@ -82,7 +82,7 @@ def test_the_longest_is_kept_where_asked_for():
     given = ["one two three four five six seven eight", "one two three four five six seven eight nine"]
     assert twindex.dedup(given, 0.5, words=2).kept == [0]
     assert twindex.dedup(given, 0.5, words=2, keep="longest").kept == [1]
-    with pytest.raises(twindex.InvalidError, match="keep: expected first, longest, .*found best"):
+    with pytest.raises(twindex.InvalidError, match="keep: expected \"first\".*found best"):
         twindex.dedup(given, keep="best")
     with pytest.raises(twindex.InvalidError, match="threshold: expected 0.05 to 1, found 2"):
         twindex.dedup(given, 2)
@@ -104,15 +104,17 @@ def test_numbers_decide_and_each_value_keeps_its_survivor():
         pa.chunked_array([[1.0, 0.5], [2.0, 0.25, -1.0]]),
     ):
         found = twindex.dedup(given, 0.5, words=2, keep=("max", numbers), inside=inside)
-        assert found.clusters == [2, 1, 2, 2, 1]
+        assert found.representatives == [2, 1, 2, 2, 1]
         assert twindex.dedup(given, 0.5, words=2, keep=("max", numbers)).kept == [2]
         assert twindex.dedup(given, 0.5, words=2, keep=("min", numbers)).kept == [4]
     # Values may be an Arrow array, too, and equal numbers go by place.
     found = twindex.dedup(given, 0.5, words=2, keep=("min", [7] * 5), inside=pa.array(inside))
-    assert found.clusters == [0, 1, 0, 0, 1]
+    assert found.representatives == [0, 1, 0, 0, 1]
     for keep, why in [
-        (("best", [1] * 5), r"keep: expected first.*found best"),
-        (("max", [1, 2]), "numbers: expected 5, one a text, found 2"),
+        (("best", [1] * 5), r"keep: expected .first.*found best"),
+        (("max", [1, 2]), "keep: numbers: expected 5, one a text, found 2"),
+        (("key-hash", ["a"]), "keep: keys: expected 5, one a text, found 1"),
+        ("key-hash", "keep: key-hash needs a key for each text"),
         (("max", [1, 2, 3, float("nan"), 5]), "expected an int.* or a finite float, found nan"),
         (("max", [1, 2, 3, True, 5]), "found True"),
         (("max", [1, 2, 3, "4", 5]), "found 4"),
@@ -125,7 +127,7 @@ def test_numbers_decide_and_each_value_keeps_its_survivor():
         twindex.dedup(given, keep=("max", pa.array(["1"] * 5)))
     with pytest.raises(twindex.InvalidError, match="inside: expected 5, one a text, found 1"):
         twindex.dedup(given, inside=["en"])
-    with pytest.raises(twindex.InvalidError, match="inside: the value at 1 is empty"):
+    with pytest.raises(twindex.InvalidError, match="record 1: texts: inside: the value is empty or missing"):
         twindex.dedup(given, inside=["en", None, "de", "en", "en"])
 
 
@@ -143,7 +145,7 @@ def test_clusters_and_pairs_are_the_commands(tmp_path):
         subprocess.run([*line, "--words", "3", "-q"], check=True)
         found = twindex.dedup(given, 0.7, words=3, keep=keep)
         clusters = [line.split("\t") for line in (out / "clusters.tsv").read_text().splitlines()[1:]]
-        assert [int(kept) for _, _, kept, _ in clusters] == found.clusters
+        assert [int(kept) for _, _, kept, _ in clusters] == found.representatives
         assert [score for *_, score in clusters] == [f"{score:.6f}" for score in found.scores]
         pairs = [line.split("\t") for line in (out / "pairs.tsv").read_text().splitlines()[1:]]
         assert [(int(a), int(b), score) for a, b, score, *_ in pairs] == [

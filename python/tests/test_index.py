@@ -35,7 +35,8 @@ def test_what_was_put_and_committed_is_found_and_what_was_not_is_gone(path):
     assert index.near("A rose is a rose is a rose!")[0] == index.near(ROSE)[0]
     assert index.near(ROSE)[0].key == "a" and index.near(ROSE)[0].distance == 0
     index.put("lost", ROSE)
-    index.close()
+    index.close(discard=True)
+    index = twindex.Index.open(path)
     index.delete("b")
     index.commit(b"so far")
     assert twindex.Index.open(path).keys() == ["a", "c"]
@@ -63,15 +64,15 @@ def test_what_is_near_is_stored_and_admit_goes_by_it_or_by_what_is_asked(path, t
     params = twindex.Params(**how)
     assert params.near == (threshold, None) and params.fields["threshold"] == str(threshold)
     with twindex.Index.create(path, params) as index:
-        assert index.admit("a", PAIR[0]) == "new"
+        assert index.admit("a", PAIR[0]).outcome == "new"
         admitted = index.admit("b", PAIR[1])
-        assert (admitted != "new") == is_near
+        assert (admitted.outcome != "new") == is_near
         index.delete("b")
         other = index.admit("b", PAIR[1], resembling=0.6 if threshold > 0.9 else 0.95)
-        assert (other != "new") != is_near
+        assert (other.outcome != "new") != is_near
         # What was asked once is forgotten.
         index.delete("b")
-        assert (index.admit("b", PAIR[1]) != "new") == is_near
+        assert (index.admit("b", PAIR[1]).outcome != "new") == is_near
     index = twindex.Index.open(path)
     assert index.params.near == (threshold, None)
     assert [hit.key for hit in index.near(PAIR[1])] == (["b", "a"] if is_near else ["b"])
@@ -92,8 +93,8 @@ def test_without_signatures_sharing_a_band_is_near_only_where_that_is_said(path)
     with twindex.Index.create(path, twindex.Params(words=1, simhash=None, minhash=(100, 2), signature_bits=0)) as index:
         with pytest.raises(twindex.InvalidError, match="no signatures"):
             index.admit("a", PAIR[0])
-        assert index.admit("a", PAIR[0], unverified=True) == "new"
-        assert index.admit("b", PAIR[1], unverified=True).resemblance is None
+        assert index.admit("a", PAIR[0], unverified=True).outcome == "new"
+        assert index.admit("b", PAIR[1], unverified=True).near.resemblance is None
     index = twindex.Index.open(path)
     for asked in ({}, {"resembling": 0.99}):
         with pytest.raises(twindex.InvalidError, match="no signatures"):
@@ -105,12 +106,12 @@ def test_with_sets_resemblance_is_counted_and_marked_duplicates_decide_nothing(p
     words = [f"w{number}" for number in range(60)]
     a, b, c = (" ".join(words[start : start + 20]) for start in (0, 2, 4))
     with create(path, words=1, simhash=None, sets=True, marks=True) as index:
-        assert index.admit("a", a) == "new"
-        hit = index.admit("b", b)
+        assert index.admit("a", a).outcome == "new"
+        hit = index.admit("b", b).near
         assert (hit.key, hit.resemblance) == ("a", 18 / 22)
-        assert index.admit("c", c) == "new"  # 18 of 22 with b, which has a mark, and 16 of 24 with a
-        assert index.admit("faces", "?!") == "new"
-        assert index.admit("faces again", "?!").key == "faces"
+        assert index.admit("c", c).outcome == "new"  # 18 of 22 with b, which has a mark, and 16 of 24 with a
+        assert index.admit("faces", "?!").outcome == "new"
+        assert index.admit("faces again", "?!").near.key == "faces"
         index.commit()
         assert {hit.key: hit.resemblance for hit in index.near(b)} == {"a": 18 / 22, "b": 1.0, "c": 18 / 22}
         with pytest.raises(twindex.InvalidError, match="0.8 or more"):
@@ -118,15 +119,22 @@ def test_with_sets_resemblance_is_counted_and_marked_duplicates_decide_nothing(p
         assert index.near(a, resembling=0.5, estimated=True)[0].key == "a"
 
 
-def test_admit_says_new_known_or_the_duplicate(path):
+def test_admit_says_what_became_of_a_document_and_which_other_is_near(path):
     with create(path) as index:
-        assert index.admit("a", ROSE) == "new"
-        assert index.admit("a", ROSE) == "known"
-        assert index.admit("b", "A rose is a rose is a rose!").key == "a"
+        assert index.admit("a", ROSE) == index.admit("z", "nothing like it at all") and index.admit("a", ROSE).near is None
+        assert index.admit("a", ROSE).outcome == "updated"
+        duplicate = index.admit("b", "A rose is a rose is a rose!")
+        assert (duplicate.outcome, duplicate.near.key) == ("duplicate", "a")
+        known = index.admit("b", ROSE)
+        assert (known.outcome, known.near.key, known.near.distance) == ("known", "a", 0)
+        assert repr(known).startswith("Admitted(outcome='known', near=Hit(key='a', distance=0")
+        match known:
+            case twindex.Admitted("known", near):
+                assert near == known.near
         with pytest.raises(ValueError, match="estimate"):
             index.admit("c", ROSE, drop_duplicates=True)
-        assert index.admit("c", ROSE, drop_duplicates=True, estimated=True).distance == 0
-    assert twindex.Index.open(path).keys() == ["a", "b"]
+        assert index.admit("c", ROSE, drop_duplicates=True, estimated=True).near.distance == 0
+    assert twindex.Index.open(path).keys() == ["a", "b", "z"]
 
 
 def test_get_tells_what_is_kept_and_near_asks_as_it_is_told(path):
@@ -179,7 +187,7 @@ def test_keys_may_be_numbers(path):
     assert index.keys() == [5, 2**64 - 1]
     assert index.near(ROSE)[0].key == 5
     with pytest.raises(twindex.InvalidError, match="record 0: keys: expected an int"):
-        index.put_many(["a"], [ROSE])
+        twindex.Index.open(path).put_many(["a"], [ROSE])
 
 
 def test_segments_built_apart_become_one_index(tmp_path):
@@ -271,9 +279,12 @@ def test_errors_carry_file_place_and_remedy_and_go_through_pickle(path):
 def test_one_writer_at_a_time(path):
     first = create(path)
     first.put("a", ROSE)
-    with pytest.raises(twindex.LockedError, match="locked by another writer"):
+    with pytest.raises(twindex.LockedError, match=f"in this very process .{os.getpid()}.*close it"):
         twindex.Index.open(path).put("b", ROSE)
-    first.close()
+    program = "import sys, twindex\ntwindex.Index.open(sys.argv[1]).put('b', 'a rose')\n"
+    other = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True)
+    assert f"locked by another writer (process {os.getpid()})" in other.stderr
+    first.close(discard=True)
 
 
 def test_params_are_named_compared_and_pickled():
@@ -446,7 +457,7 @@ def test_many_documents_of_a_batch_become_a_segment_and_few_go_to_the_log(path):
     for start in range(0, count, count // 2):
         index.put_many(keys[start : start + count // 2], texts[start : start + count // 2])
     again = index.admit("another", texts[-1])
-    assert again.key == keys[-1], "what the batch added before is found"
+    assert again.near.key == keys[-1], "what the batch added before is found"
     index.commit()
     assert (index.logged, len(index)) == (0, count + 1)
     index.put_many(["one more"], ["of few"])
@@ -455,7 +466,7 @@ def test_many_documents_of_a_batch_become_a_segment_and_few_go_to_the_log(path):
     with pytest.raises(twindex.InvalidError) as refused:
         index.put_many([*keys[:5000], None, *keys[5001:9000]], texts[:9000])
     assert refused.value.record == 5000
-    index.close()
+    index.close(discard=True)
     assert twindex.Index.open(path).verify() == []
 
 
@@ -469,6 +480,7 @@ def test_groups_follow_priorities_and_what_is_there(path):
     assert index.leader("copy") == "original" and index.group("original") == ["copy", "original"]
     assert index.get("copy")["priority"] == 7 and index.get("other")["priority"] is None
     assert index.leader("missing") is None and index.leader("copy", questions=0) is None
+    index = twindex.Index.open(path)
     index.delete("original")
     index.commit()
     assert index.leader("copy") == "copy"

@@ -83,7 +83,7 @@ def test_arrow_arrays_of_every_kind_of_string_give_what_lists_give():
     with pytest.raises(twindex.InvalidError, match="record 0: texts: expected a text, found none"):
         sketcher.sketch_many(pa.nulls(2))
     rows = pa.record_batch(sketcher.rows(["a", "b", "c", "d"], pa.array(texts), 4))
-    assert rows.schema.names == ["key", "shard", "fingerprint", "features", "signature", "bottom", "modular"]
+    assert rows.schema.names == ["key", "shard", "fingerprint", "features", "signature", "bottom", "modular", "set"]
     assert rows.column("fingerprint").to_pylist() == expected
     assert rows.column("features").null_count == 1, "of the text without words"
 

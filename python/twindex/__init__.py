@@ -16,10 +16,26 @@ does the same on a cluster. Texts come as lists or as Arrow arrays of any librar
 from . import _errors
 from ._errors import *  # noqa: F403 - __all__ of it names them
 from ._sketchers import MinHash, Simhash
-from ._twindex import Dedup, Forest, Hit, Index, Params, ShardBuilder, Sketch, Sketcher, __version__, dedup, passages, set_threads
+from ._twindex import (
+    Admitted,
+    Dedup,
+    Forest,
+    Hit,
+    Index,
+    Params,
+    ShardBuilder,
+    Sketch,
+    Sketcher,
+    Values,
+    __version__,
+    dedup,
+    passages,
+    set_threads,
+)
 
 __all__ = [
     *_errors.__all__,
+    "Admitted",
     "Dedup",
     "Forest",
     "Hit",
@@ -30,6 +46,7 @@ __all__ = [
     "Simhash",
     "Sketch",
     "Sketcher",
+    "Values",
     "__version__",
     "dedup",
     "passages",

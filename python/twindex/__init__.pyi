@@ -1,14 +1,61 @@
 """Types of twindex. What has a sequence of texts or keys takes lists, and Arrow arrays of any library, uncopied."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, Literal, Protocol
+from typing import Any, Generic, Literal, Protocol, SupportsIndex, TypeVar, overload
 
-from ._errors import *
-from ._sketchers import MinHash, Simhash
+from ._errors import AfterCommitError as AfterCommitError
+from ._errors import AlreadyExistsError as AlreadyExistsError
+from ._errors import CorruptError as CorruptError
+from ._errors import Error as Error
+from ._errors import InvalidError as InvalidError
+from ._errors import IoError as IoError
+from ._errors import LimitError as LimitError
+from ._errors import LockedError as LockedError
+from ._errors import NoSpaceError as NoSpaceError
+from ._errors import NotAnIndexError as NotAnIndexError
+from ._errors import ParamsMismatchError as ParamsMismatchError
+from ._errors import PoisonedError as PoisonedError
+from ._errors import UnsupportedError as UnsupportedError
+from ._sketchers import MinHash as MinHash
+from ._sketchers import Simhash as Simhash
+
+__all__ = [
+    "AfterCommitError",
+    "AlreadyExistsError",
+    "CorruptError",
+    "Error",
+    "InvalidError",
+    "IoError",
+    "LimitError",
+    "LockedError",
+    "NoSpaceError",
+    "NotAnIndexError",
+    "ParamsMismatchError",
+    "PoisonedError",
+    "UnsupportedError",
+    "Admitted",
+    "Dedup",
+    "Forest",
+    "Hit",
+    "Index",
+    "MinHash",
+    "Params",
+    "ShardBuilder",
+    "Simhash",
+    "Sketch",
+    "Sketcher",
+    "Values",
+    "__version__",
+    "dedup",
+    "passages",
+    "set_threads",
+]
 
 __version__: str
+
+_T = TypeVar("_T", covariant=True)
 
 class ArrowArray(Protocol):
     """An array of any library of Arrow's."""
@@ -23,12 +70,18 @@ class ArrowStream(Protocol):
 class RecordBatch(ArrowArray, Protocol):
     """Columns that any library of Arrow's takes, for example as `pyarrow.record_batch(batch)`."""
 
+class Table(Protocol):
+    """Columns by their names, as a DataFrame has them."""
+
+    def __getitem__(self, name: Any, /) -> Any: ...
+
 _Path = str | PathLike[str]
 _Text = str | bytes
 _Key = str | bytes | int
-_Texts = Sequence[_Text] | ArrowArray | ArrowStream
-_Numbers = Sequence[int | float] | ArrowArray | ArrowStream
-_Keys = Sequence[_Key] | ArrowArray | ArrowStream
+_Texts = Iterable[_Text | None] | ArrowArray | ArrowStream
+_Numbers = Iterable[int | float] | ArrowArray | ArrowStream
+_Keys = Iterable[_Key | None] | ArrowArray | ArrowStream
+_Progress = bool | Callable[[str, int, int], object] | None
 
 class Params:
     """What an index keeps, and how text becomes numbers. Fixed when the index is made."""
@@ -36,7 +89,7 @@ class Params:
     def __init__(
         self,
         *,
-        words: int = 5,
+        words: int | None = None,
         simhash: int | None = 3,
         minhash: tuple[int, int] | None = (20, 6),
         seed: int = 0,
@@ -53,7 +106,9 @@ class Params:
         priorities: bool = False,
         **fields: object,
     ) -> None:
-        """words: tokens in a shingle. simhash: the Hamming radius that is asked for, None for no fingerprints. minhash:
+        """words: tokens in a shingle, 1 to 16; 5 words, 9 characters or 1 sentence unless it is named. tokens: what a shingle
+        is a run of, "words", "unicode-words", "word-characters", "characters", "sentences" or "raw". normal_form: "none" or
+        "nfkc". fold: what is dropped, "marks", "invisible" or "invisible+marks". simhash: the Hamming radius that is asked for, None for no fingerprints. minhash:
         bands and rows, None for no minima. feature_bits: bits kept of each feature, 8 for features of one byte.
         threshold: the resemblance from which documents are near, by itself without regard to distance; near_within: the
         distance in which they are, too. Without these 0.8 and the radius of simhash. sets: keep the shingle hashes of each
@@ -119,24 +174,48 @@ class Sketcher:
 
     def __init__(self, params: Params) -> None: ...
     @property
-    def params(self) -> Params: ...
-    def sketch(self, text: _Text) -> Sketch: ...
+    def params(self) -> Params:
+        """The parameters it was made with."""
+
+    def sketch(self, text: _Text) -> Sketch:
+        """The numbers of one text."""
+
     def sketch_many(self, texts: _Texts) -> list[Sketch]:
-        """On all cores."""
+        """Those of many texts, on all cores."""
 
     def rows(self, keys: _Keys, texts: _Texts, shards: int = 1) -> RecordBatch:
-        """Columns key, shard (from 0, by a hash of the key), fingerprint, features, signature, bottom, modular: what a
-        ShardBuilder takes."""
+        """Columns key, shard (from 0, by a hash of the key), fingerprint, features, signature, bottom, modular, set: what
+        a ShardBuilder takes. Sets are null where the parameters keep none."""
 
 class Hit:
     """A near document."""
 
     @property
-    def key(self) -> str | bytes | int: ...
+    def key(self) -> str | bytes | int:
+        """Its key."""
+
     @property
-    def distance(self) -> int | None: ...
+    def distance(self) -> int | None:
+        """The bits in which the fingerprints differ; None where that was not asked for."""
+
     @property
-    def resemblance(self) -> float | None: ...
+    def resemblance(self) -> float | None:
+        """How much both resemble each other; None where that was not asked for."""
+
+class Admitted:
+    """What became of a document that was admitted."""
+
+    __match_args__ = ("outcome", "near")
+
+    @property
+    def outcome(self) -> Literal["new", "updated", "known", "duplicate", "expired"]:
+        """"new": nothing is near it, and it was added. "updated": its key was there, and nothing else is near; it was replaced.
+        "known": its key was there, and another document is near; it was replaced. "duplicate": another document is near; it
+        was added unless duplicates are dropped. "expired": it is too old by its stamp, and nothing was added."""
+
+    @property
+    def near(self) -> Hit | None:
+        """The nearest other document, of one that is "known" or a "duplicate"; None of others."""
 
 class Index:
     """A directory that maps keys of documents to fingerprints and features. One process writes at a time, any number
@@ -155,9 +234,13 @@ class Index:
         """Makes an index of segments that ShardBuilders made; no key may be in two of them."""
 
     @property
-    def path(self) -> str: ...
+    def path(self) -> str:
+        """Its directory."""
+
     @property
-    def params(self) -> Params: ...
+    def params(self) -> Params:
+        """The parameters it was made with."""
+
     @property
     def generation(self) -> int:
         """The number of the last commit."""
@@ -178,14 +261,19 @@ class Index:
     def payload(self) -> bytes | None:
         """What the last commit that had a payload was given."""
 
-    def sketch(self, text: _Text) -> Sketch: ...
+    def sketch(self, text: _Text) -> Sketch:
+        """The numbers of one text, by the index's parameters."""
+
     def put(self, key: _Key, document: _Text | Sketch, priority: int | None = None) -> None:
         """Adds a document, or replaces the one with this key. priority: the smallest number leads its group."""
 
-    def put_many(self, keys: _Keys, texts: _Texts) -> int:
-        """Adds many, sketched on all cores; returns how many."""
+    def put_many(self, keys: _Keys, texts: _Texts, progress: _Progress = None) -> int:
+        """Adds many, sketched on all cores; returns how many. progress: as for dedup. Ctrl-C ends it; what was put until then is
+        not committed."""
 
-    def delete(self, key: _Key) -> None: ...
+    def delete(self, key: _Key) -> None:
+        """Removes a document; one that is not there is nothing to remove."""
+
     def admit(
         self,
         key: _Key,
@@ -195,9 +283,9 @@ class Index:
         resembling: float | None = None,
         unverified: bool = False,
         estimated: bool = False,
-    ) -> Literal["new", "known", "expired"] | Hit:
-        """Looks up and adds, as one step: "new", "known" (the key is there, and is replaced), "expired", or what it is a duplicate
-        of: near by `within` or `resembling`, or else by what the index's parameters say. Where the index keeps sets, resemblance
+    ) -> Admitted:
+        """Looks up and adds, as one step. Near is what is so by `within` or `resembling`, or else by what the index's parameters
+        say. Where the index keeps sets, resemblance
         is counted, unless it is to be `estimated`; otherwise it is an estimate from signatures. An index without both raises
         `InvalidError`, unless `unverified` says that sharing a band is enough. A duplicate is added too, with a mark where
         the index keeps marks, unless it is to be dropped."""
@@ -205,8 +293,9 @@ class Index:
     def commit(self, payload: bytes | None = None) -> int:
         """Makes durable what was put; returns the commit's number. Up to 64 KiB of yours go with it."""
 
-    def close(self) -> None:
-        """Lets others write; what was not committed is gone."""
+    def close(self, discard: bool = False) -> None:
+        """Lets others write, and takes no more documents; what was not committed is gone, with a warning unless it is said to
+        be discarded. What is committed can still be read."""
 
     def refresh(self) -> bool:
         """Takes in what other processes committed; True if there was anything."""
@@ -223,7 +312,7 @@ class Index:
         """The keys of all documents that have the same leader, in order; None as for `leader`."""
 
     def groups(
-        self, min_size: int = 1, memory: int = 1 << 30
+        self, min_size: int = 1, memory: int = 1_073_741_824
     ) -> list[tuple[str | bytes | int, str | bytes | int, int]]:
         """Key, leader and size of the group of each document, in the order of keys; of groups of min_size documents or
         more."""
@@ -268,7 +357,7 @@ class Index:
         estimated: bool = False,
     ) -> RecordBatch:
         """The same in columns: query, key, distance, resemblance; of one segment if it is named. All answers are held
-        in memory: give it as many texts at once as have room, or a limit."""
+        in memory: give it fewer texts at once, or a limit."""
 
     def same_features(self, document: _Text | Sketch) -> list[tuple[str | bytes | int, int]]:
         """Documents that share a feature (band) with this one, and how many, most first; unverified."""
@@ -288,7 +377,7 @@ class Index:
         resembling: float | None = None,
         left: int | None = None,
         right: int | None = None,
-        memory: int = 1 << 30,
+        memory: int = 1_073_741_824,
         estimated: bool = False,
     ) -> Iterator[RecordBatch]:
         """The same in columns, a, b, and distance or resemblance, unsorted; of one segment, `left`, or across two, if
@@ -305,16 +394,17 @@ class Index:
         """What is wrong, to the last byte; empty for a sound index."""
 
     def __len__(self) -> int: ...
+    def __bool__(self) -> Literal[True]: ...
     def __contains__(self, key: _Key) -> bool: ...
     def __enter__(self) -> Index: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool: ...
+    ) -> Literal[False]: ...
 
 class ShardBuilder:
     """Makes the segment of one shard, in a folder, under a name that its bytes give it."""
 
-    def __init__(self, into: _Path, params: Params, memory: int = 1 << 28, scratch: _Path | None = None) -> None: ...
+    def __init__(self, into: _Path, params: Params, memory: int = 268_435_456, scratch: _Path | None = None) -> None: ...
     def add(
         self,
         keys: _Keys,
@@ -323,96 +413,171 @@ class ShardBuilder:
         signatures: Any,
         bottoms: Any,
         modulars: Any,
+        sets: Any = None,
     ) -> None:
-        """Adds rows of Sketcher.rows."""
+        """Adds rows of Sketcher.rows, with their sets where the parameters keep sets."""
 
     def finish(self) -> tuple[str, int, int]:
         """Name, documents, and bytes of the segment."""
 
-    def abandon(self) -> None: ...
+    def abandon(self) -> None:
+        """Gives up, and removes what was made."""
+
 
 class Forest:
     """A spanning forest of pairs of keys. It takes about `memory` bytes, and scratch files beyond."""
 
-    def __init__(self, keys: Literal["bytes", "u64"] = "bytes", memory: int = 1 << 28) -> None: ...
-    def add(self, a: _Keys, b: _Keys) -> None: ...
+    def __init__(self, keys: Literal["bytes", "u64"] = "bytes", memory: int = 268_435_456) -> None: ...
+    def add(self, a: _Keys, b: _Keys) -> None:
+        """Joins the keys of each row."""
+
     def finish(self) -> Iterator[RecordBatch]:
         """Columns root and key: each component is a star around its smallest key. Few batches are held at once."""
 
+class Values(Generic[_T]):
+    """A column of a result, one value for each text, or for each pair. Reads as a sequence does: len(), [], slices, for and ==.
+    numpy.asarray and libraries of Arrow's take it as one array."""
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, at: SupportsIndex) -> _T: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[_T]: ...
+    def __iter__(self) -> Iterator[_T]: ...
+    def tolist(self) -> list[_T]:
+        """A list of all values."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """A numpy array of all values; NaN where there is none, which makes numbers floats. Pairs are of three types, and
+        have none: a library of Arrow's takes them."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def __arrow_c_schema__(self) -> object: ...
+
 class Dedup:
-    """What `dedup` found; texts are named by their places."""
+    """What `dedup` found: columns with a value for each text, in the order of the texts. `len()` is the number of texts, and
+    libraries of Arrow's take it as a table of mask, group, representative and score."""
 
     @property
-    def kept(self) -> list[int]:
-        """The texts that stay."""
+    def kept(self) -> Values[int]:
+        """The places of the texts that stay."""
 
     @property
-    def clusters(self) -> list[int]:
-        """Of each text, the one that is kept for it."""
+    def mask(self) -> Values[bool]:
+        """Of each text whether it stays."""
 
     @property
-    def scores(self) -> list[float]:
-        """Of each text, its resemblance to that one."""
+    def groups(self) -> Values[int | None]:
+        """Of each text the number of its group, in the order in which groups begin; None where it was dropped as a null."""
 
     @property
-    def pairs(self) -> list[tuple[int, int, float]]:
-        """Each text that goes, the text that is kept for it, and their resemblance. With `pairs="all"`, every pair at
-        the threshold or above, the smaller place first, if no shingle is crowded; of more than `max_bucket` identical
-        texts, only the pairs with the first."""
+    def representatives(self) -> Values[int | None]:
+        """Of each text the place of the one that is kept for it, itself if it stays; None where it goes for one of `against`,
+        or was dropped as a null."""
+
+    @property
+    def scores(self) -> Values[float | None]:
+        """Of each text its resemblance to that; None where it was dropped as a null."""
+
+    @property
+    def history(self) -> Values[int | None]:
+        """Of each text the place in `against` of the one that it goes for; None where there is none."""
+
+    @property
+    def pairs(self) -> Values[tuple[int, int, float]]:
+        """Each text that goes for another one of `texts`, that one, and their resemblance. With pairs="all", every pair at the
+        threshold or above, the smaller place first, if no shingle is capped; of more than max_bucket identical texts, only the
+        pairs with the first."""
+
+    @property
+    def contained(self) -> Values[tuple[int, int, float]]:
+        """With near="containment", texts of `against` that a later text contains, which stays: the place in `against`, the place
+        of the text, and the share of the first that the second contains."""
 
     @property
     def capped_shingles(self) -> int:
-        """With `pairs="all"` or `clusters="components"`, shingles in the prefixes of more than `cap` texts. These are
-        not paired all with all, so pairs may be missing; a warning says so."""
+        """With pairs="all" or clusters="components", shingles in the prefixes of more than `cap` texts. These are not paired
+        all with all, so pairs may be missing; a warning says so."""
 
     @property
     def cap(self) -> int:
-        """`max_bucket`, or less to bound the work."""
+        """max_bucket, or less to bound the work."""
+
+    def __len__(self) -> int: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 def dedup(
-    texts: _Texts,
+    texts: _Texts | Table,
     threshold: float = 0.8,
     *,
+    text_field: str | None = None,
     near: Literal["resemblance", "containment"] = "resemblance",
-    keep: Literal["first", "longest"] | tuple[Literal["max", "min"], _Numbers] = "first",
-    inside: _Texts | None = None,
+    weights: Literal["distinct", "tf"] = "distinct",
+    keep: Literal["first", "longest"]
+    | tuple[Literal["max", "min"], _Numbers]
+    | tuple[Literal["key-hash", "smallest-key"], _Keys]
+    | None = None,
+    against: _Texts | Table | None = None,
+    inside: _Keys | None = None,
+    nulls: Literal["raise", "keep", "drop"] = "raise",
     clusters: Literal["leaders", "components"] = "leaders",
     pairs: Literal["covering", "all"] = "covering",
     max_work: int | None = None,
     max_cluster: int | None = None,
-    words: int = 5,
+    words: int | None = None,
     seed: int = 0,
+    tokens: str | None = None,
+    normal_form: Literal["none", "nfkc"] | None = None,
+    fold: str | None = None,
     max_bucket: int = 10_000,
-    memory: int = 1 << 30,
+    memory: int = 1_073_741_824,
+    progress: _Progress = None,
 ) -> Dedup:
-    """Decides which texts stay. A text goes if and only if a kept text before it resembles it by `threshold` or more,
-    counted exactly; texts come in their order, or the longest (by words) first, or the one with the largest or smallest
-    number: `keep=("max", numbers)`, of equal ones the first. With `inside`, a value for each text, such as its source, texts
-    are compared only inside a value, so that each keeps its survivor. So no two kept texts are near each other, and nothing
-    goes that is not near a kept one. With `near="containment"`, a text goes if `threshold` of its shingles stand in a
-    kept one that has as many or more; larger texts come first. With `clusters="components"`, one text of each connected component of near texts
-    stays, and `max_cluster` cuts larger ones.
+    """Decides which texts stay, by the rule of the command `twindex dedup`.
 
-    Each text is compared with kept texts alone; `max_work` ends the work with an error after so many comparisons.
-    `pairs="all"` lists all near pairs beside that, unless a shingle is in more than `max_bucket` texts: see
-    `Dedup.capped_shingles`. Texts and pairs are held in memory; `memory` is what the work takes beside them, in bytes.
-    `threshold` is 0.05 to 1, `max_bucket` 2 or more, and `memory` 65,536 or more; other values raise `InvalidError`."""
+    A text goes if and only if a kept text before it resembles it by `threshold` or more, counted exactly. So no two kept
+    texts are near each other, and nothing goes that is not near a kept one.
+
+    texts: a list or another iterable of str or bytes, a column of pandas, polars, pyarrow or numpy, or a table with one column
+        of text: a pyarrow Table, a polars or pandas DataFrame, a DuckDB relation, a dataset of Hugging Face's.
+    text_field: the column of a table that has the texts, where it has several.
+    near: "containment" lets a text go if `threshold` of its shingles stand in a kept one that has as many or more; larger texts
+        come first.
+    weights: "tf" counts a shingle as often as it occurs.
+    keep: which texts come first: the first, the longest by words, the one with the largest or smallest number,
+        ("max", numbers) or ("min", numbers), the one whose key has the smallest hash or is the smallest itself,
+        ("key-hash", keys) or ("smallest-key", keys). Of equal numbers the first comes first.
+    against: texts that were kept before. They come before all of `texts`, and stay. A text goes for an equal one first.
+    inside: a value for each text, such as its source; texts are compared only inside a value, so that each keeps its survivor.
+    nulls: what becomes of texts that are None: an error, or they are kept, each near nothing, or dropped.
+    clusters: "components" keeps one text of each connected component of near texts, and `max_cluster` cuts larger ones.
+    pairs: "all" lists all near pairs beside that, unless a shingle is in more than `max_bucket` texts: Dedup.capped_shingles.
+    max_work: ends the work with an error after this number of comparisons; each text is compared with kept texts alone.
+    words, seed, tokens, normal_form, fold: how texts are cut into shingles, as in Params.
+    memory: what the work takes beside texts and pairs, which are held, in bytes; 65,536 or more.
+    progress: True for a bar, or a function of the stage, how much of it is done, and how much there is. Ctrl-C, and an error
+        that it raises, end the call.
+
+    `threshold` is 0.05 to 1. What is out of range raises InvalidError, which names the argument."""
 
 def passages(
-    texts: _Texts,
+    texts: _Texts | Table,
     min_words: int = 50,
     *,
     within: bool = False,
     exact: Literal["tokens", "bytes"] = "tokens",
-    memory: int = 1 << 30,
+    memory: int = 1_073_741_824,
+    text_field: str | None = None,
+    progress: _Progress = None,
 ) -> list[tuple[int, int, int, int, int, int]]:
     """Runs of `min_words` words or more, 1 to 65,535, that stand in an earlier text, or, with `within`, earlier in the same.
 
     A position is repeated if the run of `min_words` words from it on came before, and its source is the first occurrence.
     A passage is a run of repeated positions whose sources advance together. Each is a tuple `(text, start, end,
     first_text, first_start, words)`: places in `texts`, and characters in them, so that `texts[text][start:end]` is the
-    passage. They come in the order of the texts. `exact="bytes"` compares all that stands between the words, too.
-    `memory` is what the work takes beside texts and passages, in bytes; what is more goes to scratch files."""
+    passage. They come in the order of the texts. `exact="bytes"` compares all that is between the words, too.
+    `memory` is what the work takes beside texts and passages, in bytes; what is more goes to scratch files. `text_field` and
+    `progress` are as for dedup."""
 
 def set_threads(threads: int) -> None:
     """How many threads batches take; before the first batch. A process that is forked after it has none of them, and

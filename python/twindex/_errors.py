@@ -1,5 +1,7 @@
 """Exceptions, by what the caller can do about them."""
 
+from typing import Any
+
 __all__ = [
     "AfterCommitError",
     "AlreadyExistsError",
@@ -30,8 +32,19 @@ class Error(Exception):
     remedy: what to do next.
     """
 
-    def __init__(self, message, *, path=None, section=None, offset=None, record=None, field=None, expected=None,
-                 found=None, remedy=None):
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None = None,
+        section: str | None = None,
+        offset: int | None = None,
+        record: int | None = None,
+        field: str | None = None,
+        expected: str | None = None,
+        found: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
         super().__init__(message)
         self.path = path
         self.section = section
@@ -42,16 +55,16 @@ class Error(Exception):
         self.found = found
         self.remedy = remedy
 
-    def __str__(self):
+    def __str__(self) -> str:
         message = super().__str__()
         return f"{message} ({self.remedy})" if self.remedy else message
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         # With all that is known, so that an error of a worker reaches the driver whole.
         return _again, (type(self), self.args[0], self.__dict__.copy())
 
 
-def _again(cls, message, details):
+def _again(cls: type[Error], message: str, details: dict[str, Any]) -> Error:
     return cls(message, **details)
 
 

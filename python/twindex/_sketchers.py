@@ -1,6 +1,13 @@
 """Sketchers of one kind alone."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from ._twindex import Params, Sketcher
+
+if TYPE_CHECKING:
+    from . import Sketch, _Text, _Texts
 
 
 class MinHash:
@@ -11,19 +18,21 @@ class MinHash:
     True
     """
 
-    def __init__(self, bands=20, rows=6, *, words=5, seed=0, **options):
+    def __init__(
+        self, bands: int = 20, rows: int = 6, *, words: int | None = None, seed: int = 0, **options: Any
+    ) -> None:
         self.params = Params(words=words, seed=seed, simhash=None, minhash=(bands, rows), **options)
         self._sketcher = Sketcher(self.params)
 
-    def sketch(self, text):
+    def sketch(self, text: _Text) -> Sketch:
         """The sketch of one text."""
         return self._sketcher.sketch(text)
 
-    def sketch_many(self, texts):
+    def sketch_many(self, texts: _Texts) -> list[Sketch]:
         """The sketches of many texts, of a list or an Arrow array, on all cores."""
         return self._sketcher.sketch_many(texts)
 
-    def resemblance(self, a, b):
+    def resemblance(self, a: _Text, b: _Text) -> float:
         """The estimated resemblance (Jaccard) of two texts."""
         return self.sketch(a).resemblance(self.sketch(b))
 
@@ -36,18 +45,18 @@ class Simhash:
     0
     """
 
-    def __init__(self, *, words=5, seed=0, **options):
+    def __init__(self, *, words: int | None = None, seed: int = 0, **options: Any) -> None:
         self.params = Params(words=words, seed=seed, minhash=None, **options)
         self._sketcher = Sketcher(self.params)
 
-    def fingerprint(self, text):
+    def fingerprint(self, text: _Text) -> int | None:
         """The fingerprint of one text; None for a text without words."""
         return self._sketcher.sketch(text).fingerprint
 
-    def fingerprints(self, texts):
+    def fingerprints(self, texts: _Texts) -> list[int | None]:
         """The fingerprints of many texts, of a list or an Arrow array, on all cores."""
         return [sketch.fingerprint for sketch in self._sketcher.sketch_many(texts)]
 
-    def distance(self, a, b):
+    def distance(self, a: _Text, b: _Text) -> int:
         """The bits in which the fingerprints of two texts differ."""
         return self._sketcher.sketch(a).distance(self._sketcher.sketch(b))

@@ -18,9 +18,13 @@ task that is retried, or run twice at once, makes the same file again. Nothing o
 Needs pyspark, and with it pandas and pyarrow, which `twindex` itself does not. See docs/cluster.md.
 """
 
+from __future__ import annotations
+
 import os
 import warnings
+from typing import TYPE_CHECKING, Literal
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyspark.sql.functions as F
@@ -29,6 +33,11 @@ from pyspark import StorageLevel
 from . import _twindex
 from ._errors import Error, InvalidError
 from ._twindex import Forest, Index, Params, ShardBuilder, Sketcher
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.accumulators import Accumulator
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
     "build",
@@ -53,28 +62,43 @@ MEMORY = 256 << 20
 DRIVER_EDGES = 1_000_000
 # Of one set in so many the shingles are counted; those that come so often are common; and so many of these are known.
 SAMPLED, COMMON, COMMON_MAX = 8, 8, 100_000
+# Tasks for each core that pairs of segments are divided into.
+PARTS_A_CORE = 4
 # Questions whose answers are held at once.
 QUESTIONS = 256
 
 # Types of columns that are numbers of documents: what else Spark would cast, 2.7 to 2, is refused.
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
-_PARTS = ["features", "signature", "bottom", "modular"]
+_PARTS = ["features", "signature", "bottom", "modular", "set"]
 
 
 # --- the driver ---
 
 
-def sketch(documents, params, *, key="id", text="text", shards=1):
-    """The sketches of documents: key, shard, fingerprint, features, signature, bottom, modular.
+def sketch(
+    documents: DataFrame, params: Params, *, key: str = "id", text: str = "text", shards: int = 1
+) -> DataFrame:
+    """The sketches of documents: key, shard, fingerprint, features, signature, bottom, modular, set.
 
-    Columns of what the parameters do not keep are empty. A document without words has no features.
+    key, text: columns, or paths to fields of structs, as "page.text". Columns of what the parameters do not keep are empty, or
+    null. A document without words has no features. A row without a text ends the job and names its key.
     """
-    _check_columns(documents, key, text)
     run = _Sketch(params.text, shards, _version())
-    return documents.select(_key_column(documents, key, params), text).mapInArrow(run, _sketch_schema(params))
+    rows = documents.select(_key_column(documents, key, params), _text_column(documents, text, key))
+    return rows.mapInArrow(run, _sketch_schema(params))
 
 
-def build(documents, path, params, *, key="id", text="text", shards=None, memory=MEMORY, scratch=None):
+def build(
+    documents: DataFrame,
+    path: str | os.PathLike[str],
+    params: Params,
+    *,
+    key: str = "id",
+    text: str = "text",
+    shards: int | None = None,
+    memory: int = MEMORY,
+    scratch: str | os.PathLike[str] | None = None,
+) -> Index:
     """Makes an index of documents, and opens it. Its directory gets its name when it is complete, or not at all.
 
     path: a directory that is not there yet, on a file system that the driver and all workers see.
@@ -114,7 +138,7 @@ def build(documents, path, params, *, key="id", text="text", shards=None, memory
     return index
 
 
-def gc(path):
+def gc(path: str | os.PathLike[str]) -> list[str]:
     """Removes what builds of an index at this path that failed, or are done, have left beside it; returns the names.
 
     What a living task is writing stays. Call it when no build of this path is under way.
@@ -131,7 +155,17 @@ def gc(path):
     return removed
 
 
-def query(questions, path, *, key="id", text="text", within=None, resembling=None, limit=None, by_segment=False):
+def query(
+    questions: DataFrame,
+    path: str | os.PathLike[str],
+    *,
+    key: str = "id",
+    text: str = "text",
+    within: int | None = None,
+    resembling: float | None = None,
+    limit: int | None = None,
+    by_segment: bool = False,
+) -> DataFrame:
     """The documents of an index near each question: query, key, distance, resemblance.
 
     Each partition of the questions asks the whole index, which every worker maps. With `by_segment`, each question goes
@@ -139,10 +173,9 @@ def query(questions, path, *, key="id", text="text", within=None, resembling=Non
     machine (Manku, Jain, Das Sarma 2007, section 4). Then `limit` holds for each segment.
     """
     session = questions.sparkSession
-    _check_columns(questions, key, text)
     opened = _Opened(path)
     params = Params.parse(opened.params)
-    asked = questions.select(_key_column(questions, key, params), F.col(text).alias("text"))
+    asked = questions.select(_key_column(questions, key, params), _text_column(questions, text, key))
     name = _key_type(params)
     schema = f"query {name}, key {name}, distance int, resemblance double"
     if by_segment:
@@ -157,7 +190,15 @@ def query(questions, path, *, key="id", text="text", within=None, resembling=Non
     return asked.mapInArrow(run, schema)
 
 
-def pairs(session, path, *, within=None, resembling=None, estimated=False, memory=MEMORY):
+def pairs(
+    session: SparkSession,
+    path: str | os.PathLike[str],
+    *,
+    within: int | None = None,
+    resembling: float | None = None,
+    estimated: bool = False,
+    memory: int = MEMORY,
+) -> DataFrame:
     """Pairs of an index's documents that are near: a, b, and distance or resemblance; a < b.
 
     within: their fingerprints differ in at most this number of bits; all of them. Without both, the index's own radius, or its
@@ -167,7 +208,7 @@ def pairs(session, path, *, within=None, resembling=None, estimated=False, memor
     Of a band's bucket of more than 10,000 documents in two segments, and of a shingle that is among the rarest of more, only
     enough pairs to hold it together; the counter `capped_buckets` says of how many.
 
-    A task for each two segments, and for each with itself. Cache what comes: each use of it would join again.
+    Each two segments are joined, and each with itself, in a few tasks for each core of Spark's. Cache what comes: each use of it would join again.
     """
     opened = _Opened(path)
     params = Params.parse(opened.params)
@@ -179,51 +220,67 @@ def pairs(session, path, *, within=None, resembling=None, estimated=False, memor
     context = session.sparkContext
     run = _Pairs(opened, parts, (within, resembling, estimated), memory, counters(context), _version())
     _describe(context, f"twindex: pairs of {path}, {len(parts)} parts")
-    # A partition for each part.
-    return session.range(0, len(parts), 1, max(len(parts), 1)).mapInArrow(run, schema)
+    # Several parts to a task where there are many: a task costs more than a small part.
+    tasks = min(len(parts), PARTS_A_CORE * context.defaultParallelism)
+    return session.range(0, len(parts), 1, max(tasks, 1)).mapInArrow(run, schema)
 
 
 def dedup(
-    documents,
-    threshold=0.8,
+    documents: DataFrame,
+    threshold: float = 0.8,
     *,
-    key="id",
-    text="text",
-    keep="smallest-key",
-    inside=None,
-    words=5,
-    seed=0,
-    driver_edges=DRIVER_EDGES,
-):
+    key: str = "id",
+    text: str = "text",
+    keep: str | tuple[str, str] = "smallest-key",
+    inside: str | None = None,
+    near: Literal["resemblance", "containment"] = "resemblance",
+    weights: Literal["distinct", "tf"] = "distinct",
+    words: int = 5,
+    seed: int = 0,
+    driver_edges: int = DRIVER_EDGES,
+) -> DataFrame:
     """Which documents stay, by the rule of `twindex dedup`: key, kept, score, a row for each document.
 
     A document goes if and only if a kept document before it resembles it by `threshold` or more, counted exactly. So nothing
     goes that is not near a kept document, and no two kept ones are near each other. kept: the near kept document that comes
     first; the document itself, if it stays. score: the resemblance of the two. `kept` takes the result.
 
-    keep: which documents come first. "smallest-key", or ("max", column) or ("min", column) of numbers; of equal ones the
-        smallest key. Rows of Spark have no order of their own.
+    key, text, and the columns of keep and inside: columns, or paths to fields of structs, as "page.text".
+    keep: which documents come first. "smallest-key", "key-hash" (by a hash of the key), "longest" (by words), or
+        ("max", column) or ("min", column) of numbers; of equal ones the smallest key. Rows of Spark have no order of their
+        own, so that there is no "first".
     inside: a column inside of whose values documents are compared.
+    near: "containment" lets a document go if `threshold` of its shingles stand in a kept one that has as many or more; larger
+        ones come first. score: the share of it that the kept one contains.
+    weights: "tf" counts a shingle as often as it occurs.
+    A row without a key, a text, or a value of these columns ends the job, which names the key.
 
     Near pairs are found by the rarest shingles of each text, and none is missed. It is decided by rounds: documents without
     an undecided near document before them stay, and what is near them goes. Once at most `driver_edges` pairs are left, the
     driver decides the rest. The work is done when this returns, and its result is cached; `unpersist` frees it.
     """
-    _check_columns(documents, key, text)
-    found = dict(documents.dtypes)[key]
+    for name, given, expected in (
+        ("near", near, ("resemblance", "containment")),
+        ("weights", weights, ("distinct", "tf")),
+    ):
+        if given not in expected:
+            raise InvalidError(f"{name}: expected {' or '.join(expected)}, found {given!r}", field=name)
+    found = _type(documents, _column(documents, key))
     if found != "string":
         raise InvalidError(f"column {key}: expected string, found {found}", field=key, found=found, remedy="cast the column")
     session = documents.sparkSession
     context = session.sparkContext
     with _job(context, "twindex: dedup"):
-        return _Dedup(session, threshold, words, seed, driver_edges).decide(documents, key, text, keep, inside)
+        call = _Dedup(session, threshold, near, weights, words, seed, driver_edges)
+        return call.decide(documents, key, text, keep, inside)
 
 
 class _Dedup:
     """One call of `dedup`."""
 
-    def __init__(self, session, threshold, words, seed, driver_edges):
+    def __init__(self, session, threshold, near, weights, words, seed, driver_edges):
         self.session, self.threshold, self.words, self.seed = session, threshold, words, seed
+        self.by, self.weights = near, weights
         self.driver_edges = driver_edges
         self.held = []
 
@@ -237,13 +294,16 @@ class _Dedup:
         return frame.localCheckpoint(eager=True, storageLevel=StorageLevel.MEMORY_AND_DISK_2)
 
     def decide(self, documents, key, text, keep, inside):
-        value = F.lit("") if inside is None else _needed(F.col(inside).cast("string"), inside)
+        of_key, of_text = _column(documents, key), _column(documents, text)
+        value = F.lit("")
+        if inside is not None:
+            value = _needed(_column(documents, inside).cast("string"), inside, of_key)
         rows = documents.select(
-            _needed(F.col(key), key).alias("key"),
-            _number(documents, keep).alias("number"),
+            _needed(of_key, key).alias("key"),
+            _number(documents, keep, of_key).alias("number"),
             value.alias("inside"),
-            F.sha2(_needed(F.col(text), text).cast("binary"), 256).alias("digest"),
-            F.col(text).cast("string").alias("text"),
+            F.sha2(_needed(of_text, text, of_key).cast("binary"), 256).alias("digest"),
+            of_text.cast("string").alias("text"),
         )
         members = self.hold(rows.select("key", "number", "inside", "digest"))
         repeated = members.groupBy("key").count().where("count > 1").select("key").limit(1).collect()
@@ -255,7 +315,12 @@ class _Dedup:
         firsts = groups.select(F.col("key").alias("id"), "number", "inside")
         texts = firsts.join(rows.select(F.col("key").alias("id"), "text"), "id")
         schema = f"id string, number {dict(firsts.dtypes)['number']}, inside string, size int, set binary"
-        sets = self.hold(texts.mapInArrow(_Sets(self.words, self.seed, _version()), schema))
+        run = _Sets(self.words, self.seed, self.weights, keep == "longest", _version())
+        sets = texts.mapInArrow(run, schema)
+        if self.by == "containment":
+            # Larger ones come first, whatever was chosen.
+            sets = sets.withColumn("number", F.struct((-F.col("size")).alias("size"), "number"))
+        sets = self.hold(sets)
         edges = self.cut(self.near(sets))
         gone = self.gone(edges)
         covering = (
@@ -281,21 +346,32 @@ class _Dedup:
         return decided
 
     def near(self, sets):
-        """The pairs of sets that resemble each other, the one that comes first as `better`."""
+        """The pairs of sets that are near each other, the one that comes first as `better`."""
         number = dict(sets.dtypes)["number"]
         # Any order of shingles finds all pairs. One by frequencies, estimated on some of the sets, is fast.
         some = sets.where(F.pmod(F.xxhash64("id"), F.lit(SAMPLED)) == 0).select("set")
         counts = some.mapInArrow(_Elements(), "shingle bigint").groupBy("shingle").count()
         common = counts.where(f"count >= {COMMON}").orderBy(F.desc("count"), "shingle").limit(COMMON_MAX).collect()
         common = b"".join((row.shingle % 2**64).to_bytes(8, "little") for row in reversed(common))
-        run = _Prefixes(self.threshold, common, _version())
         schema = f"id string, number {number}, inside string, size int, shingle bigint"
-        prefixes = self.hold(sets.mapInArrow(run, schema))
+
+        def prefixes(of_kept):
+            run = _Prefixes(self.by, self.threshold, of_kept, common, _version())
+            return self.hold(sets.mapInArrow(run, schema))
+
+        # By containment a kept set is found by all of its shingles.
+        found_by = {"worse": prefixes(False)}
+        found_by["better"] = prefixes(True) if self.by == "containment" else found_by["worse"]
         better, worse = (
-            prefixes.select("inside", "shingle", *[F.col(name).alias(f"{side}_{name}") for name in ("id", "number", "size")])
+            found_by[side].select(
+                "inside", "shingle", *[F.col(name).alias(f"{side}_{name}") for name in ("id", "number", "size")]
+            )
             for side in ("better", "worse")
         )
-        sizes = F.least("better_size", "worse_size") >= F.greatest("better_size", "worse_size") * (self.threshold - 1e-9)
+        sizes = F.lit(True)  # by containment the order says it
+        if self.by == "resemblance":
+            least, most = F.least("better_size", "worse_size"), F.greatest("better_size", "worse_size")
+            sizes = least >= most * (self.threshold - 1e-9)
         is_before = F.struct("better_number", "better_id") < F.struct("worse_number", "worse_id")
         candidates = (
             better.join(worse, ["inside", "shingle"])
@@ -314,7 +390,7 @@ class _Dedup:
             )
         names = f"worse string, worse_number {number}, better string, better_number {number}, both bigint, either bigint"
         columns = ["worse", "worse_number", "better", "better_number", "worse_set", "better_set"]
-        return candidates.select(*columns).mapInArrow(_Count(self.threshold, _version()), names)
+        return candidates.select(*columns).mapInArrow(_Count(self.by, self.threshold, _version()), names)
 
     def gone(self, edges):
         """The ids of the sets that go."""
@@ -340,33 +416,53 @@ class _Dedup:
         return gone.unionByName(self.session.createDataFrame([(one,) for one in sorted(out)], "id string"))
 
 
-def _needed(column, name):
-    """A column that has a value in each row."""
-    why = f"column {name}: expected a value in each row, found null; fill it in, or leave the row out"
-    return F.when(column.isNull(), F.raise_error(F.lit(why))).otherwise(column)
+def _needed(column, name, key=None):
+    """A column that has a value in each row. `key` is the column that names a row which has none."""
+    return _refused(column, column.isNull(), f"column {name}: expected a value in each row, found null", key)
 
 
-def _number(documents, keep):
+def _refused(column, wrong, why, key=None):
+    """A column; rows that are wrong end the job."""
+    of_key = F.lit("") if key is None else F.concat(F.lit(" in the row of the key "), F.coalesce(key.cast("string"), F.lit("null")))
+    message = F.concat(F.lit(why), of_key, F.lit("; fill it in, or leave the row out"))
+    return F.when(wrong, F.raise_error(message)).otherwise(column)
+
+
+def _number(documents, keep, key):
     """The number by which documents come before others, the smaller first."""
     if keep == "smallest-key":
         return F.lit(0)
+    if keep == "longest":
+        return F.lit(0).cast("bigint")  # known when texts are cut
+    if keep == "key-hash":
+        version = _version()
+
+        def hashes(keys: pd.Series) -> pd.Series:
+            _begin(version)
+            return pa.array(_twindex.key_hashes(pa.array(keys))).to_pandas()
+
+        return F.pandas_udf(hashes, "bigint")(_needed(key, "of keys"))
     if not (isinstance(keep, tuple) and len(keep) == 2 and keep[0] in ("max", "min")):
-        raise InvalidError(f'keep: expected "smallest-key", ("max", column) or ("min", column), found {keep!r}')
+        raise InvalidError(
+            'keep: expected "smallest-key", "key-hash", "longest", ("max", column) or ("min", column), '
+            f"found {keep!r}; rows of Spark have no order, and so no first"
+        )
     end, name = keep
-    _check_columns(documents, name)
-    found = dict(documents.dtypes)[name]
+    column = _column(documents, name)
+    found = _type(documents, column)
     if found not in (*_INTEGERS, "float", "double") and not found.startswith("decimal"):
         raise InvalidError(f"column {name}: expected numbers, found {found}", field=name, found=found)
-    column = _needed(F.col(name), name)
+    given, column = column, _needed(column, name, key)
     if found in ("float", "double"):
-        why = f"column {name}: expected numbers, found NaN; fill it in, or leave the row out"
-        column = F.when(F.isnan(name), F.raise_error(F.lit(why))).otherwise(column)
+        column = _refused(column, F.isnan(given), f"column {name}: expected numbers, found NaN", key)
     elif found in _INTEGERS:
         column = column.cast("decimal(20,0)")  # the least integer has no negative one of its own type
     return -column if end == "max" else column
 
 
-def forest(edges, *, a="a", b="b", memory=MEMORY, fan_in=FAN_IN):
+def forest(
+    edges: DataFrame, *, a: str = "a", b: str = "b", memory: int = MEMORY, fan_in: int = FAN_IN
+) -> DataFrame:
     """A spanning forest of pairs: root, key. Each component is a star around its smallest key.
 
     Every partition is reduced to fewer edges than it has keys, then several of those are merged to one, over and over.
@@ -387,7 +483,7 @@ def forest(edges, *, a="a", b="b", memory=MEMORY, fan_in=FAN_IN):
     return found.repartition(1).mapInArrow(run, schema)
 
 
-def clusters(pairs, *, memory=MEMORY, fan_in=FAN_IN):
+def clusters(pairs: DataFrame, *, memory: int = MEMORY, fan_in: int = FAN_IN) -> DataFrame:
     """The clusters that pairs make, a row for each document of a cluster of two or more: key, kept, score.
 
     kept: the smallest key of the cluster. score: the distance or resemblance of the pair of both; null for the kept one
@@ -403,13 +499,13 @@ def clusters(pairs, *, memory=MEMORY, fan_in=FAN_IN):
     return members.unionByName(roots)
 
 
-def kept(documents, clusters, *, key="id"):
+def kept(documents: DataFrame, clusters: DataFrame, *, key: str = "id") -> DataFrame:
     """The documents that stay: those of no cluster, and of each cluster the one that is kept."""
     gone = clusters.where("key <> kept").select(F.col("key").alias("_twindex_gone"))
-    return documents.join(gone, F.col(key) == F.col("_twindex_gone"), "left_anti")
+    return documents.join(gone, _column(documents, key) == F.col("_twindex_gone"), "left_anti")
 
 
-def write_pairs(pairs, path):
+def write_pairs(pairs: DataFrame, path: str | os.PathLike[str]) -> None:
     """Writes pairs as `twindex pairs` prints them, sorted; through the driver, for those that fit one file."""
     score = [name for name in pairs.columns if name not in ("a", "b")][0]
     with open(path, "wb") as out:
@@ -417,7 +513,7 @@ def write_pairs(pairs, path):
             out.write(b"%s\t%s\t%s\n" % (_field(row.a), _field(row.b), _score(row[score])))
 
 
-def write_clusters(clusters, path):
+def write_clusters(clusters: DataFrame, path: str | os.PathLike[str]) -> None:
     """Writes clusters as `twindex clusters` does, sorted; through the driver, for those that fit one file."""
     number, last = 0, None
     with open(path, "wb") as out:
@@ -429,7 +525,7 @@ def write_clusters(clusters, path):
             out.write(b"%s\t%d\t%s\t%s\n" % (_field(row.key), number, _field(row.kept), score))
 
 
-def counters(context):
+def counters(context: SparkContext) -> dict[str, Accumulator[int]]:
     """Accumulators of the work of this session, by name; a task that is run again counts again."""
     known = _COUNTERS.get(context.applicationId)
     if known is None:
@@ -467,10 +563,26 @@ def _segments_folder(path):
     return path.rstrip("/") + ".segments"
 
 
-def _check_columns(frame, *names):
-    for name in names:
-        if name not in frame.columns:
-            raise InvalidError(f"no column {name}; there are {', '.join(frame.columns)}")
+def _column(frame, name):
+    """The column of this name, or the field of structs at this path."""
+    if name in frame.columns:
+        return F.col("`" + name.replace("`", "``") + "`")
+    kind = frame.schema
+    for part in name.split("."):
+        fields = {field.name: field.dataType for field in getattr(kind, "fields", ())}
+        if part not in fields:
+            there = ", ".join(fields) or "no fields"
+            raise InvalidError(f"no column {name}; there are {', '.join(frame.columns)}, and at {part}: {there}", field=name)
+        kind = fields[part]
+    return F.col(".".join("`" + part.replace("`", "``") + "`" for part in name.split(".")))
+
+
+def _type(frame, column):
+    return frame.select(column.alias("one")).dtypes[0][1]
+
+
+def _text_column(frame, name, key):
+    return _needed(_column(frame, name), name, _column(frame, key)).alias("text")
 
 
 def _key_type(params):
@@ -478,7 +590,8 @@ def _key_type(params):
 
 
 def _key_column(frame, key, params):
-    found = dict(frame.dtypes)[key]
+    column = _column(frame, key)
+    found = _type(frame, column)
     if params.keys == "u64" and found not in _INTEGERS:
         expected = f"{', '.join(_INTEGERS[:-1])} or {_INTEGERS[-1]}"
         raise InvalidError(
@@ -488,7 +601,7 @@ def _key_column(frame, key, params):
             found=found,
             remedy="cast the column, where no two keys become one",
         )
-    return F.col(key).cast(_key_type(params)).alias("key")
+    return _needed(column.cast(_key_type(params)), key).alias("key")
 
 
 def _segments_alone(path):
@@ -635,6 +748,7 @@ class _Build:
     def __call__(self, batches):
         _begin(self.version)
         params = Params.parse(self.params)
+        keeps_sets = "sets" in params.fields
         builder, shard = None, None
         try:
             for batch in batches:
@@ -647,7 +761,8 @@ class _Build:
                 if pc.any(others).as_py():
                     raise Error(f"a partition has documents of shard {shard} and of others; do not coalesce partitions")
                 fingerprint = batch.column("fingerprint").view(pa.uint64())
-                builder.add(batch.column("key"), fingerprint, *[batch.column(part) for part in _PARTS])
+                parts = [batch.column(part) for part in _PARTS if part != "set" or keeps_sets]
+                builder.add(batch.column("key"), fingerprint, *parts)
             if builder is not None:
                 name, documents, size = builder.finish()
                 for counter, value in (("documents", documents), ("segments", 1), ("bytes", size)):
@@ -711,15 +826,18 @@ class _Pairs:
 
 
 class _Sets:
-    def __init__(self, words, seed, version):
-        self.words, self.seed, self.version = words, seed, version
+    def __init__(self, words, seed, weights, longest, version):
+        self.words, self.seed, self.weights, self.longest, self.version = words, seed, weights, longest, version
 
     def __call__(self, batches):
         _begin(self.version)
         for batch in batches:
-            sets = pa.record_batch(_twindex.shingle_sets(batch.column("text"), self.words, self.seed)).column(0)
+            made = pa.record_batch(_twindex.shingle_sets(batch.column("text"), self.words, self.seed, self.weights))
+            sets = made.column("set")
             sizes = pc.divide(pc.binary_length(sets), 8).cast(pa.int32())
             columns = [batch.column(name) for name in ("id", "number", "inside")]
+            if self.longest:
+                columns[1] = pc.negate(made.column("tokens"))
             names = ["id", "number", "inside", "size", "set"]
             yield pa.RecordBatch.from_arrays([*columns, sizes, sets.cast(pa.binary())], names=names)
 
@@ -734,27 +852,31 @@ class _Elements:
 
 
 class _Prefixes:
-    def __init__(self, threshold, common, version):
-        self.threshold, self.common, self.version = threshold, common, version
+    def __init__(self, near, threshold, of_kept, common, version):
+        self.near, self.threshold, self.of_kept = near, threshold, of_kept
+        self.common, self.version = common, version
 
     def __call__(self, batches):
         _begin(self.version)
         for batch in batches:
-            found = pa.record_batch(_twindex.set_prefixes(batch.column("set"), self.threshold, self.common))
+            sets = batch.column("set")
+            found = pa.record_batch(
+                _twindex.set_prefixes(sets, self.near, self.threshold, self.of_kept, self.common)
+            )
             columns = [batch.column(name).take(found.column("row")) for name in ("id", "number", "inside", "size")]
             names = ["id", "number", "inside", "size", "shingle"]
             yield pa.RecordBatch.from_arrays([*columns, found.column("shingle").view(pa.int64())], names=names)
 
 
 class _Count:
-    def __init__(self, threshold, version):
-        self.threshold, self.version = threshold, version
+    def __init__(self, near, threshold, version):
+        self.near, self.threshold, self.version = near, threshold, version
 
     def __call__(self, batches):
         _begin(self.version)
         for batch in batches:
             sets = (batch.column("worse_set"), batch.column("better_set"))
-            counts = pa.record_batch(_twindex.count_shared(*sets, self.threshold))
+            counts = pa.record_batch(_twindex.count_shared(*sets, self.near, self.threshold))
             names = ["worse", "worse_number", "better", "better_number"]
             columns = [batch.column(name) for name in names] + [column.view(pa.int64()) for column in counts.columns]
             counted = pa.RecordBatch.from_arrays(columns, names=[*names, "both", "either"])

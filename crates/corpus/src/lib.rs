@@ -74,6 +74,7 @@ pub use dedup::{
     Annotations, Beside, Clustering, CommonShingle, Dedup, DedupTexts, Explanation, Fate, FieldOfBoth, Found,
     Host, HostCounter, Hosts, Hunk, IndexOf, Join, Keep, Listed, ListedPairs, MAX_BUCKET, MEMORY, MEMORY_MIN,
     Method, Mirror, NearBy, Reason, Report, Run, Sets, Stands, THRESHOLD_MIN, Verify, Weights, Why, WordDiff,
+    set_of_text,
 };
 pub use error::InvalidOptions;
 pub use input::{
@@ -88,6 +89,7 @@ pub use repeated::RepeatedKeys;
 pub use shard::part_of;
 pub use sharing::Sharing;
 pub use text::{StopList, TextFold, TextForm, TextOptions};
+pub use twindex_join::Watched;
 pub use twindex_passages::PassageIndex as PassagesIndex;
 pub use watch::Stages;
 

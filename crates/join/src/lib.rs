@@ -63,6 +63,7 @@ pub mod sets;
 pub mod spanning;
 mod threads;
 pub mod verified;
+mod watched;
 
 pub use altavista::{Common, FormedPairs, Merged, SampledBy, merge_elements};
 pub use batch::{Way, answers_within, choose, choose_raw, raw_answers_within, sorted_answers_within};
@@ -88,6 +89,7 @@ pub use spanning::{SpanningForest, Stars};
 pub use verified::{
     counted_documents, resembling_documents, resembling_sets, set_candidates, sorted_pairs_of_sets,
 };
+pub use watched::Watched;
 
 use twindex::error::Result;
 use twindex::store::Snapshot;

@@ -6,6 +6,7 @@ use twindex_join::{Effort, Priority, cover_sets};
 
 use super::clusters::Clusters;
 use super::corpus::Corpus;
+use super::groups::Grouped;
 use super::near::Limits;
 use super::rules::Rules;
 use super::score::Score;
@@ -23,12 +24,11 @@ pub(super) struct Contained {
 impl Contained {
     /// Looks for each document of the history among those of this run that stay.
     pub(super) fn of(
-        corpus: &Corpus,
+        grouped: &Grouped,
         clusters: &Clusters,
         rules: &Rules<'_>,
         limits: &Limits<'_>,
     ) -> twindex::Result<Self> {
-        let grouped = &corpus.grouped;
         let groups = 0..grouped.groups.len() as u32;
         let in_order: Vec<u32> = rules.order.map_or_else(|| groups.collect(), <[u32]>::to_vec);
         let stays = |group: u32| {
@@ -42,7 +42,13 @@ impl Contained {
         }
         let fixed = stay.len() as u32;
         let order = [stay, history, gone].concat();
-        let priority = Priority { order: Some(&order), fixed, most: rules.most_comparisons, by_index: false };
+        let priority = Priority {
+            order: Some(&order),
+            fixed,
+            most: rules.most_comparisons,
+            by_index: false,
+            watched: limits.watched,
+        };
         let threads = rayon::current_num_threads();
         let effort = Effort { dir: limits.folder, memory: limits.memory, threads };
         let covered = cover_sets(&grouped.sets, Nearness::Containment(rules.threshold), priority, effort)?;

@@ -227,7 +227,7 @@ impl Dedup {
             return Ok(None);
         }
         let watch = Stopwatch::start();
-        let contained = Contained::of(corpus, clusters, rules, limits)?;
+        let contained = Contained::of(&corpus.grouped, clusters, rules, limits)?;
         near.candidates += contained.comparisons;
         near.counted = near.counted.map(|counted| counted + contained.counted);
         stages.add("contained", watch);

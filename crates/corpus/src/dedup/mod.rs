@@ -83,7 +83,7 @@ pub use self::near::{Join, Verify};
 pub use self::priority::Keep;
 pub use self::report::{CommonShingle, Report};
 pub use self::rules::{Clustering, NearBy};
-pub use self::texts::{Beside, DedupTexts, Found};
+pub use self::texts::{Beside, DedupTexts, Found, set_of_text};
 pub use self::weights::Weights;
 pub use self::why::{Explanation, Fate, FieldOfBoth, Listed, Reason, Sets, Why};
 pub use self::word_diff::{Hunk, Run, Stands, WordDiff};
@@ -402,7 +402,8 @@ impl Dedup {
         stages.insert("exact", exact.min(read));
         stages.add("read", watch);
 
-        let limits = Limits { folder, journal, observer, memory: self.memory / 2, max_bucket };
+        let limits =
+            Limits { folder, journal, observer, memory: self.memory / 2, max_bucket, watched: None };
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
         let Done { near, clusters, contained, hosts, pairs, kept_files, annotated_files } =
             self.find(indexed.as_ref(), &corpus, against, &limits, &mut stages)?;

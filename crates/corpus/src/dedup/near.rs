@@ -8,9 +8,9 @@ use twindex::sketch::{Nearness, matches};
 use twindex::sys::Column;
 use twindex::{Key, Resemblance, Snapshot};
 use twindex_join::{
-    Agreement, Common, Effort, Families, Forest, Pairs, Sorted, Sorter, candidates_agreeing, cover_sets,
-    for_each_pair_between, for_each_pair_inside, merge_elements, numbered_pairs_within, prefix_candidates,
-    set_candidates,
+    Agreement, Common, Effort, Families, Forest, Pairs, Sorted, Sorter, Watched, candidates_agreeing,
+    cover_sets, for_each_pair_between, for_each_pair_inside, merge_elements, numbered_pairs_within,
+    prefix_candidates, set_candidates,
 };
 
 use super::corpus::Corpus;
@@ -91,6 +91,8 @@ pub(super) struct Limits<'a> {
     pub observer: &'a dyn Observer,
     pub memory: usize,
     pub max_bucket: usize,
+    /// Where a caller sees how far it is, and what may end the work.
+    pub watched: Option<&'a Watched>,
 }
 
 /// Candidates that one thread verifies at once.
@@ -244,6 +246,7 @@ impl Near {
             fixed: rules.fixed,
             most: rules.most_comparisons,
             by_index: join == Join::Prefix,
+            watched: limits.watched,
         };
         let threads = rayon::current_num_threads();
         let effort = Effort { dir: limits.folder, memory: limits.memory, threads };
@@ -290,7 +293,10 @@ impl Near {
         }
         let mut families = Families::new(&grouped.sets, limits.memory / 4)?;
         let (memory, threads) = (limits.memory / 4, rayon::current_num_threads());
-        let count = |batch: &[(u32, u32)]| collector.count(&mut families, batch, threshold);
+        let count = |batch: &[(u32, u32)]| {
+            limits.watched.map_or(Ok(()), Watched::check)?;
+            collector.count(&mut families, batch, threshold)
+        };
         let found = if join == Join::Prefix {
             prefix_candidates(&grouped.sets, threshold, limits.max_bucket, memory, threads, count)?
         } else {

@@ -6,19 +6,24 @@ use std::path::Path;
 use rayon::prelude::*;
 use twindex::Error;
 use twindex::params::Shingling;
+use twindex::sketch::occurrences::set_apart;
 use twindex::sketch::{Buffers, Shingler, Sketch};
 use twindex::sys::{Column, Room};
+use twindex_join::Watched;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::choices::{check_clusters, check_common, check_containment, check_cut};
 use super::clusters::Clusters;
+use super::contained::Contained;
 use super::groups::{Grouped, NewSet, Newcomer};
 use super::inside::put_inside;
+use super::keys::{ByKey, Keys};
 use super::near::{Join, Limits, Near};
 use super::out::Listed;
 use super::priority::{Keep, OrderedBy, Priority};
 use super::rules::{Clustering, NearBy, Rules};
 use super::score::Score;
+use super::weights::Weights;
 use super::{ListedPairs, MAX_BUCKET, MEMORY};
 use crate::InvalidOptions;
 use crate::input::FieldNumber;
@@ -44,10 +49,13 @@ pub struct DedupTexts {
     pub threshold: f64,
     /// What is counted of two texts; their resemblance by default.
     pub near: NearBy,
+    /// What a shingle weighs in a text; all the same by default.
+    pub weights: Weights,
     /// How they are cut into shingles; five words by default.
     pub shingling: Shingling,
-    /// Which of near texts stays; [`Keep::SmallestKey`] is the first, as there are no keys, and [`Keep::KeyHash`] is
-    /// refused. [`Keep::Max`] and [`Keep::Min`] go by [`Beside::numbers`], of equal ones the first stays.
+    /// Which of near texts stays. [`Keep::SmallestKey`] and [`Keep::KeyHash`] go by [`Beside::keys`]; without them the first
+    /// is the one with the smallest key, and [`Keep::KeyHash`] is refused. [`Keep::Max`] and [`Keep::Min`] go by
+    /// [`Beside::numbers`], of equal ones the one with the smallest key stays.
     pub keep: Keep,
     /// As [`Dedup::clusters`](field@super::Dedup::clusters).
     pub clusters: Clustering,
@@ -68,6 +76,7 @@ impl Default for DedupTexts {
         Self {
             threshold: 0.8,
             near: NearBy::Resemblance,
+            weights: Weights::Distinct,
             shingling: Shingling::words(5, 0),
             keep: Keep::First,
             clusters: Clustering::Leaders,
@@ -82,6 +91,9 @@ impl Default for DedupTexts {
 
 /// What texts in memory have beside them, for each text in their order.
 ///
+/// The first texts may be a history: what was kept before, and stays. They come before all others, whatever
+/// [`DedupTexts::keep`] says.
+///
 /// ```
 /// use twindex_corpus::{Beside, DedupTexts, FieldNumber, Keep};
 ///
@@ -89,14 +101,19 @@ impl Default for DedupTexts {
 /// let numbers = [7, 9, 9, 8].map(|number| FieldNumber::integer(number).expect("of few bits"));
 /// let inside = [&b"en"[..], b"en", b"en", b"de"];
 /// let job = DedupTexts { keep: Keep::Max, ..DedupTexts::default() };
-/// let beside = Beside { numbers: Some(&numbers), inside: Some(&inside) };
+/// let beside = Beside { numbers: Some(&numbers), inside: Some(&inside), ..Beside::default() };
 /// assert_eq!(job.run_beside(&texts, beside)?.kept_of, [1, 1, 1, 3]);
 /// # Ok::<(), anyhow::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Beside<'b> {
-    /// The numbers by which [`Keep::Max`] and [`Keep::Min`] go.
+    /// How many of the first texts are a history. A text that equals some of them goes for the first of these, even where it
+    /// is near others.
+    pub history: usize,
+    /// The numbers by which [`Keep::Max`] and [`Keep::Min`] go, of the texts that are no history.
     pub numbers: Option<&'b [FieldNumber]>,
+    /// The keys by which [`Keep::SmallestKey`] and [`Keep::KeyHash`] go, of the texts that are no history.
+    pub keys: Option<&'b [&'b [u8]]>,
     /// The values inside of which texts are compared, none of them empty.
     pub inside: Option<&'b [&'b [u8]]>,
 }
@@ -104,13 +121,24 @@ pub struct Beside<'b> {
 impl<'b> Beside<'b> {
     /// Refuses what is not there for each text, or goes with nothing.
     fn check(self, keep: Keep, texts: usize) -> Result<(), InvalidOptions> {
-        let counts = [("numbers", self.numbers.map(<[_]>::len)), ("inside", self.inside.map(<[_]>::len))];
-        for (name, count) in counts {
+        let Some(new) = texts.checked_sub(self.history) else {
+            let history = self.history;
+            return Err(InvalidOptions::new(format!("history: expected at most {texts}, found {history}")));
+        };
+        let counts = [
+            ("numbers", new, self.numbers.map(<[_]>::len)),
+            ("keys", new, self.keys.map(<[_]>::len)),
+            ("inside", texts, self.inside.map(<[_]>::len)),
+        ];
+        for (name, texts, count) in counts {
             if let Some(count) = count.filter(|&count| count != texts) {
                 return Err(InvalidOptions::new(format!(
                     "{name}: expected {texts}, one a text, found {count}"
                 )));
             }
+        }
+        if keep == Keep::KeyHash && self.keys.is_none() {
+            return Err(InvalidOptions::new("keep: texts have no keys to be hashed"));
         }
         if keep.by_number() != self.numbers.is_some() {
             return Err(InvalidOptions::new(
@@ -124,6 +152,16 @@ impl<'b> Beside<'b> {
             )));
         }
         Ok(())
+    }
+
+    /// The keys of all texts, empty ones of the history, and the texts in their order; none where there are none.
+    fn sorted_keys(self, room: &Room, memory: usize) -> twindex::Result<Option<(Keys, ByKey)>> {
+        let Some(given) = self.keys else { return Ok(None) };
+        let mut keys = Keys::new(room);
+        (0..self.history).try_for_each(|_| keys.push(b""))?;
+        given.iter().try_for_each(|key| keys.push(key))?;
+        let by_key = ByKey::of(&keys, 0..keys.len() as u32, room, memory)?;
+        Ok(Some((keys, by_key)))
     }
 
     /// The value of a text, empty where there are none.
@@ -146,6 +184,9 @@ pub struct Found {
     pub capped_shingles: u64,
     /// How many texts are too many.
     pub cap: u64,
+    /// Texts of the history that are contained in a later text that stays, by [`NearBy::Containment`]: the text of the history,
+    /// the later text, and the contained share of the first.
+    pub contained: Vec<(u32, u32, f64)>,
 }
 
 impl DedupTexts {
@@ -165,32 +206,52 @@ impl DedupTexts {
     ///
     /// As there.
     pub fn run_beside(&self, texts: &[&[u8]], beside: Beside<'_>) -> anyhow::Result<Found> {
+        self.run_watched(texts, beside, &Watched::default())
+    }
+
+    /// As [`run_beside`](Self::run_beside), while another thread sees how far it has come, and may end it. Its stages are
+    /// `shingling`, of texts, and `comparing`, of distinct texts.
+    ///
+    /// # Errors
+    ///
+    /// As there; what [`Watched::check`] says.
+    pub fn run_watched(
+        &self,
+        texts: &[&[u8]],
+        beside: Beside<'_>,
+        watched: &Watched,
+    ) -> anyhow::Result<Found> {
         check_common(self.threshold, self.max_bucket, self.memory)?;
         check_clusters(self.clusters, self.max_cluster)?;
         check_cut(self.keep, self.max_cluster)?;
         check_containment(self.near, self.clusters, self.pairs)?;
         beside.check(self.keep, texts.len())?;
-        if self.keep == Keep::KeyHash {
-            return Err(InvalidOptions::new("keep: texts have no keys to be hashed").into());
+        if u32::try_from(texts.len()).is_err() {
+            return Err(
+                Error::Limit { what: "texts", limit: u32::MAX.into(), found: texts.len() as u64 }.into()
+            );
         }
+        let history = beside.history as u32;
         let scratch = tempfile::tempdir()
             .map_err(|error| Error::io("create a scratch folder in", &std::env::temp_dir(), error))?;
-        let grouped = self.group(texts, beside, scratch.path())?;
+        let (grouped, history_groups) = self.group(texts, beside, scratch.path(), watched)?;
         let limits = Limits {
             folder: scratch.path(),
             journal: None,
             observer: &(),
             memory: self.memory / 2,
             max_bucket: self.max_bucket as usize,
+            watched: Some(watched),
         };
         let numbers = beside.numbers.unwrap_or_default().iter().map(|number| number.bits());
         let numbers = Column::of(&grouped.room, numbers)?;
+        let keys = beside.sorted_keys(&grouped.room, limits.memory / 2)?;
         let by = OrderedBy {
             keep: self.keep,
             near: self.near,
-            keys: None,
+            keys: keys.as_ref().map(|(keys, by_key)| (keys, by_key)),
             numbers: &numbers,
-            history: 0,
+            history,
             history_keys: None,
         };
         let priority = Priority::of(&grouped, by, limits.memory / 2)?;
@@ -198,7 +259,7 @@ impl DedupTexts {
             clustering: self.clusters,
             order: priority.order.as_deref(),
             firsts: &priority.firsts[..],
-            fixed: 0,
+            fixed: history_groups,
             near: self.near,
             threshold: self.threshold,
             max_cluster: self.max_cluster.unwrap_or(u32::MAX),
@@ -207,18 +268,40 @@ impl DedupTexts {
         };
         let mut near = Near::by_sets(&grouped, Join::Auto, &rules, &limits)?;
         let measure = |a: u32, b: u32| Ok(Some(Score::counted(grouped.sets.resemblance(a, b)?)));
-        let clusters = Clusters::of(&grouped, &mut near, &rules, &measure, 0)?;
+        let clusters = Clusters::of(&grouped, &mut near, &rules, &measure, history)?;
         let value = |score: Score| score.resemblance().map_or(0.0, |resemblance| resemblance.value());
         let score_of = |group: u32| clusters.score(&grouped, group).map_or(0.0, value);
         let mut pairs = Vec::new();
         let listed = Listed { near: &near, clusters: &clusters };
-        listed.for_each(&grouped, 0, limits.max_bucket, &mut |a, b, score| {
-            let (a, b) = if listed.is_covering() { (a, b) } else { (a.min(b), a.max(b)) };
-            pairs.push((a, b, value(near.kind.unpack(score))));
-            Ok(())
-        })?;
+        // What goes for a text of the history is in the list, too; other pairs of these are not.
+        listed.for_each(
+            &grouped,
+            if listed.is_covering() { 0 } else { history },
+            limits.max_bucket,
+            &mut |a, b, score| {
+                if a < history {
+                    return Ok(());
+                }
+                let (a, b) = if listed.is_covering() { (a, b) } else { (a.min(b), a.max(b)) };
+                pairs.push((a, b, value(near.kind.unpack(score))));
+                Ok(())
+            },
+        )?;
         pairs.sort_unstable_by_key(|&(a, b, _)| (a, b));
+        let contained = if self.near == NearBy::Containment && history > 0 {
+            let contained = Contained::of(&grouped, &clusters, &rules, &limits)?.found;
+            let of = |document: u32| {
+                let group = grouped.group_of[document as usize];
+                let place = contained.binary_search_by_key(&group, |found| found.0).ok()?;
+                let (_, inside, score) = contained[place];
+                Some((document, inside, value(score)))
+            };
+            (0..history).filter_map(of).collect()
+        } else {
+            Vec::new()
+        };
         Ok(Found {
+            contained,
             kept_of: grouped.group_of.iter().map(|&group| clusters.kept_of_group[group as usize]).collect(),
             scores: grouped.group_of.iter().map(|&group| score_of(group)).collect(),
             pairs,
@@ -227,16 +310,20 @@ impl DedupTexts {
         })
     }
 
-    /// Puts equal texts into groups, and shingles one of each.
-    fn group(&self, texts: &[&[u8]], beside: Beside<'_>, folder: &Path) -> anyhow::Result<Grouped> {
+    /// Puts equal texts into groups, and shingles one of each. With how many of the first groups the history has.
+    fn group(
+        &self,
+        texts: &[&[u8]],
+        beside: Beside<'_>,
+        folder: &Path,
+        watched: &Watched,
+    ) -> anyhow::Result<(Grouped, u32)> {
+        watched.begin("shingling", texts.len() as u64);
         let room = Room::new(folder, self.memory / 4);
         let mut grouped = Grouped::new(&room, self.memory / 4, None)?;
         let shingler = Shingler::new(&self.shingling)?;
         let shingles = |text: &[u8], inside: &[u8], buffers: &mut Buffers| {
-            let mut set = Vec::new();
-            // Of a text that is not UTF-8 only an equal one is a copy.
-            let Ok(text) = std::str::from_utf8(text) else { return (set, 0) };
-            shingler.distinct(text, buffers, &mut set);
+            let mut set = set_of_text(text, &shingler, self.weights, buffers);
             if !inside.is_empty() {
                 put_inside(&mut set, inside);
                 set.sort_unstable();
@@ -244,6 +331,7 @@ impl DedupTexts {
             (set, buffers.tokens() as u64)
         };
         let (sketch, mut seen) = (Sketch::default(), HashSet::new()); // seen in one piece
+        let mut history_groups = 0;
         for (number, some) in texts.chunks(TOGETHER).enumerate() {
             let inside = |at: usize| beside.inside(number * TOGETHER + at);
             let hashes: Vec<u128> = some.par_iter().with_min_len(CHUNK).map(|text| xxh3_128(text)).collect();
@@ -257,9 +345,10 @@ impl DedupTexts {
                 .with_min_len(CHUNK)
                 .enumerate()
                 .map_init(Buffers::default, |buffers, (at, (text, is_new))| {
-                    is_new.then(|| shingles(text, inside(at), buffers))
+                    (is_new && !watched.is_stopped()).then(|| shingles(text, inside(at), buffers))
                 })
                 .collect();
+            watched.check()?; // sets are missing if it was stopped
             for (at, ((text, hash), set)) in some.iter().zip(hashes).zip(sets).enumerate() {
                 let inside = inside(at);
                 let is_equal = |other: u32| anyhow::Ok(texts[other as usize] == *text);
@@ -271,8 +360,40 @@ impl DedupTexts {
                 };
                 let new = Newcomer { hash, tokens, inside, sketch: &sketch, set };
                 grouped.add(&new, is_equal)?;
+                if grouped.len() == beside.history {
+                    history_groups = grouped.groups.len() as u32;
+                }
             }
+            watched.reach(grouped.len() as u64)?;
         }
-        Ok(grouped)
+        Ok((grouped, history_groups))
     }
+}
+
+/// The set by which a text is counted, ascending: its shingles, each as often as `weights` say. A text that is not UTF-8 has
+/// none: only an equal one is a copy. `buffers` know its tokens then.
+///
+/// ```
+/// use twindex::params::Shingling;
+/// use twindex::sketch::{Buffers, Shingler};
+/// use twindex_corpus::{Weights, set_of_text};
+///
+/// let shingler = Shingler::new(&Shingling::words(1, 0))?;
+/// let size = |weights| set_of_text(b"a rose is a rose", &shingler, weights, &mut Buffers::default()).len();
+/// assert_eq!((size(Weights::Distinct), size(Weights::Frequencies)), (3, 5));
+/// # Ok::<(), twindex::Error>(())
+/// ```
+pub fn set_of_text(text: &[u8], shingler: &Shingler, weights: Weights, buffers: &mut Buffers) -> Vec<u64> {
+    let mut set = Vec::new();
+    let text = std::str::from_utf8(text).unwrap_or_default();
+    match weights {
+        Weights::Distinct => shingler.distinct(text, buffers, &mut set),
+        Weights::Frequencies => {
+            shingler.occurrences(text, buffers, &mut set);
+            set_apart(&mut set);
+            set.sort_unstable();
+            set.dedup();
+        }
+    }
+    set
 }

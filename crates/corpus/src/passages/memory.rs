@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 use twindex::Error;
+use twindex_join::Watched;
 use twindex_passages::{Exact, Gram, Grams, Hashed, Line, Recurring, Work};
 
 use super::options::{How, Passages};
@@ -52,6 +53,16 @@ impl PassagesOfTexts {
     /// [`InvalidOptions`](crate::InvalidOptions); a text of 4 GiB or more; the system's, of scratch files in its folder of
     /// temporary files.
     pub fn run(&self, texts: &[&str]) -> anyhow::Result<Vec<Line>> {
+        self.run_watched(texts, &Watched::default())
+    }
+
+    /// As [`run`](Self::run), while another thread sees how far it has come, and may end it. Its stages are `counting` and
+    /// `finding`, of texts.
+    ///
+    /// # Errors
+    ///
+    /// As there; what [`Watched::check`] says.
+    pub fn run_watched(&self, texts: &[&str], watched: &Watched) -> anyhow::Result<Vec<Line>> {
         let mut options = Passages::new(Vec::<std::path::PathBuf>::new(), "");
         options.min_words = Some(self.min_words);
         options.exact = self.exact;
@@ -72,21 +83,26 @@ impl PassagesOfTexts {
         options.memory = self.memory;
         let recurring = Recurring::new(options.filter_bytes(Some(bytes)))?;
         let state = || State::new(&how);
-        texts.par_iter().for_each_init(state, |state, text| {
+        watched.begin("counting", texts.len() as u64);
+        texts.par_iter().try_for_each_init(state, |state, text| {
+            watched.advance(1)?;
             state.hashing.hash(text, &mut state.hashed);
             state.work.count(&state.hashed, &recurring, self.within);
-        });
+            Ok::<_, Error>(())
+        })?;
+        watched.begin("finding", texts.len() as u64);
         let mut grams = Grams::of_words(scratch.path(), self.memory / 4, how.shape.width());
         for (number, some) in texts.chunks(TOGETHER).enumerate() {
             let found: Vec<Vec<Gram>> = some
                 .par_iter()
                 .map_init(state, |state, text| {
                     let mut found = Vec::new();
+                    watched.advance(1)?;
                     state.hashing.hash(text, &mut state.hashed);
                     state.work.for_each_recurring(&state.hashed, &recurring, |gram| found.push(gram));
-                    found
+                    Ok(found)
                 })
-                .collect();
+                .collect::<Result<_, Error>>()?;
             for (document, found) in (number * TOGETHER..).zip(found) {
                 found.iter().try_for_each(|gram| grams.push(document as u32, gram))?;
             }
@@ -94,7 +110,7 @@ impl PassagesOfTexts {
         let mut lines = Vec::new();
         grams.finish(self.within)?.for_each_line(|line| {
             lines.push(line);
-            Ok::<_, Error>(())
+            watched.check()
         })?;
         Ok(lines)
     }

@@ -78,7 +78,8 @@ fn numbers_decide_and_each_value_keeps_its_survivor_as_the_rule_says() {
             let shingling = Shingling::words(width as u8, 0);
             let memory = if seed % 2 == 0 { 1 << 16 } else { 1 << 24 };
             let job = DedupTexts { threshold, near, shingling, keep, memory, ..DedupTexts::default() };
-            let given = Beside { numbers: keep.by_number().then_some(&numbers[..]), inside: Some(&inside) };
+            let numbers = keep.by_number().then_some(&numbers[..]);
+            let given = Beside { numbers, inside: Some(&inside), ..Beside::default() };
             let found = job.run_beside(&bytes, given).unwrap();
             let wanted = by_definition(&texts, &beside, &job, width, percent);
             assert_eq!(found.kept_of, wanted, "{seed} {keep:?} {near:?} {percent} of {width}: {texts:?}");
@@ -182,12 +183,13 @@ fn numbers_and_values_that_do_not_fit_the_texts_are_refused() {
         (&first, None, Some(&inside[..1]), "inside: expected 2, one a text, found 1"),
         (&first, None, Some(&inside[..]), "inside: the value at 1 is empty"),
     ] {
-        let error = job.run_beside(&texts, Beside { numbers, inside }).unwrap_err();
+        let error = job.run_beside(&texts, Beside { numbers, inside, ..Beside::default() }).unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
         assert!(error.is::<InvalidOptions>());
     }
     let cut = DedupTexts { clusters: Clustering::Components, max_cluster: Some(9), ..by_max };
-    let error = cut.run_beside(&texts, Beside { numbers: Some(&numbers[..2]), inside: None }).unwrap_err();
+    let error =
+        cut.run_beside(&texts, Beside { numbers: Some(&numbers[..2]), ..Beside::default() }).unwrap_err();
     assert!(error.to_string().contains("--max-cluster does not go with"), "{error}");
 }
 

@@ -79,6 +79,7 @@ pub(super) fn cover(covering: &mut Covering<'_>, effort: Effort<'_>) -> Result<(
                 start += 1;
             }
             pass.decide(covering, &block, &mut workers)?;
+            covering.reach(sets.len() - (number - start))?;
         }
         match pass.postponed {
             None => return Ok(()),
@@ -107,6 +108,7 @@ impl Pass<'_> {
         let (before, index, rarity) = (&*covering, &self.index, self.rarity);
         let made = on_threads(workers, &pieces, |worker, piece| {
             let mut made = Piece::default();
+            before.check()?;
             for &rank in *piece {
                 worker.look(before, rank, rarity, index, &mut made)?;
             }

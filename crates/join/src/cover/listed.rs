@@ -63,7 +63,9 @@ fn decide(covering: &mut Covering<'_>, block: &Block, states: &mut [Counting<'_>
         .map(|at| at..(at + PIECE_SETS).min(block.later.len()))
         .collect();
     let before = &*covering;
+    covering.reach(first as usize)?;
     let looked = on_threads(states, &pieces, |counting, piece| {
+        before.check()?;
         piece
             .clone()
             .map(|number| {

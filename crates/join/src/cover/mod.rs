@@ -27,6 +27,7 @@ use super::bitmaps::bitmap_candidates;
 use super::hamming::Effort;
 use super::runs::Sorter;
 use super::sets::{Reading, ShingleSets};
+use super::watched::Watched;
 use twindex::error::{Error, Result};
 use twindex::sys::{Column, Room};
 use twindex_sketch::{Nearness, intersection_from};
@@ -60,6 +61,8 @@ pub struct Priority<'a> {
     pub most: Option<u64>,
     /// Kept sets are found by their rarest elements, however few there are.
     pub by_index: bool,
+    /// Where it is said how many sets are decided on, and what may end the work.
+    pub watched: Option<&'a Watched>,
 }
 
 /// Sets that are taken together, and elements of theirs. What is found does not depend on it, how much is compared does.
@@ -102,7 +105,8 @@ const PARTNERS: usize = 10_000;
 /// these quadratic.
 ///
 /// # Errors
-/// [`Error::Io`] from a scratch file; [`Error::Limit`] for more comparisons than are allowed.
+/// [`Error::Io`] from a scratch file; [`Error::Limit`] for more comparisons than are allowed; what
+/// [`Watched::check`] says.
 pub fn cover_sets(
     sets: &ShingleSets,
     near: Nearness,
@@ -110,6 +114,9 @@ pub fn cover_sets(
     effort: Effort<'_>,
 ) -> Result<Covered> {
     let mut covering = Covering::new(sets, near, priority)?;
+    if let Some(watched) = priority.watched {
+        watched.begin("comparing", sets.len() as u64);
+    }
     if let Nearness::Resemblance(threshold) = near
         && !priority.by_index
     {
@@ -118,6 +125,7 @@ pub fn cover_sets(
         // The later one in front.
         let mut listed: Sorter<u64> = Sorter::new(effort.dir, effort.memory / 2);
         let take = |batch: &[(u32, u32)]| {
+            priority.watched.map_or(Ok(()), Watched::check)?;
             batch.iter().try_for_each(|&(a, b)| {
                 let (a, b) = (rank_of(a), rank_of(b));
                 listed.push(u64::from(a.max(b)) << 32 | u64::from(a.min(b)))
@@ -176,6 +184,16 @@ impl<'a> Covering<'a> {
     /// Whether the set at this place stays whatever it is near.
     fn is_fixed(&self, rank: u32) -> bool {
         rank < self.priority.fixed
+    }
+
+    /// Says how many sets are decided on; ends the work if it is to stop.
+    fn reach(&self, sets: usize) -> Result<()> {
+        self.priority.watched.map_or(Ok(()), |watched| watched.reach(sets as u64))
+    }
+
+    /// Ends the work if it is to stop.
+    fn check(&self) -> Result<()> {
+        self.priority.watched.map_or(Ok(()), Watched::check)
     }
 
     fn is_kept(&self, set: u32) -> bool {

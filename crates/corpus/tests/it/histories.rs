@@ -1,0 +1,166 @@
+//! Texts in memory after a history, in the order of keys, and with weights, held against the definition.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::corpora::{Random, cases, texts, words};
+use twindex::Key;
+use twindex::params::Shingling;
+use twindex_corpus::{Beside, DedupTexts, InvalidOptions, Keep, NearBy, Watched, Weights};
+
+/// How often each shingle occurs in a text; once, where frequencies do not count.
+fn frequencies(text: &str, width: usize, weights: Weights) -> BTreeMap<Vec<&str>, usize> {
+    let words = words(text);
+    let mut counts = BTreeMap::new();
+    if words.len() < width && !words.is_empty() {
+        counts.insert(words, 1);
+        return counts;
+    }
+    for run in words.windows(width) {
+        let count = counts.entry(run.to_vec()).or_insert(0);
+        *count = if weights == Weights::Distinct { 1 } else { *count + 1 };
+    }
+    counts
+}
+
+#[test]
+fn after_a_history_and_by_keys_and_frequencies_goes_what_the_rule_says() {
+    let (mut removed, mut for_history, mut contained, mut all) = (0, 0, 0, 0);
+    let mut differ = 0;
+    for seed in 0..cases() / 2 {
+        let texts = texts(seed ^ 0x4157);
+        let bytes: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+        let mut random = Random(seed ^ 0x0c0f_fee0);
+        let history = random.below(texts.len() + 1) * random.below(2);
+        let names: Vec<String> = (history..texts.len()).map(|_| format!("k{}", random.below(40))).collect();
+        let keys: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
+        let width = 1 + (seed % 3) as usize;
+        let percent = [5, 50, 80, 90, 100][(seed / 3 % 5) as usize];
+        let threshold = percent as f64 / 100.0;
+        for (keep, near, weights) in [
+            (Keep::First, NearBy::Resemblance, Weights::Distinct),
+            (Keep::KeyHash, NearBy::Resemblance, Weights::Frequencies),
+            (Keep::SmallestKey, NearBy::Containment, Weights::Distinct),
+            (Keep::Longest, NearBy::Containment, Weights::Frequencies),
+        ] {
+            let sets: Vec<_> = texts.iter().map(|text| frequencies(text, width, weights)).collect();
+            let size = |text: usize| sets[text].values().sum::<usize>();
+            let both = |text: usize, other: usize| -> usize {
+                let common =
+                    |(run, &count): (&Vec<&str>, &usize)| count.min(*sets[other].get(run).unwrap_or(&0));
+                sets[text].iter().map(common).sum()
+            };
+            let is_near = |text: usize, other: usize| {
+                let (both, size, other_size) = (both(text, other), size(text), size(other));
+                texts[text] == texts[other]
+                    || match near {
+                        NearBy::Resemblance => both > 0 && 100 * both >= percent * (size + other_size - both),
+                        NearBy::Containment => both > 0 && other_size >= size && 100 * both >= percent * size,
+                    }
+            };
+            let key = |text: usize| keys[text - history];
+            let mut order: Vec<usize> = (history..texts.len()).collect();
+            match keep {
+                Keep::KeyHash => {
+                    order.sort_by_key(|&text| (Key::Bytes(key(text)).priority_hash(), key(text)));
+                }
+                Keep::SmallestKey => order.sort_by_key(|&text| key(text)),
+                Keep::Longest => order.sort_by_key(|&text| Reverse(words(&texts[text]).len())),
+                _ => {}
+            }
+            let mut kept: Vec<usize> = (0..history).collect();
+            if near == NearBy::Containment {
+                order.sort_by_key(|&text| Reverse(size(text)));
+                kept.sort_by_key(|&text| Reverse(size(text)));
+            }
+            let mut wanted: Vec<u32> = (0..texts.len() as u32).collect();
+            // Equal texts of the history are represented by the first in its order.
+            for text in 0..history {
+                let equal = |&&other: &&usize| texts[other] == texts[text];
+                wanted[text] = *kept.iter().find(equal).unwrap() as u32;
+            }
+            for text in order {
+                // An equal text of the history is named before others that are near.
+                let equal = |&&other: &&usize| other < history && texts[other] == texts[text];
+                let found = kept.iter().find(equal);
+                match found.or_else(|| kept.iter().find(|&&other| is_near(text, other))) {
+                    Some(&other) => wanted[text] = other as u32,
+                    None => kept.push(text),
+                }
+            }
+            let job = DedupTexts {
+                threshold,
+                near,
+                weights,
+                keep,
+                shingling: Shingling::words(width as u8, 0),
+                ..DedupTexts::default()
+            };
+            let beside = Beside { history, keys: Some(&keys), ..Beside::default() };
+            let found = job.run_beside(&bytes, beside).unwrap();
+            assert_eq!(
+                found.kept_of, wanted,
+                "{seed} {history} {keep:?} {near:?} {percent} of {width}: {texts:?}"
+            );
+            let gone = (history..texts.len()).filter(|&text| wanted[text] != text as u32);
+            let pairs: Vec<(u32, u32)> = gone.map(|text| (text as u32, wanted[text])).collect();
+            assert_eq!(found.pairs.iter().map(|pair| (pair.0, pair.1)).collect::<Vec<_>>(), pairs, "{seed}");
+            removed += pairs.len();
+            for_history += pairs.iter().filter(|pair| (pair.1 as usize) < history).count();
+            all += texts.len() - history;
+            // Texts of the history that a later text contains, which stays.
+            let later: Vec<usize> = kept.iter().copied().filter(|&text| text >= history).collect();
+            let mut stands = Vec::new();
+            for text in (0..history).filter(|&text| near == NearBy::Containment && size(text) > 0) {
+                let mut larger_first = later.clone();
+                larger_first.sort_by_key(|&other| Reverse(size(other)));
+                let first = larger_first.iter().find(|&&other| is_near(text, other));
+                stands.extend(first.map(|&other| (text as u32, other as u32)));
+            }
+            let told: Vec<_> = found.contained.iter().map(|found| (found.0, found.1)).collect();
+            assert_eq!(told, stands, "{seed} {history} {keep:?}: {texts:?}");
+            contained += told.len();
+            let first = DedupTexts { keep: Keep::First, weights: Weights::Distinct, ..job };
+            differ += usize::from(first.run_beside(&bytes, beside).unwrap().kept_of != wanted);
+        }
+    }
+    assert!(
+        removed * 5 > all && for_history * 10 > removed && contained > 100 && differ > 100,
+        "a test of something: {removed}, {for_history}, {contained}, {differ} of {all}"
+    );
+}
+
+#[test]
+fn what_does_not_fit_a_history_is_refused() {
+    let texts = [&b"a"[..], b"b"];
+    let keys = [&b"x"[..]];
+    for (beside, part) in [
+        (Beside { history: 3, ..Beside::default() }, "history: expected at most 2, found 3"),
+        (Beside { keys: Some(&keys), ..Beside::default() }, "keys: expected 2, one a text, found 1"),
+        (
+            Beside { history: 2, keys: Some(&keys), ..Beside::default() },
+            "keys: expected 0, one a text, found 1",
+        ),
+    ] {
+        let error = DedupTexts::default().run_beside(&texts, beside).unwrap_err();
+        assert!(error.to_string().contains(part) && error.is::<InvalidOptions>(), "{error}");
+    }
+    assert!(DedupTexts::default().run_beside(&texts, Beside { history: 2, ..Beside::default() }).is_ok());
+}
+
+#[test]
+fn a_job_says_how_far_it_is_and_stops_when_it_is_asked_to() {
+    let texts: Vec<String> =
+        (0..3000).map(|at| format!("a{at} b{} c d e f g h{}", at % 7, at % 11)).collect();
+    let bytes: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+    let watched = Watched::default();
+    DedupTexts { threshold: 0.5, ..DedupTexts::default() }
+        .run_watched(&bytes, Beside::default(), &watched)
+        .unwrap();
+    let (stage, done, parts) = watched.now();
+    assert!(stage == "comparing" && parts == 3000 && done > 0, "{stage} {done} of {parts}");
+    watched.stop();
+    let error = DedupTexts::default().run_watched(&bytes, Beside::default(), &watched).unwrap_err();
+    assert!(error.to_string().contains("stopped"), "{error}");
+    assert_eq!(watched.now().0, "shingling");
+}

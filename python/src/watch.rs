@@ -1,0 +1,75 @@
+//! Long calls: they work on a thread of their own, while the caller's looks for Ctrl-C and says how far they are.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBool;
+use twindex_join::Watched;
+
+use crate::error::Result;
+use crate::process::check_process;
+
+/// How often the interpreter is asked for signals.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What `progress=` says: nothing, a function, or the bar of `twindex._progress`.
+fn reporter<'py>(
+    py: Python<'py>,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let Some(given) = progress else { return Ok(None) };
+    match given.cast::<PyBool>() {
+        Ok(flag) if flag.is_true() => py.import("twindex._progress")?.getattr("Bar")?.call0().map(Some),
+        Ok(_) => Ok(None),
+        Err(_) => Ok(Some(given.clone())),
+    }
+}
+
+/// Works without the interpreter's lock. A signal that raises, as Ctrl-C does, and an error of `progress` stop the work and
+/// end the call with what was raised.
+pub(crate) fn watched<T: Send>(
+    py: Python<'_>,
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Watched) -> Result<T> + Send,
+) -> Result<T> {
+    check_process()?;
+    let report = reporter(py, progress)?;
+    let (watched, ended) = (Watched::default(), AtomicBool::new(false));
+    let tell = |watched: &Watched| -> PyResult<()> {
+        match (&report, watched.now()) {
+            (Some(report), now) if !now.0.is_empty() => report.call1(now).map(drop),
+            _ => Ok(()),
+        }
+    };
+    std::thread::scope(|scope| {
+        let caller = std::thread::current();
+        let (watched, ended) = (&watched, &ended);
+        let worker = scope.spawn(move || {
+            let result = work(watched);
+            ended.store(true, Ordering::Release);
+            caller.unpark();
+            result
+        });
+        let mut raised = None;
+        loop {
+            py.detach(|| std::thread::park_timeout(LOOK));
+            if ended.load(Ordering::Acquire) || worker.is_finished() {
+                break;
+            }
+            if raised.is_none()
+                && let Err(error) = py.check_signals().and_then(|()| tell(watched))
+            {
+                watched.stop();
+                raised = Some(error);
+            }
+        }
+        let result = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        if let Some(error) = raised {
+            return Err(error.into());
+        }
+        let result = result?;
+        tell(watched)?;
+        Ok(result)
+    })
+}

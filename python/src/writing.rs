@@ -1,0 +1,154 @@
+//! The writer of an index, and what it was given.
+
+use std::ffi::CString;
+use std::path::Path;
+
+use pyo3::exceptions::PyUserWarning;
+use pyo3::prelude::*;
+use twindex::params::KeyKind;
+use twindex::{Error, Writer};
+use twindex_join::Watched;
+
+use crate::columns::Column;
+use crate::error::{Failure, Result};
+use crate::sketch::{CHUNK, sketch_rows};
+
+/// Chunks of texts for each thread that are sketched while those before them go to the writer.
+const CHUNKS: usize = 4;
+/// Documents of `put_many` in one batch from which on they become a segment with the commit. The log and its table in
+/// memory cost as much for each, and the segment that the table becomes comes on top; but segments of smaller batches
+/// would have to be merged more often than that costs.
+const MANY: usize = 1 << 16;
+
+/// Whether an index is written to.
+pub(crate) enum State {
+    /// Not yet.
+    Idle,
+    Writing(Box<Writing>),
+    /// Not any more: what is given now would be lost.
+    Closed,
+}
+
+/// The writer, and what it was given.
+pub(crate) struct Writing {
+    pub(crate) writer: Writer,
+    /// Documents that were put or deleted since the last commit.
+    pub(crate) uncommitted: u64,
+    /// Documents of `put_many` since the last commit.
+    many: usize,
+    /// Working memory, kept from call to call.
+    sketches: [Vec<twindex::Sketch>; 2],
+}
+
+impl State {
+    /// The writer, which is taken when it is first needed.
+    pub(crate) fn writing(&mut self, index: &twindex::Index) -> Result<&mut Writing> {
+        if matches!(self, Self::Idle) {
+            let writer = index.writer().map_err(own_lock)?;
+            let writing = Writing { writer, uncommitted: 0, many: 0, sketches: Default::default() };
+            *self = Self::Writing(Box::new(writing));
+        }
+        match self {
+            Self::Writing(writing) => Ok(writing),
+            Self::Idle | Self::Closed => Err(Failure::invalid(format!(
+                "{}: this index was closed, and takes no documents any more; open it again: Index.open(path)",
+                index.path().display()
+            ))),
+        }
+    }
+}
+
+/// How the holder of a lock is named that is this process.
+pub(crate) const OWN: &str = " in this very process";
+
+/// Says that the holder of a lock is this process, if it is.
+pub(crate) fn own_lock(error: Error) -> Error {
+    let own = std::process::id();
+    match error {
+        Error::Locked { path, holder } if holder.contains(&format!("(process {own})")) => {
+            Error::Locked { path, holder: format!("{OWN} ({own}), by another Index object") }
+        }
+        error => error,
+    }
+}
+
+/// Warns that changes are gone.
+pub(crate) fn warn_lost(py: Python<'_>, path: &Path, lost: u64) -> PyResult<()> {
+    let why = format!(
+        "{}: {lost} documents that were put or deleted were not committed, and are gone; call commit(), or use `with`, which \
+         commits at its end; close(discard=True) says that they are not wanted",
+        path.display()
+    );
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(why).unwrap_or_default(), 1)
+}
+
+impl Writing {
+    pub(crate) fn commit(&mut self, payload: Option<&[u8]>) -> Result<u64> {
+        self.many = 0;
+        let number = match payload {
+            None => self.writer.commit()?,
+            Some(payload) => self.writer.commit_with(payload)?,
+        };
+        self.uncommitted = 0;
+        Ok(number)
+    }
+
+    /// Sketches texts and puts them, the next ones while those before them are put.
+    pub(crate) fn put_all(
+        &mut self,
+        sketcher: &twindex::Sketcher,
+        kind: KeyKind,
+        keys: &Column,
+        texts: &Column,
+        watched: &Watched,
+    ) -> Result<()> {
+        watched.begin("adding", keys.len() as u64);
+        self.many = self.many.saturating_add(keys.len());
+        self.writer.set_logged(self.many < MANY);
+        let put = self.put_in_turn(sketcher, kind, (keys, texts), watched);
+        // What was collected becomes a segment all the same, and merges go on as for an index that lives.
+        self.writer.set_logged(true);
+        put
+    }
+
+    fn put_in_turn(
+        &mut self,
+        sketcher: &twindex::Sketcher,
+        kind: KeyKind,
+        (keys, texts): (&Column, &Column),
+        watched: &Watched,
+    ) -> Result<()> {
+        let Self { writer, uncommitted, sketches: [sketches, next], .. } = self;
+        let together = CHUNKS * CHUNK * rayon::current_num_threads();
+        let sketch = |start: usize, into: &mut Vec<twindex::Sketch>| -> Result<usize> {
+            let count = together.min(keys.len().saturating_sub(start));
+            if into.len() < count {
+                into.resize_with(count, twindex::Sketch::default);
+            }
+            sketch_rows(sketcher, texts, start, &mut into[..count], watched)?;
+            Ok(count)
+        };
+        let mut start = 0;
+        let mut count = sketch(start, sketches)?;
+        while count > 0 {
+            let (put, sketched) = rayon::join(
+                || {
+                    (start..).zip(&sketches[..count]).try_for_each(|(row, sketch)| {
+                        writer
+                            .put(keys.key(row, kind)?, sketch)
+                            .map_err(|error| Failure::Record(row, error))?;
+                        *uncommitted += 1;
+                        Ok::<_, Failure>(())
+                    })
+                },
+                || sketch(start + count, next),
+            );
+            put?;
+            start += count;
+            watched.reach(start as u64)?;
+            count = sketched?;
+            std::mem::swap(sketches, next);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,196 @@
+"""What `dedup` takes, decides and gives: every kind of column and table, all of the command's rules, columns of results."""
+
+import collections.abc
+import pickle
+import random
+
+import pytest
+
+import twindex
+
+SAME = "one two three four five six seven eight"
+TEXTS = [SAME, "something else altogether", SAME + " nine", SAME]
+
+
+def decided(texts, **options):
+    return twindex.dedup(texts, 0.5, words=2, **options).representatives.tolist()
+
+
+EXPECTED = [0, 1, 0, 0]
+
+
+def test_columns_and_tables_of_all_libraries_are_taken():
+    assert decided(TEXTS) == decided(iter(TEXTS)) == decided([text.encode() for text in TEXTS]) == EXPECTED
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"id": [1, 2, 3, 4], "text": TEXTS})
+    columns = [
+        table["text"],
+        pa.array(TEXTS, pa.large_string()),
+        pa.array(TEXTS).dictionary_encode(),
+        pa.chunked_array([pa.array(TEXTS[:2]).dictionary_encode(), pa.array(TEXTS[2:]).dictionary_encode()]),
+        pa.array(TEXTS, pa.string_view()),
+        table,
+        table.select(["text"]),
+        table.to_batches()[0],
+    ]
+    for column in columns:
+        assert decided(column) == EXPECTED, type(column)
+    assert decided(table, text_field="text") == EXPECTED
+    two = table.append_column("title", pa.array(["a", "b", "c", "d"]))
+    assert decided(two, text_field="text") == EXPECTED and decided(two, text_field="title") == [0, 1, 2, 3]
+    with pytest.raises(twindex.InvalidError, match="which of the columns id, text, title.*text_field"):
+        decided(two)
+    with pytest.raises(twindex.InvalidError, match="text_field: no column body in texts; there are id, text, title"):
+        decided(two, text_field="body")
+    with pytest.raises(twindex.InvalidError, match="text_field: texts is a column and no table"):
+        decided(table["text"], text_field="text")
+    with pytest.raises(twindex.InvalidError, match="expected a string or bytes, found an integer"):
+        decided(table, text_field="id")
+
+
+def test_pandas_numpy_polars_duckdb_and_datasets_are_taken():
+    seen = 0
+    for name in ("numpy", "pandas", "polars", "duckdb", "datasets"):
+        try:
+            module = __import__(name)
+        except ImportError:
+            continue
+        seen += 1
+        if name == "numpy":
+            assert decided(module.array(TEXTS)) == decided(module.array(TEXTS, object)) == EXPECTED
+        elif name == "pandas":
+            frame = module.DataFrame({"id": [1, 2, 3, 4], "text": TEXTS})
+            assert decided(frame["text"]) == decided(frame, text_field="text") == EXPECTED
+            assert decided(frame["text"].astype("category")) == EXPECTED
+            missing = frame["text"].where(frame["id"] != 2)
+            assert decided(missing, nulls="keep") == EXPECTED and decided(missing, nulls="drop") == [0, None, 0, 0]
+            shuffled = frame.iloc[[3, 1, 2, 0]]
+            assert decided(shuffled["text"]) == decided(shuffled, text_field="text") == EXPECTED
+        elif name == "polars":
+            frame = module.DataFrame({"id": [1, 2, 3, 4], "text": TEXTS})
+            assert decided(frame["text"]) == decided(frame) == decided(frame, text_field="text") == EXPECTED
+            assert decided(frame["text"].cast(module.Categorical)) == EXPECTED
+        elif name == "duckdb":
+            relation = module.sql("select unnest($texts) as text", params={"texts": TEXTS})
+            assert decided(relation) == decided(relation, text_field="text") == EXPECTED
+        else:
+            dataset = module.Dataset.from_dict({"id": [1, 2, 3, 4], "text": TEXTS})
+            assert decided(dataset, text_field="text") == decided(dataset["text"]) == EXPECTED
+            assert decided(dataset.select_columns(["text"])) == EXPECTED
+            # The rows that were chosen, not those of the file.
+            assert decided(dataset.select([2, 1, 0]), text_field="text") == [0, 1, 0]
+            with pytest.raises(TypeError, match="found a table .Dataset.; name one by text_field"):
+                decided(dataset)
+    if not seen:
+        pytest.skip("none of numpy, pandas, polars, duckdb and datasets is here")
+
+
+def test_a_table_is_not_taken_for_the_names_of_its_columns():
+    with pytest.raises(TypeError, match="expected a column, found a table .dict.; name one by text_field"):
+        decided({"text": TEXTS})
+    assert decided({"text": TEXTS}, text_field="text") == EXPECTED
+
+
+def test_nulls_are_refused_kept_or_dropped_as_asked():
+    given = [SAME, None, SAME, None, float("nan")]
+    with pytest.raises(twindex.InvalidError, match="record 1: texts: expected a text, found null.*nulls=") as refused:
+        decided(given)
+    assert refused.value.record == 1
+    kept = twindex.dedup(given, nulls="keep")
+    assert kept.representatives == [0, 1, 0, 3, 4] and kept.kept == [0, 1, 3, 4] and kept.groups == [0, 1, 0, 2, 3]
+    dropped = twindex.dedup(given, nulls="drop")
+    assert dropped.representatives == [0, None, 0, None, None] and dropped.kept == [0]
+    assert dropped.mask == [True, False, False, False, False] and dropped.groups == [0, None, 0, None, None]
+    assert dropped.scores == [1.0, None, 1.0, None, None] and dropped.pairs == [(2, 0, 1.0)]
+    # Values beside texts stay beside them.
+    found = twindex.dedup([None, SAME, SAME], nulls="drop", keep=("max", [9, 1, 2]), inside=[None, "a", "a"])
+    assert found.representatives == [None, 2, 2]
+    with pytest.raises(twindex.InvalidError, match="nulls: expected raise or keep or drop, found ignore"):
+        decided(given, nulls="ignore")
+
+
+def test_results_are_columns_that_are_read_at_once():
+    found = twindex.dedup([*TEXTS, SAME + " nine"], 0.5, words=2, keep="longest")
+    assert len(found) == 5 and found.kept == [1, 2] and found.mask == [False, True, True, False, False]
+    assert found.representatives == [2, 1, 2, 2, 2] and found.groups == [0, 1, 0, 0, 0]
+    scores = found.scores
+    assert scores[0] == 7 / 8 and scores[-1] == scores[2] == 1.0 and scores[1:3] == [1.0, 1.0]
+    assert [pair[:2] for pair in found.pairs] == [(0, 2), (3, 2), (4, 2)] and found.pairs[0] == (0, 2, 7 / 8)
+    assert isinstance(found.kept[0], int) and list(found.kept) == found.kept.tolist() == [1, 2]
+    assert found.kept is found.kept and found.kept != [1] and found.kept == found.kept and repr(found.kept) == "[1, 2]"
+    with pytest.raises(IndexError, match="below 2, found 2"):
+        found.kept[2]
+    many = twindex.dedup([f"text {n} w{n} x{n} y{n} z{n}" for n in range(1000)])
+    assert repr(many.kept).endswith("19, ...] (1000 values)") and many.kept[::-1][0] == 999
+    again = pickle.loads(pickle.dumps(found))
+    assert again.pairs == found.pairs and again.mask == found.mask and again.groups == found.groups
+    dropped = twindex.dedup([SAME, None], nulls="drop")
+    assert pickle.loads(pickle.dumps(dropped)).representatives == [0, None]
+    assert isinstance(found.kept, collections.abc.Iterable)
+
+
+def test_results_are_columns_of_arrow_and_numpy():
+    pa = pytest.importorskip("pyarrow")
+    found = twindex.dedup(TEXTS, 0.5, words=2)
+    table = pa.table(found)
+    assert table.column_names == ["mask", "group", "representative", "score"] and table.num_rows == 4
+    assert table.filter(table["mask"]).num_rows == len(found.kept) == 2
+    assert pa.array(found.pairs).to_pylist() == [
+        {"text": 2, "other": 0, "score": 7 / 8},
+        {"text": 3, "other": 0, "score": 1.0},
+    ]
+    assert pa.array(twindex.dedup([None, SAME], nulls="drop").groups).to_pylist() == [None, 0]
+    numpy = pytest.importorskip("numpy")
+    mask = numpy.asarray(found.mask)
+    assert mask.dtype == bool and numpy.array(TEXTS)[mask].tolist() == TEXTS[:2]
+    assert numpy.asarray(found.representatives, dtype="int64").tolist() == EXPECTED
+    assert numpy.isnan(numpy.asarray(twindex.dedup([None, SAME], nulls="drop").scores)).tolist() == [True, False]
+
+
+def test_what_was_kept_before_decides():
+    old = [SAME, "of yesterday alone and nothing else"]
+    found = twindex.dedup([SAME + " nine", "a new text", "a new text", SAME], 0.5, words=2, against=old)
+    assert found.history == [0, None, None, 0] and found.representatives == [None, 1, 1, None]
+    assert found.kept == [1] and found.groups == [0, 1, 1, 0] and found.scores[0] == 7 / 8
+    assert found.pairs == [(2, 1, 1.0)]
+    # Day after day is as all at once.
+    chance = random.Random(3)
+    texts = [" ".join(chance.choice("abcdefgh") for _ in range(12)) for _ in range(300)]
+    whole = twindex.dedup(texts, 0.5, words=1)
+    first = twindex.dedup(texts[:150], 0.5, words=1)
+    kept = [texts[at] for at in first.kept]
+    second = twindex.dedup(texts[150:], 0.5, words=1, against=kept)
+    assert whole.kept == [*first.kept, *(150 + at for at in second.kept)] and len(second.kept) < 140
+    # A larger text stays, and the one that it contains is reported.
+    larger = twindex.dedup([SAME + " nine ten", "eight"], 1.0, words=1, near="containment", against=[SAME])
+    assert larger.kept == [0] and larger.history == [None, 0] and larger.contained == [(0, 0, 1.0)]
+    with pytest.raises(twindex.InvalidError, match="inside: does not go with against"):
+        twindex.dedup(["a"], against=["b"], inside=["x"])
+
+
+def test_near_and_order_and_weights_are_those_of_the_command():
+    part = "one two three four"
+    assert decided([part, SAME], near="containment") == [1, 1] and decided([part, SAME]) == [0, 1]
+    often = ["a a a a b", "a b b b b"]
+    assert twindex.dedup(often, 1.0, words=1).kept == [0]
+    assert twindex.dedup(often, 0.25, words=1, weights="tf").scores == [1.0, 0.25]
+    assert twindex.dedup(often, 0.26, words=1, weights="tf").kept == [0, 1]
+    assert decided(TEXTS, keep=("smallest-key", ["d", "c", "b", "a"])) == [3, 1, 3, 3]
+    assert decided(TEXTS, keep=("smallest-key", [9, 8, 10, 7])) == [2, 1, 2, 2], "keys are bytes, and 10 comes before 7"
+    hashed = decided(TEXTS, keep=("key-hash", ["d", "c", "b", "a"]))
+    assert len({hashed[0], hashed[2], hashed[3]}) == 1 and hashed[1] == 1
+    backwards = decided(TEXTS[::-1], keep=("key-hash", ["a", "b", "c", "d"]))
+    assert "abcd"[backwards[3]] == "dcba"[hashed[0]], "whatever the order of the texts"
+    for name, value in (("near", "far"), ("weights", "idf"), ("clusters", "all"), ("pairs", "none")):
+        with pytest.raises(twindex.InvalidError, match=f"{name}: expected .*, found {value}"):
+            decided(TEXTS, **{name: value})
+
+
+def test_how_texts_are_cut_can_be_said():
+    assert twindex.dedup(["a==b c d", "a!=b c d"], 1.0).kept == [0]
+    assert twindex.dedup(["a==b c d", "a!=b c d"], 1.0, tokens="raw").kept == [0, 1]
+    assert twindex.dedup(["caf\u00e9", "cafe\u0301"], 1.0).kept == [0, 1]
+    assert twindex.dedup(["caf\u00e9", "cafe\u0301"], 1.0, normal_form="nfkc").kept == [0]
+    assert twindex.dedup(["caf\u00e9", "cafe"], 1.0, fold="marks").kept == [0]
+    with pytest.raises(twindex.InvalidError, match="tokens: expected one of words, .*raw, found chars"):
+        twindex.dedup(["a"], tokens="chars")

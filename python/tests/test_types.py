@@ -1,0 +1,40 @@
+"""What users write passes type checkers, and what is wrong does not."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import twindex
+
+TYPED = pathlib.Path(__file__).with_name("typed.py")
+
+
+def run(*line):
+    return subprocess.run(line, capture_output=True, text=True, cwd=TYPED.parent)
+
+
+def test_mypy_strict_takes_what_users_write(tmp_path):
+    pytest.importorskip("mypy")
+    # Comments that ignore nothing are errors of --strict, so that what is wrong must be noticed.
+    ran = run(sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), str(TYPED))
+    assert ran.returncode == 0 and "Success" in ran.stdout, ran.stdout + ran.stderr
+    package = pathlib.Path(twindex.__file__).parent
+    parts = [str(package / name) for name in ("__init__.pyi", "_sketchers.py", "_errors.py", "_progress.py")]
+    ran = run(sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path), *parts)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_pyright_takes_what_users_write(tmp_path):
+    pytest.importorskip("basedpyright")
+    settings = {"include": [str(TYPED)], "typeCheckingMode": "strict", "enableTypeIgnoreComments": False}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    line = [sys.executable, "-m", "basedpyright", "--outputjson", "-p", str(tmp_path), "--pythonpath", sys.executable]
+    ran = run(*line)
+    found = json.loads(ran.stdout)["generalDiagnostics"]
+    wrong_from = TYPED.read_text().split("def wrong(")[0].count("\n")
+    errors = [(one["range"]["start"]["line"], one["rule"]) for one in found if one["severity"] == "error"]
+    # What is wrong is noticed, line for line, and nothing else.
+    assert sorted({line - wrong_from for line, _ in errors}) == [1, 2, 3], errors

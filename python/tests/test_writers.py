@@ -1,0 +1,69 @@
+"""A writer that was closed takes nothing, and what was not committed is not lost without a word."""
+
+import gc
+import warnings
+
+import pytest
+
+import twindex
+
+ROSE = "a rose is a rose is a rose"
+
+
+def test_a_closed_index_takes_no_documents_and_is_still_read(tmp_path):
+    path = tmp_path / "pages.twx"
+    with twindex.Index.create(path, words=2) as index:
+        index.put("a", ROSE)
+    for call in (
+        lambda: index.put("b", ROSE),
+        lambda: index.put_many(["b"], [ROSE]),
+        lambda: index.delete("a"),
+        lambda: index.admit("b", ROSE),
+        lambda: index.commit(),
+    ):
+        with pytest.raises(twindex.InvalidError, match="this index was closed.*open it again"):
+            call()
+    assert index.keys() == ["a"] and index.near(ROSE)[0].key == "a" and index.verify() == []
+    index.close()
+    # What takes the lock for a moment lets it go.
+    index.compact()
+    index.gc()
+    with twindex.Index.open(path) as other:
+        other.put("b", ROSE)
+    assert index.refresh() and index.keys() == ["a", "b"]
+
+
+def test_uncommitted_documents_that_are_dropped_are_said(tmp_path):
+    path = tmp_path / "pages.twx"
+    index = twindex.Index.create(path, words=2)
+    index.put_many(["a", "b"], [ROSE, ROSE])
+    index.delete("a")
+    with pytest.warns(UserWarning, match=r"pages.twx: 3 documents .* not committed.*commit\(\)"):
+        index.close()
+    index = twindex.Index.open(path)
+    index.put("a", ROSE)
+    with pytest.warns(UserWarning, match="1 documents that were put or deleted were not committed"):
+        del index
+        gc.collect()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        index = twindex.Index.open(path)
+        index.put("a", ROSE)
+        index.close(discard=True)
+        index = twindex.Index.open(path)
+        index.put("a", ROSE)
+        index.commit()
+        index.close()
+        del index
+        with pytest.raises(RuntimeError):
+            with twindex.Index.open(path) as index:
+                index.put("b", ROSE)
+                raise RuntimeError("said by itself")
+        del index
+        gc.collect()
+    assert twindex.Index.open(path).keys() == ["a"]
+
+
+def test_an_empty_index_is_true(tmp_path):
+    index = twindex.Index.create(tmp_path / "pages.twx")
+    assert index and len(index) == 0

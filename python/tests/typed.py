@@ -1,0 +1,58 @@
+"""What users write, as mypy and pyright see it: see test_types.py. It is checked, and not run."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import twindex
+from twindex import Index, MinHash, Params, Simhash, dedup
+
+
+def texts() -> Iterator[str]:
+    yield "a rose"
+
+
+def use(column: Any, frame: Any) -> None:
+    found = dedup(["a", "b", None], 0.8, keep=("max", [1, 2.5, 3]), nulls="drop", progress=True)
+    kept: list[int] = found.kept.tolist()
+    first: int = found.kept[0]
+    some: list[int] = found.kept[:2]
+    mask: list[bool] = list(found.mask)
+    score: float | None = found.scores[0]
+    groups: int | None = found.groups[-1]
+    a, b, resemblance = found.pairs[0]
+    number: int = a + b + len(found) + first + len(some) + len(mask)
+    dedup(texts(), against=[b"x"], near="containment", weights="tf", keep=("key-hash", ["k"]))
+    dedup({"text": ["a"]}, text_field="text", inside=[1])
+    dedup(column)
+    dedup(frame, text_field="text")
+    print(kept, score, groups, resemblance, number)
+
+    params = Params(words=3, tokens="characters", sets=True)
+    with Index.create("pages.twx", params) as index:
+        index.put("a", "a rose", priority=1)
+        count: int = index.put_many(texts(), column, progress=print)
+        admitted = index.admit("b", "a rose")
+        if admitted.near is not None:
+            near: float | None = admitted.near.resemblance
+            print(near, admitted.outcome == "known")
+    keys: list[str | bytes | int] = index.keys()
+    hits: list[twindex.Hit] = index.near("a rose", limit=3)
+    number_of_bytes: int = index.gc()
+    index.close(discard=True)
+    print(keys, hits, number_of_bytes, count)
+    for text, start, end, source, source_start, words in twindex.passages(["a"], 3):
+        print(text + start + end + source + source_start + words)
+    estimated: float = MinHash(words=2).resemblance("a", "b")
+    fingerprint: int | None = Simhash().fingerprint("a")
+    print(estimated, fingerprint)
+    try:
+        Index.open("none")
+    except twindex.NotAnIndexError as error:
+        where: str | None = error.path
+        print(where, error.remedy)
+
+
+def wrong(index: Index) -> None:
+    dedup(["a"], keep="best")  # type: ignore[arg-type]
+    index.put(1.5, "a")  # type: ignore[arg-type]
+    twindex.Unknown  # type: ignore[attr-defined]
