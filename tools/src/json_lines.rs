@@ -32,6 +32,8 @@ impl Columns {
         let kind = |name: &str| match name {
             "a" | "b" | "key" | "kept" | "near_key" | "query" | "root" if has_numbers_as_keys => Kind::Digits,
             "a" | "b" | "key" | "kept" | "query" | "root" | "decision" => Kind::Text,
+            "host" | "template" | "example" => Kind::Text,
+            "parts" => Kind::Known,
             "near_key" | "fingerprint" => Kind::Known,
             "features" => Kind::List,
             _ => Kind::Number,
