@@ -33,6 +33,7 @@ mod near;
 mod out;
 mod priority;
 mod report;
+mod revisits;
 mod rules;
 mod run_file;
 mod score;
@@ -77,6 +78,7 @@ pub use self::hosts::{Host, HostCounter, Hosts, Mirror};
 pub use self::near::{Join, Verify};
 pub use self::priority::Keep;
 pub use self::report::{CommonShingle, Report};
+pub use self::revisits::Revisits;
 pub use self::rules::{Clustering, NearBy};
 pub use self::texts::{Beside, DedupTexts, Found};
 pub use self::weights::Weights;
@@ -188,6 +190,9 @@ pub struct Dedup {
     pub max_bucket: u32,
     /// What is written with documents of what was decided about them.
     pub annotations: Annotations,
+    /// Write `OUT/revisits.warc`: for each page of a WARC file that goes, and whose payload is that of the kept one, byte
+    /// for byte, a revisit record of WARC/1.1.
+    pub write_revisits: bool,
     /// Bytes for work that can go to disk instead, [`MEMORY_MIN`] or more.
     pub memory: usize,
 }
@@ -265,6 +270,7 @@ impl Dedup {
             max_cluster: None,
             max_bucket: MAX_BUCKET,
             annotations: Annotations::default(),
+            write_revisits: false,
             memory: MEMORY,
         }
     }
@@ -351,7 +357,7 @@ impl Dedup {
 
         let limits = Limits { folder, observer, memory: self.memory / 2, max_bucket };
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
-        let Done { near, clusters, contained, hosts, pairs, kept_files, annotated_files } =
+        let Done { near, clusters, contained, hosts, revisits, pairs, kept_files, annotated_files } =
             self.find(indexed.as_ref(), &corpus, against, &limits, &mut stages)?;
         RunFile::of(self, params, corpus.has_pages()).write(folder)?;
 
@@ -366,6 +372,7 @@ impl Dedup {
             counted: near.counted,
             pairs,
             hosts,
+            revisits_written: revisits,
             clusters: clusters.of_several(),
             largest_cluster: u64::from(clusters.largest),
             inside_values: self.inside.is_some().then(|| corpus.grouped.values.len() as u64),
