@@ -123,7 +123,7 @@ fn a_plain_archive_that_breaks_off_is_read_up_to_there_and_counted() {
     says(&bench.ok("dedup cut.warc -o told"), &["1 archive breaks off"]);
     // A record in the middle that says a wrong length is bad, and no end.
     bench.write("wrong.warc", archive.replacen("Content-Length: ", "Content-Length: 9", 1));
-    says(&bench.refused("dedup wrong.warc -o wrong"), &["wrong.warc: record 1: its Content-Length is 9"]);
+    says(&bench.refused("dedup wrong.warc -o wrong"), &["wrong.warc, record 1: its Content-Length is 9"]);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn arc_files_are_read_and_kept_as_arc_files() {
         // It is an archive again.
         assert_eq!(bench.json(&format!("dedup out-{name}/kept.arc -o again-{name}"))["documents"], 2);
     }
-    says(&bench.ok("why out-x.arc http://s/b"), &["goes for http://s/a", "x.arc: record 4"]);
+    says(&bench.ok("why out-x.arc http://s/b"), &["goes for http://s/a", "x.arc, record 4"]);
     let of_record = bench.json("dedup x.arc --id-field Archive-date -o dates");
     assert_eq!((&of_record["documents"], &of_record["numbered_keys"]), (&3.into(), &2.into()));
     bench.ok("build i.twx x.arc --value-field IP-address -q");
@@ -172,7 +172,7 @@ fn arc_files_are_read_and_kept_as_arc_files() {
     let cut = bench.json("dedup cut.arc -o cut");
     assert_eq!((&cut["documents"], &cut["cut_archives"]), (&2.into(), &1.into()));
     bench.write("two.arc", all.concat().replacen("1 0 Maker", "2 0 Maker", 1));
-    says(&bench.refused("dedup two.arc -o two"), &["two.arc: record 1: an ARC file of version \"2\""]);
+    says(&bench.refused("dedup two.arc -o two"), &["two.arc, record 1: an ARC file of version \"2\""]);
     says(&bench.refused("dedup x.arc -o annotated --annotate"), &["no room for another"]);
 }
 

@@ -150,7 +150,7 @@ impl Records {
         }
         let end = head + length;
         let whole = self.window.hold(end)?;
-        self.window.hold(end + ENDS_MAX + VERSION_BYTES)?;
+        let goes_on = self.window.hold(end + ENDS_MAX + VERSION_BYTES)?;
         // No further than what was asked for: what came with it depends on the stream, which what is said must not.
         let bytes = self.window.bytes();
         // guard: what is said of a length does not depend on how a stream is cut
@@ -159,7 +159,9 @@ impl Records {
         if whole {
             let behind = &bytes[end..];
             let ends = behind.iter().take(ENDS_MAX).take_while(|byte| b"\r\n".contains(byte)).count();
-            if ends == behind.len() || begins(&behind[ends..]) {
+            let next = &behind[ends..];
+            // Where the stream ends in the beginning of the next record, this one is whole.
+            if next.is_empty() || begins(next) || !goes_on && can_begin(next) {
                 return Ok(Ok((end, end + ends)));
             }
         }
@@ -211,6 +213,12 @@ struct Bad {
 /// Whether a record begins here: `WARC/`, a digit, a point, a digit.
 fn begins(bytes: &[u8]) -> bool {
     matches!(bytes, [b'W', b'A', b'R', b'C', b'/', b'0'..=b'9', b'.', b'0'..=b'9', ..])
+}
+
+/// Whether these few bytes are the first ones of a record.
+fn can_begin(bytes: &[u8]) -> bool {
+    let is_one = |(byte, wanted): (&u8, &u8)| if *wanted == b'0' { byte.is_ascii_digit() } else { byte == wanted };
+    bytes.len() < VERSION_BYTES && bytes.iter().zip(b"WARC/0.0").all(is_one)
 }
 
 /// Where the next line begins that begins as a record does.

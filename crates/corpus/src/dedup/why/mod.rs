@@ -382,7 +382,9 @@ impl Why {
         let of_results = match read_kept(known, (&self.out, &known.input), kept, observer) {
             // Fields that folders of the inputs say do not stand in the results.
             Err(error) if of_inputs.is_some() && known.input.attached.any() => {
-                explanation.notes.push(format!("the kept document was read from the inputs alone: {error:#}"));
+                explanation
+                    .notes
+                    .push(format!("the kept document was read from the inputs alone: {error:#}"));
                 None
             }
             read => read?,
