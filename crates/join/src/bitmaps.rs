@@ -9,7 +9,7 @@
 //!
 //! That is quadratic, and yet far less work than a [prefix join](super::prefix) up to some hundred thousand sets: a
 //! comparison takes a fraction of a nanosecond to two, as eight sets are compared at once, and two sets that have nothing
-//! to do with each other are told apart by a part of their bits. Which of the two is taken follows from the sizes alone.
+//! to do with each other are distinguished by a part of their bits. Which of the two is taken follows from the sizes alone.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -178,7 +178,7 @@ impl<'a> Plan<'a> {
                 found: &mut found,
             });
         }
-        // By the set, and then in the order in which its partners stand in their scratch file.
+        // By the set, and then in the order in which its partners are in their scratch file.
         found.sort_unstable();
         found.iter().map(|&(place, partner)| (self.list[place as usize], partner)).collect()
     }

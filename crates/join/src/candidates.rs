@@ -338,14 +338,14 @@ impl Work {
         }
     }
 
-    /// The largest size up to which buckets of so many bands may be paired all with all.
+    /// The largest size up to which buckets of this number of bands may be paired all with all.
     pub(super) fn cap(&self, max_bucket: u64, sides: &[Side<'_>], bands: usize) -> u64 {
         let documents: usize = sides.iter().map(|side| side.numbers.all.len()).sum();
         let pairs = (PAIRS * documents as u64).max(PAIRS_LEAST);
         self.cap_for(max_bucket, pairs * (bands as u64).max(PAIRS_BANDS) / PAIRS_BANDS)
     }
 
-    /// The same, for at most so many pairs.
+    /// The same, for at most this number of pairs.
     pub(super) fn cap_for(&self, max_bucket: u64, pairs: u64) -> u64 {
         cap(&self.sizes, self.small, max_bucket, pairs)
     }

@@ -69,7 +69,7 @@ impl Groups {
     }
 }
 
-/// The members of a group that stand in pairs with other groups: all, or of more than `max_members` the first alone.
+/// The members of a group that are in pairs with other groups: all, or of more than `max_members` the first alone.
 #[must_use]
 pub fn representatives(members: &[u32], max_members: usize) -> &[u32] {
     if members.len() > max_members { &members[..1] } else { members }

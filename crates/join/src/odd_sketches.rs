@@ -104,7 +104,7 @@ impl OddSketches {
         Ok(())
     }
 
-    /// Adds a sketch of nothing for a set of so many elements, and returns where it begins.
+    /// Adds a sketch of nothing for a set of this number of elements, and returns where it begins.
     fn begin(&mut self, size: usize) -> Result<usize> {
         while self.words.len() + self.words_for(size) > self.most && self.halved < ALL {
             self.halve();
@@ -115,7 +115,7 @@ impl OddSketches {
         Ok(start)
     }
 
-    /// Adds the sketch of a set of so many elements that has these parts of another one, its number and elements.
+    /// Adds the sketch of a set of this number of elements that has these parts of another one, its number and elements.
     pub(super) fn push_by(
         &mut self,
         (leader, elements): (u32, &[u64]),

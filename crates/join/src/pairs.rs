@@ -22,9 +22,9 @@ use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
 use twindex::sys::zeroed::Zeroed;
 
-/// Pairs ahead of the one at hand whose documents are asked for.
+/// Pairs ahead of the current one whose documents are asked for.
 const AHEAD: usize = 16;
-/// Pairs ahead of the one at hand whose lists of documents are asked for.
+/// Pairs ahead of the current one whose lists of documents are asked for.
 const LISTS_AHEAD: usize = 8;
 /// Fingerprints whose documents a thread looks at before it asks for more.
 const STRETCH: u64 = 1 << 17;
@@ -82,7 +82,7 @@ pub(super) struct Fingerprints<'a> {
     segments: Vec<(&'a Segment, &'a RoaringBitmap)>,
     /// The documents of each segment.
     postings: Vec<HeldPostings<'a>>,
-    /// The number of the first of each segment, and one behind the last.
+    /// The number of the first of each segment, and one after the last.
     first: Vec<u64>,
     /// All of them, if they fit memory.
     held: Option<Zeroed<u64>>,

@@ -267,7 +267,7 @@ impl BandKeys {
         &self.keys[number as usize * rows..][..rows]
     }
 
-    /// Cuts the entries into pieces: a band, and some that follow one another in it, with about [`PIECE`] entries behind
+    /// Cuts the entries into pieces: a band, and some that follow one another in it, with about [`PIECE`] entries after
     /// them in their buckets, or those of one.
     fn pieces(&self) -> Vec<(usize, Range<usize>)> {
         let mut pieces = Vec::new();
@@ -288,14 +288,14 @@ impl BandKeys {
     }
 }
 
-/// Pairs that are looked at before what was found of them is handed out; each may take 12 bytes until then.
+/// Pairs that are checked before what was found of them is handed out; each may take 12 bytes until then.
 const PIECE: usize = 1 << 18;
-/// Pieces for each thread that are looked at before that.
+/// Pieces for each thread that are checked before that.
 const PIECES: usize = 4;
 
 /// Members of a bucket that one is compared with at once.
 const TOGETHER: usize = 64;
-/// Members of a bucket ahead of the one at hand whose keys, and signatures, are asked for.
+/// Members of a bucket ahead of the current one whose keys, and signatures, are asked for.
 const AHEAD: usize = 8;
 
 /// What signatures tell of the pairs that meet.
@@ -356,7 +356,7 @@ struct Found {
     mixed: Vec<(u32, u32)>,
 }
 
-/// The entries of a piece, each to be looked at with all that are behind it in its bucket; pairs are kept if they are to
+/// The entries of a piece, each to be checked with all that are behind it in its bucket; pairs are kept if they are to
 /// be handed out.
 struct Piece<'a, const HANDED: bool> {
     meeting: &'a Meeting<'a>,

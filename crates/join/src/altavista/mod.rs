@@ -6,7 +6,7 @@
 //!
 //! 1. *Shingle merge*, [`merge_elements`]: (element, document) of all sketches are sorted, externally, which gives the
 //!    documents of each element. Elements of one document only are dropped here; most are.
-//! 2. *Pair formation*, [`Merged::form_pairs`]: for each document, where those behind it stand in its lists.
+//! 2. *Pair formation*, [`Merged::form_pairs`]: for each document, where those behind it are in its lists.
 //! 3. *Pair merge*, [`FormedPairs::for_each`]: document by document, those behind it are counted. A pair's count is what
 //!    the two sketches have in common, and with the sizes of these it estimates the resemblance: [`Common`].
 //!
@@ -75,7 +75,7 @@ pub struct Common {
     pub both: u32,
     /// Elements of either.
     pub either: u32,
-    /// The share of all shingles that was looked at; 1 if all were, and the resemblance is exact.
+    /// The share of all shingles that was checked; 1 if all were, and the resemblance is exact.
     pub share: f64,
 }
 

@@ -120,7 +120,7 @@ impl Postings {
         mut each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, E> {
         let documents = self.starts.len() - 1;
-        // How often each document was met, and those that were; one is written behind the last before it is known to be
+        // How often each document was met, and those that were; one is written after the last before it is known to be
         // a new one, as no branch could be foreseen.
         let (mut counts, mut met) = (vec![0_u32; documents], vec![0_u32; documents + 1]);
         let (mut wanted, mut pairs) = (Vec::new(), 0);

@@ -108,11 +108,11 @@ const SAVED_SHIFT: u32 = 1;
 const BUCKET_BITS: u32 = 3;
 /// Buckets of a distribution at most, as a power of two.
 const BUCKETS_BITS_MAX: u32 = 11;
-/// Pairs found that are looked at together.
+/// Pairs found that are checked together.
 const FOUND: usize = 1 << 9;
 /// Fingerprints from which on it pays to look at which bits tell them apart.
 const SAMPLED: usize = 1 << 12;
-/// How many are looked at for that.
+/// How many are checked for that.
 const SAMPLE: usize = 256;
 
 /// Bits of where a fingerprint stands among as many as a part mostly has: the others of an entry are a fingerprint's.
@@ -136,7 +136,7 @@ fn distributing(level: Level) -> u64 {
 #[derive(Debug, Default)]
 struct Buckets {
     ends: Vec<u32>,
-    /// Of each fingerprint the bits behind those that lead to its bucket, the lane first, and where it stands in what was
+    /// Of each fingerprint the bits after those that lead to its bucket, the lane first, and where it is in what was
     /// distributed: one write each.
     entries: Vec<u64>,
     /// Bits of where it stands.
@@ -183,9 +183,9 @@ pub(super) enum Parity {
 /// What leads into which bucket.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum By {
-    /// So many bits behind the first `start`; behind them by the parity, if anything is known of it.
+    /// So many bits after the first `start`; behind them by the parity, if anything is known of it.
     Bits { start: u32, bits: u32, parity: Option<Parity> },
-    /// A hash of these bits, of so many bits.
+    /// A hash of these bits, this number of bits long.
     Group { mask: u64, bits: u32 },
 }
 
@@ -203,7 +203,7 @@ impl By {
         }
     }
 
-    /// How far fingerprints are turned for the 32 bits that are compared first: to those behind the block that is
+    /// How far fingerprints are turned for the 32 bits that are compared first: to those after the block that is
     /// equal, or to where most of the bits stand that may differ.
     fn turn(self, equal: u64) -> u32 {
         match self {
@@ -216,7 +216,7 @@ impl By {
     }
 }
 
-/// The bucket of what a mask leaves, of so many bits: multiplying spreads it over the upper ones.
+/// The bucket of what a mask leaves, of this number of bits: multiplying spreads it over the upper ones.
 #[inline(always)]
 fn hashed(masked: u64, bits: u32) -> usize {
     masked.wrapping_mul(0x9E37_79B9_7F4A_7C15).unbounded_shr(64 - bits) as usize
@@ -276,7 +276,7 @@ impl Kernel for Compare<'_, '_, '_> {
     fn run<S: Simd>(self, simd: S) -> Result<()> {
         let Self { inside, sides, buckets, found, ahead, by, place, take } = self;
         let of = usize::from(inside.across);
-        // Where all bits that may differ stand in entries, rows are looked at for their numbers alone.
+        // Where all bits that may differ are in entries, rows are checked for their numbers alone.
         let told = match by {
             By::Bits { start, bits, .. }
                 if [0, of].iter().all(|&side| buckets[side].place_bits == SHORT_PLACE_BITS)
@@ -421,7 +421,7 @@ impl Buckets {
         if entries.len() < rows.len() {
             entries.resize(rows.len(), 0);
         }
-        // Borrowed anew, so that the loops need not ask where they are after each write.
+        // Borrowed again, so that the loops need not ask where they are after each write.
         let (ends, entries) = (&mut ends[..], &mut entries[..rows.len()]);
         let last = ends.len() - 1;
         for (at, some) in (0..).step_by(TOGETHER_BYTES).zip(rows.chunks(TOGETHER_BYTES / size_of::<R>())) {

@@ -67,7 +67,7 @@ const ASKED: usize = 16;
 const LINES_AHEAD: usize = 32;
 /// Fingerprints that are counted together: while they are, those behind them are on their way.
 const COUNTED: usize = 512;
-/// Pairs that are handed out together, and fingerprints that are looked at together.
+/// Pairs that are handed out together, and fingerprints that are checked together.
 const TOGETHER: usize = 1 << 12;
 
 /// What a join may use.
@@ -158,7 +158,7 @@ struct Worker<S> {
     piece: usize,
     /// That piece, for each side.
     parts: [Parts; 2],
-    /// The part at hand, for each side.
+    /// The current part, for each side.
     room: [Vec<u32>; 2],
     inside: Inside,
     state: S,
@@ -276,7 +276,7 @@ fn few<S>(
 }
 
 impl<'a> Join<'a> {
-    /// Counts what each of so many pieces of the sides has of each part.
+    /// Counts what each piece of the sides has of each part.
     fn new(sides: &'a [Values<'a>], tables: Vec<Table>, pieces: usize) -> Result<Self> {
         let mut join = Self { sides, tables, counts: Vec::new(), starts: Vec::new() };
         for (of, side) in sides.iter().enumerate() {
@@ -358,7 +358,7 @@ impl<'a> Join<'a> {
         let are_short = distributed.iter().all(|&of| self.starts[of].is_some());
         let most = effort.memory / if are_short { size_of::<ShortRow>() } else { size_of::<Row>() };
         let pieces = self.counts.first().map_or(1, Vec::len);
-        // What stands in several pieces has to be put together, by each thread a part.
+        // What is in several pieces has to be put together, by each thread a part.
         let needed = |rows: usize, largest: usize| {
             rows + if pieces > 1 { rows.min(largest.saturating_mul(pieces)) } else { 0 }
         };
@@ -504,7 +504,7 @@ impl<'a> Join<'a> {
         let leads = table.leads();
         let (first, all) = (parts.start, parts.len() == counts.len());
         self.sides[of].for_each_slice_of(Piece { number: piece, of: pieces }, |from, values| {
-            // Borrowed anew, so that the loops need not ask where they are after each write.
+            // Borrowed again, so that the loops need not ask where they are after each write.
             let (turn, part, ends, rows) = (table.turn(), table.part(), &mut *ends, &mut *rows);
             if all {
                 let last = ends.len() - 1;

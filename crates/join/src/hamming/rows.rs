@@ -4,7 +4,7 @@
 //! ranks, and 8 bytes do for both: the bits that lead to a part of a table are the same in all of it, so that in their
 //! place a row has the last bits of the rank. The others follow from the fingerprint. [`Starts`] tells the ranks of those
 //! that begin with the same bits, and of these as a rule only one has such last bits; where they are more than there are
-//! numbers of so many bits, the fingerprints themselves are looked at. That is a third less of what each table writes and
+//! numbers of this number of bits, the fingerprints themselves are checked. That is a third less of what each table writes and
 //! reads, which is most of what a join does.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -65,7 +65,7 @@ impl TableRow for ShortRow {
 pub(super) struct ShortRows<'a> {
     pub(super) rows: &'a [ShortRow],
     turn: u32,
-    /// What stands at the end of fingerprints that are turned.
+    /// What is at the end of fingerprints that are turned.
     part: u64,
     /// The bits of it.
     pub(super) leads: u64,
@@ -91,14 +91,14 @@ impl<'a> ShortRows<'a> {
 pub(super) struct Starts<'a> {
     values: &'a [u64],
     bits: u32,
-    /// Of each beginning the rank of the first fingerprint that has it or a later one, and their number behind the last.
+    /// Of each beginning the rank of the first fingerprint that has it or a later one, and their number after the last.
     ranks: Vec<u32>,
 }
 
 /// Notes where those that begin alike end.
 pub(super) struct Ends {
     bits: u32,
-    /// Of each beginning the rank behind the last that has it; 0 where none was seen.
+    /// Of each beginning the rank after the last that has it; 0 where none was seen.
     ends: Vec<u32>,
 }
 
@@ -159,7 +159,7 @@ impl<'a> Starts<'a> {
         let prefix = value.unbounded_shr(u64::BITS - self.bits) as usize;
         let (start, end) = (self.ranks[prefix], self.ranks[prefix + 1]);
         let first = start.wrapping_add(low.wrapping_sub(start) & bits);
-        // `bits` is one less than there are numbers of so many bits.
+        // `bits` is one less than there are numbers of this number of bits.
         if end - start <= bits + 1 { first } else { self.rank_among(value, start, end) }
     }
 
@@ -187,7 +187,7 @@ pub(super) fn of_words<R: TableRow>(words: &[u32]) -> &[R] {
 }
 
 impl Parts {
-    /// Makes room for so many rows; what is in them is of no meaning.
+    /// Reserves capacity for so many rows; what is in them is of no meaning.
     pub(super) fn room<R: TableRow>(&mut self, rows: usize) -> Result<(&mut [R], &mut [u32])> {
         self.words_a_row = size_of::<R>() / size_of::<u32>();
         let words = rows.saturating_mul(self.words_a_row);

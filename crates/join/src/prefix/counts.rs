@@ -152,7 +152,7 @@ pub(super) fn counted(
     let crowd_bits = (all / 4).clamp(1 << 10, 1 << 22).ilog2();
     let mut crowds =
         Crowds { counts: vec![0; 1 << crowd_bits], bits: crowd_bits, cap: max_bucket, largest: 0 };
-    // In the order in which they stand in their scratch file.
+    // In the order in which they are in their scratch file.
     let list: Vec<u32> = (0..ordered.sets.len() as u32).filter(|&set| ordered.sets.size(set) > 0).collect();
     let pieces: Vec<_> = ordered.pieces(&list, 0).collect();
     // Threads first find elements, and then each counts those of its parts: no two write to one place.

@@ -45,7 +45,7 @@ use super::threads::on_threads;
 use twindex::error::Result;
 use twindex_sketch::nearness::{least_intersection, least_part};
 
-/// What was looked at, and what was left out.
+/// What was checked, and what was left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Prefixes {
@@ -87,7 +87,7 @@ const LEAST: usize = 1 << 16;
 /// which that does not suffice are not begun. Where elements are crowded, pairs may be missing, as
 /// [`Prefixes::capped`] says, and up to 60 bytes more are needed for each set that has such elements.
 ///
-/// Time: linear in the shares of the sets that are looked at, about 1 - `threshold` of their elements, and in the
+/// Time: linear in the shares of the sets that are checked, about 1 - `threshold` of their elements, and in the
 /// pairs of sets that have such an element in common. Of these there are at most about [`PAIRS`](super::candidates::PAIRS)
 /// a set, or 20 million in all.
 ///

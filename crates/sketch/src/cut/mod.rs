@@ -12,7 +12,7 @@
 //!   hold a word character other than a mark. A segment is kept whole, with the apostrophe in `don't`, the point in
 //!   `3.14` and a soft hyphen; each of its characters is lower-cased as [`tokens`] does. Han, Hiragana, Thai, Lao,
 //!   Khmer and Myanmar letters are words by themselves with the marks that follow, Katakana forms runs.
-//! - **Word characters** are the code points of the words of [`tokens`], one behind the other.
+//! - **Word characters** are the code points of the words of [`tokens`], one after the other.
 //! - **Characters** are the same, and one space wherever the text has anything between two words; none at the ends,
 //!   and none between neighbours such as two Han characters, which are two words with nothing between them.
 //! - **Sentences** are the stretches between sentence boundaries of UAX #29 (SB1 to SB998) that have a word left; such
@@ -37,7 +37,7 @@
 //! with a caron): they stay in two code points when lower-cased.
 //!
 //! **Folding** ([`Folding`]) drops characters. *Invisible* ones go before all else, as if they
-//! did not stand in the text: U+00AD (soft hyphen), U+200B to U+200D, U+2060 and U+FEFF. *Marks* go behind the normal
+//! were not in the text: U+00AD (soft hyphen), U+200B to U+200D, U+2060 and U+FEFF. *Marks* go behind the normal
 //! form: the text is decomposed (NFD), characters of the general category Mn are left out, and the rest is composed (NFC),
 //! so that canonically equivalent texts stay equal. Accents go so, harakat and niqqud, and also the dots of `ё` and `й`,
 //! the hamza above alef, the sound marks of kana (`が` is `か`), and signs of vowels in Indic scripts and Thai, where words
@@ -53,7 +53,7 @@
 //!
 //! **Long gaps.** Rule SB8 looks ahead without bound from each character behind a full stop, which takes quadratic time
 //! where a line has thousands of spaces behind one. So, of a gap between two words of a line (by [`tokens`]; before the
-//! first and behind the last too) only the first [`GAP_MAX`] characters count for where sentences end. A line ends with
+//! first and after the last too) only the first [`GAP_MAX`] characters count for where sentences end. A line ends with
 //! LF, CR, U+0085, U+2028 or U+2029, as sentences do.
 
 #[cfg(feature = "languages")]
@@ -87,7 +87,7 @@ pub use units::Units;
 /// The longest word that is reduced to its stem, in bytes. Stemmers take quadratic time for long words.
 pub const STEM_MAX: usize = 255;
 
-/// The characters of a gap between two words that are looked at for the end of a sentence.
+/// The characters of a gap between two words that are checked for the end of a sentence.
 pub const GAP_MAX: usize = 32;
 
 /// Cuts texts into units as a [`Shingling`] says.

@@ -71,7 +71,7 @@ pub fn sentence_places(text: &str, mut each: impl FnMut(Range<usize>)) {
     }
 }
 
-/// A line without what stands behind the first [`GAP_MAX`] characters of a gap: itself if no gap is so long, otherwise
+/// A line without what comes after the first [`GAP_MAX`] characters of a gap: itself if no gap is so long, otherwise
 /// written to `short`. Its pieces, if they are wanted.
 fn shorten_gaps<'a>(line: &'a str, short: &'a mut String, mut pieces: Option<&mut Pieces>) -> &'a str {
     short.clear();

@@ -192,9 +192,9 @@ pub(super) fn without_marks<'a>(
 /// How letters with marks are written in a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Letters {
-    /// Some stand in one character, as in NFC: `é`, `й`, `が`, `각`.
+    /// Some are in one character, as in NFC: `é`, `й`, `が`, `각`.
     pub composed: bool,
-    /// NFC would change the text, as some stand in several characters.
+    /// NFC would change the text, as some are in several characters.
     pub decomposed: bool,
 }
 

@@ -1,12 +1,20 @@
 //! The sketcher: all sketches of a document with one set of parameters.
 
+mod sketch;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use twindex_kernel::Level;
 
+pub use self::sketch::Sketch;
+
+use crate::darts::{WEIGHT_MAX, WEIGHT_MIN, WeightedMinHasher, term_frequencies, weight_out_of_range};
 use crate::error::{Error, Result};
 use crate::hash::Fast;
-use crate::params::{SimhashWeights, SketchParams, Tokens};
+use crate::occurrences::set_apart;
+use crate::params::{MinhashWeights, SimhashWeights, SketchParams, Tokens};
 use crate::{Buffers, Fingerprint, IdfTable, MinHasher, Shingler, features, samples, simhash_at, weighted};
 
 /// Makes [`Sketch`]es of texts, all with the same parameters. Cheap to clone, and shared by threads at will.
@@ -35,7 +43,9 @@ pub struct Sketcher {
     /// Hashes the names of features.
     names: Fast,
     weights: Option<SimhashWeights>,
-    /// There if `weights` say so.
+    /// What a shingle weighs in minima, samples and sets.
+    minhash_weights: MinhashWeights,
+    /// There if one of the weights says so.
     idf: Option<Arc<IdfTable>>,
     minhash: Option<Minhash>,
     /// Whether sets of texts with tokens are made, where the parameters keep sets.
@@ -57,6 +67,12 @@ pub struct Scratch {
     bytes: Vec<u8>,
     hashes: Vec<u64>,
     vector: Vec<(u64, i64)>,
+    /// The elements of a document whose shingles count as often as they occur.
+    elements: Vec<u64>,
+    /// Whether `elements` are those of the document sketched last; its shingles are otherwise.
+    has_elements: bool,
+    /// Elements with their weights.
+    weighted: Vec<(u64, u64)>,
     tokens: usize,
 }
 
@@ -69,10 +85,18 @@ impl Scratch {
     }
 
     /// The shingle hashes of the document sketched last, as they went into its sketch: occurrences in the order of
-    /// the text, or the sorted distinct ones where [`SimhashWeights::Distinct`] asked for those.
+    /// the text, or the sorted distinct ones where [`SimhashWeights::Distinct`] asks for those and
+    /// [`MinhashWeights::Distinct`] does, too.
     #[must_use]
     pub fn shingles(&self) -> &[u64] {
         &self.shingles
+    }
+
+    /// What the document sketched last is compared by: its shingle hashes, in any order and perhaps repeated; or with
+    /// [`MinhashWeights::Frequencies`], its [occurrences](crate::occurrences), in any order.
+    #[must_use]
+    pub fn elements(&self) -> &[u64] {
+        if self.has_elements { &self.elements } else { &self.shingles }
     }
 }
 
@@ -84,10 +108,15 @@ impl Sketcher {
     /// by an IDF table, which [`with_idf`](Self::with_idf) takes.
     pub fn new(params: impl Into<SketchParams>) -> Result<Self> {
         let params = params.into();
-        if let Some(SimhashWeights::Idf { table }) = params.simhash {
+        if let Some(table) = params.idf_table()? {
+            let line = if params.simhash == Some(SimhashWeights::Idf { table }) {
+                "simhash"
+            } else {
+                "minhash-weights"
+            };
             return Err(Error::Invalid(format!(
-                "these parameters (simhash=idf) need the idf table {table:032x}: take the sketcher of the index, \
-                 which has it, or Sketcher::with_idf"
+                "these parameters ({line}=idf) need the idf table {table:032x}: take the sketcher of the index, which \
+                 has it, or Sketcher::with_idf"
             )));
         }
         Self::made(params, None)
@@ -111,6 +140,7 @@ impl Sketcher {
             shingler: Shingler::new(&params.shingling)?,
             names: Fast::new(params.shingling.seed),
             weights: params.simhash,
+            minhash_weights: params.minhash_weights(),
             idf,
             minhash: params.minhash.map(|minhash| Minhash {
                 hasher: MinHasher::of(minhash.family, minhash.minima()),
@@ -190,7 +220,7 @@ impl Sketcher {
                 "these parameters (tokens=features) are for sets of features, not for texts".into(),
             ));
         }
-        if self.weights == Some(SimhashWeights::Distinct) {
+        if self.takes_distinct() {
             self.shingler.distinct(text, &mut scratch.buffers, &mut scratch.shingles);
         } else {
             // Minima do not mind repetitions.
@@ -272,7 +302,7 @@ impl Sketcher {
         self.check_features()?;
         scratch.shingles.clear();
         scratch.shingles.extend_from_slice(features);
-        if self.weights == Some(SimhashWeights::Distinct) {
+        if self.takes_distinct() {
             scratch.shingles.sort_unstable();
             scratch.shingles.dedup();
         }
@@ -281,19 +311,29 @@ impl Sketcher {
         Ok(())
     }
 
+    /// Whether nothing in a sketch depends on how often a shingle occurs.
+    fn takes_distinct(&self) -> bool {
+        self.weights == Some(SimhashWeights::Distinct) && self.minhash_weights == MinhashWeights::Distinct
+    }
+
     /// The sketch of a weighted vector of the caller's, replacing what `sketch` holds: pairs of a feature, as in
     /// [`sketch_features`](Self::sketch_features), and its weight.
     ///
     /// - The simhash is that of the vector, [`weighted`] (times the features' inverse document frequencies, if the
     ///   parameters say [`SimhashWeights::Idf`]): a weight of any sign votes with its value, in fixed point
     ///   of the caller's choice, as only ratios matter. Weights of a feature that is given several times add up.
-    /// - Minima, and other sketches of sets, are those of the set of features whose weights add up to more than 0.
+    /// - Minima, and other sketches of sets, are those of the set of features whose weights add up to more than 0. Where
+    ///   minima are [weighted](crate::params::MinhashParams::weights), they are those of the weights, which count units of
+    ///   2^-16 then, 1/16 to 2^24; times the features' inverse document frequencies, if the parameters say
+    ///   [`MinhashWeights::Idf`].
     /// - The sketch is empty if the weights of each feature add up to 0, and, where the parameters keep sketches of
     ///   sets, if none of these sums is above 0.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the parameters are for texts, see [`sketch_features`](Self::sketch_features), or say
-    /// that each distinct feature votes once ([`SimhashWeights::Distinct`]), which leaves weights no meaning.
+    /// that each distinct feature votes once ([`SimhashWeights::Distinct`]), which leaves weights no meaning; where minima
+    /// are weighted, for a weight out of its range, for another family than [`Family::Darts`](crate::params::Family::Darts), and for parameters that keep
+    /// sets or samples, which hold whole elements.
     pub fn sketch_weighted(
         &self,
         features: &[(u64, i64)],
@@ -308,23 +348,35 @@ impl Sketcher {
                     .into(),
             ));
         }
-        let Scratch { shingles, vector, .. } = scratch;
+        let Scratch { shingles, vector, has_elements, weighted: weighted_features, .. } = &mut *scratch;
         vector.clear();
         vector.extend_from_slice(features);
         vector.sort_unstable_by_key(|&(feature, _)| feature);
         shingles.clear();
+        self.check_vectors()?;
+        let weights_count = self.minhash_weights != MinhashWeights::Distinct;
+        *has_elements = false;
+        weighted_features.clear();
         let mut is_zero = true;
         for same in vector.chunk_by(|(a, _), (b, _)| a == b) {
             let weight: i128 = same.iter().map(|&(_, weight)| i128::from(weight)).sum();
             is_zero &= weight == 0;
-            if weight > 0 {
-                shingles.push(same[0].0);
+            if weight <= 0 {
+                continue;
+            }
+            shingles.push(same[0].0);
+            if weights_count {
+                let units =
+                    u64::try_from(weight).ok().filter(|units| (WEIGHT_MIN..=WEIGHT_MAX).contains(units));
+                let units = units.ok_or_else(|| Error::Invalid(weight_out_of_range(weight)))?;
+                weighted_features.push((same[0].0, self.by_idf(same[0].0, units)));
             }
         }
         let sets_kept = self.params.minhash.is_some() || self.params.bottom > 0 || self.params.modulus > 0;
         let counts = if sets_kept { !shingles.is_empty() } else { !is_zero };
         let votes = || {
-            self.idf.as_ref().map_or_else(|| weighted(features.iter().copied()), |idf| idf.vector(features))
+            self.idf_of_fingerprints()
+                .map_or_else(|| weighted(features.iter().copied()), |idf| idf.vector(features))
         };
         let fingerprint = self.weights.filter(|_| counts).map(|_| votes());
         scratch.tokens = scratch.shingles.len();
@@ -372,6 +424,44 @@ impl Sketcher {
         Ok(())
     }
 
+    /// Refuses vectors where their weights would count in minima, and the parameters keep what cannot hold them.
+    fn check_vectors(&self) -> Result<()> {
+        if self.minhash_weights == MinhashWeights::Distinct {
+            return Ok(());
+        }
+        if self.darts().is_none() {
+            return Err(Error::Invalid(
+                "vectors of weights need minhash=darts where minhash-weights is not `distinct`".into(),
+            ));
+        }
+        if self.params.sets || self.params.bottom > 0 || self.params.modulus > 0 {
+            return Err(Error::Invalid(
+                "vectors of weights cannot be kept as sets, bottom or modulus, which hold whole elements: leave these out"
+                    .into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The hasher of weighted sets, if there is one.
+    fn darts(&self) -> Option<&WeightedMinHasher> {
+        self.minhash.as_ref().and_then(|minhash| minhash.hasher.weighted())
+    }
+
+    /// The table that fingerprints are weighted by.
+    fn idf_of_fingerprints(&self) -> Option<&IdfTable> {
+        self.idf.as_deref().filter(|_| matches!(self.weights, Some(SimhashWeights::Idf { .. })))
+    }
+
+    /// A weight in units of 2^-16, times the shingle's inverse document frequency where minima are weighted by it. The
+    /// greatest weight stands for all above it.
+    fn by_idf(&self, shingle: u64, units: u64) -> u64 {
+        let by_table = matches!(self.minhash_weights, MinhashWeights::Idf { .. });
+        let Some(idf) = self.idf.as_deref().filter(|_| by_table) else { return units };
+        // Weights of the table are below 2^14, with 8 fractional bits, and units below 2^40.
+        (units * u64::from(idf.weight(shingle)) >> 8).clamp(WEIGHT_MIN, WEIGHT_MAX)
+    }
+
     fn check_features(&self) -> Result<()> {
         if self.params.shingling.tokens == Tokens::Features {
             return Ok(());
@@ -384,17 +474,40 @@ impl Sketcher {
 
     /// From the shingles in `scratch`, a vote for each occurrence, to the sketch.
     fn finish_unweighted(&self, scratch: &mut Scratch, sketch: &mut Sketch) {
-        let shingles = &scratch.shingles;
-        let votes = || {
-            self.idf.as_ref().map_or_else(|| simhash_at(self.level, shingles), |idf| idf.simhash(shingles))
+        let Scratch { shingles, elements, has_elements, weighted, .. } = &mut *scratch;
+        weighted.clear();
+        if self.minhash_weights != MinhashWeights::Distinct {
+            elements.clear();
+            elements.extend_from_slice(shingles);
+            if self.darts().is_some() {
+                term_frequencies(elements, weighted);
+                for (shingle, weight) in weighted {
+                    *weight = self.by_idf(*shingle, *weight);
+                }
+            }
+        }
+        let votes = || match self.idf_of_fingerprints() {
+            Some(idf) => idf.simhash(shingles),
+            None if self.weights == Some(SimhashWeights::Distinct) && !self.takes_distinct() => {
+                let mut distinct = shingles.clone();
+                distinct.sort_unstable();
+                distinct.dedup();
+                simhash_at(self.level, &distinct)
+            }
+            None => simhash_at(self.level, shingles),
         };
         let fingerprint = self.weights.filter(|_| !shingles.is_empty()).map(|_| votes());
+        *has_elements = self.minhash_weights == MinhashWeights::Frequencies;
+        if *has_elements {
+            set_apart(elements);
+        }
         self.finish(scratch, sketch, fingerprint);
     }
 
-    /// From the shingles in `scratch` and their fingerprint to the sketch.
+    /// From the shingles in `scratch`, with their elements or weights where these count, and their fingerprint to the
+    /// sketch.
     fn finish(&self, scratch: &mut Scratch, sketch: &mut Sketch, fingerprint: Option<Fingerprint>) {
-        let Scratch { bytes, shingles, hashes, .. } = scratch;
+        let Scratch { bytes, shingles, hashes, elements, has_elements, weighted, .. } = scratch;
         if sketch.digest != self.digest {
             sketch.params = Some(Arc::clone(&self.params));
             sketch.digest = self.digest;
@@ -408,21 +521,25 @@ impl Sketcher {
         if shingles.is_empty() {
             return;
         }
+        let elements = if *has_elements { elements } else { shingles };
         if let Some(minhash) = &self.minhash {
-            minhash.hasher.signature(shingles, &mut sketch.signature);
+            match minhash.hasher.weighted().filter(|_| self.minhash_weights != MinhashWeights::Distinct) {
+                Some(darts) => darts.minima_of(|| weighted.iter().copied(), &mut sketch.signature),
+                None => minhash.hasher.signature(elements, &mut sketch.signature),
+            }
             features(&sketch.signature, minhash.rows, bytes, &mut sketch.features);
             if !minhash.signature_kept {
                 sketch.signature.clear();
             }
         }
         if self.params.bottom > 0 {
-            samples::bottom(shingles, self.params.bottom.into(), hashes, &mut sketch.bottom);
+            samples::bottom(elements, self.params.bottom.into(), hashes, &mut sketch.bottom);
         }
         if self.params.modulus > 0 {
-            samples::modular(shingles, self.params.modulus, &mut sketch.modular);
+            samples::modular(elements, self.params.modulus, &mut sketch.modular);
         }
         if self.makes_sets {
-            sketch.set.extend_from_slice(shingles);
+            sketch.set.extend_from_slice(elements);
             sketch.set.sort_unstable();
             sketch.set.dedup();
         }
@@ -444,323 +561,5 @@ impl Sketcher {
     #[must_use]
     pub fn params_digest(&self) -> u128 {
         self.digest
-    }
-}
-
-/// What is kept of one document's text: its fingerprint, signature and features, as far as the parameters ask
-/// for them.
-///
-/// A document without tokens has an empty sketch: no fingerprint, no minima, no features, so that no such
-/// document is near another by accident.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sketch {
-    params: Option<Arc<SketchParams>>,
-    digest: u128,
-    fingerprint: Option<Fingerprint>,
-    signature: Vec<u32>,
-    features: Vec<u64>,
-    bottom: Vec<u64>,
-    modular: Vec<u64>,
-    set: Vec<u64>,
-}
-
-impl Sketch {
-    /// True if the document had no tokens.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.fingerprint.is_none() && self.features.is_empty()
-    }
-
-    /// The simhash fingerprint; `None` if the parameters keep none or the sketch is empty.
-    #[must_use]
-    pub fn fingerprint(&self) -> Option<Fingerprint> {
-        self.fingerprint
-    }
-
-    /// All minima, whole, [packed](crate::pack) only where they are stored: t of them, or none if the parameters keep no
-    /// signature or the sketch is empty.
-    #[must_use]
-    pub fn signature(&self) -> &[u32] {
-        &self.signature
-    }
-
-    /// One feature a band, or none if the parameters keep no bands or the sketch is empty.
-    #[must_use]
-    pub fn features(&self) -> &[u64] {
-        &self.features
-    }
-
-    /// The least hashes of the document by [`samples`], ascending: `bottom` of them, all if the document has fewer;
-    /// none if the parameters keep none or the sketch is empty. [`Sample::bottom`](crate::Sample::bottom) compares them.
-    #[must_use]
-    pub fn bottom(&self) -> &[u64] {
-        &self.bottom
-    }
-
-    /// The hashes of the document by [`samples`] that `modulus` divides, ascending; none if the parameters keep none.
-    /// [`Sample::modular`](crate::Sample::modular) compares them.
-    #[must_use]
-    pub fn modular(&self) -> &[u64] {
-        &self.modular
-    }
-
-    /// The distinct shingle hashes of the document, ascending, where the parameters keep [sets](SketchParams::sets), by
-    /// which [`Nearness`](crate::Nearness) compares exactly. A text without tokens has the hash of its bytes in their
-    /// place, so that it equals copies of itself and nothing else; no features have no hashes.
-    #[must_use]
-    pub fn set(&self) -> &[u64] {
-        &self.set
-    }
-
-    /// Whether the parameters it was made with keep sets.
-    #[must_use]
-    pub fn has_set(&self) -> bool {
-        self.params.as_ref().is_some_and(|params| params.sets)
-    }
-
-    /// The digest of the parameters it was made with, [`SketchParams::digest`].
-    #[must_use]
-    pub fn params_digest(&self) -> u128 {
-        self.digest
-    }
-
-    /// Refuses a sketch that cannot be compared with sketches made with these parameters. Sketches of equal
-    /// [`params_digest`](Self::params_digest) always can.
-    ///
-    /// # Errors
-    /// [`Error::ParamsMismatch`] names the first parameter that differs, [`Error::Invalid`] an empty sketch that no
-    /// sketcher has made.
-    pub fn check_comparable(&self, params: &SketchParams) -> Result<()> {
-        params.check_same(self.made_with()?)
-    }
-
-    /// Refuses a sketch whose bands, and minima where both keep them, cannot be compared with those of sketches made with
-    /// these parameters.
-    ///
-    /// # Errors
-    /// As [`check_comparable`](Self::check_comparable).
-    pub fn check_same_bands(&self, params: &SketchParams) -> Result<()> {
-        let mine = self.made_with()?;
-        params.check_same_bands(mine)?;
-        let bits = |params: &SketchParams| params.minhash.map_or(0, |minhash| minhash.signature_bits);
-        if bits(params) > 0 && bits(mine) == 0 {
-            return params.check_same(mine); // which names the bits
-        }
-        Ok(())
-    }
-
-    fn made_with(&self) -> Result<&SketchParams> {
-        let made_with = self.params.as_deref();
-        made_with.ok_or_else(|| Error::Invalid("an empty sketch that no sketcher has made".into()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::hash::mix;
-    use crate::params::{MinhashParams, Shingling};
-
-    fn both() -> SketchParams {
-        SketchParams::new(Shingling::words(3, 0))
-            .with_simhash(SimhashWeights::Occurrences)
-            .with_minhash(6, 14)
-    }
-
-    #[test]
-    fn a_sketch_has_what_the_parameters_ask_for() {
-        let text = "one two three four five";
-        let sketch = Sketcher::new(both()).unwrap().sketch(text).unwrap();
-        assert!(sketch.fingerprint().is_some());
-        assert_eq!((sketch.signature().len(), sketch.features().len()), (84, 6));
-        assert_eq!(sketch.params_digest(), both().digest());
-
-        let simhash_only =
-            SketchParams::new(Shingling::words(3, 0)).with_simhash(SimhashWeights::Occurrences);
-        let sketch = Sketcher::new(&simhash_only).unwrap().sketch(text).unwrap();
-        assert!(sketch.fingerprint().is_some() && !sketch.is_empty());
-        assert_eq!((sketch.signature().len(), sketch.features().len()), (0, 0));
-
-        let features_only = SketchParams {
-            minhash: Some(MinhashParams { signature_bits: 0, ..MinhashParams::new(6, 14) }),
-            ..SketchParams::new(Shingling::words(3, 0))
-        };
-        let sketch = Sketcher::new(&features_only).unwrap().sketch(text).unwrap();
-        assert!(sketch.fingerprint().is_none() && !sketch.is_empty());
-        assert_eq!((sketch.signature().len(), sketch.features().len()), (0, 6));
-    }
-
-    #[test]
-    fn a_document_without_tokens_has_no_sketch() {
-        for text in ["", "--- ***", "😀"] {
-            let sketch = Sketcher::new(both()).unwrap().sketch(text).unwrap();
-            assert!(sketch.is_empty() && sketch.signature().is_empty(), "{text:?}");
-            assert_eq!(sketch.params_digest(), both().digest());
-        }
-    }
-
-    #[test]
-    fn bytes_are_sketched_as_the_text_they_are_and_refused_with_the_offset_of_the_first_that_is_none() {
-        let sketcher = Sketcher::new(both()).unwrap();
-        let text = "Grammatik für die Küche";
-        assert_eq!(sketcher.sketch_bytes(text.as_bytes()).unwrap(), sketcher.sketch(text).unwrap());
-        for (bytes, said) in [
-            (&b"ab\xff"[..], "byte 0xff at offset 2"),
-            (b"\xe4\xb8", "byte 0xe4 at offset 0"), // a character that breaks off
-            (b"a\xc0\x80", "byte 0xc0 at offset 1"), // a longer spelling of zero
-            (b"\xed\xa0\x80", "byte 0xed at offset 0"), // a surrogate
-        ] {
-            let error = sketcher.sketch_bytes(bytes).unwrap_err().to_string();
-            assert_eq!(error, format!("not UTF-8: {said}"));
-        }
-    }
-
-    #[test]
-    fn nothing_of_the_last_document_stays_behind() {
-        let sketcher = Sketcher::new(both()).unwrap();
-        let (mut scratch, mut sketch) = (Scratch::default(), Sketch::default());
-        for text in ["a b c d e f g h", "", "a", "Ä ö ü ß x y", "a b c d e f g h"] {
-            sketcher.sketch_into(text, &mut scratch, &mut sketch).unwrap();
-            assert_eq!(sketch, sketcher.sketch(text).unwrap(), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn weights_matter_to_the_fingerprint_only() {
-        let distinct = SketchParams::new(Shingling::words(1, 0))
-            .with_simhash(SimhashWeights::Distinct)
-            .with_minhash(6, 14);
-        let occurrences = SketchParams::new(Shingling::words(1, 0))
-            .with_simhash(SimhashWeights::Occurrences)
-            .with_minhash(6, 14);
-        let (text, once) = ("x y z x x x y x", "z y x");
-        let of = |params: &SketchParams, text| Sketcher::new(params).unwrap().sketch(text).unwrap();
-        assert_eq!(of(&distinct, text), of(&distinct, once));
-        assert_ne!(of(&occurrences, text).fingerprint(), of(&occurrences, once).fingerprint());
-        assert_eq!(of(&occurrences, text).signature(), of(&distinct, text).signature());
-        // Four of the eight votes are x's and three are y's and z's together: x decides where they are
-        // divided.
-        assert_eq!(of(&occurrences, "x x x y z").fingerprint(), of(&occurrences, "x").fingerprint());
-    }
-
-    fn for_features(change: impl FnOnce(SketchParams) -> SketchParams) -> Sketcher {
-        let shingling = Shingling::words(1, 7).with_tokens(Tokens::Features).unwrap();
-        let builder = change(SketchParams::new(shingling));
-        Sketcher::new(builder).unwrap()
-    }
-
-    fn of_features(sketcher: &Sketcher, features: &[u64]) -> Sketch {
-        // What the last document left behind must not matter.
-        let mut sketch = of_weighted(sketcher, &[(5, 5)]).unwrap_or_default();
-        sketcher.sketch_features(features, &mut Scratch::default(), &mut sketch).unwrap();
-        sketch
-    }
-
-    fn of_weighted(sketcher: &Sketcher, features: &[(u64, i64)]) -> Result<Sketch> {
-        let mut sketch = Sketch::default();
-        sketcher.sketch_weighted(features, &mut Scratch::default(), &mut sketch)?;
-        Ok(sketch)
-    }
-
-    #[test]
-    fn a_name_is_hashed_as_the_shingle_of_one_token() {
-        let sketcher = for_features(|builder| builder.with_simhash(SimhashWeights::Occurrences));
-        let words = Sketcher::new(
-            SketchParams::new(Shingling::words(1, 7)).with_simhash(SimhashWeights::Occurrences),
-        )
-        .unwrap();
-        for name in ["rose", "a", "antidisestablishmentarianism"] {
-            let mut shingles = Vec::new();
-            words.shingler().occurrences(name, &mut Buffers::default(), &mut shingles);
-            assert_eq!(shingles, [sketcher.feature(name.as_bytes())], "{name}");
-        }
-        assert_eq!(sketcher.feature_number(0x6162), sketcher.feature(b"ba\0\0\0\0\0\0"));
-        assert_ne!(sketcher.feature(b""), sketcher.feature(b"\0"));
-    }
-
-    #[test]
-    fn a_set_of_features_has_the_sketch_of_a_text_with_these_shingles() {
-        let features =
-            for_features(|builder| builder.with_simhash(SimhashWeights::Occurrences).with_minhash(6, 14));
-        let words = SketchParams::new(Shingling::words(1, 7))
-            .with_simhash(SimhashWeights::Occurrences)
-            .with_minhash(6, 14);
-        let of_text = Sketcher::new(&words).unwrap().sketch("a rose is a rose").unwrap();
-        let hashes: Vec<u64> =
-            ["a", "rose", "is", "a", "rose"].map(|w| features.feature(w.as_bytes())).into();
-        let of_set = of_features(&features, &hashes);
-        assert_eq!(of_set.fingerprint(), of_text.fingerprint());
-        assert_eq!(of_set.signature(), of_text.signature());
-        assert_eq!(of_set.features(), of_text.features());
-        let vector = [(hashes[0], 2), (hashes[1], 2), (hashes[2], 1)];
-        assert_eq!(of_weighted(&features, &vector).unwrap(), of_set);
-        assert!(of_features(&features, &[]).is_empty());
-
-        let distinct = for_features(|builder| builder.with_simhash(SimhashWeights::Distinct));
-        assert_eq!(of_features(&distinct, &hashes), of_features(&distinct, &hashes[..3]));
-        assert!(of_weighted(&distinct, &vector).unwrap_err().to_string().contains("simhash=distinct"));
-    }
-
-    #[test]
-    fn features_without_weight_are_in_no_set_and_negative_ones_vote_against() {
-        let sketcher =
-            for_features(|builder| builder.with_simhash(SimhashWeights::Occurrences).with_minhash(6, 14));
-        let sketch = of_weighted(&sketcher, &[(1, 3), (2, 0), (4, -2)]).unwrap();
-        assert_eq!(sketch.fingerprint(), Some(weighted([(1, 3), (4, -2)])));
-        assert_eq!(sketch.signature(), of_features(&sketcher, &[1]).signature());
-        for nothing in [&[][..], &[(1, 0)], &[(1, -1)]] {
-            assert!(of_weighted(&sketcher, nothing).unwrap().is_empty(), "{nothing:?}");
-        }
-        let simhash_only = for_features(|builder| builder.with_simhash(SimhashWeights::Occurrences));
-        assert_eq!(of_weighted(&simhash_only, &[(1, -1)]).unwrap().fingerprint(), Some(Fingerprint(!1)));
-        assert!(of_weighted(&simhash_only, &[(1, 0)]).unwrap().is_empty());
-    }
-
-    #[test]
-    fn texts_and_features_do_not_meet() {
-        let texts = Sketcher::new(both()).unwrap();
-        let error = texts.sketch_features(&[1], &mut Scratch::default(), &mut Sketch::default()).unwrap_err();
-        assert!(error.to_string().contains("tokens=words"), "{error}");
-        assert!(of_weighted(&texts, &[(1, 1)]).is_err());
-        let error = for_features(|builder| builder.with_simhash(SimhashWeights::Occurrences))
-            .sketch("a text")
-            .unwrap_err();
-        assert!(error.to_string().contains("tokens=features"), "{error}");
-    }
-
-    #[test]
-    fn weights_of_a_feature_add_up_before_anything_is_made_of_them() {
-        let mut shingling = Shingling::words(1, 0);
-        shingling.tokens = Tokens::Features;
-        let with_sets = SketchParams::new(shingling.clone())
-            .with_simhash(SimhashWeights::Occurrences)
-            .with_minhash(6, 14);
-        let without = SketchParams::new(shingling).with_simhash(SimhashWeights::Occurrences);
-        let of = |params: &SketchParams, features: &[(u64, i64)]| {
-            let mut sketch = Sketch::default();
-            let sketcher = Sketcher::new(params).unwrap();
-            sketcher.sketch_weighted(features, &mut Scratch::default(), &mut sketch).unwrap();
-            sketch
-        };
-        let (a, b) = (mix(1), mix(2));
-        for params in [&with_sets, &without] {
-            assert!(of(params, &[(a, 3), (b, 1), (a, -3), (b, -1)]).is_empty());
-            assert!(
-                of(params, &[(a, i64::MIN), (a, i64::MIN), (a, i64::MAX), (a, i64::MAX), (a, 2)]).is_empty()
-            );
-            assert_eq!(of(params, &[(b, 2), (a, 3), (b, 2)]), of(params, &[(a, 3), (b, 4)]));
-        }
-        assert_eq!(
-            of(&with_sets, &[(a, 3), (a, -5), (b, 1)]).signature(),
-            of(&with_sets, &[(b, 1)]).signature()
-        );
-        assert!(of(&with_sets, &[(a, -1)]).is_empty() && !of(&without, &[(a, -1)]).is_empty());
-    }
-
-    #[test]
-    fn sketchers_can_be_shared_by_threads() {
-        fn shared<T: Clone + Send + Sync>() {}
-        shared::<Sketcher>();
-        shared::<Sketch>();
     }
 }
