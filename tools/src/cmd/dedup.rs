@@ -41,6 +41,7 @@ use crate::text_args::TextArgs;
     OUT/run.json      the inputs and options, by which `twindex why OUT KEY` reads the documents again\n    \
     OUT/index         the index of the kept ones, for `query`, `stats`, `verify` (not with --method exact)\n\n\
     A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Dedup {
     #[command(flatten)]
     input: InputArgs,
@@ -371,23 +372,8 @@ impl Dedup {
 /// What a person is told at the end.
 fn summary(job: &Job, report: &Report) -> Vec<String> {
     let input = &report.input;
-    let is_normalised = job.method == twindex_corpus::Method::Exact && job.text.normalises();
-    let are_fingerprints = job.input.fingerprint.is_some();
-    let equal = match (are_fingerprints, is_normalised) {
-        (true, _) => "documents with the fingerprint of another",
-        (false, true) => "copies of another document, equal after normalisation",
-        (false, false) => "copies of another document, byte for byte",
-    };
-    let read = if are_fingerprints {
-        counted(input.documents, "fingerprint")
-    } else {
-        format!("{}, {} of text", counted(input.documents, "document"), report::bytes(input.text_bytes))
-    };
     let share = report.removed as f64 * 100.0 / input.documents.max(1) as f64;
-    let mut lines = vec![
-        format!("{read}, in {:.1} s", report.seconds),
-        format!("  identical  {:>11}  {equal}", count(report.identical)),
-    ];
+    let mut lines = what_was_read(job, report);
     if let Some(dropped) = report.dropped {
         let against: Vec<String> = job.against.iter().map(|path| path.display().to_string()).collect();
         lines.push(format!(
@@ -477,6 +463,27 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
     let kept = kept.join(", ");
     lines.push(format!("{}: pairs.tsv, clusters.tsv, {kept}{against}{index}", job.out.display()));
     lines
+}
+
+/// What was read, and what of it was equal.
+fn what_was_read(job: &Job, report: &Report) -> Vec<String> {
+    let input = &report.input;
+    let is_normalised = job.method == twindex_corpus::Method::Exact && job.text.normalises();
+    let are_fingerprints = job.input.fingerprint.is_some();
+    let equal = match (are_fingerprints, is_normalised) {
+        (true, _) => "documents with the fingerprint of another",
+        (false, true) => "copies of another document, equal after normalisation",
+        (false, false) => "copies of another document, byte for byte",
+    };
+    let read = if are_fingerprints {
+        counted(input.documents, "fingerprint")
+    } else {
+        format!("{}, {} of text", counted(input.documents, "document"), report::bytes(input.text_bytes))
+    };
+    vec![
+        format!("{read}, in {:.1} s", report.seconds),
+        format!("  identical  {:>11}  {equal}", count(report.identical)),
+    ]
 }
 
 /// How many clusters there are of each class of sizes.

@@ -14,7 +14,7 @@ use twindex::params::{KeyKind, Near};
 use twindex::sys::RealVfs;
 use twindex::{Admitted, Decision, Durability, Error, GROUP_QUESTIONS, Index, Membership, Params, Writer};
 use twindex_corpus::contents;
-use twindex_corpus::input::{Counts, Documents};
+use twindex_corpus::input::{Counts, Documents, InputOptions};
 use twindex_corpus::sketching::{
     Sketched, Taking, for_each_sketched, for_each_sketched_as_it_comes, refused,
 };
@@ -247,18 +247,22 @@ fn lines_out(is_json: bool, has_numbers_as_keys: bool) -> Box<dyn Write> {
 }
 
 impl Stream {
+    /// How documents are read.
+    fn options(&self) -> anyhow::Result<InputOptions> {
+        self.params.check_features(self.input.reads_features())?;
+        self.fingerprint.check(&self.input)?;
+        self.params.check_fingerprints(self.fingerprint.are_read())?;
+        let options = self.fingerprint.apply(self.ids.apply(self.input.options()));
+        Ok(InputOptions { as_it_comes: true, attached: self.attached.fields(), ..options })
+    }
+
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
         let watch = Stopwatch::start();
         if self.input.inputs.is_empty() {
             return Err(Usage::new("nothing to admit: name INPUT files, or - for standard input").into());
         }
-        self.params.check_features(self.input.reads_features())?;
-        self.fingerprint.check(&self.input)?;
-        self.params.check_fingerprints(self.fingerprint.are_read())?;
-        let mut options = self.fingerprint.apply(self.ids.apply(self.input.options()));
-        (options.as_it_comes, options.attached) = (true, self.attached.fields());
-        let mut documents = Documents::open(&self.input.inputs, &options)?;
+        let mut documents = Documents::open(&self.input.inputs, &self.options()?)?;
         // A regular file is read ahead, as it cannot let wait.
         let piped = documents.total_bytes().is_none();
         let (index, (near, verify)) = self.open()?;

@@ -22,12 +22,13 @@ const PRINTS: [(&str, u64); 4] = [
 
 /// A table of a kind with the fingerprints written so.
 fn csv(write: impl Fn(u64) -> String) -> String {
-    let rows: String = PRINTS.iter().map(|(key, print)| format!("{key},{}\n", write(*print))).collect();
-    format!("id,phash\n{rows}")
+    let rows: Vec<String> = PRINTS.iter().map(|(key, print)| format!("{key},{}\n", write(*print))).collect();
+    format!("id,phash\n{}", rows.concat())
 }
 
 fn jsonl(write: impl Fn(u64) -> String) -> String {
-    PRINTS.iter().map(|(key, print)| format!("{{\"id\":\"{key}\",\"phash\":{}}}\n", write(*print))).collect()
+    let row = |(key, print): &(&str, u64)| format!("{{\"id\":\"{key}\",\"phash\":{}}}\n", write(*print));
+    PRINTS.iter().map(row).collect::<Vec<_>>().concat()
 }
 
 /// Columns `id` and `phash`, of strings and of numbers of 64 bits, with a sign or without.
