@@ -26,7 +26,7 @@ pub enum Values<'a> {
     Sorted(&'a [u64]),
     /// In memory, in any order.
     Held(&'a [u64]),
-    /// So many, read by this whenever they are wanted, piece by piece; the same each time.
+    /// This number of fingerprints, read by this function piece by piece; the same each time.
     Read(usize, &'a Read<'a>),
 }
 

@@ -251,7 +251,7 @@ impl Rabin {
         b ^ fastest(Concat(self, a, length_of_b))
     }
 
-    /// x^(8n) mod P: what a fingerprint is multiplied by when n bytes come behind.
+    /// x^(8n) mod P: what a fingerprint is multiplied by when n bytes follow.
     #[must_use]
     pub fn power(&self, n: u64) -> u64 {
         self.concat(Self::ONE, 0, n)

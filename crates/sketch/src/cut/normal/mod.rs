@@ -90,7 +90,7 @@ pub(super) fn nfkc<'a>(text: &'a str, work: &'a mut Work, mut pieces: Option<&mu
 }
 
 /// Appends the text from `copied` on to `normal`, and what becomes of its `stretch`: as a whole, or piece by piece where
-/// pieces are wanted. A piece begins with each character of which `begins` says so.
+/// pieces are wanted. A piece begins with each character for which `begins` says so.
 fn push_pieces(
     (text, copied, places): (&str, usize, Range<usize>),
     pieces: Option<&mut Pieces>,
