@@ -11,7 +11,7 @@ use rayon::Yield;
 use rayon::prelude::*;
 use twindex::sketch::{Scratch, Sketch, Sketcher};
 use twindex::sys::Room;
-use twindex::{Error, Key};
+use twindex::{Error, Fingerprint, Key};
 use twindex_join::{Sorting, Telling};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -223,6 +223,9 @@ impl<'s> Sketching<'s> {
                 sketcher.sketch_into("", scratch, sketch)?;
                 sketcher.replace_set(identity, sketch);
                 Ok(())
+            }
+            Content::Fingerprint(fingerprint) => {
+                Ok(sketcher.sketch_fingerprint(Fingerprint(fingerprint), scratch, sketch)?)
             }
             Content::Features(features) if features.is_weighted() => {
                 let names = features.names().map(|name| sketcher.feature(name));

@@ -26,7 +26,9 @@ use twindex_join::Agreement;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::feature_args::FeatureArgs;
-use crate::options::{AccessArgs, IdsArgs, InputArgs, Output, RepeatedArgs, Usage, Work, parse_resemblance};
+use crate::options::{
+    AccessArgs, FingerprintArgs, IdsArgs, InputArgs, Output, RepeatedArgs, Usage, Work, parse_resemblance,
+};
 use crate::progress::{Progress, Watching};
 use crate::raw_column::RawColumn;
 use crate::recall;
@@ -52,6 +54,7 @@ const BATCH_MAX: usize = 1 << 18;
     twindex query pages.twx new.jsonl --within 3\n  \
     twindex query pages.twx new.jsonl --resembling 0.9 --limit 1\n  \
     twindex query hashes.twx --fingerprints queries.u64 --count\n  \
+    twindex query images.twx new.jsonl --fingerprint-field phash --within 4\n  \
     twindex query --against-fingerprints hashes.u64 --fingerprints queries.u64 --within 3\n  \
     twindex query shard-2.twx new.jsonl --into hits\n\n\
     Prints a line for each hit: query, key, distance, resemblance (- where unknown), nearest first. Resemblance is \
@@ -66,6 +69,8 @@ pub(crate) struct Query {
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
+    fingerprint: FingerprintArgs,
+    #[command(flatten)]
     ids: IdsArgs,
     #[command(flatten)]
     repeated: RepeatedArgs,
@@ -78,7 +83,7 @@ pub(crate) struct Query {
     #[arg(long, value_enum, value_name = "WAY", default_value = "auto", requires = "fingerprints")]
     by: By,
     /// Raw fingerprints instead of documents: little-endian 64-bit numbers, queries are named by position
-    #[arg(long, value_name = "FILE", conflicts_with = "inputs")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "fingerprint_field"])]
     fingerprints: Option<PathBuf>,
     /// Only documents within this Hamming radius, 0 to 10, exactly [default with --fingerprints: the index's]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10))]
@@ -543,8 +548,14 @@ impl Query {
         (agreement, verify): (Agreement, Option<Counted>),
         out: &mut StageFile,
     ) -> anyhow::Result<Totals> {
-        contents::check(self.index(), &snapshot.params().shingling, self.input.reads_features())?;
-        let mut documents = Documents::open(&self.input.inputs, &self.ids.apply(self.input.options()))?;
+        self.fingerprint.check(&self.input)?;
+        if self.fingerprint.are_read() {
+            contents::check_fingerprints(self.index(), snapshot.params())?;
+        } else {
+            contents::check(self.index(), &snapshot.params().shingling, self.input.reads_features())?;
+        }
+        let options = self.fingerprint.apply(self.ids.apply(self.input.options()));
+        let mut documents = Documents::open(&self.input.inputs, &options)?;
         let progress =
             Progress::bytes(documents.total_bytes(), "querying", self.output.quiet || self.prints());
         let mut totals = Totals::default();

@@ -21,6 +21,7 @@ use super::hosts::Hosts;
 use super::keys::ByKey;
 use super::near::{Join, Limits, Near, Signatures, Verify};
 use super::priority::{OrderedBy, Priority, is_by_key};
+use super::revisits::{Revisits, write_revisits};
 use super::rules::{Clustering, NearBy, Rules};
 use super::score::Score;
 use super::sketches::{Sketched, Wanted};
@@ -39,6 +40,8 @@ pub(super) struct Done {
     pub(super) contained: Option<u64>,
     /// Where near documents come from, if documents have URLs.
     pub(super) hosts: Option<Hosts>,
+    /// Revisit records, if they were asked for.
+    pub(super) revisits: Option<Revisits>,
     /// Lines of pairs.tsv.
     pub(super) pairs: u64,
     /// The names of the files of documents that are kept.
@@ -168,14 +171,16 @@ impl Dedup {
                 let pairs = pairs.and_then(|pairs| {
                     let path = half.folder.join(layout::CONTAINED);
                     contained.as_ref().map_or(Ok(()), |found| out::write_contained(corpus, found, &path))?;
-                    Ok((pairs, out::write_hosts(corpus, &clusters, &half)?))
+                    let revisits =
+                        self.write_revisits.then(|| write_revisits(corpus, &clusters, half.folder));
+                    Ok((pairs, out::write_hosts(corpus, &clusters, &half)?, revisits.transpose()?))
                 });
                 (pairs, watch.cpu_seconds())
             };
             rayon::join(kept, tables)
         };
         let (aside, ((kept, keeping), (pairs, tabling))) = rayon::join(aside, kept_and_tables);
-        let (aside, kept_files, ((pairs, annotated_files), hosts)) = (aside?, kept?, pairs?);
+        let (aside, kept_files, ((pairs, annotated_files), hosts, revisits)) = (aside?, kept?, pairs?);
         let watch = Stopwatch::start();
         if let Some(figures) = aside.figures
             && let Err(error) =
@@ -187,7 +192,7 @@ impl Dedup {
         stages.insert("report", aside.looking + watch.cpu_seconds());
         stages.insert("write", keeping + tabling);
         let contained = contained.map(|found| found.len() as u64);
-        Ok(Done { near, clusters, contained, hosts, pairs, kept_files, annotated_files })
+        Ok(Done { near, clusters, contained, hosts, revisits, pairs, kept_files, annotated_files })
     }
 
     /// Writes the documents to keep, unless a run that was stopped has, and returns the names of the files.

@@ -54,6 +54,7 @@ fn packed(form: Form, ending: Ending) -> [u32; 2] {
         Form::Row(number) => [2, number],
         Form::Archive { texts } => [3, texts.into()],
         Form::Columns(number) => [4, number],
+        Form::Arc => [5, 0],
     };
     [kind | ending << FORM_BITS, number]
 }
@@ -70,6 +71,7 @@ fn unpacked([kind, number]: [u32; 2]) -> (Form, Ending) {
         1 => Form::Html,
         2 => Form::Row(number),
         3 => Form::Archive { texts: number != 0 },
+        5 => Form::Arc,
         _ => Form::Columns(number),
     };
     (form, ending)
@@ -261,6 +263,7 @@ mod tests {
             Form::Archive { texts: true },
             Form::Archive { texts: false },
             Form::Columns(u32::MAX),
+            Form::Arc,
         ] {
             for ending in [Ending::Newline, Ending::Crlf, Ending::None] {
                 assert_eq!(unpacked(packed(form, ending)), (form, ending));

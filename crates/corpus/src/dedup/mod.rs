@@ -37,6 +37,7 @@ mod out;
 mod priority;
 mod report;
 mod resume;
+mod revisits;
 mod rules;
 mod run_file;
 mod score;
@@ -82,6 +83,7 @@ pub use self::hosts::{Host, HostCounter, Hosts, Mirror};
 pub use self::near::{Join, Verify};
 pub use self::priority::Keep;
 pub use self::report::{CommonShingle, Report};
+pub use self::revisits::Revisits;
 pub use self::rules::{Clustering, NearBy};
 pub use self::texts::{Beside, DedupTexts, Found, set_of_text};
 pub use self::weights::Weights;
@@ -198,6 +200,9 @@ pub struct Dedup {
     pub max_bucket: u32,
     /// What is written with documents of what was decided about them.
     pub annotations: Annotations,
+    /// Write `OUT/revisits.warc`: for each page of a WARC file that goes, and whose payload is that of the kept one, byte
+    /// for byte, a revisit record of WARC/1.1.
+    pub write_revisits: bool,
     /// Bytes for work that can go to disk instead, [`MEMORY_MIN`] or more.
     pub memory: usize,
 }
@@ -276,6 +281,7 @@ impl Dedup {
             max_cluster: None,
             max_bucket: MAX_BUCKET,
             annotations: Annotations::default(),
+            write_revisits: false,
             memory: MEMORY,
         }
     }
@@ -405,7 +411,7 @@ impl Dedup {
         let limits =
             Limits { folder, journal, observer, memory: self.memory / 2, max_bucket, watched: None };
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
-        let Done { near, clusters, contained, hosts, pairs, kept_files, annotated_files } =
+        let Done { near, clusters, contained, hosts, revisits, pairs, kept_files, annotated_files } =
             self.find(indexed.as_ref(), &corpus, against, &limits, &mut stages)?;
         RunFile::of(self, params, corpus.has_pages()).write(folder)?;
 
@@ -420,6 +426,7 @@ impl Dedup {
             counted: near.counted,
             pairs,
             hosts,
+            revisits_written: revisits,
             clusters: clusters.of_several(),
             largest_cluster: u64::from(clusters.largest),
             inside_values: self.inside.is_some().then(|| corpus.grouped.values.len() as u64),

@@ -23,6 +23,8 @@ pub enum Form {
         /// Of texts, not of pages.
         texts: bool,
     },
+    /// A record of an ARC file.
+    Arc,
     /// A row of a Parquet file, which stands at this number in the `Headers`.
     Columns(u32),
 }
@@ -55,7 +57,7 @@ impl Form {
     pub(super) fn unit(self) -> Unit {
         match self {
             Self::Json | Self::Html | Self::Row(_) => Unit::Line,
-            Self::Archive { .. } => Unit::Record,
+            Self::Archive { .. } | Self::Arc => Unit::Record,
             Self::Columns(_) => Unit::Row,
         }
     }

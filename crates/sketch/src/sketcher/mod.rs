@@ -385,6 +385,46 @@ impl Sketcher {
         Ok(())
     }
 
+    /// The sketch of a fingerprint that the caller brought, made by no text, replacing what `sketch` holds.
+    ///
+    /// ```
+    /// use twindex_sketch::params::{Shingling, SimhashWeights, SketchParams, Tokens};
+    /// use twindex_sketch::{Fingerprint, Scratch, Sketch, Sketcher};
+    ///
+    /// let features = Shingling::words(1, 0).with_tokens(Tokens::Features)?;
+    /// let mut params = SketchParams::new(features);
+    /// params.simhash = Some(SimhashWeights::Occurrences);
+    /// let sketcher = Sketcher::new(params)?;
+    /// let (mut scratch, mut sketch) = (Scratch::default(), Sketch::default());
+    /// sketcher.sketch_fingerprint(Fingerprint(7), &mut scratch, &mut sketch)?;
+    /// assert_eq!(sketch.fingerprint(), Some(Fingerprint(7)));
+    /// # Ok::<(), twindex_sketch::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the parameters keep no simhash, or anything that a fingerprint does not say: minima, samples or
+    /// sets.
+    pub fn sketch_fingerprint(
+        &self,
+        fingerprint: Fingerprint,
+        scratch: &mut Scratch,
+        sketch: &mut Sketch,
+    ) -> Result<()> {
+        let keeps_sets = self.params.minhash.is_some()
+            || self.params.bottom > 0
+            || self.params.modulus > 0
+            || self.params.sets;
+        if self.weights.is_none() || keeps_sets {
+            return Err(Error::Invalid(
+                "these parameters keep more than a simhash, and a fingerprint is nothing else".into(),
+            ));
+        }
+        scratch.shingles.clear();
+        scratch.tokens = 1;
+        self.finish(scratch, sketch, Some(fingerprint));
+        Ok(())
+    }
+
     /// Refuses vectors where their weights would count in minima, and the parameters keep what cannot hold them.
     fn check_vectors(&self) -> Result<()> {
         if self.minhash_weights == MinhashWeights::Distinct {
