@@ -6,6 +6,7 @@
 //! independent set of the graph in which near documents are neighbours. It is the rule of `dedup --keep key-hash`.
 //!
 //! - `near`: which documents are near one that is stored, and what comes before what;
+//! - `candidates`: what may be near and comes before, in the order of priority;
 //! - `decide`: the leader of one document, by asking about its neighbours and theirs;
 //! - `sweep`: all leaders, in the order of priority;
 //! - `changes`: whose leader changed between two snapshots.
@@ -14,6 +15,7 @@
 //! and Ito, *An improved constant-time approximation algorithm for maximum matchings*, STOC 2009.
 
 mod answer;
+mod candidates;
 mod changes;
 mod decide;
 mod near;
