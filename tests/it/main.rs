@@ -18,6 +18,7 @@ mod fuzz_regressions;
 mod golden_choices;
 mod golden_families;
 mod golden_files;
+mod golden_groups;
 mod golden_idf;
 mod golden_rabin;
 mod golden_samples;
