@@ -24,6 +24,7 @@ mod golden_rabin;
 mod golden_samples;
 mod golden_sketches;
 mod golden_text_options;
+mod group_crashes;
 mod groups;
 mod idf;
 mod layers;
