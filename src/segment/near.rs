@@ -147,7 +147,7 @@ impl Segment {
         let mut listed = 0;
         for &rank in ranks {
             listed += self.posting_count(rank)? as u64;
-            // guard: buckets of fingerprints have each document once
+            // As in `search_documents`: lists of documents have each document once.
             if listed > self.documents() {
                 return Err(self.lists_overlap(rank));
             }

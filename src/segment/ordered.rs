@@ -68,7 +68,6 @@ impl Segment {
         self.check_map()?;
         let mut ordered = self.ordered.lock();
         let most = (self.documents() as usize).saturating_mul(HELD_A_DOCUMENT).max(HELD_MIN);
-        // guard: orders of buckets are bounded
         if ordered.entries + sorted.len() > most {
             *ordered = Ordered::default();
         }

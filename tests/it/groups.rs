@@ -483,6 +483,19 @@ fn equal_documents_are_asked_about_once() {
     let leader = snapshot.leader(501_u64, GROUP_QUESTIONS).unwrap().unwrap().decided().unwrap();
     assert_eq!((leader.key.as_u64(), leader.questions), (Some(501), 3));
     assert_eq!(snapshot.group_size(7_u64, GROUP_QUESTIONS).unwrap(), Some(Decision::Decided(501)));
+    // The same in a segment, of which the first documents go.
+    let mut writer = index.writer().unwrap();
+    writer.flush().unwrap();
+    let found = index.snapshot().leader(501_u64, GROUP_QUESTIONS).unwrap().unwrap().decided().unwrap();
+    assert_eq!((found.key.as_u64(), found.questions), (Some(501), 3));
+    for gone in 0..10 {
+        writer.delete(gone).unwrap();
+    }
+    writer.commit().unwrap();
+    for led in [12_u64, 501] {
+        let found = index.snapshot().leader(led, GROUP_QUESTIONS).unwrap().unwrap().decided().unwrap();
+        assert_eq!((found.key.as_u64(), found.questions), (Some(10), 2), "{led}");
+    }
 }
 
 #[test]

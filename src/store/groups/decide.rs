@@ -16,12 +16,12 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::answer::Decision;
 use super::candidates::{Candidate, Span};
-use super::near::{Neighbourhood, Rank};
+use super::near::{GroupRule, Neighbourhood, Rank};
 use crate::error::Result;
 use crate::store::known_leaders::{DocRef, Known};
 use crate::store::query::Query;
 
-/// Neighbours that a document holds at first, most of whose leaders are among few.
+/// Neighbours that a document holds at first where they have to be compared: its leader is among few as a rule.
 const HELD_FIRST: usize = 32;
 /// Neighbours that a document holds while it waits, at most.
 const HELD: usize = 1024;
@@ -122,7 +122,8 @@ impl Neighbourhood {
     fn frame(&self, document: DocRef, before: u64) -> Result<Frame> {
         let (candidates, refuted) = (Vec::new(), HashMap::new());
         let rank = self.rank(document)?;
-        let count = HELD_FIRST;
+        // A search by distance finds all neighbours at once, and takes longer than holding them.
+        let count = if self.rule == GroupRule::Distance { HELD } else { HELD_FIRST };
         let mut frame = Frame { document, rank, before, candidates, next: 0, count, has_more: true, refuted };
         self.hold_next(&mut frame)?;
         Ok(frame)
