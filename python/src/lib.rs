@@ -58,6 +58,7 @@ fn _twindex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(rule::set_prefixes, module)?)?;
     module.add_function(wrap_pyfunction!(rule::count_shared, module)?)?;
     module.add_function(wrap_pyfunction!(shard::shards_of, module)?)?;
+    module.add_function(wrap_pyfunction!(shard::priority_hashes, module)?)?;
     module.add_function(wrap_pyfunction!(shard::clean, module)?)?;
     module.add_function(wrap_pyfunction!(shard::hash_of, module)?)?;
     Ok(())

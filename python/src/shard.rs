@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use arrow_array::Int32Array;
+use arrow_array::{Int32Array, Int64Array};
 use pyo3::prelude::*;
 use pyo3_arrow::PyArray;
 use twindex::format::sketches::Row;
@@ -59,6 +59,16 @@ pub(crate) fn shards_of(py: Python<'_>, keys: &Bound<'_, PyAny>, shards: u32, ki
     let all: Vec<i32> =
         py.detach(|| (0..keys.len()).map(|row| Ok(shards.of(keys.key(row, kind)?))).collect::<Result<_>>())?;
     Ok(PyArray::from_array_ref(std::sync::Arc::new(Int32Array::from(all))))
+}
+
+/// The hash by which a document comes before others, of each key; as `int64` of the same order, for engines that have no
+/// unsigned numbers.
+#[pyfunction]
+pub(crate) fn priority_hashes(py: Python<'_>, keys: &Bound<'_, PyAny>) -> Result<PyArray> {
+    let keys = Column::of("keys", keys)?;
+    let hash = |row| Ok((keys.key(row, KeyKind::Bytes)?.priority_hash() ^ 1 << 63) as i64);
+    let all: Vec<i64> = py.detach(|| (0..keys.len()).map(hash).collect::<Result<_>>())?;
+    Ok(PyArray::from_array_ref(std::sync::Arc::new(Int64Array::from(all))))
 }
 
 struct Building {

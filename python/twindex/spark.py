@@ -9,6 +9,7 @@
 
     decided = tw.dedup(documents, 0.8, key="url")     # by the rule of `twindex dedup`, without an index
     kept = tw.kept(documents, decided, key="url")
+    groups = tw.groups(documents, 0.8, key="url")     # key, leader, size: as `twindex groups` lists them
 
 Workers sketch, build segments, and pair segments; the driver writes one manifest. What workers make lies in a folder
 that all of them and the driver see. A segment's bytes depend on its documents alone and its name on its bytes, so a
@@ -37,6 +38,7 @@ __all__ = [
     "dedup",
     "forest",
     "gc",
+    "groups",
     "kept",
     "pairs",
     "query",
@@ -201,8 +203,8 @@ def dedup(
     goes that is not near a kept document, and no two kept ones are near each other. kept: the near kept document that comes
     first; the document itself, if it stays. score: the resemblance of the two. `kept` takes the result.
 
-    keep: which documents come first. "smallest-key", or ("max", column) or ("min", column) of numbers; of equal ones the
-        smallest key. Rows of Spark have no order of their own.
+    keep: which documents come first. "smallest-key"; "key-hash", the smallest hash of the key; or ("max", column) or
+        ("min", column) of numbers; of equal ones the smallest key. Rows of Spark have no order of their own.
     inside: a column inside of whose values documents are compared.
 
     Near pairs are found by the rarest shingles of each text, and none is missed. It is decided by rounds: documents without
@@ -217,6 +219,26 @@ def dedup(
     context = session.sparkContext
     with _job(context, "twindex: dedup"):
         return _Dedup(session, threshold, words, seed, driver_edges).decide(documents, key, text, keep, inside)
+
+
+def groups(documents, threshold=0.8, *, key="id", text="text", keep="key-hash", **options):
+    """The group of each document: key, leader, size, a row for each document.
+
+    A document leads if no leader before it resembles it by `threshold` or more, counted exactly; every other one belongs to
+    the first leader that it resembles. These are the groups that `twindex groups` lists of an index with sets that has the
+    same documents, and `Index.groups` in Python: they depend on the documents and on nothing else.
+
+    keep: which documents come first, as in `dedup`, whose other options can be given too. Of equal numbers of a column the
+        smallest key comes first here, and the smallest hash of the key in an index with priorities.
+
+    The result is cached, as that of `dedup`; `unpersist` frees it.
+    """
+    decided = dedup(documents, threshold, key=key, text=text, keep=keep, **options)
+    sizes = decided.groupBy("kept").agg(F.count("key").alias("size"))
+    grouped = decided.join(sizes, "kept").select("key", F.col("kept").alias("leader"), "size").persist()
+    grouped.count()
+    decided.unpersist()
+    return grouped
 
 
 class _Dedup:
@@ -240,7 +262,7 @@ class _Dedup:
         value = F.lit("") if inside is None else _needed(F.col(inside).cast("string"), inside)
         rows = documents.select(
             _needed(F.col(key), key).alias("key"),
-            _number(documents, keep).alias("number"),
+            _number(documents, keep, key).alias("number"),
             value.alias("inside"),
             F.sha2(_needed(F.col(text), text).cast("binary"), 256).alias("digest"),
             F.col(text).cast("string").alias("text"),
@@ -346,12 +368,16 @@ def _needed(column, name):
     return F.when(column.isNull(), F.raise_error(F.lit(why))).otherwise(column)
 
 
-def _number(documents, keep):
+def _number(documents, keep, key):
     """The number by which documents come before others, the smaller first."""
     if keep == "smallest-key":
         return F.lit(0)
+    if keep == "key-hash":
+        return _key_hash(_needed(F.col(key), key))
     if not (isinstance(keep, tuple) and len(keep) == 2 and keep[0] in ("max", "min")):
-        raise InvalidError(f'keep: expected "smallest-key", ("max", column) or ("min", column), found {keep!r}')
+        raise InvalidError(
+            f'keep: expected "smallest-key", "key-hash", ("max", column) or ("min", column), found {keep!r}'
+        )
     end, name = keep
     _check_columns(documents, name)
     found = dict(documents.dtypes)[name]
@@ -364,6 +390,19 @@ def _number(documents, keep):
     elif found in _INTEGERS:
         column = column.cast("decimal(20,0)")  # the least integer has no negative one of its own type
     return -column if end == "max" else column
+
+
+def _key_hash(column):
+    """The hash of each key, by which documents of an index without priorities come before others."""
+    import pandas as pd
+
+    version = _version()
+
+    def hashes(keys: pd.Series) -> pd.Series:
+        _begin(version)
+        return pa.array(_twindex.priority_hashes(pa.array(keys, pa.string()))).to_pandas()
+
+    return F.pandas_udf(hashes, "bigint")(column)
 
 
 def forest(edges, *, a="a", b="b", memory=MEMORY, fan_in=FAN_IN):
