@@ -361,7 +361,7 @@ mod tests {
         let bytes = header.to_bytes();
         assert_eq!(bytes.len(), HEADER_BYTES);
         let mut end = 0;
-        for (name, offset, size) in table("### 21.2 Header of a part") {
+        for (name, offset, size) in table("#### Header of a part") {
             assert_eq!(offset, end, "{name}");
             end = offset + size;
             let field = &bytes[offset..end];
@@ -391,7 +391,7 @@ mod tests {
             assert!(field.iter().all(|&one| one == byte), "{name}");
         }
         assert_eq!(end, HEADER_BYTES);
-        let list = table("### 21.1 List of passages");
+        let list = table("#### List of passages");
         assert_eq!(list.iter().map(|(_, _, size)| size).sum::<usize>(), LIST_HEAD_BYTES);
         let bytes = list_to_bytes(&[Entry { number: 1, bytes: 2, documents: 3, header: 4 }]);
         assert_eq!(bytes[..8], LIST_MAGIC);
