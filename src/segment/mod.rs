@@ -19,6 +19,7 @@ pub mod build;
 mod entries;
 pub mod features;
 mod file;
+pub mod held;
 mod hot;
 pub mod keys;
 pub mod merge;

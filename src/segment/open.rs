@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicU64;
 
 use super::features::FeatureColumn;
 use super::file::{At, SegmentFile};
-use super::ordered::Ordered;
+use super::held::Ordered;
 use super::parsed::Parsed;
 use super::tables::{OpenTable, Tables};
 use crate::design::Design;

@@ -4,42 +4,20 @@
 //! is sorted by priority when it is first asked for, and its order is held as long as the segment: 4 bytes an entry. Short
 //! buckets are read each time.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::held::Bucket;
 use super::open::{Fingerprints, Segment};
 use crate::error::Result;
 use crate::format::postings::{self, Posting};
 
 /// Documents from which on the order of a bucket is held.
 const LONG: usize = 32;
-/// Entries that are held for each document of the segment at most. Above it, all are dropped and sorted again when needed.
-const HELD_A_DOCUMENT: usize = 16;
-/// Entries that may always be held.
-const HELD_MIN: usize = 1 << 16;
 /// The priorities of all documents are held once as many were read as the segment has documents, divided by this.
 const READS: u64 = 8;
 /// Priorities that are read before all are held, however small the segment is.
 const READS_MIN: u64 = 4096;
-
-/// A bucket of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Bucket {
-    /// The documents whose fingerprint has this rank.
-    Fingerprint(u32),
-    /// The documents with this key in the prefix of their set.
-    Prefix(u32),
-    /// The documents with this key in this band.
-    Band(usize, u32),
-}
-
-/// Orders of long buckets.
-#[derive(Debug, Default)]
-pub(super) struct Ordered {
-    by_bucket: HashMap<Bucket, Arc<[u32]>>,
-    entries: usize,
-}
 
 impl Segment {
     /// The ordinals of a long bucket by priority, those that are no longer live among them. Those of a short bucket are added
@@ -54,8 +32,8 @@ impl Segment {
             self.read_bucket(bucket, |ordinal| short.push(ordinal))?;
             return Ok(None);
         }
-        if let Some(known) = self.ordered.lock().by_bucket.get(&bucket) {
-            return Ok(Some(Arc::clone(known)));
+        if let Some(known) = self.ordered.lock().get(bucket) {
+            return Ok(Some(known));
         }
         let mut ordinals = Vec::new();
         self.read_bucket(bucket, |ordinal| ordinals.push(ordinal))?;
@@ -66,14 +44,8 @@ impl Segment {
         keyed.sort_unstable();
         let sorted: Arc<[u32]> = keyed.into_iter().map(|(_, ordinal)| ordinal).collect();
         self.check_map()?;
-        let mut ordered = self.ordered.lock();
-        let most = (self.documents() as usize).saturating_mul(HELD_A_DOCUMENT).max(HELD_MIN);
-        if ordered.entries + sorted.len() > most {
-            *ordered = Ordered::default();
-        }
-        if ordered.by_bucket.insert(bucket, Arc::clone(&sorted)).is_none() {
-            ordered.entries += sorted.len();
-        }
+        // Another thread may have been first, with the same.
+        self.ordered.lock().add(bucket, &sorted, self.documents());
         Ok(Some(sorted))
     }
 

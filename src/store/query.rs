@@ -14,7 +14,7 @@ use crate::format::prefixes::fewest_missing;
 use crate::format::table::Probe;
 use crate::key::KeyBuf;
 use crate::params::{MinhashParams, Near, Params};
-use crate::segment::ordered::Bucket;
+use crate::segment::held::Bucket;
 use crate::segment::records::Kept;
 use crate::segment::{Ask, Scratch, Segment};
 use twindex_sketch::{Containment, Fingerprint, Nearness, Resemblance, Sample, Sketch, intersection_from, matches};

@@ -2,7 +2,7 @@
 //! feature `priorities`, and the groups of its documents. It must open, have these groups, and come out byte for byte when
 //! its documents are indexed again; both readers in Python must find its priorities.
 //!
-//! It was written by this test with `TWINDEX_WRITE_GOLDEN=1`, which writes where nothing stands.
+//! It was written by this test with `TWINDEX_WRITE_GOLDEN=1`, which writes where there is no file.
 
 #![allow(clippy::disallowed_methods, reason = "reads and writes a golden file, and starts another program")]
 
@@ -30,7 +30,7 @@ fn put(writer: &mut Writer, index: &Index, number: u64, priority: Option<u64>) {
     writer.put(format!("page {number}").as_str(), Document::from(&sketch).with_priority(priority)).unwrap();
 }
 
-/// A segment, of which a document is deleted and one is replaced, and a log.
+/// A segment and a log. One document of the segment is deleted, and one is replaced.
 fn build(path: &Path) {
     let builder = Params::builder().words(1).minhash(4, 2).signature_bits(1).sets().marks().priorities();
     let params = builder.near(Near::resembling(0.7).unwrap()).build().unwrap();

@@ -68,7 +68,7 @@ fn survivors(snapshot: &Snapshot) -> Documents {
     found
 }
 
-/// Keys, leaders and sizes: of the listing, which single questions must repeat.
+/// Keys, leaders and sizes: of the listing, which single queries must repeat.
 fn listed(snapshot: &Snapshot, scratch: &Path) -> String {
     let groups = snapshot.groups(&Resources { threads: 1, ..Resources::in_dir(scratch) }).unwrap();
     let mut text = String::new();

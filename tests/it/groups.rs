@@ -483,7 +483,7 @@ fn equal_documents_are_asked_about_once() {
     let leader = snapshot.leader(501_u64, GROUP_QUESTIONS).unwrap().unwrap().decided().unwrap();
     assert_eq!((leader.key.as_u64(), leader.questions), (Some(501), 3));
     assert_eq!(snapshot.group_size(7_u64, GROUP_QUESTIONS).unwrap(), Some(Decision::Decided(501)));
-    // The same in a segment, of which the first documents go.
+    // The same in a segment, whose first documents go.
     let mut writer = index.writer().unwrap();
     writer.flush().unwrap();
     let found = index.snapshot().leader(501_u64, GROUP_QUESTIONS).unwrap().unwrap().decided().unwrap();

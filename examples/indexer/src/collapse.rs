@@ -185,7 +185,7 @@ pub(crate) fn run(folder: &Path, pages: u64) -> Result<()> {
     ensure!(search.batches()? <= batch, "tantivy is ahead: twindex commits first");
     if search.batches()? < batch {
         let count = reconcile(&search, &indexing, &earlier, folder)?;
-        eprintln!("tantivy was behind: {count} pages are indexed again");
+        eprintln!("tantivy lacks the last commit: {count} pages are indexed again");
         commit(&mut indexing, batch)?;
     }
     let (mut of_pages, mut of_leaders) = (0, 0);

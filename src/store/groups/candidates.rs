@@ -171,7 +171,7 @@ impl Neighbourhood {
     }
 }
 
-/// The first place of a sorted list of which `is_before` is false.
+/// The number of entries at the head of a sorted list for which `is_before` holds.
 fn places_upto(list: &[u32], is_before: impl Fn(u32) -> Result<bool>) -> Result<usize> {
     let (mut low, mut high) = (0, list.len());
     while low < high {
