@@ -119,19 +119,20 @@ fn ask(snapshot: &Snapshot, key: u64) -> twindex::Result<(Option<Leader>, f64)> 
     Ok((found.and_then(Decision::decided), start.elapsed().as_secs_f64() * 1e6))
 }
 
-fn quantiles(mut all: Vec<f64>) -> (f64, f64, f64) {
+/// Mean, median, 99th percentile and maximum.
+fn quantiles(mut all: Vec<f64>) -> [f64; 4] {
     all.sort_by(f64::total_cmp);
     let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
-    (mean, all[all.len() * 99 / 100], all[all.len() - 1])
+    [mean, all[all.len() / 2], all[all.len() * 99 / 100], all[all.len() - 1]]
 }
 
 fn main() -> twindex::Result<()> {
     let documents: u64 = std::env::args().nth(1).and_then(|number| number.parse().ok()).unwrap_or(1_000_000);
     let scratch = tempfile::tempdir().map_err(|error| Error::io("make", &std::env::temp_dir(), error))?;
     println!("{documents} documents, {ASKED} leaders with nothing known, at most {MOST} questions for each");
-    println!(
-        "corpus\tquestions mean\tp99\tmax\tundecided\tus opened mean\tp99\tmax\tus mean\tp99\tmax\tgroups\tlisting s"
-    );
+    let of_four = |name: &str| format!("{name} mean\tmedian\tp99\tmax");
+    let [questions, opened, warm] = ["questions", "us opened", "us"].map(of_four);
+    println!("corpus\t{questions}\tundecided\t{opened}\t{warm}\tgroups\tlisting s");
     let wanted = std::env::args().nth(2).unwrap_or_default();
     for (number, corpus) in corpora(documents).into_iter().enumerate() {
         if !corpus.name.contains(&wanted) {
@@ -169,17 +170,12 @@ fn main() -> twindex::Result<()> {
         let groups =
             index.snapshot().groups(&Resources { threads: 2, ..Resources::in_dir(scratch.path()) })?;
         let listing = start.elapsed().as_secs_f64();
-        let (q_mean, q_99, q_max) = quantiles(questions);
-        let [opened, warm] = micros.map(quantiles);
+        let shown = |all: Vec<f64>, digits| quantiles(all).map(|one| format!("{one:.digits$}")).join("\t");
+        let [opened, warm] = micros.map(|micros| shown(micros, 0));
         println!(
-            "{}\t{q_mean:.1}\t{q_99}\t{q_max}\t{undecided} of {asked}\t{:.0}\t{:.0}\t{:.0}\t{:.0}\t{:.0}\t{:.0}\t{}\t{listing:.2}",
+            "{}\t{}\t{undecided} of {asked}\t{opened}\t{warm}\t{}\t{listing:.2}",
             corpus.name,
-            opened.0,
-            opened.1,
-            opened.2,
-            warm.0,
-            warm.1,
-            warm.2,
+            shown(questions, 1),
             groups.count()
         );
     }
