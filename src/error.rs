@@ -132,7 +132,7 @@ pub enum Error {
     },
 }
 
-/// What follows the verb of [`Error::Io`] where it ends with a preposition: the path stands in front.
+/// What follows the verb of [`Error::Io`] where it ends with a preposition: the path is in front.
 fn of_what(op: &str) -> &'static str {
     if op.ends_with(" in") || op.ends_with(" of") { " it" } else { "" }
 }

@@ -87,7 +87,7 @@ pub enum Name {
 /// A table of a design.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// How a fingerprint's bits stand in a key of this table.
+    /// How a fingerprint's bits are in a key of this table.
     pub order: BitOrder,
     /// The first bits of the key that probes agree upon.
     pub lead: u32,

@@ -48,7 +48,7 @@ pub enum Kind {
     Common = 16,
     /// For the tags of each document's prefix, the documents.
     Prefixes = 17,
-    /// A checksum for each page of all that stands before.
+    /// A checksum for each page of all that is before.
     Checksums = 255,
 }
 
@@ -105,7 +105,7 @@ impl Kind {
     }
 }
 
-/// An entry as it stands in the file.
+/// An entry as stored in the file.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Entry {
@@ -161,7 +161,7 @@ impl Section {
         }
     }
 
-    /// First byte behind the section.
+    /// First byte after the section.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.offset + self.length

@@ -125,7 +125,7 @@ pub fn decode_head(bytes: &[u8], uuid: u128, params: &Params, number: u64) -> Re
     Ok(LittleEndian::read_u64(&body[HEADER_BYTES + 8..]))
 }
 
-/// What stands before a payload.
+/// What is before a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHead {
     /// What it is.
@@ -196,7 +196,7 @@ pub fn encode_mark(out: &mut Vec<u8>, salt: u128, offset: u64, commit: u64, sync
     encode_record(out, salt, offset, RecordKind::Mark, commit, &[&synced.to_le_bytes()]);
 }
 
-/// The operations of a batch, as they will stand in it.
+/// The operations of a batch, as they will be in it.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     operations: u32,
@@ -282,7 +282,7 @@ impl Batch {
     }
 }
 
-/// A batch as it stands in a record.
+/// A batch as stored in a record.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchView<'a> {
     /// How much of the file was known to be durable.
@@ -435,7 +435,7 @@ impl<'a> Operations<'a> {
         self.start + self.at as u64
     }
 
-    /// The next operation; `None` behind the last.
+    /// The next operation; `None` after the last.
     ///
     /// # Errors
     /// A [`Fault`], after which there is nothing more to be had.

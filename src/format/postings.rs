@@ -2,7 +2,7 @@
 //!
 //! For each rank 4 bytes. If the top bit is 0 they are the ordinal of the only document. If it is 1, the rest is a
 //! place in the list area behind, in units of 4 bytes, where a count (at least 2) and that many ascending ordinals
-//! stand. Lists stand in the order of ranks, without gaps.
+//! stand. Lists are in the order of ranks, without gaps.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ pub enum Posting {
     List(u32),
 }
 
-/// Where the entry of `rank` stands in the section.
+/// Where the entry of `rank` is in the section.
 #[must_use]
 #[inline]
 pub fn range(rank: u64) -> Range<u64> {

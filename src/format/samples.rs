@@ -60,7 +60,7 @@ impl Choice {
         }
     }
 
-    /// True if a value can stand in the section.
+    /// True if a value can be in the section.
     #[must_use]
     pub fn allows(self, value: u64) -> bool {
         match self {
@@ -144,16 +144,16 @@ impl Samples {
         Some(Self { choice, offset_bytes, rows, values, length })
     }
 
-    /// Where the offset of `ordinal`, and the one behind it, stand in the section.
+    /// Where the offset of `ordinal`, and the one behind it, are in the section.
     #[must_use]
     pub fn offsets(&self, ordinal: u64) -> Range<u64> {
         ordinal * self.offset_bytes..(ordinal + 2) * self.offset_bytes
     }
 
-    /// Where the values of `ordinal` stand in the section, from the bytes at [`offsets`](Self::offsets).
+    /// Where the values of `ordinal` are in the section, from the bytes at [`offsets`](Self::offsets).
     ///
     /// # Errors
-    /// A [`Fault`] for offsets that descend or lie behind the end, or for too many values.
+    /// A [`Fault`] for offsets that descend or lie past the end, or for too many values.
     pub fn range(&self, offsets: &[u8], ordinal: u64) -> Result<Range<u64>, Fault> {
         let (start, end) = offsets.split_at((self.offset_bytes as usize).min(offsets.len()));
         let (start, end) = (wire::wide(start), wire::wide(end));
@@ -182,7 +182,7 @@ pub fn offset_bytes(rows: u64) -> u64 {
     u64::from(64 - rows.leading_zeros()).div_ceil(8).max(1)
 }
 
-/// Appends values as they stand in a section.
+/// Appends values as they are in a section.
 pub fn encode(values: &[u64], out: &mut Vec<u8>) {
     for value in values {
         out.extend_from_slice(&value.to_le_bytes()[..VALUE_BYTES as usize]);

@@ -2,7 +2,7 @@
 //!
 //! A document takes [`signature_bytes`](crate::params::MinhashParams::signature_bytes): `signature-bits` of each
 //! minimum, first minimum first, least significant bit first; the last byte is filled with zeros. A document
-//! without a sketch has zeros, and stands in no band.
+//! without a sketch has zeros, and is in no band.
 
 use std::ops::Range;
 

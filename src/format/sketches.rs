@@ -152,7 +152,7 @@ impl Encoded {
         self.push_with(key, row, Fields::default())
     }
 
-    /// As [`push`](Self::push), with the document's set, encoded [as it stands in an index](super::fields::encode), where the
+    /// As [`push`](Self::push), with the document's set, encoded [as it is in an index](super::fields::encode), where the
     /// parameters keep sets.
     ///
     /// # Errors
@@ -312,7 +312,7 @@ impl Encoder {
 }
 
 /// Reads a file of sketches from front to back: [`feed`](Self::feed) it the bytes that it [`wants`](Self::wants), one
-/// part after the other. Whoever feeds it refuses bytes behind the end.
+/// part after the other. Whoever feeds it refuses bytes past the end.
 ///
 /// ```
 /// use twindex::Params;
@@ -399,7 +399,7 @@ impl Decoder {
         }
     }
 
-    /// How many bytes come next; 0 behind the end. Never more than a block may have: some 170,000, with samples some
+    /// How many bytes come next; 0 after the end. Never more than a block may have: some 170,000, with samples some
     /// 580,000, and with sets 134 million.
     #[must_use]
     pub fn wants(&self) -> usize {
@@ -662,7 +662,7 @@ impl<'b> Rows<'b> {
         Ok(Some((key, sketched.map(|parts| self.row(parts)), self.set)))
     }
 
-    /// The next record: its key, and its sketch if it has one; `None` behind the last.
+    /// The next record: its key, and its sketch if it has one; `None` after the last.
     ///
     /// # Errors
     /// A [`Fault`] that a sound checksum cannot hide, its offset counted from the start of the file.

@@ -167,7 +167,7 @@ impl Preset {
         Self::NEMO_CURATOR,
     ];
 
-    /// How many bytes of [`SMALL_8`](Self::SMALL_8) must agree in a collection of so many documents: 3 below 50,000, and
+    /// How many bytes of [`SMALL_8`](Self::SMALL_8) must agree in a collection of this number of documents: 3 below 50,000, and
     /// 7 from there on, as Broder has it.
     #[must_use]
     pub const fn common_bytes(documents: u64) -> u16 {

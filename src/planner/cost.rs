@@ -33,7 +33,7 @@ pub fn scans(design: Name, rows: u64, probes: u64) -> bool {
 
 /// Bytes that come from memory together.
 const LINE: f64 = 64.0;
-/// Lines behind the first of a run, in the same page of memory and foreseen by the processor, cost so much of it.
+/// Lines after the first of a run, in the same page of memory and predicted by the processor, cost this share of it.
 const FOLLOWING: f64 = 0.15;
 /// Bytes of a page of a file.
 const FILE_PAGE: f64 = PAGE as f64;
@@ -136,7 +136,7 @@ pub struct Cost {
     pub probe_bits: Vec<u32>,
     /// Probes of a query.
     pub probes: u64,
-    /// True where all fingerprints are looked at instead, because that is less work.
+    /// True where all fingerprints are checked instead, because that is less work.
     pub scan: bool,
     /// Entries that a query looks at: in the tables that it probes, and behind partial entries in table 1.
     pub entries: f64,
@@ -255,7 +255,7 @@ struct Priced {
     apart: bool,
     /// Bytes an entry takes in the column that is scanned.
     column: f64,
-    /// Bytes it takes in the one that is looked at for survivors.
+    /// Bytes it takes in the one that is checked for survivors.
     rest: f64,
 }
 
@@ -462,7 +462,7 @@ impl Cost {
         };
         let hits = if table.complete.is_some() { HITS * probes / self.probes as f64 } else { 0.0 };
         work.0[candidate] += candidates + hits;
-        // Survivors of a bucket stand near each other in the column where they are looked at next.
+        // The survivors of a bucket are close together in the column that is checked next.
         let behind = |size: f64| {
             let column = bucket * table.rest;
             if column == 0.0 { 0.0 } else { least(candidates, probes * spanned(column, size)) + hits }
@@ -565,7 +565,7 @@ impl Priced {
         }
     }
 
-    /// The share of a partial table's bucket that is near in pointer and `filter` bits behind it, where the prefix
+    /// The share of a partial table's bucket that is near in pointer and `filter` bits after it, where the prefix
     /// differs in `ones` bits; less what table 1 finds, which is probed by the first bits and within the radius that
     /// `own` says.
     fn pointer_share(&self, ones: u32, within: u32, filter: u32, own: Option<Own>) -> f64 {
@@ -623,7 +623,7 @@ impl Own {
 /// Blocks and bytes of a table coded as `manku`, expected for uniform values. Neighbours in the order differ first
 /// in bit `d` wherever a node of depth `d` in the trie of all values has two children, of which there are `2^d (1 -
 /// q1)^2`, `q1` being the probability that a child is empty. From these counts follows the Huffman code; a
-/// difference takes its code and the bits behind.
+/// difference takes its code and the bits after.
 fn manku(rows: u64) -> (u64, u64) {
     const BLOCK: f64 = 8192.0;
     let n = rows as f64;

@@ -48,7 +48,7 @@ pub fn candidates(design: Option<Name>, codecs: Option<Codecs>, within: u8, rows
     for name in names {
         let Ok(design) = Design::new(name) else { continue };
         for &codecs in &codecs {
-            // What is behind the first table makes no difference where there is nothing.
+            // What is after the first table makes no difference where there is nothing.
             if name.tables() == 1 && codecs.partial.is_some() && open {
                 continue;
             }

@@ -121,7 +121,7 @@ impl From<Unmet> for crate::error::Error {
 /// recall, a higher rate, more minima or thresholds allowed never give features of more minima, and a larger
 /// allowance of minima alone does not change the answer.
 ///
-/// At most `thresholds x minima` schemes are looked at, each in time of the logarithm of its groups times r.
+/// At most `thresholds x minima` schemes are checked, each in time of the logarithm of its groups times r.
 ///
 /// # Errors
 /// [`Unmet`] says which wish cannot be had, and the best there is instead.

@@ -150,7 +150,7 @@ impl Segment {
 
     fn bytes_of(&self, (section, layout): &(Section, Values), ordinal: u32) -> Result<&[u8]> {
         let ordinal = u64::from(ordinal);
-        // One behind the last document, offsets would be read from values.
+        // One after the last document, offsets would be read from values.
         let offsets = if ordinal < self.documents() {
             layout.offsets(ordinal)
         } else {

@@ -8,7 +8,7 @@
 //! 2. the bucket: the rows whose first bits in a plane, or whose pointer, are near the query's;
 //! 3. the rest of these rows: whole keys of complete tables, filters of partial ones;
 //! 4. for each entry of a partial table that is left, the bucket of table 1 that its pointer names. Entries with the
-//!    same pointer stand together, so each such bucket is looked at once a probe;
+//!    same pointer stand together, so each such bucket is checked once a probe;
 //! 5. in these buckets, what is near the query and comes from the bucket the probe went to.
 //!
 //! A fingerprint that several tables find is reported by the first whose radius it is in.
@@ -36,7 +36,7 @@ use twindex_kernel::{Kernel, Level, Simd};
 const TOGETHER: usize = 16;
 /// Probes that do: those of as many queries in 4 tables.
 const WINDOW: usize = 4 * TOGETHER;
-/// Probes whose buckets are looked at before as many that come next are looked up.
+/// Probes whose buckets are checked before as many that come next are looked up.
 const GRAIN: usize = 16;
 
 /// Queries from which on they are asked in the order of each table's prefix. Neighbours then look at the same buckets,
@@ -62,7 +62,7 @@ pub struct Scratch {
     candidates: Vec<Candidate>,
     followed: Vec<Followed>,
     hits: Vec<Hit>,
-    /// The queries at hand in the order of the table that is probed; empty where they are asked as they come.
+    /// The current queries in the order of the table that is probed; empty where they are asked as they come.
     order: Vec<u32>,
     counts: Vec<u32>,
     done: Vec<bool>,
@@ -114,7 +114,7 @@ impl Scratch {
 #[derive(Clone, Copy, Debug, Default)]
 struct Probe {
     prefix: u64,
-    /// Where to look. What is behind the prefix may differ in `left` bits.
+    /// Where to look. What is after the prefix may differ in `left` bits.
     bucket: Bucket,
     query: u32,
     /// A number of the plan's.
@@ -126,7 +126,7 @@ struct Probe {
 struct Candidate {
     probe: u32,
     row: u32,
-    /// What was looked at of it: in a partial table the pointer.
+    /// What was checked of it: in a partial table the pointer.
     scanned: u16,
 }
 
@@ -159,7 +159,7 @@ pub(super) struct Search<'a, 'b> {
     pub(super) hit: &'b mut dyn FnMut(usize, Near) -> Result<ControlFlow<()>>,
 }
 
-/// Rows of the table at hand that one query has looked at: a directory that lies must cost no more than the table.
+/// Rows of the current table that one query has checked: a directory that lies must cost no more than the table.
 #[derive(Default)]
 struct Guard {
     of: (u32, u16),
@@ -315,7 +315,7 @@ impl Kernel for TellApart<'_, '_, '_> {
     }
 }
 
-/// Entries of a bucket that may be near, with what was looked at of them, whatever the radius.
+/// Entries of a bucket that may be near, with what was checked of them, whatever the radius.
 struct SiftOne<'a, 'b> {
     layout: &'a Layout,
     source: At<'a>,
@@ -351,7 +351,7 @@ impl SiftOne<'_, '_> {
 struct Next {
     /// Queries have been put in order for this step.
     ordered: bool,
-    /// The first of the queries at hand.
+    /// The first of the current queries.
     first: usize,
     step: usize,
     query: usize,
@@ -373,7 +373,7 @@ impl OpenTable {
     #[inline(always)]
     fn left(&self, within: u32, mask: u64) -> u32 {
         let counted_again = match &self.layout {
-            // The planes behind the first count bits 17 and on.
+            // The planes after the first count bits 17 and on.
             Layout::Planes(_) if self.bits > 16 => mask & ((1 << (self.bits - 16)) - 1),
             Layout::Filter(_) if !self.pointer_apart => mask,
             Layout::Planes(_) | Layout::Filter(_) => 0,
@@ -651,7 +651,7 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
-    /// Sends those that passed the sieve to where they are looked at next; the first probe has this number.
+    /// Sends those that passed the sieve to where they are checked next; the first probe has this number.
     #[inline(always)]
     fn sort_out(&mut self, first: u32, count: usize) -> Result<()> {
         let (at, tables, plan) = (&self.at, &self.fingerprints.tables, self.plan);
@@ -1030,7 +1030,7 @@ struct Onward<'a, 'b> {
 }
 
 impl<'a> Onward<'a, '_> {
-    /// Sends an entry of a bucket, which was looked for by these bits of the query, to where it is looked at next.
+    /// Sends an entry of a bucket, which was looked for by these bits of the query, to where it is checked next.
     #[inline(always)]
     fn pass(&mut self, table: &'a OpenTable, query: u16, candidate: Candidate) {
         let Candidate { probe, row, scanned } = candidate;

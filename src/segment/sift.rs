@@ -18,7 +18,7 @@ const LANES: usize = 64;
 pub(super) struct Bucket {
     pub(super) start: u32,
     pub(super) end: u32,
-    /// The query's bits in the plane that is looked at.
+    /// The query's bits in the plane that is checked.
     pub(super) scanned: u16,
     /// In how many bits they may differ.
     pub(super) left: u32,

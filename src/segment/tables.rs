@@ -152,7 +152,7 @@ pub(super) struct OpenTable {
     pub(super) bits: u32,
     /// These bits of a key.
     lead: BitField,
-    /// The bits that are looked at first in a bucket: 17 to 32 of a key, the pointer of an entry.
+    /// The bits that are checked first in a bucket: 17 to 32 of a key, the pointer of an entry.
     scanned: BitField,
     pub(super) front: Option<Front>,
     pub(super) hot: Option<OpenHot>,
@@ -247,7 +247,7 @@ impl OpenHot {
         Ok(Self { section, hot })
     }
 
-    /// The hot bucket of a prefix that has so many rows, if it is one.
+    /// The hot bucket of a prefix that has this number of rows, if it is one.
     #[inline(always)]
     pub(super) fn bucket(&self, prefix: u64, rows: u32) -> Option<&HotBucket> {
         if u64::from(rows) <= hot::HOT_ROWS { None } else { self.hot.bucket(prefix) }
@@ -265,7 +265,7 @@ pub(super) struct Tables {
     pub(super) pointer_bits: u32,
     /// True if any of them has hot buckets.
     pub(super) any_hot: bool,
-    /// Where they stand in the file, and their pages.
+    /// Where they are in the file, and their pages.
     extent: Range<u64>,
     stretch: Stretch,
     plans: [OnceLock<Plan>; WITHIN_MAX as usize + 1],

@@ -1,7 +1,7 @@
 //! Which segments are merged when. Pure: sizes in, a choice out.
 //!
-//! Size-tiered with lazy leveling (Dayan and Idreos, *Dostoevsky*, SIGMOD 2018): segments stand in tiers whose sizes
-//! grow by a factor; as soon as a tier has so many segments as the factor, they become one of the next tier. The
+//! Size-tiered with lazy leveling (Dayan and Idreos, *Dostoevsky*, SIGMOD 2018): segments are in tiers whose sizes
+//! grow by a factor; as soon as a tier has this number of segments as the factor, they become one of the next tier. The
 //! largest segment is a tier of its own, which all others are merged into only when they have together a share of
 //! its size. So a record is written again once a tier, with few tiers, and a query asks few segments.
 

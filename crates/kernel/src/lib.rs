@@ -71,8 +71,8 @@ pub fn prefetch_all(bytes: &[u8]) {
     prefetch_ahead(bytes, 0, bytes.len());
 }
 
-/// As [`prefetch`], for all lines of `length` bytes, `ahead` of where `bytes` begins; they may be behind its end. For what is
-/// read in order, too: a processor that reads on by itself stops at the end of a page.
+/// As [`prefetch`], for all lines of `length` bytes, `ahead` of where `bytes` begins; they may be past its end. Use it for
+/// sequential reads, too: a hardware prefetcher stops at the end of a page.
 #[inline(always)]
 pub fn prefetch_ahead(bytes: &[u8], ahead: usize, length: usize) {
     (0..length).step_by(CACHE_LINE).for_each(|at| prefetch(bytes, ahead + at));

@@ -3,7 +3,7 @@
 //! # The definition
 //!
 //! Documents have an order. A *t-gram* is a run of `t` tokens. Position `i` of a document is *repeated* if its t-gram
-//! stands in an earlier document, or, if that is asked for, earlier in the same. Its *source* is the first occurrence of
+//! occurs in an earlier document, or, if that is wanted, earlier in the same. Its *source* is the first occurrence of
 //! the t-gram. A [`Line`] is a maximal run of repeated positions whose sources advance by one; it covers the tokens from
 //! the first position to the last plus `t`. A suffix array gives the same lines.
 //!

@@ -276,7 +276,7 @@ impl<'a> Sample<'a> {
         (counts.in_first > 0 || share >= 1.0).then_some(known)
     }
 
-    /// Counts, and the share of all hashes that was looked at.
+    /// Counts, and the share of all hashes that was checked.
     fn compare(&self, other: &Sample<'_>) -> Option<(Counts, f64)> {
         let all = (1_u64 << HASH_BITS) as f64;
         match (self.choice, other.choice) {
@@ -344,7 +344,7 @@ pub struct Containment {
     pub common: usize,
     /// Shingles looked at.
     pub sampled: usize,
-    /// The share of all shingles that was looked at; 1 if the containment is exact.
+    /// The share of all shingles that was checked; 1 if the containment is exact.
     pub share: f64,
 }
 
@@ -382,7 +382,7 @@ impl Containment {
         (p * (1.0 - p) * (1.0 - self.share).max(0.0) / n).sqrt()
     }
 
-    /// True if all shingles of both documents were looked at.
+    /// True if all shingles of both documents were checked.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.share >= 1.0

@@ -71,7 +71,7 @@ macro_rules! named {
             /// Every value, in the order of the specification.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The name that stands in files and on the command line.
+            /// The name that is stored in files and on the command line.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -102,7 +102,7 @@ named! {
         Words = "words",
         /// Words by the boundaries of UAX #29, lower-cased: `don't` and `3.14` are one each. Slow.
         UnicodeWords = "unicode-words",
-        /// Each character of each word; what stands between words leaves no trace.
+        /// Each character of each word; what is between words leaves no trace.
         WordCharacters = "word-characters",
         /// Each character of each word, and one space between words.
         Characters = "characters",

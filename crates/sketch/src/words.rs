@@ -26,7 +26,7 @@ pub(super) struct Words {
     ends: Vec<u32>,
 }
 
-/// Texts of at least so many bytes could have tokens whose places do not fit, as lower case may be half as long
+/// Texts of at least this number of bytes could have tokens whose places do not fit, as lower case may be half as long
 /// again; they are cut character by character.
 const TEXT_MAX: usize = 1 << 31;
 

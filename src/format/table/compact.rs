@@ -3,7 +3,7 @@
 //! R distinct values of 64 bits take at least about 64 - log2 R + 1.44 bits each. The first h = floor(log2 R)
 //! bits of a value, its *high*, are kept in unary: where i rows come before it, bit `i + high` of a stream is
 //! set, so that a zero stands behind the rows of each high (Elias 1974; Vigna, WSDM 2013, section 3). The
-//! other bits, its *low*, stand in three columns, so that a scan reads 2 bytes a row and looks further for
+//! other bits, its *low*, are in three columns, so that a scan reads 2 bytes a row and looks further for
 //! survivors only.
 //!
 //! ```text
@@ -200,7 +200,7 @@ impl Compact {
     }
 
     /// Hands all rows and their values to `each`, ascending, and checks everything on the way: directory,
-    /// stream and samples against each other, values that ascend strictly, zeros behind the last row.
+    /// stream and samples against each other, values that ascend strictly, zeros after the last row.
     ///
     /// # Errors
     /// Those of the source, of `each`, and faults.
@@ -468,7 +468,7 @@ impl Compact {
             let at = self.samples + (sample - 1) * 4;
             Ok(u64::from(u32::from_le_bytes(array(source, at)?)))
         };
-        // Sample s stands at bit s * SAMPLE, from 1 on.
+        // Sample s is at bit s * SAMPLE, from 1 on.
         let (mut low, mut high) = (piece.start / SAMPLE, (piece.end - 1) / SAMPLE);
         let start = low;
         while low < high {
@@ -578,7 +578,7 @@ fn column<'a>(source: impl Source<'a>, part: u64, rows: &Range<u64>) -> Result<&
     wire::column(bytes).map_err(|fault| source.corrupt(fault))
 }
 
-/// A low from the bits of its columns; those of the rest stand at the end of `rest`, with others before them.
+/// A low from the bits of its columns; those of the rest are at the end of `rest`, with others before them.
 #[inline(always)]
 fn join(high: u32, first: u16, second: u16, rest: u64) -> u64 {
     let bits = 32 - high;

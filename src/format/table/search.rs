@@ -11,7 +11,7 @@ use crate::format::wire::Fault;
 
 /// Interpolations before a search goes on by doubling steps. Uniform keys need two or three.
 const INTERPOLATIONS: u32 = 4;
-/// A range of at most so many rows is bisected, and the first of the doubling steps.
+/// A range of at most this number of rows is bisected, and the first of the doubling steps.
 const SHORT: u64 = 8;
 
 /// How a place is found in a column of whole keys.

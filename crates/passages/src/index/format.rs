@@ -82,7 +82,7 @@ pub(super) struct Header {
     pub(super) documents: u64,
     pub(super) units: u64,
     pub(super) postings: u64,
-    /// Where each section ends; the first begins behind the header, and each other where the one before ends.
+    /// Where each section ends; the first begins after the header, and each other where the one before ends.
     pub(super) ends: [u64; SECTIONS],
 }
 
@@ -112,7 +112,7 @@ impl Header {
         bytes
     }
 
-    /// Reads a header whose file has so many bytes.
+    /// Reads the header of a file of this length.
     ///
     /// # Errors
     ///
@@ -208,7 +208,7 @@ pub(super) fn put(mut number: u64, bytes: &mut Vec<u8>) {
     bytes.push(number as u8);
 }
 
-/// Reads a number, and moves `at` behind it; none if it does not end, or has more than 64 bits.
+/// Reads a number, and moves `at` past it; none if it does not end, or has more than 64 bits.
 #[inline]
 pub(super) fn get(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let mut number = 0_u64;
