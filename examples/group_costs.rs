@@ -5,10 +5,10 @@
 //! ```
 //!
 //! Documents are fingerprints, near within 3 bits, in one segment: with 1, 30 and 90 % near-duplicates (families of 2 to 10),
-//! in families as large as a tenth of them, in chains of a hundredth, of which each is near the next one, and in cubes of as
-//! many, in which each is near some fourteen others; and, a tenth as many, texts of one family that resemble each other, with
+//! in families as large as a tenth of them, in chains of a hundredth, where each is near the next one, and in cubes of as
+//! many, where each is near some fourteen others; and, a tenth as many, texts of one family that resemble each other, with
 //! their sets. Each in the order of key hashes; then families, chains and cubes in an order of priorities that is hostile to
-//! questions, a document after those that it waits for. Each question is asked with no answer known: of an index that was
+//! questions, a document after those that it waits for. Each query runs with no answer known: of an index that was
 //! just opened, and of one that was asked before. Then all groups are listed.
 
 use std::time::Instant;
@@ -112,7 +112,7 @@ fn build(dir: &std::path::Path, corpus: &Corpus) -> twindex::Result<Index> {
     Ok(index)
 }
 
-/// Asks for the leader of a document: questions, none where it is undecided, and microseconds.
+/// Asks for the leader of a document: queries, none where it is undecided, and microseconds.
 fn ask(snapshot: &Snapshot, key: u64) -> twindex::Result<(Option<Leader>, f64)> {
     let start = Instant::now();
     let found = snapshot.leader(key, MOST)?;
