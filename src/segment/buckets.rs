@@ -278,7 +278,7 @@ fn first_place(layout: &Band, bytes: &[u8], rows: &Range<u64>, before: impl Fn(u
     let (mut low, mut high) = (0, (rows.end - rows.start) as usize);
     while low < high {
         let middle = low + (high - low) / 2;
-        if before(layout.decode_one(bytes, rows, middle).tag.into()) {
+        if before(layout.decode_one(bytes, rows, middle).tag) {
             low = middle + 1;
         } else {
             high = middle;

@@ -27,7 +27,7 @@ fn created(vfs: &ModelVfs) -> Index {
 fn document(number: u64) -> (u64, Option<u64>) {
     let chain = (0..number % 9).fold(0, |value, link| value | 3 << (2 * link));
     let family = if number % 4 == 3 { 0xFFFF_FFFF_0000_0000 } else { 0 };
-    (family ^ chain, (number % 3 > 0).then_some(number.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+    (family ^ chain, (!number.is_multiple_of(3)).then_some(number.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
 }
 
 fn put(writer: &mut Writer, key: u64, number: u64) {

@@ -419,7 +419,8 @@ fn hostile_priorities_of_families_and_chains_cost_no_more_than_the_bound_and_are
     let dir = tempfile::tempdir().unwrap();
     // A chain of families: each of its links has ten documents near each other, which wait for all of the link before.
     let (links, family) = (60, 10);
-    let member = |i: u64| chain(i / family) ^ (i % family > 0) as u64 * (1 << (40 + 2 * (i % family)));
+    let own = |place: u64| if place == 0 { 0 } else { 1 << (40 + 2 * place) };
+    let member = |i: u64| chain(i / family) ^ own(i % family);
     let path = dir.path().join("x");
     let index = of_fingerprints(&path, (0..links * family).map(|i| (i, member(i), i)));
     let all = index.snapshot();
