@@ -120,7 +120,7 @@ impl Values {
         Some(Self { offset_bytes, rows, start, most: most as u64, length: start.checked_add(rows)? })
     }
 
-    /// Where the offset of `ordinal`, and the one behind it, are in the section.
+    /// Where the offset of `ordinal`, and the next one, are in the section.
     #[must_use]
     pub fn offsets(&self, ordinal: u64) -> Range<u64> {
         ordinal * self.offset_bytes..(ordinal + 2) * self.offset_bytes
@@ -234,7 +234,7 @@ impl Stamps {
         })
     }
 
-    /// Appends a stamp as it stands there.
+    /// Appends a stamp as it is stored there.
     pub fn encode(&self, stamp: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(&(stamp - self.base).to_le_bytes()[..self.width as usize]);
     }

@@ -72,7 +72,7 @@ pub struct BandEntry {
 }
 
 impl Band {
-    /// The layout for `rows` sketched documents of `documents`, with so many bits of each feature, by one of the two
+    /// The layout for `rows` sketched documents of `documents`, with this number of bits of each feature, by one of the two
     /// codecs.
     #[must_use]
     pub fn of(rows: u64, documents: u64, key_bits: u32, codec: u16) -> Self {

@@ -1,7 +1,7 @@
 //! The table of contents: which sections a segment has and where.
 //!
 //! One entry of 32 bytes for each section, in ascending order of (kind, index), which is also the order in the
-//! file. Sections tile the file from the header on: each begins at the first multiple of 64 behind the one
+//! file. Sections tile the file from the header on: each begins at the first multiple of 64 after the one
 //! before, so that lengths determine offsets and nothing can overlap or hide between them.
 
 use zerocopy::little_endian::{U16, U64};
@@ -119,7 +119,7 @@ pub struct Entry {
     pub reserved: U16,
     /// First byte in the file.
     pub offset: U64,
-    /// Bytes, without the gap behind.
+    /// Bytes, without the gap after it.
     pub length: U64,
     /// Entries: documents, fingerprints or pages; bytes for `params`.
     pub rows: U64,
@@ -147,7 +147,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// The entry that stands for this section.
+    /// The entry of this section.
     #[must_use]
     pub fn entry(&self) -> Entry {
         Entry {

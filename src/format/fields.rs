@@ -4,7 +4,7 @@
 //! offsets  (documents + 1) x o     how many bytes stand before each document's fields, and all of them
 //! bytes    rows                    the fields of one document after the other
 //!
-//! field    tag 1, length 4, and so many bytes; the tags of a document ascend
+//! field    tag 1, length 4, and the bytes; the tags of a document ascend
 //! mark     tag 1, no bytes         the document was a duplicate when it came
 //! set      tag 2                   its distinct shingle hashes
 //! priority tag 3, 8 bytes          the caller's number, by which it comes before others of its group
@@ -122,7 +122,7 @@ impl<'a> Decoder<'a> {
 
     /// The low bytes of a hash.
     fn low(&self, place: usize) -> u64 {
-        // Eight bytes at once, of which the last ones belong to the next hash, or to the map after the hashes.
+        // Eight bytes at once: the last ones belong to the next hash, or to the map after the hashes.
         match self.set.coded[place * self.low_bytes..].first_chunk::<8>() {
             Some(word) => u64::from_le_bytes(*word) & (u64::MAX >> (8 * self.high_bytes)),
             None => wire::wide(&self.set.coded[place * self.low_bytes..][..self.low_bytes]),

@@ -56,7 +56,7 @@ pub struct Rest {
 }
 
 impl Rest {
-    /// Behind prefixes of `bits` bits.
+    /// After prefixes of `bits` bits.
     ///
     /// # Panics
     /// Never: there are as many blocks as nested tables.
@@ -135,7 +135,7 @@ impl Hot {
         if entries > rows {
             return Err(wrong(0, format!("at most {rows} rows in hot buckets"), entries.to_string()));
         }
-        // Each bucket has more than so many of the rows, which bounds the list.
+        // Each bucket has more than this share of the rows, which bounds the list.
         let most = entries / (HOT_ROWS + 1);
         let mut list: Vec<(u64, u64)> = Vec::new();
         let mut before = 0;

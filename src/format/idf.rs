@@ -7,8 +7,8 @@
 //!     hashes, 8 bytes each, ascending   frequencies, 4 bytes each, in the same order
 //! ```
 //!
-//! The table's digest is xxh3-128 of all bytes after the header, so that whoever knows it, as the parameters of an
-//! index do, knows every byte; and a file by itself is checked against the digest that its header names.
+//! The table's digest is xxh3-128 of all bytes after the header, so that it determines every byte, and the parameters of an
+//! index name it; and a file by itself is checked against the digest that its header names.
 
 use xxhash_rust::xxh3::xxh3_128;
 use zerocopy::IntoBytes;

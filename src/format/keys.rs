@@ -204,7 +204,7 @@ pub struct FrontEncoder {
 }
 
 impl FrontEncoder {
-    /// Appends what stands for `key` to `data`; returns where its group begins, if it is the first of one.
+    /// Appends the encoding of `key` to `data`; returns where its group begins, if it is the first of one.
     pub fn push(&mut self, key: &[u8], data: &mut Vec<u8>) -> Option<u64> {
         debug_assert!(self.previous.as_slice() < key && key.len() <= KEY_BYTES_MAX);
         let before = data.len();

@@ -7,7 +7,7 @@
 //!     checksum 4   length 4   kind 1   zero 7   commit 8   payload   zeros up to a multiple of 8
 //! ```
 //!
-//! A record's checksum covers all of it behind the checksum, zeros included, with UUID + number of the log as salt, at
+//! A record's checksum covers all of it after the checksum, zeros included, with UUID + number of the log as salt, at
 //! the offset of the record: one of an older log, or of another place, does not pass. A batch is one record, so it is
 //! there as a whole or not at all:
 //!
@@ -132,7 +132,7 @@ pub struct RecordHead {
     pub kind: RecordKind,
     /// Bytes of its payload.
     pub length: u32,
-    /// The commit it is of, or behind which it stands.
+    /// The commit that it belongs to, or follows.
     pub commit: u64,
 }
 
@@ -476,7 +476,7 @@ impl<'a> Operations<'a> {
         let (keys_at, bits) = (self.offset(), self.feature_bits);
         let band_keys = self.take(self.bands * 4, "band keys")?;
         self.features.clear();
-        // Whoever takes features in keeps of their upper halves what stands here.
+        // Readers of features keep the parts of their upper halves that are here.
         self.features
             .extend(band_keys.chunks_exact(4).map(|key| u64::from(LittleEndian::read_u32(key)) << 32));
         let is_wider = |&feature: &u64| bands::key(feature, bits) != bands::key(feature, bands::KEY_BITS);

@@ -8,8 +8,8 @@
 //!
 //! `rows` are the values in all, and `o` is the number of bytes that hold it, at least 1. Values are hashes
 //! of 48 bits ([`sketch::samples`](twindex_sketch::samples)): the least of a document, at most `bottom` of
-//! them, or those that `modulus` divides. A document without a sketch has none. A hash of 48 bits of which a
-//! document has one in `2^48 / n` has about 6 bytes of information beyond the one before it for any n that
+//! them, or those that `modulus` divides. A document without a sketch has none. Where a
+//! document has one of `2^48 / n` hashes of 48 bits, a hash has about 6 bytes of information beyond the one before it for any n that
 //! occurs, so they stand as they are.
 
 use std::ops::Range;
@@ -144,7 +144,7 @@ impl Samples {
         Some(Self { choice, offset_bytes, rows, values, length })
     }
 
-    /// Where the offset of `ordinal`, and the one behind it, are in the section.
+    /// Where the offset of `ordinal`, and the next one, are in the section.
     #[must_use]
     pub fn offsets(&self, ordinal: u64) -> Range<u64> {
         ordinal * self.offset_bytes..(ordinal + 2) * self.offset_bytes

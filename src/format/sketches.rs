@@ -91,7 +91,7 @@ struct Shape {
     fingerprint: bool,
     bands: usize,
     signature_bytes: usize,
-    /// Bits of the signature's last byte that are used; 0 stands for all.
+    /// Bits of the signature's last byte that are used; 0 means all.
     last_bits: u32,
     /// Bottom and modular, as far as they are kept.
     samples: [Option<Choice>; 2],
@@ -312,7 +312,7 @@ impl Encoder {
 }
 
 /// Reads a file of sketches from front to back: [`feed`](Self::feed) it the bytes that it [`wants`](Self::wants), one
-/// part after the other. Whoever feeds it refuses bytes past the end.
+/// part after the other. The caller refuses bytes past the end.
 ///
 /// ```
 /// use twindex::Params;
@@ -1042,7 +1042,7 @@ mod tests {
         let fault = refused(&lying);
         assert_eq!(fault.offset, start + good.len() as u64 - 6);
         assert!(fault.expected.contains("multiple of 7") && fault.found == "701", "{fault:?}");
-        // Six hashes where five are the most: their number stands behind key, fingerprint, features and signature.
+        // Six hashes where five are the most: their number comes after key, fingerprint, features and signature.
         let roomy = Params { bottom: 6, ..params };
         let fault = refused(&encoded(&roomy, Row { bottom: &[1, 2, 3, 4, 5, 6], ..ROW }));
         assert_eq!((fault.offset, &*fault.expected), (start + 3 + 1 + 8 + 24 + 5, "1 to 5 sampled hashes"));

@@ -1,7 +1,7 @@
 //! What tables cost: bytes, the work of a query, and its time.
 //!
 //! Bytes are those of the codecs' own layouts. The work is counted for uniform fingerprints and queries. A table that
-//! is probed by `b` bits within radius `r` takes `sum C(b, i)` probes, `i` from 0 to `r`, each of which looks at a
+//! is probed by `b` bits within radius `r` takes `sum C(b, i)` probes, `i` from 0 to `r`, and each scans a
 //! bucket of `n / 2^b` entries. Of these, the share `P(j, l) = sum C(j, i) / 2^j`, `i` from 0 to `l`, is no further
 //! than `l` from the query in `j` bits that are compared; a prefix that differs in `i` bits itself leaves `l = k -
 //! i`. Entries of partial tables that are left lead to buckets of table 1 of `n / 2^16` entries. Memory is counted
@@ -22,7 +22,7 @@ use crate::format::table::planes::WIDE;
 use crate::format::table::{Compact, Filter, Plain, Planes};
 use crate::format::{DOCUMENTS_MAX, align};
 
-/// Exact designs look at every fingerprint where that is at most so many for each probe.
+/// Exact designs scan every fingerprint where that is at most this number for each probe.
 pub const ROWS_A_PROBE: u64 = 128;
 /// True where looking at every one of `rows` fingerprints is less work than `probes`. Free designs never do, as they
 /// would find more than they promise.
@@ -37,8 +37,8 @@ const LINE: f64 = 64.0;
 const FOLLOWING: f64 = 0.15;
 /// Bytes of a page of a file.
 const FILE_PAGE: f64 = PAGE as f64;
-/// Of the queries that prices were fitted to, half find something, 0 to 3 bits away. Of these each causes so many looks
-/// into table 1 from a partial table: what is found there again, though not by table 1 itself.
+/// Of the queries that prices were fitted to, half find something, 0 to 3 bits away. Each of these causes this number of look-ups
+/// in table 1 from a partial table: what is found there again, though not by table 1 itself.
 const FOLLOWED_HITS: f64 = 0.32;
 /// Mean hits of such a query.
 const HITS: f64 = 0.5;
@@ -78,7 +78,7 @@ const LINE_MEMORY: usize = 12;
 /// Nanoseconds for one of each kind of work.
 ///
 /// Refit: run `examples/table_costs.rs` for what has changed, on the reference machine (one core at 2.6 GHz of an AMD
-/// EPYC 9004 with AVX-512, 1 MiB of level 2 and 32 MiB of shared level 3 cache, of which neighbours take some), and
+/// EPYC 9004 with AVX-512, 1 MiB of level 2 and 32 MiB of shared level 3 cache, which neighbours use, too), and
 /// give its lines to `scripts/fit-costs.py`, which solves for the prices that are least wrong in proportion. Those of
 /// `plain` and `manku` are of an earlier machine.
 pub const PRICES: [f64; KINDS] =
@@ -138,7 +138,7 @@ pub struct Cost {
     pub probes: u64,
     /// True where all fingerprints are checked instead, because that is less work.
     pub scan: bool,
-    /// Entries that a query looks at: in the tables that it probes, and behind partial entries in table 1.
+    /// Entries that a query reads: in the tables that it probes, and, for partial entries, in table 1.
     pub entries: f64,
     /// Fingerprints that are compared with a query in full.
     pub candidates: f64,
@@ -154,7 +154,7 @@ pub struct Cost {
 
 impl Cost {
     /// Nanoseconds of a query in memory, a hundred thousand together, half of them with a hit; one thread of the
-    /// reference machine. Questions that come alone take about twice as much.
+    /// reference machine. Single queries take about twice as much.
     #[must_use]
     pub fn nanos(&self) -> f64 {
         self.work.nanos()
@@ -245,7 +245,7 @@ struct Priced {
     /// Bits that are enough to find a bucket in constant time.
     directory_bits: u32,
     probe_bits: u32,
-    /// Bytes of an entry behind the pointer, in a partial table.
+    /// Bytes of an entry after the pointer, in a partial table.
     filter_bits: u32,
     /// Bits of the pointer that are among those the table is probed by, how many, and each as a one at its place from
     /// the top.
@@ -648,7 +648,7 @@ fn manku(rows: u64) -> (u64, u64) {
         counts.push(pair);
     }
     let bits = (code + below) / total;
-    // On average a block is left with half a difference of room.
+    // On average half a difference of each block stays unused.
     let a_block = 1.0 + (BLOCK - 64.0 - bits / 2.0) / bits;
     #[allow(clippy::cast_sign_loss, reason = "a quotient of a count and a positive number")]
     let blocks = (n / a_block) as u64 + 1;
@@ -667,8 +667,8 @@ pub struct Raw {
     pub bytes: f64,
     /// Probes of a query.
     pub probes: u64,
-    /// The bits that tables lead with, ascending, each with how many tables lead with so many and the fingerprints
-    /// that a probe of one meets by chance.
+    /// The bits that tables lead with, ascending, each with the number of tables that lead with that many and the fingerprints
+    /// that a probe of one finds by chance.
     pub prefixes: Vec<(u32, u32, f64)>,
 }
 
@@ -817,7 +817,7 @@ mod tests {
         assert!((cost.cold_pages(cost.directory_bytes) - cost.pages).abs() < 1e-9);
         let (half, none) = (cost.cold_pages(cost.bytes / 2), cost.cold_pages(0));
         assert!(half > 0.4 * cost.pages && half < 0.6 * cost.pages, "{half} of {}", cost.pages);
-        // Four buckets of 1.5 kB in pages of 4, what is behind them, and their directories.
+        // Four buckets of 1.5 kB in pages of 4, what follows them, and their directories.
         assert!(none > 12.0 && none < 18.0, "{none}");
     }
 

@@ -1,4 +1,4 @@
-//! Values and stamps: ordinals to what stands beside a document's sketch, and the sections that hold it.
+//! Values and stamps: what a document has beside its sketch, by ordinal, and the sections that hold it.
 
 use zerocopy::IntoBytes;
 

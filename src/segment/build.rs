@@ -10,7 +10,7 @@
 //! 5. Each band: sort (band key, ordinal).
 //!
 //! Time O(n log n), memory about 60 bytes a record beside the records. [`rows`](super::rows) builds from more than
-//! fits in memory, [`merge`](super::merge) from segments; what they share stands here.
+//! fits in memory, [`merge`](super::merge) from segments; what they share is here.
 
 use std::path::Path;
 
@@ -473,8 +473,8 @@ fn band_entries(records: &Records, order: &[u32], band: u16) -> Vec<u64> {
     entries
 }
 
-/// Writes band `band`, numbered from 0, from its `rows` ascending entries: band keys above ordinals, with so many
-/// bits of each feature.
+/// Writes band `band`, numbered from 0, from its `rows` ascending entries: band keys above ordinals, with this number
+/// of bits of each feature.
 pub(super) fn write_band(
     out: &mut SegmentOutput,
     band: u16,

@@ -68,7 +68,7 @@ const KEYS: u64 = 1 << 10;
 /// Bytes copied together.
 const COPIED: usize = 1 << 16;
 
-/// Merges segments, oldest first, of which of a key that is live in several the newest counts. Without a live document
+/// Merges segments, oldest first. Of a key that is live in several, the newest counts. Without a live document
 /// the segment is empty.
 ///
 /// Time O(n log n) at worst and O(n) on random fingerprints; memory as `room` says, beside a thousandth of the files.

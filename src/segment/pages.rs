@@ -32,7 +32,7 @@ pub(super) struct Pages {
     expected: Vec<u32>,
     /// A bit for each page. Two threads may both check a page; setting the bit twice does no harm.
     sound: Bits,
-    /// Pages that the operating system was told to read.
+    /// Pages that the operating system was advised to read.
     announced: Bits,
     /// End of the pages in the file.
     end: u64,
@@ -282,7 +282,7 @@ impl Pages {
         }
     }
 
-    /// Tells the operating system that the pages of `range` will be read soon, unless it was told before or they
+    /// Advises the operating system that the pages of `range` will be read soon, unless it knows already or they
     /// were read: once a page at most.
     pub(super) fn will_need(&self, file: &View, range: &Range<u64>) {
         if range.start >= range.end {
@@ -499,7 +499,7 @@ mod tests {
     fn a_stretch_is_sound_once_each_of_its_pages_was_found_so() {
         let disk = Disk::new(10 * PIECE);
         let (pages, view) = disk.open();
-        // Pages 2 to 6, of the first and last of which only a part.
+        // Pages 2 to 6, of the first and last only a part.
         let stretch = Stretch::new(&(2 * PAGE + 100..6 * PAGE + 1));
         for page in [6, 2, 4, 1, 7, 3, 5] {
             assert!(!pages.all_sound(&stretch), "before page {page}");

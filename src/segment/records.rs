@@ -400,7 +400,7 @@ impl Records {
             return rows.collect();
         }
         let mut order: Vec<u32> = rows.collect();
-        // Row numbers break ties, so the last of equal keys stands last among them.
+        // Row numbers break ties, so the last of equal keys comes last among them.
         match &self.keys {
             KeyColumn::U64(keys) => order.sort_unstable_by_key(|&row| (keys[row as usize], row)),
             KeyColumn::Bytes { .. } => {

@@ -47,7 +47,7 @@ struct Entry {
     key: u32,
 }
 
-/// Keys of lost documents that are told.
+/// Keys of lost documents that are reported.
 const LOST_KEYS: usize = 1000;
 
 impl Segment {

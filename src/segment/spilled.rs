@@ -355,7 +355,7 @@ pub(super) struct Parts<'r> {
 struct Part {
     /// What went to the scratch file: where, and how many bytes.
     places: Vec<(u64, u32)>,
-    /// What comes behind.
+    /// What comes after it.
     bytes: Vec<u8>,
 }
 

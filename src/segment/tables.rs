@@ -275,11 +275,11 @@ pub(super) struct Tables {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) table: u32,
-    /// Prefixes are probed that differ in so many bits from the query's.
+    /// Prefixes are probed that differ in this number of bits from the query's.
     pub(super) radius: u32,
     /// The table's.
     pub(super) front: Option<Front>,
-    /// It again, if buckets are sifted by it.
+    /// It again, if buckets are filtered by it.
     pub(super) sieve: Option<Front>,
 }
 
@@ -288,7 +288,7 @@ pub(super) struct Step {
 pub(super) struct Plan {
     /// The tables that are probed, one after the other.
     pub(super) steps: Vec<Step>,
-    /// True if the buckets of all of them are sifted.
+    /// True if the buckets of all of them are filtered.
     pub(super) sifted: bool,
     /// True where looking at every fingerprint is less work than probing.
     pub(super) scan: bool,
@@ -383,7 +383,7 @@ pub(super) fn value_of(design: &Design, place: usize, codec: Codec, rows: u64) -
 
 /// Sorts what [`value_of`] made of ascending fingerprints.
 pub(super) fn sort_values(table: &Table, codec: Codec, values: &mut [u64], scratch: &mut Vec<u64>) {
-    // Behind the bits of the directory, keys and entries mostly stand as in the fingerprint.
+    // After the bits of the directory, keys and entries mostly have the order of the fingerprint.
     let lead = match codec {
         Codec::Complete(_) => table.lead,
         Codec::Partial(_) => prefix_bits(values.len() as u64, table.lead),

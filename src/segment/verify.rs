@@ -48,7 +48,7 @@ struct Compared<'a> {
 }
 
 impl Compared<'_> {
-    /// Lays the parts out, and checks what is between them and behind.
+    /// Lays the parts out, and checks what is between and after them.
     fn place(&mut self) -> Result<()> {
         let mut end = 0;
         for part in 0..self.next.len() {
@@ -99,8 +99,8 @@ impl Columns for Compared<'_> {
 const STRIPE_BYTES: usize = 64 << 20;
 
 impl Segment {
-    /// Checks everything; returns what is wrong, nothing for a sound segment. `progress` is told the bytes of the
-    /// file looked at by step 1, which takes most of the time on a cold file.
+    /// Checks everything; returns what is wrong, nothing for a sound segment. `progress` gets the bytes of the
+    /// file read by step 1, which takes most of the time on a cold file.
     pub fn verify(&self, mut progress: impl FnMut(u64)) -> Vec<Error> {
         let mut problems = Vec::new();
         for page in 0..self.file.page_count() {
@@ -142,7 +142,7 @@ impl Segment {
                 }
             }
         };
-        // Behind the checksums, opening has looked.
+        // Opening has checked the parts other than checksums.
         for section in self.sections().iter().filter(|section| section.kind != Kind::Checksums) {
             // guard: padding between sections is zero
             zeros(section.end()..align(section.end()), section)?;

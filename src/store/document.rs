@@ -62,7 +62,7 @@ impl<'a> Document<'a> {
     }
 
     /// A document that was sketched elsewhere: a row of a [file of sketches](crate::format::sketches) made with the
-    /// parameters `made_with`. `None` stands for an empty sketch.
+    /// parameters `made_with`. `None` is an empty sketch.
     pub fn from_row(made_with: &'a Params, row: Option<Row<'a>>) -> Self {
         Self::new(Content::Row { made_with, row })
     }

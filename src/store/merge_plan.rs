@@ -18,9 +18,9 @@ pub struct Size {
 const FACTOR: usize = 4;
 /// More segments than this are never left.
 pub const SEGMENTS_MAX: usize = 8;
-/// All are merged into the largest when the others have together one in so many of its documents.
+/// All are merged into the largest when the others together have one in n of its documents.
 const SHARE: u64 = 2;
-/// A segment of which one in so many documents is live is merged for that alone.
+/// A segment where one in n documents is live is merged for that alone.
 const DEAD: u64 = 2;
 /// Segments below this are of the same tier: the memtable's.
 const LEAST: u64 = 1 << 12;

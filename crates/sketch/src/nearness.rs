@@ -1,6 +1,6 @@
 //! When a document is near another one, counted exactly on their shingles.
 //!
-//! Everything that decides by counts asks here: batches, streams and single questions. Nothing is rounded: a fraction is
+//! Everything that decides by counts uses this module: batches, streams and single queries. Nothing is rounded: a fraction is
 //! compared with the decimal that was written, as [`Resemblance::at_least`] says.
 
 use super::estimate::{Resemblance, intersection_from};

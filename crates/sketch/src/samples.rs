@@ -1,13 +1,13 @@
 //! Shingles to a sample of their hashes, from which resemblance *and containment* are estimated.
 //!
-//! Broder, *On the resemblance and containment of documents*, 1997, section 3, has two sketches of which one
+//! Broder, *On the resemblance and containment of documents*, 1997, section 3, has two sketches for which one
 //! permutation is enough, beside the t independent minima of [`minhash`](super::minhash):
 //!
 //! - **bottom-t** (his `MIN_t`): the t least hashes of a document. Its size is fixed; the first t hashes of
 //!   the union of two documents are known from both sketches, and are a sample of the union without
 //!   replacement.
 //! - **0 mod m** (his `MOD_m`): all hashes that m divides. Its size is proportional to the document's length,
-//!   which is its disadvantage, and why it tells the containment of a short document in a long one, which
+//!   which is its disadvantage, and the reason why it estimates the containment of a short document in a long one, which
 //!   bottom-t does not: of the first t of their union hardly any are the short one's.
 //!
 //! **Hashes.** A shingle hash x is sampled by
@@ -156,7 +156,7 @@ pub fn modular(shingles: &[u64], modulus: u32, out: &mut Vec<u64>) {
     out.truncate(MODULAR_MAX);
 }
 
-/// Tells multiples without a division (Granlund and Montgomery, *Division by invariant integers using
+/// Recognises multiples without a division (Granlund and Montgomery, *Division by invariant integers using
 /// multiplication*, 1994, section 9): x is a multiple of `2^k d`, d odd, if and only if `x / d` modulo 2^64,
 /// turned right by k, is at most `(2^64 - 1) / (2^k d)`.
 #[derive(Clone, Copy, Debug)]
@@ -213,7 +213,7 @@ pub struct Sample<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
-    /// The least so many.
+    /// The smallest ones, this number of them.
     Bottom(usize),
     /// Those that this divides.
     Modular(u32),

@@ -57,7 +57,7 @@ impl FromStr for UnicodeVersion {
     }
 }
 
-/// A closed list of names, each with the value it stands for.
+/// A closed list of names, each with its value.
 macro_rules! named {
     ($(#[$of:meta])* $type:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)+ }) => {
         $(#[$of])*
@@ -110,7 +110,7 @@ named! {
         Sentences = "sentences",
         /// Words, and each other character that is no white space, such as `+`, `=` or an emoji, by itself.
         WordsSymbols = "words-symbols",
-        /// Each character of the text as it stands, in its case; white space is one space however long it is.
+        /// Each character of the text unchanged, in its case; white space is one space however long it is.
         Raw = "raw",
         /// No text is cut: callers bring sets or weighted vectors of their own.
         Features = "features",

@@ -6,7 +6,7 @@
 //! - A letter of a script that is written without spaces (Han, kana, Thai, Khmer and so on: the list of
 //!   blocks is in `scripts/token-tables.py`) is a token by itself, together with the marks that follow
 //!   it. Digits of these scripts form runs as elsewhere, and Hangul, which has spaces, forms words.
-//! - A mark continues the token before it and never begins one: a variation selector behind an emoji is no
+//! - A mark continues the token before it and never begins one: a variation selector after an emoji is no
 //!   word.
 //!
 //! `don't` and `3.14` are two tokens each, where the word boundaries of UAX #29 would keep them together.
@@ -83,7 +83,7 @@ pub fn placed_tokens(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(Ran
 }
 
 /// Does what [`placed_tokens`] does for a stretch that starts at `start`, where no token is open, and reaches to the
-/// next ASCII separator; returns where to go on behind that.
+/// next ASCII separator; returns where to go on after that.
 fn tokens_beyond_ascii(
     text: &str,
     start: usize,

@@ -147,7 +147,7 @@ impl Manku {
     /// ascending, until it breaks. Decodes the blocks of these rows.
     ///
     /// # Errors
-    /// Those of the source and faults; what was handed out before stands.
+    /// Those of the source and faults; what was handed out before is right.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -268,7 +268,7 @@ impl Manku {
                     "others".into(),
                 );
             }
-            // Without a value so far the block is empty, and 0 stands for its last key.
+            // Without a value so far the block is empty, and its last key counts as 0.
             let (at, key) = (self.keys + block * 8, last.unwrap_or(0));
             let found = u64::from_le_bytes(array(source, at)?);
             if found != key {

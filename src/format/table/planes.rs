@@ -175,7 +175,7 @@ impl Planes {
         Ok(u64::from(top) << 48 | u64::from(second) << 32 | u64::from(rest))
     }
 
-    /// As [`complete`](Self::complete), of which no more is known than `top`.
+    /// As [`complete`](Self::complete), where no more is known than `top`.
     ///
     /// # Errors
     /// [`Error::Corrupt`].

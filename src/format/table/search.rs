@@ -1,4 +1,4 @@
-//! Searches in columns of ascending values, and the values that a prefix stands for.
+//! Searches in columns of ascending values, and the values that begin with a prefix.
 //!
 //! Nothing here trusts the column: where its values do not ascend, a search still ends after O(log n) reads,
 //! at some place within the range it was given.

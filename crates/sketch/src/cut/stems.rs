@@ -91,7 +91,7 @@ mod with_languages {
     /// The number of words that the table holds.
     const SLOTS: usize = 1 << 12;
 
-    /// Stems of the words met lately. A stemmer takes a microsecond and allocates; most words of a text have been met
+    /// Stems of the words seen last. A stemmer takes a microsecond and allocates; most words of a text have been seen
     /// before. Each word has one slot, which the next word with that slot takes over.
     #[derive(Clone, Debug, Default)]
     pub(crate) struct Stems {
