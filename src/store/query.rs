@@ -14,8 +14,9 @@ use crate::format::prefixes::fewest_missing;
 use crate::format::table::Probe;
 use crate::key::KeyBuf;
 use crate::params::{MinhashParams, Near, Params};
+use crate::segment::held::Bucket;
 use crate::segment::records::Kept;
-use crate::segment::{Ask, Scratch};
+use crate::segment::{Ask, Scratch, Segment};
 use twindex_sketch::{Containment, Fingerprint, Nearness, Resemblance, Sample, Sketch, intersection_from, matches};
 
 /// A near document. Ordered by distance (unknown last), then resemblance (highest first, unknown last), then key.
@@ -597,6 +598,57 @@ impl Query {
             }
         }
         Ok(found)
+    }
+
+    /// Passes each bucket of a segment that can hold near documents to `each`, with whether all of its documents are near.
+    pub(super) fn for_each_bucket(
+        &self,
+        segment: &Segment,
+        mut each: impl FnMut(Bucket, bool) -> Result<()>,
+    ) -> Result<()> {
+        if let Some((fingerprint, _)) = self.within {
+            let mut ranks = Vec::new();
+            segment.search(&[fingerprint.0], self.ask(), &mut Scratch::default(), |_, near| {
+                ranks.push(near.rank);
+                Ok(ControlFlow::Continue(()))
+            })?;
+            segment.check_lists(&ranks)?;
+            ranks.into_iter().try_for_each(|rank| each(Bucket::Fingerprint(rank), true))?;
+        }
+        let Some(bands) = &self.bands else { return Ok(()) };
+        if let Some(set) = self.counted().filter(|_| self.is_by_prefixes()) {
+            let keys = segment.prefix_keys(set, Nearness::Resemblance(bands.threshold), !self.unmarked)?;
+            return keys.into_iter().try_for_each(|(_, key)| each(Bucket::Prefix(key), false));
+        }
+        segment.hint_features(&bands.features, self.feature_bits);
+        let bits = bands::bits_of(self.params());
+        let keys = bands.features.iter().map(|&feature| bands::key(feature, bits));
+        keys.enumerate().try_for_each(|(band, key)| each(Bucket::Band(band, key), false))
+    }
+
+    /// Passes each live document of a part that can be near to `each`, with whether it is; some of them several times.
+    pub(super) fn for_each_candidate(&self, part: &Part<'_>, mut each: impl FnMut(u32, bool)) -> Result<()> {
+        if let Some((fingerprint, _)) = self.within {
+            part.search(fingerprint.0, self.ask(), &mut Scratch::default(), |ordinal, _| {
+                each(ordinal, true);
+                ControlFlow::Continue(())
+            })?;
+        }
+        if let Some(bands) = &self.bands {
+            let candidates = self.candidates(part, bands)?;
+            candidates.into_iter().filter(|&(ordinal, _)| part.is_live(ordinal)).for_each(|(ordinal, _)| each(ordinal, false));
+        }
+        Ok(())
+    }
+
+    /// Whether a candidate by its set or its bands is near. `scratch` is memory.
+    pub(super) fn resembles(&self, part: &Part<'_>, ordinal: u32, scratch: &mut Vec<u64>) -> Result<bool> {
+        let (Some(bands), Some(minhash)) = (&self.bands, self.params().minhash) else { return Ok(false) };
+        if let Some(set) = self.counted() {
+            return Ok(count_from(part, ordinal, (set, bands.threshold), 0, scratch)?.is_some());
+        }
+        let resemblance = estimate(part, ordinal, &bands.signature, minhash)?;
+        Ok(self.unverified || resemblance.is_none_or(|known| known.at_least(bands.threshold)))
     }
 
     /// Documents that can be near, each once, some of them no longer live; with the fewest hashes of the set that is
