@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use twindex::{Key, KeyBuf};
 
+pub(crate) use crate::catch::{ask, free};
 use crate::error::{Code, Error};
 
 /// What the parts of a call return on their way to [`call`].
@@ -36,16 +37,6 @@ fn panicked(panic: &(dyn Any + Send)) -> Error {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
     Error::new(Code::Panicked, format!("a defect of twindex, please report it: {text}"))
-}
-
-/// Runs a function that cannot fail and returns a value of its own; `otherwise` is returned if it panics.
-pub(crate) fn ask<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or(otherwise)
-}
-
-/// Drops a handle.
-pub(crate) fn free<T>(handle: Option<Box<T>>) {
-    ask((), move || drop(handle));
 }
 
 /// The handle, or an error that names the argument.

@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, c_char};
 
-use crate::border;
+use crate::catch;
 
 /// What a function returns. Numbers never change; later versions may add some.
 #[repr(C)]
@@ -104,5 +104,5 @@ pub extern "C" fn twindex_error_message(error: Option<&Error>) -> *const c_char 
 // SAFETY: the name is this crate's.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_error_free(error: Option<Box<Error>>) {
-    border::free(error);
+    catch::free(error);
 }

@@ -19,6 +19,7 @@
 )]
 
 mod border;
+mod catch;
 mod error;
 mod hits;
 mod index;
