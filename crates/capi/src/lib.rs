@@ -105,11 +105,9 @@ mod tests {
     fn header_declares_all_functions_with_as_many_arguments() {
         let rust: BTreeMap<_, _> =
             SOURCES.iter().flat_map(|text| functions(text, "extern \"C\" fn twindex_")).collect();
-        let header: String = include_str!("../include/twindex.h")
-            .lines()
-            .filter(|line| !line.trim_start().starts_with("//") && !line.starts_with('#'))
-            .map(|line| format!("{line}\n"))
-            .collect();
+        let lines = include_str!("../include/twindex.h").lines();
+        let code = lines.filter(|line| !line.trim_start().starts_with("//") && !line.starts_with('#'));
+        let header = code.collect::<Vec<_>>().join("\n");
         let header =
             header.split_once("*/").expect("a comment at the head").1.replace("*twindex_", " twindex_");
         let declared = functions(&header, " twindex_");
