@@ -58,7 +58,7 @@ fn sums(c: &mut Criterion) {
     group.finish();
 }
 
-/// A table of so many entries, each in 2 to 9 of 1,000 documents.
+/// A table of this number of entries, each in 2 to 9 of 1,000 documents.
 fn table(entries: usize) -> IdfTable {
     let mut builder = IdfBuilder::new(&Shingling::words(1, 0));
     let all = numbers(4, entries);

@@ -3,7 +3,7 @@
 
     python3 scripts/golden_families.py > tests/golden/families.tsv
 
-Written from the words of section 10.5 of format-spec.md, slow and plain; it needs the standard library only.
+Written from "Minima" in format-spec.md, slow and plain; it needs the standard library only.
 """
 
 import zlib

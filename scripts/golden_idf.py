@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes tests/golden/idf.tsv: tables of document frequencies, their weights, and fingerprints made with them, by a
-second implementation of the definitions in format-spec.md (sections 10.4 and 18) and crates/sketch/src/idf.rs.
+second implementation of the definitions in format-spec.md ("Fingerprint" and "IDF table") and crates/sketch/src/idf.rs.
 
     pip install xxhash
     python3 scripts/golden_idf.py > tests/golden/idf.tsv

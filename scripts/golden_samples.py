@@ -4,7 +4,7 @@
     pip install xxhash
     python3 scripts/golden_samples.py > tests/golden/samples.tsv
 
-Written from the words of format-spec.md, section 10.7, and of the module documentation, slow and plain. Tokens and
+Written from "Samples" in format-spec.md and of the module documentation, slow and plain. Tokens and
 shingles are those of golden-sketches.py.
 """
 

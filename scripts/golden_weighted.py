@@ -3,7 +3,7 @@
 
     python3 scripts/golden_weighted.py > tests/golden/weighted-minima.tsv
 
-Written from the words of section 10.5.1 of format-spec.md, slow and plain; it needs the standard library only. Ranks
+Written from "Minima of weighted sets" in format-spec.md, slow and plain; it needs the standard library only. Ranks
 are fractions here, and all cells up to a rank are looked through at once.
 """
 
@@ -78,4 +78,5 @@ def main():
         print(t, written, " ".join(f"{value:x}" for value in minima(elements, t)), sep="\t")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -24,6 +24,7 @@ need, checksum, xxh3_128, Damaged = rs.need, rs.checksum, rs.xxh3_128, rs.Damage
 SEGMENT, MANIFEST, CURRENT, LOG, IDF, SKETCHES = range(1, 7)
 FEATURES_LOG, FEATURES_VALUES, FEATURES_STAMPS, FEATURES_GROWN = 1, 2, 4, 8
 FEATURES_NARROW, FEATURES_TEXT, FEATURES_NEAR, FEATURES_FIELDS, FEATURES_PRIORITIES = 32, 64, 128, 256, 512
+FEATURES_WEIGHTS = 1024
 
 
 def of_text(params):
@@ -63,7 +64,7 @@ def header(data, role, incompatible):
 
 
 class Params:
-    """The lines `name=value` of section 4.1, and how a record's parts follow from them."""
+    """The lines `name=value` of the parameters, and how a record's parts follow from them."""
 
     def __init__(self, text):
         need(not text or text.endswith(b"\n"), "parameters whose last line is ended")
@@ -93,7 +94,8 @@ class Params:
         need(radius == "none" or self.simhash and 0 <= int(radius) <= 10, "a radius of 0 to 10, or none")
         near = "threshold" in self.all or "near-within" in self.all
         narrow = FEATURES_NARROW * ("feature-bits" in self.all)
-        self.of_sketches = narrow | self.cut | FEATURES_NEAR * near | FEATURES_FIELDS * self.sets
+        weights = FEATURES_WEIGHTS * rs.weighs(self.all)
+        self.of_sketches = narrow | self.cut | FEATURES_NEAR * near | FEATURES_FIELDS * self.sets | weights
         attached = FEATURES_VALUES * self.values | FEATURES_STAMPS * (self.age is not None)
         fields = FEATURES_FIELDS * (self.sets or self.marks or self.priorities) | FEATURES_PRIORITIES * self.priorities
         self.features = attached | fields | self.of_sketches
@@ -160,9 +162,10 @@ def roaring(data):
 
 
 def read_manifest(data):
-    flags = {log | rest | narrow | text | near | fields for log in (0, FEATURES_LOG, FEATURES_LOG | FEATURES_GROWN)
+    flags = {log | rest | narrow | text | near | fields | weights for log in (0, FEATURES_LOG, FEATURES_LOG | FEATURES_GROWN)
              for rest in (0, 2, 4, 6) for narrow in (0, FEATURES_NARROW) for text in (0, FEATURES_TEXT)
-             for near in (0, FEATURES_NEAR) for fields in (0, FEATURES_FIELDS, FEATURES_FIELDS | FEATURES_PRIORITIES)}
+             for near in (0, FEATURES_NEAR) for fields in (0, FEATURES_FIELDS, FEATURES_FIELDS | FEATURES_PRIORITIES)
+             for weights in (0, FEATURES_WEIGHTS)}
     uuid, digest, features = header(data, MANIFEST, flags)
     need(len(data) >= 92, "a manifest")
     need(int.from_bytes(data[-4:], "little") == checksum(uuid, 0, data[:-4]), "the checksum of the manifest")
@@ -172,7 +175,7 @@ def read_manifest(data):
     need(text_length <= 65536 and entries <= 65536, "lengths within their limits")
     manifest["params"] = params = Params(source.take(text_length))
     need(params.digest == digest, "the digest of the parameters")
-    need(features & 998 == params.features and (features & 9 != 8), "features as the parameters say")
+    need(features & ~(FEATURES_LOG | FEATURES_GROWN) == params.features and (features & 9 != 8), "features as the parameters say")
     for _ in range(entries):
         entry = {name: source.number(size) for name, size in (
             ("number", 8), ("length", 8), ("digest", 16), ("salt", 16), ("documents", 8), ("deletes_length", 4))}
@@ -391,7 +394,7 @@ def read_idf(data):
 
 def read_sketches(data):
     flags = {a | b | c | d for a in (0, FEATURES_NARROW) for b in (0, FEATURES_TEXT) for c in (0, FEATURES_NEAR)
-             for d in (0, FEATURES_FIELDS)}
+             for d in (0, FEATURES_FIELDS, FEATURES_WEIGHTS, FEATURES_FIELDS | FEATURES_WEIGHTS)}
     salt, digest, features = header(data, SKETCHES, flags)
     source = Bytes(data, 64)
     params = Params(source.take(source.number(4)))

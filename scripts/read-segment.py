@@ -171,6 +171,18 @@ def read_set(data):
     return hashes
 
 
+def weighs(params):
+    """Whether shingles have weights in minima, or minima are those of weighted sets ("Weights in minima, samples and sets")."""
+    weights, table = params.get("minhash-weights"), params.get("minhash-idf")
+    need(weights in (None, "frequencies", "idf") and (weights == "idf") == (table is not None), "weights of minima")
+    if weights == "idf":
+        need(params["minhash"] == "darts" and "sets" not in params, "darts and no sets with weights by a table")
+        need(params["bottom"] == params["modulus"] == "0", "no samples with weights by a table")
+        need(params.get("idf", table) == table, "one table for votes and minima")
+    need(weights is None or params["minhash"] != "none", "weights only of minima")
+    return weights is not None or params["minhash"] == "darts"
+
+
 def read_fields(data, sets, marks, priorities):
     """Whether a document is marked, its set, and its priority, of its fields in an index that keeps any of these."""
     need(len(data) <= FIELDS_MOST, "fields within their limit")
@@ -364,7 +376,7 @@ class Segment:
         self.salt, self.params_digest = int.from_bytes(salt, "little"), int.from_bytes(params_digest, "little")
         need(crc == checksum(self.salt, 0, data[:60]), "the checksum of the header")
         need((version, role, bits) == (3, 1, 64), "version 3, role 1, 64 bits")
-        need(incompatible & ~1014 == 0 and read_only == 0, "no features that are not known")
+        need(incompatible & ~2038 == 0 and read_only == 0, "no features that are not known")
         self.features = incompatible
         need(reserved == 0, "a reserved field of zero")
         del compatible
@@ -473,7 +485,8 @@ class Segment:
         narrow = 32 * ("feature-bits" in self.params)
         text = 64 * (self.params["tokens"].split("/")[0] in ("words-symbols", "raw") or "fold" in self.params)
         near = 128 * ("threshold" in self.params or "near-within" in self.params)
-        need(self.features & ~16 == attached + narrow + text + near + fields, "the features of the parameters")
+        weights = 1024 * weighs(self.params)
+        need(self.features & ~16 == attached + narrow + text + near + fields + weights, "the features of the parameters")
         need(1 <= self.feature_bits <= (31 if narrow else 32), "1 to 31 bits of a feature, or no such line")
         need(self.features & 16 == 0 or self.params["minhash"] != "none", "packed bands only where there are some")
         need(self.seen == set(self.sections), "no other sections")

@@ -21,7 +21,7 @@ pub enum Error {
         /// What is missing there.
         why: String,
     },
-    /// Something other than an empty directory stands where an index was to be created; nothing was changed.
+    /// Something other than an empty directory is where an index was to be created; nothing was changed.
     #[error("{path}: already exists; open it, or choose another place")]
     AlreadyExists {
         /// The path in the way.
@@ -61,7 +61,7 @@ pub enum Error {
         /// The caller's value.
         given: String,
     },
-    /// Bytes on disk are not what was written. Older data is untouched; `twindex verify` tells the extent.
+    /// Bytes on disk are not what was written. Older data is untouched; `twindex verify` shows the extent.
     #[error("{path}: damaged: {section} at offset {offset}: expected {expected}, found {found}")]
     Corrupt {
         /// The damaged file.
@@ -110,7 +110,7 @@ pub enum Error {
         #[source]
         source: Box<Error>,
     },
-    /// The disk has no room for a merge, which was not begun. Make room, or remove what nothing needs (`gc`).
+    /// The disk has no space for a merge, which was not begun. Free some, or remove what nothing needs (`gc`).
     #[error("{path}: a merge may need {needed} bytes, and {free} are free; nothing was written")]
     NoSpace {
         /// The index.
@@ -120,7 +120,7 @@ pub enum Error {
         /// What there is.
         free: u64,
     },
-    /// An earlier write or sync of this writer failed. What was committed stands. The batch is lost as a whole, or,
+    /// An earlier write or sync of this writer failed. What was committed stays. The batch is lost as a whole, or,
     /// where the very last steps of a commit failed, may have become current as a whole: refresh, and compare the
     /// generation. Drop the writer and take a new one.
     #[error(
@@ -132,7 +132,7 @@ pub enum Error {
     },
 }
 
-/// What follows the verb of [`Error::Io`] where it ends with a preposition: the path stands in front.
+/// What follows the verb of [`Error::Io`] where it ends with a preposition: the path is in front.
 fn of_what(op: &str) -> &'static str {
     if op.ends_with(" in") || op.ends_with(" of") { " it" } else { "" }
 }

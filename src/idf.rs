@@ -94,7 +94,7 @@ impl IdfBuilder {
         self
     }
 
-    /// Keeps so many entries at most, 2^27 being the limit of the format: those of the greatest frequencies, and of
+    /// Keeps this number of entries at most, 2^27 being the limit of the format: those of the greatest frequencies, and of
     /// equal ones the least hashes. 1,000,000 at first.
     #[must_use]
     pub fn entries_max(mut self, entries: usize) -> Self {

@@ -1,10 +1,56 @@
-#![doc = include_str!("../README.md")]
+//! An embedded, crash-safe, memory-mapped index for near-duplicate detection: which stored documents are near this one?
 //!
-//! # What is here
+//! ```text
+//!  text --Sketcher--> Sketch --Writer: put, delete, admit--> batch --commit--> log --flush--> segments
+//!                       |                                                      |               |
+//!                       +---------- Snapshot::near ------> memtable <----------+               |
+//!                                        |                                                     |
+//!                                        +---------------> tables, bands, sets <---------------+
+//!                                        v
+//!                                   Hit: key, distance, resemblance
+//! ```
 //!
-//! Most programs need [`Index`], [`Params`], [`Snapshot`] and [`Writer`]. [`params`] has every choice that changes bytes,
-//! and [`sketch`] (the crate `twindex-sketch`) turns text into numbers. Many documents are joined with many by the crate
-//! `twindex-join`.
+//! A [`Sketcher`] turns a text into numbers: a 64-bit [`Fingerprint`] and minima, from which features are made. An
+//! [`Index`] is a folder of immutable files that stores them by key. One [`Writer`] at a time adds documents; a commit is
+//! whole or absent after a crash. Any number of threads and processes query [`Snapshot`]s, which never change.
+//!
+//! ```
+//! use twindex::{Index, Params};
+//!
+//! let dir = tempfile::tempdir()?;
+//! let params = Params::builder().words(2).simhash(3).minhash(20, 6).build()?; // what is stored, for good
+//! let index = Index::create(dir.path().join("pages.twx"), params)?;           // later: Index::open
+//! let sketcher = index.sketcher()?;
+//!
+//! let mut writer = index.writer()?;
+//! writer.put("a", &sketcher.sketch("a rose is a rose is a rose")?)?;
+//! writer.put("b", &sketcher.sketch("something else altogether")?)?;
+//! writer.commit()?; // durable from here on
+//!
+//! let snapshot = index.snapshot();
+//! let query = sketcher.sketch("A rose is a rose is a rose!")?;
+//! let hits = snapshot.near(&query).limit(10).into_iter().collect::<twindex::Result<Vec<_>>>()?;
+//! assert_eq!(hits.len(), 1);
+//! assert_eq!(hits[0].key.to_string(), "a");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Where to look
+//!
+//! | you want to | see |
+//! |---|---|
+//! | choose what is stored, and what is near | [`Params`], [`params`] |
+//! | make or open an index | [`Index`], [`OpenOptions`] |
+//! | add, replace, delete; look up and add in one step | [`Writer`], [`Writer::admit`] |
+//! | find near documents | [`Snapshot::near`], [`Query`], [`Hit`] |
+//! | know the leader of a document's group | [`Snapshot::leader`], [`Groups`] |
+//! | sketch without an index | [`sketch`], the crate `twindex-sketch` |
+//! | pair many documents with many, cluster | the crate `twindex-join` |
+//! | remove near-duplicates from files | the crate `twindex-corpus`, the command `twindex dedup` |
+//! | check, repair, watch | [`verify`], [`salvage`](fn@salvage), [`Metrics`] |
+//!
+//! The README of the repository has an introduction, its folder `docs` a guide and a glossary, and `format-spec.md` every
+//! byte of the files.
 //!
 //! # The feature `unstable`
 //!
@@ -62,6 +108,11 @@ pub use sys::{Access, MemoryVfs, RealVfs, Vfs};
 pub use twindex_sketch as sketch;
 
 /// The programs in the documentation are compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
+/// See above.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/embedding.md")]
 mod embedding {}

@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 import twindex
 import twindex._sketchers
 
@@ -16,8 +18,9 @@ def test_examples_in_docstrings_run():
         assert failed == 0 and run > 0, module.__name__
 
 
-def test_the_readmes_example_runs(tmp_path):
-    readme = (pathlib.Path(__file__).parents[1] / "README.md").read_text()
+@pytest.mark.parametrize("folder", ["python", "."])
+def test_the_readmes_example_runs(tmp_path, folder):
+    readme = (pathlib.Path(__file__).parents[2] / folder / "README.md").read_text()
     (program,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "https://example.org/a" in ran.stdout

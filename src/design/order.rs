@@ -72,7 +72,7 @@ impl BitOrder {
         BitField { first: moves.next().unwrap_or((0, 0)), rest: moves.collect() }
     }
 
-    /// The numbers of the fingerprint's bits, in the order in which they stand in the key.
+    /// The numbers of the fingerprint's bits, in the order in which they are in the key.
     #[must_use]
     pub fn bits(&self) -> Vec<u32> {
         (0..BITS).map(|place| self.invert(1 << (BITS - 1 - place)).leading_zeros()).collect()

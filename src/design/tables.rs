@@ -87,7 +87,7 @@ pub enum Name {
 /// A table of a design.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// How a fingerprint's bits stand in a key of this table.
+    /// How a fingerprint's bits are in a key of this table.
     pub order: BitOrder,
     /// The first bits of the key that probes agree upon.
     pub lead: u32,
@@ -134,7 +134,7 @@ impl Name {
         }
     }
 
-    /// True where every question that is answered is answered in full; false for free designs.
+    /// True where every query that is answered is answered in full; false for free designs.
     #[must_use]
     pub fn is_exact(self) -> bool {
         !matches!(self, Self::Prefix(_) | Self::Reversed(_) | Self::Random { .. })
@@ -248,7 +248,7 @@ impl Design {
         Ok(Self::of_width(name.check()?, BITS))
     }
 
-    /// The design over the first `width` bits of fingerprints of which only these are used: for proofs that try them
+    /// The design over the first `width` bits of fingerprints that have no others: for proofs that try them
     /// all.
     fn of_width(name: Name, width: u32) -> Self {
         let led_by = |ranges: &[Range<u32>]| Table {
@@ -334,8 +334,8 @@ impl Design {
     }
 
     /// The order of the bits that a partial table, numbered from 0, keeps of a fingerprint: the first 16, by which it
-    /// is found in table 1; then the others that do not lead this table, in their order; then the rest, of which
-    /// nothing is kept.
+    /// is found in table 1; then the others that do not lead this table, in their order; then the rest, which
+    /// is not kept.
     ///
     /// # Panics
     /// If there is no such table.
@@ -361,7 +361,7 @@ impl Design {
     }
 }
 
-/// Radii of as many blocks as there is room for, all `None` before, that find what differs in at most `within` bits:
+/// Radii of as many blocks as the slice has, all `None` before, that find what differs in at most `within` bits:
 /// they differ by at most 1, the larger ones first, and sum to `within` less the blocks and plus 1, where a missing
 /// probe counts -1.
 pub fn spread(within: u32, radii: &mut [Option<u32>]) {

@@ -8,10 +8,10 @@ use crate::error::{Error, Result};
 
 /// The least memory of a sorter: below it, runs would be shorter than the buffers they are read through.
 const LEAST: usize = 1 << 20;
-/// The least buffer through which a run is read. So many runs as have one in the memory are merged at once.
+/// The least buffer through which a run is read. As many runs are merged at once as have such a buffer in the memory.
 const BUFFER: usize = 1 << 12;
 
-/// Sorts records of fixed width, each of which is kept once, or combined with those it [absorbs](Record::absorb).
+/// Sorts records of fixed width; each is kept once, or combined with those it [absorbs](Record::absorb).
 ///
 /// Records are collected in memory and sorted. What is more than the memory becomes a sorted run in a scratch file, and
 /// runs are merged when the records are read.

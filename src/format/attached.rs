@@ -69,7 +69,7 @@ impl Attached<'_> {
         }
     }
 
-    /// Appends it as it stands in a log and is hashed: a value's length (4) and the value, then the stamp (8), then the
+    /// Appends it as it is stored in a log and hashed: a value's length (4) and the value, then the stamp (8), then the
     /// length of the fields (4) and these, as far as they are kept.
     pub fn encode(&self, params: &Params, out: &mut Vec<u8>) {
         if params.values {
@@ -120,16 +120,16 @@ impl Values {
         Some(Self { offset_bytes, rows, start, most: most as u64, length: start.checked_add(rows)? })
     }
 
-    /// Where the offset of `ordinal`, and the one behind it, stand in the section.
+    /// Where the offset of `ordinal`, and the next one, are in the section.
     #[must_use]
     pub fn offsets(&self, ordinal: u64) -> Range<u64> {
         ordinal * self.offset_bytes..(ordinal + 2) * self.offset_bytes
     }
 
-    /// Where the value of `ordinal` stands in the section, from the bytes at [`offsets`](Self::offsets).
+    /// Where the value of `ordinal` is in the section, from the bytes at [`offsets`](Self::offsets).
     ///
     /// # Errors
-    /// A [`Fault`] for offsets that descend or lie behind the end, or for a value that is too long.
+    /// A [`Fault`] for offsets that descend or lie past the end, or for a value that is too long.
     pub fn range(&self, offsets: &[u8], ordinal: u64) -> std::result::Result<Range<u64>, Fault> {
         let (start, end) = offsets.split_at((self.offset_bytes as usize).min(offsets.len()));
         let (start, end) = (wire::wide(start), wire::wide(end));
@@ -142,7 +142,7 @@ impl Values {
     }
 }
 
-/// The head of the section of stamps as it stands in the file.
+/// The head of the section of stamps as stored in the file.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct StampsHead {
@@ -209,21 +209,21 @@ impl Stamps {
         STAMPS_HEAD_BYTES + self.documents * (self.width + ORDINAL_BYTES)
     }
 
-    /// Where the stamp of `ordinal` stands in the section.
+    /// Where the stamp of `ordinal` is in the section.
     #[must_use]
     pub fn range(&self, ordinal: u64) -> Range<u64> {
         let start = STAMPS_HEAD_BYTES + ordinal * self.width;
         start..start + self.width
     }
 
-    /// Where the ordinal at `place` of the order stands in the section.
+    /// Where the ordinal at `place` of the order is in the section.
     #[must_use]
     pub fn ordinal(&self, place: u64) -> Range<u64> {
         let start = STAMPS_HEAD_BYTES + self.documents * self.width + place * ORDINAL_BYTES;
         start..start + ORDINAL_BYTES
     }
 
-    /// The stamp that stands at [`range`](Self::range).
+    /// The stamp that is at [`range`](Self::range).
     ///
     /// # Errors
     /// A [`Fault`] for a sum over 2^64 - 1.
@@ -234,7 +234,7 @@ impl Stamps {
         })
     }
 
-    /// Appends a stamp as it stands there.
+    /// Appends a stamp as it is stored there.
     pub fn encode(&self, stamp: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(&(stamp - self.base).to_le_bytes()[..self.width as usize]);
     }

@@ -4,7 +4,7 @@
 //! Broder's features of one byte. In memory, in logs and in hashes of records it is a number of 32 bits whose lowest
 //! `32 - b` are zero, so that keys of any width are compared alike. The section has a directory over the key's first
 //! `d` bits ([`prefix_bits`](crate::design::prefix_bits) of the rows, at most `b`), and an entry of `w` bits for each
-//! document that has a sketch: the rest of the key above the ordinal, the `b - d` bits behind those of the directory
+//! document that has a sketch: the rest of the key above the ordinal, the `b - d` bits after those of the directory
 //! and `o` bits of the ordinal, where `o` is the number of bits of the largest one (at least 1) and `w = b - d + o`.
 //! Entries of a bucket ascend, so documents with equal keys stand together. They follow one another bit by bit, the
 //! lowest bit of a byte first; older files have them in whole bytes, which is `w` rounded up to 8.
@@ -42,7 +42,7 @@ pub fn key(feature: u64, bits: u32) -> u32 {
     (feature >> KEY_BITS) as u32 & u32::MAX.checked_shl(KEY_BITS.saturating_sub(bits)).unwrap_or(0)
 }
 
-/// Where the parts of a band stand in its section.
+/// Where the parts of a band are in its section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Band {
     /// Over the first bits of the key.
@@ -62,17 +62,17 @@ pub struct Band {
     pub length: u64,
 }
 
-/// An entry: the part of the key behind the directory's, and the document.
+/// An entry: the part of the key after the directory's, and the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BandEntry {
-    /// The bits of the key behind the first `d`.
+    /// The bits of the key after the first `d`.
     pub tag: u32,
     /// The document.
     pub ordinal: u32,
 }
 
 impl Band {
-    /// The layout for `rows` sketched documents of `documents`, with so many bits of each feature, by one of the two
+    /// The layout for `rows` sketched documents of `documents`, with this number of bits of each feature, by one of the two
     /// codecs.
     #[must_use]
     pub fn of(rows: u64, documents: u64, key_bits: u32, codec: u16) -> Self {
@@ -131,7 +131,7 @@ impl Band {
         u64::from(entry.tag) << self.ordinal_bits | u64::from(entry.ordinal)
     }
 
-    /// What writes entries one behind the other.
+    /// What writes entries one after the other.
     #[must_use]
     pub fn writer(&self) -> EntryWriter {
         EntryWriter { entry_bits: self.entry_bits, pending: 0, filled: 0 }
@@ -200,7 +200,7 @@ fn bits_from(bytes: &[u8], bit: usize, bits: u32) -> u64 {
     value & ((1 << bits) - 1)
 }
 
-/// Writes entries one behind the other.
+/// Writes entries one after the other.
 #[derive(Debug)]
 pub struct EntryWriter {
     entry_bits: u32,

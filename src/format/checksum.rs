@@ -6,7 +6,7 @@
 /// Bytes of a file that one checksum covers.
 pub const PAGE: u64 = 4096;
 
-/// The checksum of `bytes` that stand at `offset` in the file with `salt`: the CRC-32 of the salt (16 bytes), the
+/// The checksum of `bytes` that are at `offset` in the file with `salt`: the CRC-32 of the salt (16 bytes), the
 /// offset (8 bytes), both little-endian, and the bytes.
 #[must_use]
 pub fn checksum(salt: u128, offset: u64, bytes: &[u8]) -> u32 {

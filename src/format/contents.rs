@@ -1,7 +1,7 @@
 //! The table of contents: which sections a segment has and where.
 //!
 //! One entry of 32 bytes for each section, in ascending order of (kind, index), which is also the order in the
-//! file. Sections tile the file from the header on: each begins at the first multiple of 64 behind the one
+//! file. Sections tile the file from the header on: each begins at the first multiple of 64 after the one
 //! before, so that lengths determine offsets and nothing can overlap or hide between them.
 
 use zerocopy::little_endian::{U16, U64};
@@ -48,7 +48,7 @@ pub enum Kind {
     Common = 16,
     /// For the tags of each document's prefix, the documents.
     Prefixes = 17,
-    /// A checksum for each page of all that stands before.
+    /// A checksum for each page of all that is before.
     Checksums = 255,
 }
 
@@ -105,7 +105,7 @@ impl Kind {
     }
 }
 
-/// An entry as it stands in the file.
+/// An entry as stored in the file.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Entry {
@@ -119,7 +119,7 @@ pub struct Entry {
     pub reserved: U16,
     /// First byte in the file.
     pub offset: U64,
-    /// Bytes, without the gap behind.
+    /// Bytes, without the gap after it.
     pub length: U64,
     /// Entries: documents, fingerprints or pages; bytes for `params`.
     pub rows: U64,
@@ -147,7 +147,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// The entry that stands for this section.
+    /// The entry of this section.
     #[must_use]
     pub fn entry(&self) -> Entry {
         Entry {
@@ -161,7 +161,7 @@ impl Section {
         }
     }
 
-    /// First byte behind the section.
+    /// First byte after the section.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.offset + self.length

@@ -14,7 +14,7 @@ use super::checksum::checksum;
 use super::header::{HEADER_BYTES, Header, Refusal, Role};
 use super::wire::Fault;
 
-/// `CURRENT` as it stands in the file.
+/// `CURRENT` as stored in the file.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Current {

@@ -1,5 +1,5 @@
 //! The design section: the name of the segment's table design, as ASCII, without an end of line. The codec of each
-//! table stands in the table of contents.
+//! table is in the table of contents.
 
 use crate::design::Name;
 use crate::format::wire::Fault;

@@ -4,7 +4,7 @@
 //! offsets  (documents + 1) x o     how many bytes stand before each document's fields, and all of them
 //! bytes    rows                    the fields of one document after the other
 //!
-//! field    tag 1, length 4, and so many bytes; the tags of a document ascend
+//! field    tag 1, length 4, and the bytes; the tags of a document ascend
 //! mark     tag 1, no bytes         the document was a duplicate when it came
 //! set      tag 2                   its distinct shingle hashes
 //! priority tag 3, 8 bytes          the caller's number, by which it comes before others of its group
@@ -52,7 +52,7 @@ pub fn are_kept(params: &Params) -> bool {
 /// Hashes that are decoded together where a comparison may end early.
 const TOGETHER: usize = 64;
 
-/// A set as it stands in fields.
+/// A set as stored in fields.
 #[derive(Clone, Copy)]
 struct CodedSet<'a> {
     /// How many hashes it has.
@@ -122,7 +122,7 @@ impl<'a> Decoder<'a> {
 
     /// The low bytes of a hash.
     fn low(&self, place: usize) -> u64 {
-        // Eight bytes at once, of which the last ones belong to the next hash, or to the map after the hashes.
+        // Eight bytes at once: the last ones belong to the next hash, or to the map after the hashes.
         match self.set.coded[place * self.low_bytes..].first_chunk::<8>() {
             Some(word) => u64::from_le_bytes(*word) & (u64::MAX >> (8 * self.high_bytes)),
             None => wire::wide(&self.set.coded[place * self.low_bytes..][..self.low_bytes]),
@@ -179,7 +179,7 @@ fn in_both(a: &[u64], b: &[u64]) -> usize {
     both
 }
 
-/// The fields of a document, as they stand in files.
+/// The fields of a document, as they are in files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fields<'a>(&'a [u8]);
 
@@ -347,13 +347,13 @@ pub fn check(fields: Fields<'_>, params: &Params) -> crate::error::Result<()> {
     fields.check_shape(params).map_err(unread)
 }
 
-/// What is wrong with fields that stand in no file.
+/// What is wrong with fields that no file has.
 #[allow(clippy::needless_pass_by_value, reason = "as map_err hands it")]
 pub(crate) fn unread(fault: Fault) -> Error {
     Error::Invalid(format!("fields of a document: expected {}, found {}", fault.expected, fault.found))
 }
 
-/// The bytes of each hash that stand in the bit map.
+/// The bytes of each hash that are in the bit map.
 fn high_bytes(count: usize) -> u32 {
     (0..=2).min_by_key(|&high| coded_with(count, high)).unwrap_or(0)
 }

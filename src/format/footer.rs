@@ -15,7 +15,7 @@ use super::wire::Fault;
 /// The first bytes of the footer: not the header's, so that a file cut at a copy of a header is not taken whole.
 pub const MAGIC: [u8; 8] = *b"\x8ATWX\r\n\x1a\n";
 
-/// The footer as it stands in the file.
+/// The footer as stored in the file.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Footer {
@@ -48,7 +48,7 @@ pub const FOOTER_BYTES: usize = 64;
 const _: () = assert!(size_of::<Footer>() == FOOTER_BYTES);
 
 impl Footer {
-    /// Sets the checksum of a footer that will stand at `offset`.
+    /// Sets the checksum of a footer that will be at `offset`.
     #[must_use]
     pub fn sealed(mut self, salt: u128, offset: u64) -> Self {
         self.checksum = U32::new(checksum(salt, offset, &self.as_bytes()[..FOOTER_BYTES - 4]));

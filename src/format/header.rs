@@ -13,7 +13,7 @@ use super::bands;
 use super::checksum::checksum;
 use super::fields;
 use super::wire::Fault;
-use crate::params::{Params, Shingling, Threshold, Tokens};
+use crate::params::{Family, MinhashParams, MinhashWeights, Params, Shingling, Threshold, Tokens};
 
 pub use crate::error::Refusal;
 
@@ -56,6 +56,10 @@ pub const FEATURE_FIELDS: u32 = 256;
 /// Of a segment, a manifest and a log whose parameters keep [priorities](super::fields), which are fields too.
 pub const FEATURE_PRIORITIES: u32 = 512;
 
+/// Of every file but a table of document frequencies whose parameters [weight](twindex_sketch::params::MinhashWeights)
+/// minima, or take them from [darts](twindex_sketch::darts).
+pub const FEATURE_WEIGHTS: u32 = 1024;
+
 /// The incompatible features that parameters ask for, of every file that has such records or names them.
 #[must_use]
 pub fn features_of(params: &Params) -> u32 {
@@ -82,12 +86,19 @@ fn near_of(params: &Params) -> u32 {
     if distance || params.threshold != Some(Threshold::USUAL) { FEATURE_NEAR } else { 0 }
 }
 
+fn weights_of(params: &Params) -> u32 {
+    let is_weighted = |minhash: MinhashParams| {
+        minhash.weights != MinhashWeights::Distinct || minhash.family == Family::Darts
+    };
+    if params.minhash.is_some_and(is_weighted) { FEATURE_WEIGHTS } else { 0 }
+}
+
 /// The incompatible features of a file of sketches with these parameters, which has no values and stamps, whatever the
 /// parameters say.
 #[must_use]
 pub fn features_of_sketches(params: &Params) -> u32 {
     let sets = if params.sets { FEATURE_FIELDS } else { 0 };
-    narrow_of(params) | text_of(&params.shingling) | near_of(params) | sets
+    narrow_of(params) | text_of(&params.shingling) | near_of(params) | weights_of(params) | sets
 }
 
 /// The incompatible features of a segment that is written with these parameters.
@@ -118,7 +129,7 @@ impl Role {
     /// The incompatible features of such a file that this version knows.
     #[must_use]
     pub fn incompatible_known(self) -> u32 {
-        const BY_PARAMS: u32 = FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR;
+        const BY_PARAMS: u32 = FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_WEIGHTS;
         const OF_FIELDS: u32 = FEATURE_FIELDS | FEATURE_PRIORITIES;
         match self {
             Self::Manifest => FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | OF_FIELDS | BY_PARAMS,

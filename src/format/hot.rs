@@ -4,7 +4,7 @@
 //! them. The fingerprints of such a bucket agree in the bits by which the table is probed; of the others, `w = 64 - b`,
 //! those within what is left of the radius are found by the pigeonhole once more, in [`NESTED`] tables over as many
 //! blocks of these bits, as by the design `blocks-4`. Nested table `j` holds the fingerprints by their `w` bits rotated
-//! so that block `j` comes first; an entry is the 16 bits behind the first `s` and the fingerprint's rank.
+//! so that block `j` comes first; an entry is the 16 bits after the first `s` and the fingerprint's rank.
 //!
 //! ```text
 //! buckets    H x 24: prefix 8, rows before it 8, rows 8; ascending
@@ -56,7 +56,7 @@ pub struct Rest {
 }
 
 impl Rest {
-    /// Behind prefixes of `bits` bits.
+    /// After prefixes of `bits` bits.
     ///
     /// # Panics
     /// Never: there are as many blocks as nested tables.
@@ -77,7 +77,7 @@ impl Rest {
         prefix_bits(rows, self.lengths[j])
     }
 
-    /// A key of the table as nested table `j` sees it: the bits behind the prefix, rotated, from the top.
+    /// A key of the table as nested table `j` sees it: the bits after the prefix, rotated, from the top.
     #[inline]
     #[must_use]
     pub fn nested(&self, j: usize, key: u64) -> u64 {
@@ -90,7 +90,7 @@ impl Rest {
     }
 }
 
-/// What of a nested key its entry holds: the 16 bits behind the first `lead`.
+/// What of a nested key its entry holds: the 16 bits after the first `lead`.
 #[inline]
 #[must_use]
 pub fn filter(nested: u64, lead: u32) -> u16 {
@@ -104,7 +104,7 @@ pub struct HotBucket {
     pub prefix: u64,
     /// How many.
     pub rows: u64,
-    /// Where its nested tables stand in the section: directories, filters, ranks.
+    /// Where its nested tables are in the section: directories, filters, ranks.
     parts: [[u64; 3]; NESTED],
 }
 
@@ -135,7 +135,7 @@ impl Hot {
         if entries > rows {
             return Err(wrong(0, format!("at most {rows} rows in hot buckets"), entries.to_string()));
         }
-        // Each bucket has more than so many of the rows, which bounds the list.
+        // Each bucket has more than this share of the rows, which bounds the list.
         let most = entries / (HOT_ROWS + 1);
         let mut list: Vec<(u64, u64)> = Vec::new();
         let mut before = 0;

@@ -7,8 +7,8 @@
 //!     hashes, 8 bytes each, ascending   frequencies, 4 bytes each, in the same order
 //! ```
 //!
-//! The table's digest is xxh3-128 of all bytes behind the header, so that whoever knows it, as the parameters of an
-//! index do, knows every byte; and a file by itself is checked against the digest that its header names.
+//! The table's digest is xxh3-128 of all bytes after the header, so that it determines every byte, and the parameters of an
+//! index name it; and a file by itself is checked against the digest that its header names.
 
 use xxhash_rust::xxh3::xxh3_128;
 use zerocopy::IntoBytes;
@@ -32,7 +32,7 @@ pub const IDF_BYTES_MAX: u64 = length(PARAMS_BYTES_MAX as u64, IDF_ENTRIES_MAX);
 /// What a file says, its columns as they stand there.
 #[derive(Clone, Debug)]
 pub struct Idf<'a> {
-    /// xxh3-128 of all bytes behind the header.
+    /// xxh3-128 of all bytes after the header.
     pub digest: u128,
     /// Documents that were counted.
     pub documents: u32,
@@ -194,7 +194,7 @@ mod tests {
         assert!(decode(&[&bytes[..], &[0]].concat()).is_err());
     }
 
-    /// Makes the digests fit a changed body, so that the change is looked at and not only noticed.
+    /// Makes the digests fit a changed body, so that the change is checked and not only noticed.
     fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
         let length = u32::from_le_bytes(bytes[TEXT_AT - 4..TEXT_AT].try_into().unwrap()) as usize;
         let text = &bytes[TEXT_AT..bytes.len().min(TEXT_AT + length)];

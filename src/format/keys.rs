@@ -39,7 +39,7 @@ pub struct FrameHead {
 pub const FRAME_HEAD_BYTES: u64 = 16;
 const _: () = assert!(size_of::<FrameHead>() as u64 == FRAME_HEAD_BYTES);
 
-/// The frame of `u64` keys that stand in ascending order.
+/// The frame of `u64` keys in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The smallest key.
@@ -96,7 +96,7 @@ impl Frame {
         Ok(Self { base: head.base.get(), width })
     }
 
-    /// Where the key of `ordinal` stands in the section.
+    /// Where the key of `ordinal` is in the section.
     #[must_use]
     pub fn range(&self, ordinal: u64) -> Range<u64> {
         let start = FRAME_HEAD_BYTES + ordinal * self.width;
@@ -122,13 +122,13 @@ pub fn groups(rows: u64) -> u64 {
     rows.div_ceil(GROUP)
 }
 
-/// Where the offset of group `group` and the next one's stand in the section.
+/// Where the offset of group `group` and the next one's are in the section.
 #[must_use]
 pub fn group_offsets(group: u64) -> Range<u64> {
     group * 8..group * 8 + 16
 }
 
-/// Where a group stands in a section of `length` bytes for `rows` keys, from the bytes at [`group_offsets`].
+/// Where a group is in a section of `length` bytes for `rows` keys, from the bytes at [`group_offsets`].
 ///
 /// # Errors
 /// A [`Fault`] where the offsets are not in order or point outside.
@@ -204,7 +204,7 @@ pub struct FrontEncoder {
 }
 
 impl FrontEncoder {
-    /// Appends what stands for `key` to `data`; returns where its group begins, if it is the first of one.
+    /// Appends the encoding of `key` to `data`; returns where its group begins, if it is the first of one.
     pub fn push(&mut self, key: &[u8], data: &mut Vec<u8>) -> Option<u64> {
         debug_assert!(self.previous.as_slice() < key && key.len() <= KEY_BYTES_MAX);
         let before = data.len();

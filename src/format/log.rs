@@ -7,7 +7,7 @@
 //!     checksum 4   length 4   kind 1   zero 7   commit 8   payload   zeros up to a multiple of 8
 //! ```
 //!
-//! A record's checksum covers all of it behind the checksum, zeros included, with UUID + number of the log as salt, at
+//! A record's checksum covers all of it after the checksum, zeros included, with UUID + number of the log as salt, at
 //! the offset of the record: one of an older log, or of another place, does not pass. A batch is one record, so it is
 //! there as a whole or not at all:
 //!
@@ -125,14 +125,14 @@ pub fn decode_head(bytes: &[u8], uuid: u128, params: &Params, number: u64) -> Re
     Ok(LittleEndian::read_u64(&body[HEADER_BYTES + 8..]))
 }
 
-/// What stands before a payload.
+/// What is before a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHead {
     /// What it is.
     pub kind: RecordKind,
     /// Bytes of its payload.
     pub length: u32,
-    /// The commit it is of, or behind which it stands.
+    /// The commit that it belongs to, or follows.
     pub commit: u64,
 }
 
@@ -196,7 +196,7 @@ pub fn encode_mark(out: &mut Vec<u8>, salt: u128, offset: u64, commit: u64, sync
     encode_record(out, salt, offset, RecordKind::Mark, commit, &[&synced.to_le_bytes()]);
 }
 
-/// The operations of a batch, as they will stand in it.
+/// The operations of a batch, as they will be in it.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     operations: u32,
@@ -282,7 +282,7 @@ impl Batch {
     }
 }
 
-/// A batch as it stands in a record.
+/// A batch as stored in a record.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchView<'a> {
     /// How much of the file was known to be durable.
@@ -435,7 +435,7 @@ impl<'a> Operations<'a> {
         self.start + self.at as u64
     }
 
-    /// The next operation; `None` behind the last.
+    /// The next operation; `None` after the last.
     ///
     /// # Errors
     /// A [`Fault`], after which there is nothing more to be had.
@@ -476,7 +476,7 @@ impl<'a> Operations<'a> {
         let (keys_at, bits) = (self.offset(), self.feature_bits);
         let band_keys = self.take(self.bands * 4, "band keys")?;
         self.features.clear();
-        // Whoever takes features in keeps of their upper halves what stands here.
+        // Readers of features keep the parts of their upper halves that are here.
         self.features
             .extend(band_keys.chunks_exact(4).map(|key| u64::from(LittleEndian::read_u32(key)) << 32));
         let is_wider = |&feature: &u64| bands::key(feature, bits) != bands::key(feature, bands::KEY_BITS);

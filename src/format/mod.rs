@@ -50,7 +50,7 @@ pub fn align(offset: u64) -> u64 {
     offset.next_multiple_of(ALIGNMENT)
 }
 
-/// Where a part of `bytes` bytes begins behind one that ends at `end`: at [`align`]; a part without bytes takes no
+/// Where a part of `bytes` bytes begins after one that ends at `end`: at [`align`]; a part without bytes takes no
 /// place.
 #[must_use]
 pub fn place(end: u64, bytes: u64) -> u64 {

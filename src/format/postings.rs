@@ -1,8 +1,8 @@
 //! The postings section: which documents have a fingerprint.
 //!
 //! For each rank 4 bytes. If the top bit is 0 they are the ordinal of the only document. If it is 1, the rest is a
-//! place in the list area behind, in units of 4 bytes, where a count (at least 2) and that many ascending ordinals
-//! stand. Lists stand in the order of ranks, without gaps.
+//! place in the list area that follows, in units of 4 bytes, where a count (at least 2) and that many ascending ordinals
+//! stand. Lists are in the order of ranks, without gaps.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ pub const CODEC: u16 = 1;
 /// Says that the rest is the place of a list.
 pub const LIST: u32 = 1 << 31;
 
-/// What stands for a rank.
+/// The entry of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posting {
     /// One document.
@@ -24,7 +24,7 @@ pub enum Posting {
     List(u32),
 }
 
-/// Where the entry of `rank` stands in the section.
+/// Where the entry of `rank` is in the section.
 #[must_use]
 #[inline]
 pub fn range(rank: u64) -> Range<u64> {
@@ -47,7 +47,7 @@ pub fn decode(bytes: &[u8], rank: u64, documents: u64) -> Result<Posting, Fault>
     }
 }
 
-/// Where the count of the list at `place` stands, in a section of `rows` ranks.
+/// Where the count of the list at `place` is, in a section of `rows` ranks.
 #[must_use]
 pub fn list_head(rows: u64, place: u32) -> Range<u64> {
     let start = rows * 4 + u64::from(place) * 4;

@@ -11,8 +11,8 @@
 //!
 //! Both sections are coded as a [band](super::bands) of 32 bits: `common` has classes in the place of ordinals, below
 //! 256, and `prefixes` an entry for each document and each distinct tag in its prefix. The tags of a document with a
-//! [mark](super::fields) stand there with all bits turned, so that those who ask for what is not marked meet no others
-//! but by accident.
+//! [mark](super::fields) are stored with all bits inverted, so that queries for unmarked documents find others
+//! only by accident.
 
 use crate::error::Result;
 
@@ -150,7 +150,7 @@ mod tests {
             }
             met += 1;
             assert!(of_x.iter().any(|tag| of_y.contains(tag)), "{x:?} {y:?} {threshold}");
-            // Whatever is chosen of one, all of the other meet it.
+            // Whatever is chosen of one, it shares with all of the other.
             rarest_tags(&y, near.indexed(y.len()), |tag| tag.wrapping_mul(0x9E37_79B1) ^ salt as u32, &mut of_y);
             assert!(x.iter().any(|&hash| of_y.contains(&super::tag(hash))), "{x:?} {y:?} {threshold}");
         }

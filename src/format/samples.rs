@@ -8,8 +8,8 @@
 //!
 //! `rows` are the values in all, and `o` is the number of bytes that hold it, at least 1. Values are hashes
 //! of 48 bits ([`sketch::samples`](twindex_sketch::samples)): the least of a document, at most `bottom` of
-//! them, or those that `modulus` divides. A document without a sketch has none. A hash of 48 bits of which a
-//! document has one in `2^48 / n` has about 6 bytes of information beyond the one before it for any n that
+//! them, or those that `modulus` divides. A document without a sketch has none. Where a
+//! document has one of `2^48 / n` hashes of 48 bits, a hash has about 6 bytes of information beyond the one before it for any n that
 //! occurs, so they stand as they are.
 
 use std::ops::Range;
@@ -60,7 +60,7 @@ impl Choice {
         }
     }
 
-    /// True if a value can stand in the section.
+    /// True if a value can be in the section.
     #[must_use]
     pub fn allows(self, value: u64) -> bool {
         match self {
@@ -144,16 +144,16 @@ impl Samples {
         Some(Self { choice, offset_bytes, rows, values, length })
     }
 
-    /// Where the offset of `ordinal`, and the one behind it, stand in the section.
+    /// Where the offset of `ordinal`, and the next one, are in the section.
     #[must_use]
     pub fn offsets(&self, ordinal: u64) -> Range<u64> {
         ordinal * self.offset_bytes..(ordinal + 2) * self.offset_bytes
     }
 
-    /// Where the values of `ordinal` stand in the section, from the bytes at [`offsets`](Self::offsets).
+    /// Where the values of `ordinal` are in the section, from the bytes at [`offsets`](Self::offsets).
     ///
     /// # Errors
-    /// A [`Fault`] for offsets that descend or lie behind the end, or for too many values.
+    /// A [`Fault`] for offsets that descend or lie past the end, or for too many values.
     pub fn range(&self, offsets: &[u8], ordinal: u64) -> Result<Range<u64>, Fault> {
         let (start, end) = offsets.split_at((self.offset_bytes as usize).min(offsets.len()));
         let (start, end) = (wire::wide(start), wire::wide(end));
@@ -182,7 +182,7 @@ pub fn offset_bytes(rows: u64) -> u64 {
     u64::from(64 - rows.leading_zeros()).div_ceil(8).max(1)
 }
 
-/// Appends values as they stand in a section.
+/// Appends values as they are in a section.
 pub fn encode(values: &[u64], out: &mut Vec<u8>) {
     for value in values {
         out.extend_from_slice(&value.to_le_bytes()[..VALUE_BYTES as usize]);

@@ -2,14 +2,14 @@
 //!
 //! A document takes [`signature_bytes`](crate::params::MinhashParams::signature_bytes): `signature-bits` of each
 //! minimum, first minimum first, least significant bit first; the last byte is filled with zeros. A document
-//! without a sketch has zeros, and stands in no band.
+//! without a sketch has zeros, and is in no band.
 
 use std::ops::Range;
 
 /// Codec of the section.
 pub const CODEC: u16 = 1;
 
-/// Where the signature of `ordinal` stands, at `width` bytes a document.
+/// Where the signature of `ordinal` is, at `width` bytes a document.
 #[must_use]
 #[inline]
 pub fn range(ordinal: u64, width: u64) -> Range<u64> {

@@ -91,7 +91,7 @@ struct Shape {
     fingerprint: bool,
     bands: usize,
     signature_bytes: usize,
-    /// Bits of the signature's last byte that are used; 0 stands for all.
+    /// Bits of the signature's last byte that are used; 0 means all.
     last_bits: u32,
     /// Bottom and modular, as far as they are kept.
     samples: [Option<Choice>; 2],
@@ -152,7 +152,7 @@ impl Encoded {
         self.push_with(key, row, Fields::default())
     }
 
-    /// As [`push`](Self::push), with the document's set, encoded [as it stands in an index](super::fields::encode), where the
+    /// As [`push`](Self::push), with the document's set, encoded [as it is in an index](super::fields::encode), where the
     /// parameters keep sets.
     ///
     /// # Errors
@@ -312,7 +312,7 @@ impl Encoder {
 }
 
 /// Reads a file of sketches from front to back: [`feed`](Self::feed) it the bytes that it [`wants`](Self::wants), one
-/// part after the other. Whoever feeds it refuses bytes behind the end.
+/// part after the other. The caller refuses bytes past the end.
 ///
 /// ```
 /// use twindex::Params;
@@ -399,7 +399,7 @@ impl Decoder {
         }
     }
 
-    /// How many bytes come next; 0 behind the end. Never more than a block may have: some 170,000, with samples some
+    /// How many bytes come next; 0 after the end. Never more than a block may have: some 170,000, with samples some
     /// 580,000, and with sets 134 million.
     #[must_use]
     pub fn wants(&self) -> usize {
@@ -662,7 +662,7 @@ impl<'b> Rows<'b> {
         Ok(Some((key, sketched.map(|parts| self.row(parts)), self.set)))
     }
 
-    /// The next record: its key, and its sketch if it has one; `None` behind the last.
+    /// The next record: its key, and its sketch if it has one; `None` after the last.
     ///
     /// # Errors
     /// A [`Fault`] that a sound checksum cannot hide, its offset counted from the start of the file.
@@ -1042,7 +1042,7 @@ mod tests {
         let fault = refused(&lying);
         assert_eq!(fault.offset, start + good.len() as u64 - 6);
         assert!(fault.expected.contains("multiple of 7") && fault.found == "701", "{fault:?}");
-        // Six hashes where five are the most: their number stands behind key, fingerprint, features and signature.
+        // Six hashes where five are the most: their number comes after key, fingerprint, features and signature.
         let roomy = Params { bottom: 6, ..params };
         let fault = refused(&encoded(&roomy, Row { bottom: &[1, 2, 3, 4, 5, 6], ..ROW }));
         assert_eq!((fault.offset, &*fault.expected), (start + 3 + 1 + 8 + 24 + 5, "1 to 5 sampled hashes"));

@@ -22,7 +22,7 @@ where
     })
 }
 
-/// Reads the one little-endian number of 4 bytes that stands at `at` of its part.
+/// Reads the one little-endian number of 4 bytes that is at `at` of its part.
 ///
 /// # Errors
 /// A [`Fault`] at `at` for fewer or more bytes.
@@ -72,7 +72,7 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u32) {
     out.push(value as u8);
 }
 
-/// Reads a LEB128 number of at most 16 bits at `*at`, and moves `*at` behind it.
+/// Reads a LEB128 number of at most 16 bits at `*at`, and moves `*at` past it.
 ///
 /// # Errors
 /// A [`Fault`] for an end of the bytes, a number over 16 bits, or a longer spelling than [`put_varint`]'s.

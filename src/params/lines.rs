@@ -1,4 +1,4 @@
-//! Parameters as the text that stands in files: lines `name=value` in a fixed order, one spelling for each value.
+//! Parameters as the text that is stored in files: lines `name=value` in a fixed order, one spelling for each value.
 
 use twindex_sketch::lines::{Lines, canonical, text_of, unknown};
 use twindex_sketch::params::{minhash_fields, sets_field, simhash_fields};
@@ -7,7 +7,7 @@ use super::{KeyKind, Params, SimhashParams, Threshold};
 use crate::error::Result;
 
 impl Params {
-    /// The lines `name=value` that stand in files: UTF-8, fixed order, one encoding for each value.
+    /// The lines `name=value` that are stored in files: UTF-8, fixed order, one encoding for each value.
     #[must_use]
     pub fn encode(&self) -> String {
         text_of(&self.fields())

@@ -27,8 +27,8 @@ pub use preset::{FeatureScheme, Preset};
 use twindex_sketch::Sketch;
 pub use twindex_sketch::params::{
     BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, Folding, HASH_BITS, KEY_BITS, MINIMA_MAX, MODULAR_MAX,
-    MinhashParams, NormalForm, SHINGLE_WIDTH_MAX, SIGNATURE_BITS, ShingleHash, Shingling, SimhashWeights,
-    SketchParams, Stemming, StopWords, Tokens, UnicodeVersion, Widths,
+    MinhashParams, MinhashWeights, NormalForm, SHINGLE_WIDTH_MAX, SIGNATURE_BITS, ShingleHash, Shingling,
+    SimhashWeights, SketchParams, Stemming, StopWords, Tokens, UnicodeVersion, Widths,
 };
 use twindex_sketch::params::{check_same_fields, in_range};
 
@@ -103,6 +103,7 @@ impl Params {
             },
             width: None,
             family: None,
+            minhash_weights: None,
             signature_bits: None,
             feature_bits: None,
             tables: None,
@@ -159,7 +160,7 @@ impl Params {
     /// # Errors
     /// [`Error::ParamsMismatch`].
     pub fn check_same_fingerprints(&self, given: &Params) -> Result<()> {
-        let of_minhash = ["minhash", "bands", "rows", "signature-bits"];
+        let of_minhash = ["minhash", "bands", "rows", "signature-bits", "minhash-weights", "minhash-idf"];
         self.check_same(given, &[&of_minhash[..], &["within", "bottom", "modulus"]].concat())
     }
 
@@ -264,6 +265,7 @@ pub struct ParamsBuilder {
     params: Params,
     width: Option<u8>,
     family: Option<Family>,
+    minhash_weights: Option<MinhashWeights>,
     signature_bits: Option<u8>,
     feature_bits: Option<u8>,
     tables: Option<(DesignChoice, CodecChoice)>,
@@ -345,6 +347,27 @@ impl ParamsBuilder {
     /// [`minhash`](Self::minhash).
     pub fn family(mut self, family: Family) -> Self {
         self.family = Some(family);
+        self
+    }
+
+    /// What a shingle weighs where resemblance is measured, by minima, samples or [`sets`](Self::sets), instead of each
+    /// distinct one the same; goes with [`minhash`](Self::minhash). With [`MinhashWeights::Frequencies`] and any family,
+    /// the occurrences of texts are counted, exactly where sets are kept. [`Family::Darts`] takes vectors of weights, and
+    /// the inverse document frequencies of a table.
+    ///
+    /// ```
+    /// use twindex::params::MinhashWeights;
+    /// use twindex::sketch::{Resemblance, Sketcher};
+    /// let params = twindex::Params::builder().words(1).minhash(40, 6).minhash_weights(MinhashWeights::Frequencies).build()?;
+    /// let sketcher = Sketcher::new(&params)?;
+    /// let (a, b) = (sketcher.sketch("to be or not to be")?, sketcher.sketch("to be is to do be do")?);
+    /// // `to` and `be` twice in both, of 4 + `or`, `not`, `is`, and `do` twice.
+    /// let estimate = Resemblance::of_signatures(a.signature(), b.signature());
+    /// assert!((estimate.value() - 4.0 / 9.0).abs() < 4.0 * estimate.standard_error());
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    pub fn minhash_weights(mut self, weights: MinhashWeights) -> Self {
+        self.minhash_weights = Some(weights);
         self
     }
 
@@ -452,10 +475,12 @@ impl ParamsBuilder {
                 minhash.signature_bits = self.signature_bits.unwrap_or(minhash.signature_bits);
                 minhash.feature_bits = self.feature_bits.unwrap_or(minhash.feature_bits);
                 minhash.family = self.family.unwrap_or(minhash.family);
+                minhash.weights = self.minhash_weights.unwrap_or(minhash.weights);
             }
             None if self.feature_bits.is_some() => return Err(needs_minhash("feature-bits")),
             None if self.signature_bits.is_some() => return Err(needs_minhash("signature-bits")),
             None if self.family.is_some() => return Err(needs_minhash("family")),
+            None if self.minhash_weights.is_some() => return Err(needs_minhash("minhash-weights")),
             None => {}
         }
         if let Some(near) = self.near {

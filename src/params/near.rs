@@ -1,4 +1,4 @@
-//! Which documents are near: stored with an index as what is meant unless a question says otherwise.
+//! Which documents are near: stored with an index as the default of queries.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Features, k groups of s minima of which r must agree, and choices of them that others have made, by name.
+//! Features, k groups of s minima where r groups must agree, and choices of them that others have made, by name.
 //!
 //! How likely such features agree is calculated in the [`planner`](crate::planner).
 
@@ -82,21 +82,21 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// 84 minima, of which 2 of 6 features must agree: made for resemblance 0.9, 48 bytes a document, used in
+    /// 84 minima; 2 of 6 features must agree: made for resemblance 0.9, 48 bytes a document, used in
     /// `AltaVista`. P(fungible) is 0.415.
     pub const BRODER_84: Self = Self {
         name: "broder-84",
         scheme: FeatureScheme::new(6, 14, 2),
         source: "Broder, Identifying and filtering near-duplicate documents, 2000: AltaVista",
     };
-    /// 200 minima, of which 1 of 8 features must agree: the same for who wants single look-ups. P(fungible)
+    /// 200 minima; 1 of 8 features must agree: the same for single look-ups. P(fungible)
     /// is 0.449.
     pub const BRODER_200: Self = Self {
         name: "broder-200",
         scheme: FeatureScheme::new(8, 25, 1),
         source: "Broder, Algorithms for duplicate documents, 2005: the variant of 200 samples",
     };
-    /// 8 features of one byte, of which 3 must agree: 8 bytes a document, and in an index, which finds who shares
+    /// 8 features of one byte; 3 must agree: 8 bytes a document, and in an index, which finds who shares
     /// one, some 15 ([`ParamsBuilder::feature_bits`](crate::params::ParamsBuilder::feature_bits)). **For less than
     /// about 50,000 documents**, such as those of one host.
     ///
@@ -114,7 +114,7 @@ impl Preset {
         scheme: FeatureScheme { groups: 8, group_size: 12, threshold: 3, feature_bits: 8 },
         source: "Broder, Algorithms for duplicate documents, 2005: 8 bytes are enough; groups of 12 are ours",
     };
-    /// What `twindex` keeps unless told otherwise, for thresholds from 0.8, where P(fungible) is 0.998; at 0.9 it is
+    /// What `twindex` keeps by default, for thresholds from 0.8, where P(fungible) is 0.998; at 0.9 it is
     /// 1.000.
     pub const LSH_20X6: Self = Self {
         name: "lsh-20x6",
@@ -167,7 +167,7 @@ impl Preset {
         Self::NEMO_CURATOR,
     ];
 
-    /// How many bytes of [`SMALL_8`](Self::SMALL_8) must agree in a collection of so many documents: 3 below 50,000, and
+    /// How many bytes of [`SMALL_8`](Self::SMALL_8) must agree in a collection of this number of documents: 3 below 50,000, and
     /// 7 from there on, as Broder has it.
     #[must_use]
     pub const fn common_bytes(documents: u64) -> u16 {

@@ -65,7 +65,7 @@ impl Banding {
         Self::of_minima(MINIMA, threshold)
     }
 
-    /// The most selective banding of at most so many minima whose recall at `threshold` is at least
+    /// The most selective banding of at most this number of minima whose recall at `threshold` is at least
     /// [`RECALL`]: the longest bands that still find enough, and as many of them as the minima allow. Below a
     /// threshold of about 0.04 of [`MINIMA`], and 0.01 of 512, there is none; then bands of one minimum.
     ///

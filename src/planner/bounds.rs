@@ -154,7 +154,7 @@ fn relative_entropy(a: f64, p: f64) -> f64 {
 ///
 /// The last condition matters, as the probability goes up and down ([`miss_probability`]). At J = 0.8, delta = 0.1
 /// and 1 % the answer is 154: 136 and 140 would do, 139 and 153 would not. Found by going down from
-/// [`samples_by_relative_entropy`], above which a proof stands for all. `None` as there, and beyond
+/// [`samples_by_relative_entropy`], above which a proof holds for all. `None` as there, and beyond
 /// [`SAMPLES_MAX`]; takes time as the power 3/2 of that bound.
 ///
 /// ```

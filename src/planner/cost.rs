@@ -1,7 +1,7 @@
 //! What tables cost: bytes, the work of a query, and its time.
 //!
 //! Bytes are those of the codecs' own layouts. The work is counted for uniform fingerprints and queries. A table that
-//! is probed by `b` bits within radius `r` takes `sum C(b, i)` probes, `i` from 0 to `r`, each of which looks at a
+//! is probed by `b` bits within radius `r` takes `sum C(b, i)` probes, `i` from 0 to `r`, and each scans a
 //! bucket of `n / 2^b` entries. Of these, the share `P(j, l) = sum C(j, i) / 2^j`, `i` from 0 to `l`, is no further
 //! than `l` from the query in `j` bits that are compared; a prefix that differs in `i` bits itself leaves `l = k -
 //! i`. Entries of partial tables that are left lead to buckets of table 1 of `n / 2^16` entries. Memory is counted
@@ -22,7 +22,7 @@ use crate::format::table::planes::WIDE;
 use crate::format::table::{Compact, Filter, Plain, Planes};
 use crate::format::{DOCUMENTS_MAX, align};
 
-/// Exact designs look at every fingerprint where that is at most so many for each probe.
+/// Exact designs scan every fingerprint where that is at most this number for each probe.
 pub const ROWS_A_PROBE: u64 = 128;
 /// True where looking at every one of `rows` fingerprints is less work than `probes`. Free designs never do, as they
 /// would find more than they promise.
@@ -33,12 +33,12 @@ pub fn scans(design: Name, rows: u64, probes: u64) -> bool {
 
 /// Bytes that come from memory together.
 const LINE: f64 = 64.0;
-/// Lines behind the first of a run, in the same page of memory and foreseen by the processor, cost so much of it.
+/// Lines after the first of a run, in the same page of memory and predicted by the processor, cost this share of it.
 const FOLLOWING: f64 = 0.15;
 /// Bytes of a page of a file.
 const FILE_PAGE: f64 = PAGE as f64;
-/// Of the queries that prices were fitted to, half find something, 0 to 3 bits away. Of these each causes so many looks
-/// into table 1 from a partial table: what is found there again, though not by table 1 itself.
+/// Of the queries that prices were fitted to, half find something, 0 to 3 bits away. Each of these causes this number of look-ups
+/// in table 1 from a partial table: what is found there again, though not by table 1 itself.
 const FOLLOWED_HITS: f64 = 0.32;
 /// Mean hits of such a query.
 const HITS: f64 = 0.5;
@@ -78,7 +78,7 @@ const LINE_MEMORY: usize = 12;
 /// Nanoseconds for one of each kind of work.
 ///
 /// Refit: run `examples/table_costs.rs` for what has changed, on the reference machine (one core at 2.6 GHz of an AMD
-/// EPYC 9004 with AVX-512, 1 MiB of level 2 and 32 MiB of shared level 3 cache, of which neighbours take some), and
+/// EPYC 9004 with AVX-512, 1 MiB of level 2 and 32 MiB of shared level 3 cache, which neighbours use, too), and
 /// give its lines to `scripts/fit-costs.py`, which solves for the prices that are least wrong in proportion. Those of
 /// `plain` and `manku` are of an earlier machine.
 pub const PRICES: [f64; KINDS] =
@@ -136,9 +136,9 @@ pub struct Cost {
     pub probe_bits: Vec<u32>,
     /// Probes of a query.
     pub probes: u64,
-    /// True where all fingerprints are looked at instead, because that is less work.
+    /// True where all fingerprints are checked instead, because that is less work.
     pub scan: bool,
-    /// Entries that a query looks at: in the tables that it probes, and behind partial entries in table 1.
+    /// Entries that a query reads: in the tables that it probes, and, for partial entries, in table 1.
     pub entries: f64,
     /// Fingerprints that are compared with a query in full.
     pub candidates: f64,
@@ -154,7 +154,7 @@ pub struct Cost {
 
 impl Cost {
     /// Nanoseconds of a query in memory, a hundred thousand together, half of them with a hit; one thread of the
-    /// reference machine. Questions that come alone take about twice as much.
+    /// reference machine. Single queries take about twice as much.
     #[must_use]
     pub fn nanos(&self) -> f64 {
         self.work.nanos()
@@ -245,7 +245,7 @@ struct Priced {
     /// Bits that are enough to find a bucket in constant time.
     directory_bits: u32,
     probe_bits: u32,
-    /// Bytes of an entry behind the pointer, in a partial table.
+    /// Bytes of an entry after the pointer, in a partial table.
     filter_bits: u32,
     /// Bits of the pointer that are among those the table is probed by, how many, and each as a one at its place from
     /// the top.
@@ -255,7 +255,7 @@ struct Priced {
     apart: bool,
     /// Bytes an entry takes in the column that is scanned.
     column: f64,
-    /// Bytes it takes in the one that is looked at for survivors.
+    /// Bytes it takes in the one that is checked for survivors.
     rest: f64,
 }
 
@@ -462,7 +462,7 @@ impl Cost {
         };
         let hits = if table.complete.is_some() { HITS * probes / self.probes as f64 } else { 0.0 };
         work.0[candidate] += candidates + hits;
-        // Survivors of a bucket stand near each other in the column where they are looked at next.
+        // The survivors of a bucket are close together in the column that is checked next.
         let behind = |size: f64| {
             let column = bucket * table.rest;
             if column == 0.0 { 0.0 } else { least(candidates, probes * spanned(column, size)) + hits }
@@ -565,7 +565,7 @@ impl Priced {
         }
     }
 
-    /// The share of a partial table's bucket that is near in pointer and `filter` bits behind it, where the prefix
+    /// The share of a partial table's bucket that is near in pointer and `filter` bits after it, where the prefix
     /// differs in `ones` bits; less what table 1 finds, which is probed by the first bits and within the radius that
     /// `own` says.
     fn pointer_share(&self, ones: u32, within: u32, filter: u32, own: Option<Own>) -> f64 {
@@ -623,7 +623,7 @@ impl Own {
 /// Blocks and bytes of a table coded as `manku`, expected for uniform values. Neighbours in the order differ first
 /// in bit `d` wherever a node of depth `d` in the trie of all values has two children, of which there are `2^d (1 -
 /// q1)^2`, `q1` being the probability that a child is empty. From these counts follows the Huffman code; a
-/// difference takes its code and the bits behind.
+/// difference takes its code and the bits after.
 fn manku(rows: u64) -> (u64, u64) {
     const BLOCK: f64 = 8192.0;
     let n = rows as f64;
@@ -648,7 +648,7 @@ fn manku(rows: u64) -> (u64, u64) {
         counts.push(pair);
     }
     let bits = (code + below) / total;
-    // On average a block is left with half a difference of room.
+    // On average half a difference of each block stays unused.
     let a_block = 1.0 + (BLOCK - 64.0 - bits / 2.0) / bits;
     #[allow(clippy::cast_sign_loss, reason = "a quotient of a count and a positive number")]
     let blocks = (n / a_block) as u64 + 1;
@@ -667,8 +667,8 @@ pub struct Raw {
     pub bytes: f64,
     /// Probes of a query.
     pub probes: u64,
-    /// The bits that tables lead with, ascending, each with how many tables lead with so many and the fingerprints
-    /// that a probe of one meets by chance.
+    /// The bits that tables lead with, ascending, each with the number of tables that lead with that many and the fingerprints
+    /// that a probe of one finds by chance.
     pub prefixes: Vec<(u32, u32, f64)>,
 }
 
@@ -817,7 +817,7 @@ mod tests {
         assert!((cost.cold_pages(cost.directory_bytes) - cost.pages).abs() < 1e-9);
         let (half, none) = (cost.cold_pages(cost.bytes / 2), cost.cold_pages(0));
         assert!(half > 0.4 * cost.pages && half < 0.6 * cost.pages, "{half} of {}", cost.pages);
-        // Four buckets of 1.5 kB in pages of 4, what is behind them, and their directories.
+        // Four buckets of 1.5 kB in pages of 4, what follows them, and their directories.
         assert!(none > 12.0 && none < 18.0, "{none}");
     }
 

@@ -1,6 +1,6 @@
-//! What tables find: the probability that a fingerprint at some distance is met by a probe.
+//! What tables find: the probability that a probe finds a fingerprint at some distance.
 //!
-//! A fingerprint differs from the query in `d` bits, of which any are as likely as any others. A table meets it if at
+//! A fingerprint differs from the query in `d` bits, any as likely as any others. A table finds it if at
 //! most its radius of these are among the bits it is probed by. Three ways, by what the tables are like:
 //!
 //! - Where no two tables share a bit, as in block designs, the choices of `d` bits that all tables miss are the
@@ -53,9 +53,9 @@ impl Probed {
     }
 }
 
-/// How likely a query within `within` of tables of `rows` entries meets a fingerprint at `distance`, 0 to 64. Of exact
-/// designs this is 1 up to `within`. What is met from beyond `within` is not reported: there, this is what is looked
-/// at in vain.
+/// How likely a query within `within` of tables of `rows` entries finds a fingerprint at `distance`, 0 to 64. Of exact
+/// designs this is 1 up to `within`. Fingerprints beyond `within` are found but not reported: there, this is the share of false
+/// candidates.
 ///
 /// Cost: up to 2^16 steps for each table.
 ///
@@ -93,7 +93,7 @@ pub fn recall(design: &Design, within: u32, rows: u64, distance: u32) -> Result<
     })
 }
 
-/// The differences of `distance` bits that none of the tables meets, which share no bits.
+/// The differences of `distance` bits that none of the tables finds, which share no bits.
 fn missed_by_apart(probed: &[Probed], distance: u32) -> u128 {
     let free = BITS - probed.iter().map(|table| table.bits.count_ones()).sum::<u32>();
     let distance = distance as usize;
@@ -115,7 +115,7 @@ fn missed_by_apart(probed: &[Probed], distance: u32) -> u128 {
 
 /// The differences of `distance` bits that leave all bits of some table alone.
 fn met_by_any(probed: &[Probed], distance: u32) -> u128 {
-    // By the bits of a union: how many odd sets of tables have so many, less even ones.
+    // By the bits of a union: how many odd sets of tables have that many, less even ones.
     let mut signed = [0_i64; BITS as usize + 1];
     let mut unions: Vec<(u64, i64)> = vec![(0, -1)];
     for table in probed {

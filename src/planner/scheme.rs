@@ -6,7 +6,7 @@ use crate::design::{
 };
 use crate::format::DOCUMENTS_MAX;
 
-/// Up to so many fingerprints a segment has the simplest tables: they are scanned, or nearly.
+/// Up to this number of fingerprints a segment has the simplest tables: they are scanned, or nearly.
 pub const SIMPLE_ROWS: u64 = 4096;
 /// The tables of such a segment.
 pub const SIMPLE: Scheme =
@@ -48,7 +48,7 @@ pub fn candidates(design: Option<Name>, codecs: Option<Codecs>, within: u8, rows
     for name in names {
         let Ok(design) = Design::new(name) else { continue };
         for &codecs in &codecs {
-            // What is behind the first table makes no difference where there is nothing.
+            // What is after the first table makes no difference where there is nothing.
             if name.tables() == 1 && codecs.partial.is_some() && open {
                 continue;
             }
@@ -187,7 +187,7 @@ mod tests {
             for word in WORDS {
                 assert_eq!(Scheme::choose(word, given, 3, rows).codecs, codecs);
             }
-            // Also where the design does not answer the radius: who asks is told by name.
+            // Also where the design does not answer the radius: the caller gets an error that names it.
             let ten = DesignChoice::Named("choose-5-2".parse().unwrap());
             assert_eq!(Scheme::choose(ten, CodecChoice::Auto, 9, rows).design.to_string(), "choose-5-2");
         }

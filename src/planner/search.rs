@@ -16,7 +16,7 @@ pub struct Wanted {
     pub recall: f64,
     /// The pairs that must not be found.
     pub strangers: Strangers,
-    /// At most so many minima, 1 to [`MINIMA_MAX`].
+    /// At most this number of minima, 1 to [`MINIMA_MAX`].
     pub minima: u32,
     /// r may be from 1 to this, which is at least 1. 1 for look-ups in an index, whose features are found one by one.
     pub thresholds: u16,
@@ -50,7 +50,7 @@ pub struct Strangers {
 }
 
 impl Strangers {
-    /// At most so many pairs are expected to be found, if all pairs of `documents` have this resemblance: 0 for
+    /// At most this number of pairs is expected to be found, if all pairs of `documents` have this resemblance: 0 for
     /// documents with nothing in common.
     #[must_use]
     pub fn pairs(resemblance: f64, documents: u64, at_most: f64) -> Self {
@@ -113,7 +113,7 @@ impl From<Unmet> for crate::error::Error {
     }
 }
 
-/// The features that meet what is [`Wanted`] with the fewest minima; of those the fewest groups, of those the lowest
+/// The features that satisfy what is [`Wanted`] with the fewest minima; of those the fewest groups, of those the lowest
 /// threshold.
 ///
 /// Looked at are, for each threshold r from 1, all group sizes from 1 while the recall can be kept, each with the
@@ -121,7 +121,7 @@ impl From<Unmet> for crate::error::Error {
 /// recall, a higher rate, more minima or thresholds allowed never give features of more minima, and a larger
 /// allowance of minima alone does not change the answer.
 ///
-/// At most `thresholds x minima` schemes are looked at, each in time of the logarithm of its groups times r.
+/// At most `thresholds x minima` schemes are checked, each in time of the logarithm of its groups times r.
 ///
 /// # Errors
 /// [`Unmet`] says which wish cannot be had, and the best there is instead.
@@ -153,7 +153,7 @@ pub fn choose(wanted: &Wanted) -> Result<FeatureScheme, Unmet> {
         for group_size in 1..=wanted.minima {
             let of =
                 |groups| FeatureScheme { groups, group_size: group_size as u16, threshold, feature_bits };
-            // Longer groups, of which there are fewer, find less: it ends with the first that find too little.
+            // Longer groups are fewer, and find less: it ends with the first that find too little.
             if recall(of(most(group_size))) < wanted.recall {
                 break;
             }
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn of_equally_many_minima_the_fewest_groups_are_chosen() {
-        // 4 x 1 with r = 3 meets this too.
+        // 4 x 1 with r = 3 satisfies this, too.
         let strangers = Strangers { resemblance: 0.3, at_most: 0.2 };
         let wanted = Wanted { strangers, thresholds: 3, ..Wanted::recall(0.5, 0.7) };
         assert_eq!(choose(&wanted), Ok(FeatureScheme::new(2, 2, 1)));
@@ -376,7 +376,7 @@ mod tests {
             let unmet = choose(&wanted).unwrap_err();
             assert!(matches!(unmet, Unmet::Range { field, .. } if field == name), "{unmet}");
         }
-        // The largest question is answered in no time, too.
+        // The largest search ends at once, too.
         let large = Wanted { minima: MINIMA_MAX, thresholds: 8, ..strangers(0.6, 1e-9) };
         let scheme = choose(&large).unwrap();
         assert!(scheme.fungible(0.8) >= 0.9 && scheme.fungible(0.6) <= 1e-9, "{scheme:?}");

@@ -1,4 +1,4 @@
-//! Values and stamps: ordinals to what stands beside a document's sketch, and the sections that hold it.
+//! Values and stamps: what a document has beside its sketch, by ordinal, and the sections that hold it.
 
 use zerocopy::IntoBytes;
 
@@ -150,7 +150,7 @@ impl Segment {
 
     fn bytes_of(&self, (section, layout): &(Section, Values), ordinal: u32) -> Result<&[u8]> {
         let ordinal = u64::from(ordinal);
-        // One behind the last document, offsets would be read from values.
+        // One after the last document, offsets would be read from values.
         let offsets = if ordinal < self.documents() {
             layout.offsets(ordinal)
         } else {

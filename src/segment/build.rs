@@ -10,7 +10,7 @@
 //! 5. Each band: sort (band key, ordinal).
 //!
 //! Time O(n log n), memory about 60 bytes a record beside the records. [`rows`](super::rows) builds from more than
-//! fits in memory, [`merge`](super::merge) from segments; what they share stands here.
+//! fits in memory, [`merge`](super::merge) from segments; what they share is here.
 
 use std::path::Path;
 
@@ -258,7 +258,7 @@ impl<'r> Distinct<'r> {
                 RankColumn::Sorted(Sorter::new(room, room.share(8), 64 - documents.leading_zeros() + 32))
             },
         };
-        // The ordinals of the fingerprint at hand, from the second on: few, or millions.
+        // The ordinals of the current fingerprint, from the second on: few, or millions.
         let mut more = Column::new(room, room.share(32));
         let mut last: Option<(u64, u32)> = None;
         while let Some(chunk) = pairs.next_slice()? {
@@ -388,7 +388,7 @@ fn write_tables(
         )?;
     }
     encode_tables(scheme, fingerprints, room, |place, codec, parts| {
-        // Kinds stand in their order, so whole tables before partial ones.
+        // Kinds are in their order, so whole tables before partial ones.
         out.section(codec.kind(), place as u16 + 1, codec.number(), rows, |out| parts.write(out, true))
     })
 }
@@ -473,8 +473,8 @@ fn band_entries(records: &Records, order: &[u32], band: u16) -> Vec<u64> {
     entries
 }
 
-/// Writes band `band`, numbered from 0, from its `rows` ascending entries: band keys above ordinals, with so many
-/// bits of each feature.
+/// Writes band `band`, numbered from 0, from its `rows` ascending entries: band keys above ordinals, with this number
+/// of bits of each feature.
 pub(super) fn write_band(
     out: &mut SegmentOutput,
     band: u16,

@@ -14,7 +14,7 @@ pub struct FeatureColumn {
 }
 
 impl FeatureColumn {
-    /// Replaces `out` by the features of a document, of which the bits that are stored are known, and the others are 0.
+    /// Replaces `out` by the features of a document: the bits that are stored, and 0 for the others.
     /// Returns false for a document without a sketch.
     pub fn features(&self, ordinal: u32, out: &mut Vec<u64>) -> bool {
         out.clear();

@@ -34,7 +34,7 @@ impl SegmentFile {
         self.pages.read(&self.bytes, &range).map_err(|trouble| self.unreadable(section.kind.name(), trouble))
     }
 
-    /// The bytes at `range` of the file, as [`read`](Self::read) has those of a section; of no use behind the
+    /// The bytes at `range` of the file, as [`read`](Self::read) has those of a section; of no use past the
     /// pages' end.
     pub(super) fn read_file(&self, section: &'static str, range: &Range<u64>) -> Result<&[u8]> {
         self.pages.read(&self.bytes, range).map_err(|trouble| self.unreadable(section, trouble))
@@ -92,7 +92,7 @@ impl SegmentFile {
     }
 
     /// Says that the bytes at `range`, offsets in the file, will be read soon: the operating system begins to read
-    /// those of pages that were not touched yet, and this does not wait. Worth saying for all that a batch of questions
+    /// those of pages that were not touched yet, and this does not wait. Worth it for everything that a batch of queries
     /// will read before the first of it is read: a disk serves many reads at once nearly as fast as one.
     #[cold]
     #[inline(never)]

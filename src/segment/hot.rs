@@ -24,7 +24,7 @@ pub(super) struct NestedSearch<'a, 'b> {
     /// The query's key in the table.
     pub(super) key: u64,
     pub(super) within: u32,
-    /// Told rank and fingerprint of what is near.
+    /// Receives rank and fingerprint of what is near.
     pub(super) each: &'b mut dyn FnMut(u32, u64),
 }
 
@@ -173,7 +173,7 @@ mod tests {
     use crate::sys::RealVfs;
     use crate::{Key, segment};
 
-    /// A segment of `count` fingerprints of which most have the same bits at `hot`, given as a mask.
+    /// A segment of `count` fingerprints; most have the same bits at `hot`, given as a mask.
     fn skewed(design: &str, codec: &str, hot: u64, count: u64) -> (tempfile::TempDir, Segment, Vec<u64>) {
         let mix = |i: u64| {
             let z = i.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);

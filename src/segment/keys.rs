@@ -118,7 +118,7 @@ impl Segment {
                 Ok(None)
             }
             (Keys::Front(section), Key::Bytes(key)) => {
-                // The last group whose first key is not behind the key.
+                // The last group whose first key is not above the key.
                 let (mut low, mut high) = (0, keys::groups(section.rows));
                 while low < high {
                     let middle = low + (high - low) / 2;

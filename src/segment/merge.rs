@@ -4,7 +4,7 @@
 //! 2. The salt is a sum: add those of the inputs, and subtract the hashes of the records that are left out.
 //! 3. Map the ordinals of each input's table 1, which gives an ascending run of (fingerprint, ordinal) for each, read as
 //!    it is wanted where the file is in memory; merge the runs. Distinct fingerprints, ranks and postings follow.
-//! 4. Make each further table anew from table 1, partial ones by distribution (`partial`): two passes
+//! 4. Make each further table again from table 1, partial ones by distribution (`partial`): two passes
 //!    over its values, where merging the inputs' tables would take as many, and would want directories and entries of
 //!    one width, which depend on the number of rows.
 //! 5. Map and merge each band; copy signatures and samples in the order of keys.
@@ -61,14 +61,14 @@ pub struct Input<'a> {
 
 /// Documents whose ranks and new ordinals are brought near ahead.
 const AHEAD: usize = 24;
-/// What stands in a map for a document that is left out.
+/// What is in a map for a document that is left out.
 const LEFT_OUT: u32 = u32::MAX;
 /// Keys read together.
 const KEYS: u64 = 1 << 10;
 /// Bytes copied together.
 const COPIED: usize = 1 << 16;
 
-/// Merges segments, oldest first, of which of a key that is live in several the newest counts. Without a live document
+/// Merges segments, oldest first. Of a key that is live in several, the newest counts. Without a live document
 /// the segment is empty.
 ///
 /// Time O(n log n) at worst and O(n) on random fingerprints; memory as `room` says, beside a thousandth of the files.
@@ -565,7 +565,7 @@ impl<'a, 'r> Merged<'a, 'r> {
     }
 
     /// Copies values, stamps and fields, where they are kept; sorts the order of stamps, and finds the prefixes of sets
-    /// anew.
+    /// again.
     fn attached(&self, out: &mut SegmentOutput, params: &Params) -> Result<()> {
         if params.values {
             write_values(
@@ -696,7 +696,7 @@ struct Listed<'m, 'r> {
     input: &'m Source<'m, 'r>,
     planes: &'m Planes,
     walk: Walk,
-    /// Keys at hand, and the next of them.
+    /// The current keys, and the next of them.
     keys: Vec<u64>,
     at: usize,
     rank: u32,
@@ -857,7 +857,7 @@ impl Run<u128> for NumberKeys<'_> {
 struct ByteKeys<'a> {
     segment: &'a Segment,
     deleted: &'a RoaringBitmap,
-    /// The keys of a group, one behind the other, and where each ends.
+    /// The keys of a group, one after the other, and where each ends.
     group: Vec<u8>,
     ends: Vec<usize>,
     at: usize,

@@ -62,7 +62,7 @@ impl SegmentOutput {
         self.flushed + self.buffer.len() as u64
     }
 
-    /// Adds a section; `body` writes it and is told nothing of where it stands.
+    /// Adds a section; `body` writes it and does not know its place.
     pub(super) fn section(
         &mut self,
         kind: Kind,

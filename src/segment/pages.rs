@@ -32,7 +32,7 @@ pub(super) struct Pages {
     expected: Vec<u32>,
     /// A bit for each page. Two threads may both check a page; setting the bit twice does no harm.
     sound: Bits,
-    /// Pages that the operating system was told to read.
+    /// Pages that the operating system was advised to read.
     announced: Bits,
     /// End of the pages in the file.
     end: u64,
@@ -151,7 +151,7 @@ impl Pages {
         while reached < stretch.pages.end && self.sound.has(reached) {
             reached += 1;
         }
-        // Others may have come further, which is looked at again then.
+        // Others may have come further, which is checked again then.
         stretch.reached.store(reached, Ordering::Release);
         reached >= stretch.pages.end
     }
@@ -162,7 +162,7 @@ impl Pages {
     }
 
     /// The bytes at `range`, an extent of `file`, once their pages are what was written. What has failed is
-    /// tried anew the next time.
+    /// tried again the next time.
     #[inline(always)]
     pub(super) fn read<'a>(&self, file: &'a View, range: &Range<u64>) -> Result<&'a [u8], Trouble> {
         if range.start < range.end {
@@ -182,7 +182,7 @@ impl Pages {
     #[inline(never)]
     fn admit(&self, file: &View, page: u64, last: u64) -> Result<(), Trouble> {
         let View::Fetched(fetched) = file else {
-            // Not anew with each page of what was announced, half of which is on its way at least.
+            // Extends read-ahead only when less than half of the last window is still in flight.
             if last > page && !(self.is_under_way(page + 1) && self.is_under_way(last.min(page + AHEAD / 2)))
             {
                 self.announce(file, page..last.min(page + AHEAD) + 1);
@@ -211,7 +211,7 @@ impl Pages {
         self.check(file, page)
     }
 
-    /// Compares a page with its checksum, even if it was found sound before; pages that are fetched are read anew.
+    /// Compares a page with its checksum, even if it was found sound before; pages that are fetched are read again.
     #[inline(never)]
     pub(super) fn check(&self, file: &View, page: u64) -> Result<(), Trouble> {
         let start = page.saturating_mul(PAGE);
@@ -282,7 +282,7 @@ impl Pages {
         }
     }
 
-    /// Tells the operating system that the pages of `range` will be read soon, unless it was told before or they
+    /// Advises the operating system that the pages of `range` will be read soon, unless it knows already or they
     /// were read: once a page at most.
     pub(super) fn will_need(&self, file: &View, range: &Range<u64>) {
         if range.start >= range.end {
@@ -499,7 +499,7 @@ mod tests {
     fn a_stretch_is_sound_once_each_of_its_pages_was_found_so() {
         let disk = Disk::new(10 * PIECE);
         let (pages, view) = disk.open();
-        // Pages 2 to 6, of the first and last of which only a part.
+        // Pages 2 to 6, of the first and last only a part.
         let stretch = Stretch::new(&(2 * PAGE + 100..6 * PAGE + 1));
         for page in [6, 2, 4, 1, 7, 3, 5] {
             assert!(!pages.all_sound(&stretch), "before page {page}");

@@ -2,7 +2,7 @@
 //!
 //! A table is sorted by prefix, and then by entries, which begin with the first bits of the fingerprint. So what is
 //! distributed by prefix and nothing else, stably, comes out sorted but for few entries: those of a bucket whose first
-//! bits are the same. The first distribution goes by so many bits that a part stays in the second-level cache, of
+//! bits are the same. The first distribution goes by enough bits that a part stays in the second-level cache, of
 //! several tables while their fingerprints are near; the second by the bits of the directory that are left. What they
 //! move is what is left of prefix and entry, 4 bytes mostly, and not the 8 that a table is
 //! [sorted by](Filter::value).

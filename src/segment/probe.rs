@@ -8,7 +8,7 @@
 //! 2. the bucket: the rows whose first bits in a plane, or whose pointer, are near the query's;
 //! 3. the rest of these rows: whole keys of complete tables, filters of partial ones;
 //! 4. for each entry of a partial table that is left, the bucket of table 1 that its pointer names. Entries with the
-//!    same pointer stand together, so each such bucket is looked at once a probe;
+//!    same pointer stand together, so each such bucket is checked once a probe;
 //! 5. in these buckets, what is near the query and comes from the bucket the probe went to.
 //!
 //! A fingerprint that several tables find is reported by the first whose radius it is in.
@@ -36,7 +36,7 @@ use twindex_kernel::{Kernel, Level, Simd};
 const TOGETHER: usize = 16;
 /// Probes that do: those of as many queries in 4 tables.
 const WINDOW: usize = 4 * TOGETHER;
-/// Probes whose buckets are looked at before as many that come next are looked up.
+/// Probes whose buckets are checked before as many that come next are looked up.
 const GRAIN: usize = 16;
 
 /// Queries from which on they are asked in the order of each table's prefix. Neighbours then look at the same buckets,
@@ -48,13 +48,13 @@ const ORDERED_MAX: usize = 1 << 18;
 /// Bytes of tables that the caches hold, whatever the order in which they are used. Tests have no such tables.
 const CACHED: u64 = if cfg!(test) { 0 } else { 8 << 20 };
 
-/// Rows of a bucket of which the rest and the postings are two cache lines or three.
+/// Rows of a bucket whose rest and postings are two cache lines or three.
 const SHORT: u64 = 32;
 
-/// Room for what is between the stages of a search, kept from one to the next.
+/// Scratch for what is between the stages of a search, kept from one search to the next.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// Those at hand.
+    /// The current ones.
     probes: Vec<Probe>,
     /// Those that come next.
     ahead: Vec<Probe>,
@@ -62,7 +62,7 @@ pub struct Scratch {
     candidates: Vec<Candidate>,
     followed: Vec<Followed>,
     hits: Vec<Hit>,
-    /// The queries at hand in the order of the table that is probed; empty where they are asked as they come.
+    /// The current queries in the order of the table that is probed; empty where they are asked as they come.
     order: Vec<u32>,
     counts: Vec<u32>,
     done: Vec<bool>,
@@ -72,15 +72,15 @@ pub struct Scratch {
 }
 
 thread_local! {
-    /// What the last single question of this thread has left, for the next.
+    /// The scratch of the last single query of this thread, for the next.
     static KEPT: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
 impl Scratch {
-    /// Lends the thread's own, so that single questions need not ask for memory each.
+    /// Lends the scratch of the thread, so that single queries need not allocate each.
     #[inline]
     pub(super) fn lend<T>(body: impl FnOnce(&mut Self) -> T) -> T {
-        // A question asked while another is answered gets a new one; as does the next one after a panic.
+        // A query that runs inside another gets a new one; as does the next one after a panic.
         // A thread that ends has none any more.
         let kept = KEPT.try_with(Cell::take).ok().flatten();
         let mut scratch = kept.unwrap_or_default();
@@ -114,7 +114,7 @@ impl Scratch {
 #[derive(Clone, Copy, Debug, Default)]
 struct Probe {
     prefix: u64,
-    /// Where to look. What is behind the prefix may differ in `left` bits.
+    /// Where to look. What is after the prefix may differ in `left` bits.
     bucket: Bucket,
     query: u32,
     /// A number of the plan's.
@@ -126,7 +126,7 @@ struct Probe {
 struct Candidate {
     probe: u32,
     row: u32,
-    /// What was looked at of it: in a partial table the pointer.
+    /// What was checked of it: in a partial table the pointer.
     scanned: u16,
 }
 
@@ -155,11 +155,11 @@ pub(super) struct Search<'a, 'b> {
     pub(super) ask: Ask,
     pub(super) queries: &'b [u64],
     pub(super) scratch: &'b mut Scratch,
-    /// Told the number of the query; a break ends that query.
+    /// Receives the number of the query; a break ends that query.
     pub(super) hit: &'b mut dyn FnMut(usize, Near) -> Result<ControlFlow<()>>,
 }
 
-/// Rows of the table at hand that one query has looked at: a directory that lies must cost no more than the table.
+/// Rows of the current table that one query has checked: a directory that lies must cost no more than the table.
 #[derive(Default)]
 struct Guard {
     of: (u32, u16),
@@ -315,7 +315,7 @@ impl Kernel for TellApart<'_, '_, '_> {
     }
 }
 
-/// Entries of a bucket that may be near, with what was looked at of them, whatever the radius.
+/// Entries of a bucket that may be near, with what was checked of them, whatever the radius.
 struct SiftOne<'a, 'b> {
     layout: &'a Layout,
     source: At<'a>,
@@ -351,7 +351,7 @@ impl SiftOne<'_, '_> {
 struct Next {
     /// Queries have been put in order for this step.
     ordered: bool,
-    /// The first of the queries at hand.
+    /// The first of the current queries.
     first: usize,
     step: usize,
     query: usize,
@@ -369,11 +369,11 @@ impl OpenTable {
         Ok(rows.start as u32..rows.end as u32)
     }
 
-    /// What a probe may still spend behind its prefix, that differs from the query's in `mask`.
+    /// The differing bits that a probe may still have after its prefix, that differs from the query's in `mask`.
     #[inline(always)]
     fn left(&self, within: u32, mask: u64) -> u32 {
         let counted_again = match &self.layout {
-            // The planes behind the first count bits 17 and on.
+            // The planes after the first count bits 17 and on.
             Layout::Planes(_) if self.bits > 16 => mask & ((1 << (self.bits - 16)) - 1),
             Layout::Filter(_) if !self.pointer_apart => mask,
             Layout::Planes(_) | Layout::Filter(_) => 0,
@@ -479,7 +479,7 @@ impl<'a> Search<'a, '_> {
         self.tables().bytes() > CACHED * if several { 4 } else { 1 }
     }
 
-    /// Takes the next probes, as many as there is room for.
+    /// Takes the next probes, as many as fit.
     #[inline(never)]
     fn fill(&mut self, next: &mut Next) {
         let (at, tables, plan, within) = (self.at, self.tables(), self.plan, self.ask.within);
@@ -544,7 +544,7 @@ impl<'a> Search<'a, '_> {
         }
     }
 
-    /// Stage 1, for these of the probes that come next, as far as there are so many.
+    /// Stage 1, for these of the probes that come next, as far as there are any.
     #[inline(never)]
     fn look_up(&mut self, guard: &mut Guard, places: Range<usize>) -> Result<()> {
         let Self { at, plan, scratch, ask, segment, .. } = self;
@@ -601,7 +601,7 @@ impl<'a> Search<'a, '_> {
         self.look_up(guard, self.scratch.probes.len()..WINDOW)
     }
 
-    /// Stage 2 where not all tables are sifted.
+    /// Stage 2 where not all tables are filtered.
     #[inline(never)]
     fn scan_by_step(&mut self, level: Level, some: Range<usize>) -> Result<()> {
         let mut start = some.start;
@@ -619,7 +619,7 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
-    /// Stage 2 for buckets that are sifted.
+    /// Stage 2 for buckets that are filtered.
     #[inline(always)]
     fn sift(&mut self, level: Level, numbers: Range<usize>) -> Result<()> {
         let Scratch { probes, sifted, .. } = &mut *self.scratch;
@@ -651,7 +651,7 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
-    /// Sends those that passed the sieve to where they are looked at next; the first probe has this number.
+    /// Sends those that passed the filter to where they are checked next; the first probe has this number.
     #[inline(always)]
     fn sort_out(&mut self, first: u32, count: usize) -> Result<()> {
         let (at, tables, plan) = (&self.at, &self.fingerprints.tables, self.plan);
@@ -811,7 +811,7 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
-    /// What the sieve leaves of the buckets that pointers name.
+    /// What the filter leaves of the buckets that pointers name.
     #[inline(always)]
     fn complete_followed(&mut self, front: Front, count: usize) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -1005,7 +1005,7 @@ fn put_in_order(queries: &[u64], table: &OpenTable, order: &mut Vec<u32>, counts
     }
 }
 
-/// Brings near what an answer from a short bucket of table 1 will need, whichever row it is: a single question has
+/// Prefetches what an answer from a short bucket of table 1 will need, whichever row it is: a single query has
 /// nothing else to do while it waits, and else would wait once more for each.
 #[inline(always)]
 fn hint_answers(layout: &Layout, first: At<'_>, postings: At<'_>, bucket: &Bucket) {
@@ -1020,7 +1020,7 @@ fn hint_answers(layout: &Layout, first: At<'_>, postings: At<'_>, bucket: &Bucke
     postings.hint(postings::range(rows.end - 1).start);
 }
 
-/// Where entries go that passed the sieve.
+/// Where entries go that passed the filter.
 struct Onward<'a, 'b> {
     at: At<'a>,
     tables: &'a Tables,
@@ -1030,7 +1030,7 @@ struct Onward<'a, 'b> {
 }
 
 impl<'a> Onward<'a, '_> {
-    /// Sends an entry of a bucket, which was looked for by these bits of the query, to where it is looked at next.
+    /// Sends an entry of a bucket, which was looked for by these bits of the query, to where it is checked next.
     #[inline(always)]
     fn pass(&mut self, table: &'a OpenTable, query: u16, candidate: Candidate) {
         let Candidate { probe, row, scanned } = candidate;
@@ -1048,7 +1048,7 @@ impl<'a> Onward<'a, '_> {
     }
 }
 
-/// True of a pointer that table 1 finds by itself, where it tells that: it must have enough bits.
+/// Whether table 1's own probes already cover this pointer, as far as its bits suffice to know.
 #[inline(always)]
 fn finds_itself(tables: &Tables, plan: &Plan, pointer: u16, query: u16) -> bool {
     let bits = tables.all[0].bits;

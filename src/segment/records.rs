@@ -46,7 +46,7 @@ pub(super) enum RowKind {
     Deleted,
 }
 
-/// The sampled hashes of all records, as they will stand in the file.
+/// The sampled hashes of all records, as they will be in the file.
 #[derive(Clone, Debug)]
 pub(super) struct SampleColumn {
     pub(super) choice: Choice,
@@ -61,7 +61,7 @@ impl SampleColumn {
     }
 }
 
-/// The values, or the fields, of all records, one behind the other.
+/// The values, or the fields, of all records, one after the other.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ValueColumn {
     bytes: Vec<u8>,
@@ -400,7 +400,7 @@ impl Records {
             return rows.collect();
         }
         let mut order: Vec<u32> = rows.collect();
-        // Row numbers break ties, so the last of equal keys stands last among them.
+        // Row numbers break ties, so the last of equal keys comes last among them.
         match &self.keys {
             KeyColumn::U64(keys) => order.sort_unstable_by_key(|&row| (keys[row as usize], row)),
             KeyColumn::Bytes { .. } => {
@@ -446,7 +446,7 @@ impl Records {
     }
 }
 
-/// Adds rows of bytes that lie one behind the other.
+/// Adds rows of bytes that lie one after the other.
 fn append_rows(bytes: &mut Vec<u8>, ends: &mut Vec<usize>, others: &[u8], other_ends: &[usize]) {
     let start = bytes.len();
     bytes.extend_from_slice(others);

@@ -147,7 +147,7 @@ impl Rows {
         last.map_or(Ok(()), each)
     }
 
-    /// Writes the segment of these rows: byte by byte that of [`build`](super::build::build). `hide` is told each
+    /// Writes the segment of these rows: byte by byte that of [`build`](super::build::build). `hide` gets each
     /// key, those that are deleted too, ascending.
     ///
     /// Time O(n log n) at worst and O(n) on random fingerprints; memory as `room` says, and a thousandth of the file.

@@ -47,7 +47,7 @@ struct Entry {
     key: u32,
 }
 
-/// Keys of lost documents that are told.
+/// Keys of lost documents that are reported.
 const LOST_KEYS: usize = 1000;
 
 impl Segment {
@@ -55,7 +55,7 @@ impl Segment {
     /// believed of a page is what its checksum says.
     ///
     /// Time is that of reading everything once, and the bands once more for each 256 MiB of their entries; memory in
-    /// proportion to these, which stand in the file.
+    /// proportion to these, which are in the file.
     ///
     /// # Errors
     /// What `each` returns. Damage is no error here.
@@ -67,7 +67,7 @@ impl Segment {
         let mut salvaged = Salvaged::default();
         let bands = self.band_count();
         let documents = self.documents() as u32;
-        // The file has so many entries, of a bit or more each: its length was compared.
+        // The file has this number of entries, of a bit or more each: its length was compared.
         let entries = self.band_rows() * size_of::<Entry>() as u64;
         let stripes = entries.div_ceil(STRIPE_BYTES).max(1);
         let stripe = u64::from(documents).div_ceil(stripes).max(1) as u32;

@@ -25,7 +25,7 @@ impl Segment {
         self.sample(self.samples[1].as_ref(), ordinal, out).map(|_| ())
     }
 
-    /// The bytes of the samples of a document, where they are kept, as they stand in the file.
+    /// The bytes of the samples of a document, where they are kept, as they are in the file.
     pub(super) fn sample_bytes(&self, ordinal: u32) -> Result<[Option<&[u8]>; 2]> {
         let mut values = Vec::new();
         let mut bytes = [None; 2];
@@ -49,7 +49,7 @@ impl Segment {
     ) -> Result<&[u8]> {
         let Some((section, layout)) = of else { return Ok(&[]) };
         let ordinal = u64::from(ordinal);
-        // One behind the last document, offsets would be read from values.
+        // One after the last document, offsets would be read from values.
         let offsets = if ordinal < self.documents() {
             layout.offsets(ordinal)
         } else {

@@ -155,7 +155,7 @@ impl Segment {
         Ok(HeldPostings { segment: self, entries, lists, documents })
     }
 
-    /// Compares one of so many parts of what [`held_postings`](Self::held_postings) then has at hand with its checksums.
+    /// Compares one of these parts of what [`held_postings`](Self::held_postings) then has available with its checksums.
     pub fn check_postings(&self, part: usize, parts: usize) -> Result<()> {
         let Some(Fingerprints { postings: section, .. }) = &self.fingerprints else { return Ok(()) };
         if self.file.whole().is_empty() {
@@ -180,7 +180,7 @@ pub struct FingerprintStretch {
     walk: Option<Walk>,
 }
 
-/// The postings of a segment: at hand where the file is mapped or in memory, otherwise read when they are asked for.
+/// The postings of a segment: available where the file is mapped or in memory, otherwise read when they are asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct HeldPostings<'a> {
     segment: &'a Segment,
@@ -206,7 +206,7 @@ impl<'a> HeldPostings<'a> {
         prefetch(self.lists.as_bytes(), place as usize * size_of::<U32>());
     }
 
-    /// The document of this rank where it is at hand and one alone; nothing where [`documents`](Self::documents) has
+    /// The document of this rank where it is available and one alone; nothing where [`documents`](Self::documents) has
     /// more to say.
     #[inline(always)]
     #[must_use]
@@ -229,7 +229,7 @@ impl<'a> HeldPostings<'a> {
         self.segment.postings(rank, |ordinal| ordinals.push(ordinal))
     }
 
-    /// Adds the documents of this rank where they are at hand, several, and as they must be.
+    /// Adds the documents of this rank where they are available, several, and as they must be.
     #[inline]
     fn several(self, rank: u32, ordinals: &mut Vec<u32>) -> bool {
         let Some(list) = self.list(rank) else { return false };
@@ -285,7 +285,7 @@ impl<'a> HeldPostings<'a> {
     }
 }
 
-/// Lists ahead of the one at hand that are asked for.
+/// Lists ahead of the current one that are asked for.
 const LISTS_AHEAD: usize = 4;
 /// Entries read together.
 const TOGETHER: u64 = 1 << 10;
@@ -293,7 +293,7 @@ const TOGETHER: u64 = 1 << 10;
 /// As [`Segment::postings`], with less to do for each of many ranks that ascend.
 pub(super) struct PostingsInOrder<'a> {
     segment: &'a Segment,
-    /// The rank of the first of the entries at hand.
+    /// The rank of the first of the current entries.
     start: u64,
     bytes: &'a [u8],
 }

@@ -1,4 +1,4 @@
-//! The sieve of a search: which entries of a bucket may be near, by 16 of their bits.
+//! The filter of a search: which entries of a bucket may be near, by 16 of their bits.
 //!
 //! Nearly all time of a search is spent here and in waiting for buckets. So this is a loop that does nothing else, over
 //! several buckets of a table, and leaves what it finds to others.
@@ -18,7 +18,7 @@ const LANES: usize = 64;
 pub(super) struct Bucket {
     pub(super) start: u32,
     pub(super) end: u32,
-    /// The query's bits in the plane that is looked at.
+    /// The query's bits in the plane that is checked.
     pub(super) scanned: u16,
     /// In how many bits they may differ.
     pub(super) left: u32,
@@ -38,11 +38,11 @@ pub(super) struct Sifted {
     pub(super) bucket: u32,
     /// The row of bit 0.
     pub(super) base: u32,
-    /// Bit i stands for row `base + i`.
+    /// Bit i is for row `base + i`.
     pub(super) near: u64,
 }
 
-/// Sifts buckets, each by the front of its table, and returns how many of `sifted` have been written, by bucket and row
+/// Filters buckets, each by the front of its table, and returns how many of `sifted` have been written, by bucket and row
 /// ascending.
 ///
 /// # Errors

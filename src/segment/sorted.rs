@@ -37,7 +37,7 @@ pub fn sort_tail_in_order<T: Item>(items: &mut [T], scratch: &mut Vec<T>, lead: 
     scatter(items, scratch, false, 64, lead.min(64));
 }
 
-/// Sorts `from` by the first differing bits of keys; the result stands in `to` if `across`, and else in `from`.
+/// Sorts `from` by the first differing bits of keys; the result is in `to` if `across`, and else in `from`.
 fn scatter_unordered<T: Item>(from: &mut [T], to: &mut [T], across: bool) {
     let first = from.first().map_or(0, |item| item.key());
     let differ = from.iter().fold(0, |bits, item| bits | item.key() ^ first);

@@ -355,7 +355,7 @@ pub(super) struct Parts<'r> {
 struct Part {
     /// What went to the scratch file: where, and how many bytes.
     places: Vec<(u64, u32)>,
-    /// What comes behind.
+    /// What comes after it.
     bytes: Vec<u8>,
 }
 
@@ -378,7 +378,7 @@ impl<'r> Parts<'r> {
         self.spill = None;
     }
 
-    /// Writes the parts, one behind the other, `aligned` ones as [`Columns`] asks.
+    /// Writes the parts, one after the other, `aligned` ones as [`Columns`] asks.
     pub(super) fn write(&self, out: &mut SegmentOutput, aligned: bool) -> Result<()> {
         for part in self.list.iter().filter(|part| !part.places.is_empty() || !part.bytes.is_empty()) {
             if aligned {

@@ -152,7 +152,7 @@ pub(super) struct OpenTable {
     pub(super) bits: u32,
     /// These bits of a key.
     lead: BitField,
-    /// The bits that are looked at first in a bucket: 17 to 32 of a key, the pointer of an entry.
+    /// The bits that are checked first in a bucket: 17 to 32 of a key, the pointer of an entry.
     scanned: BitField,
     pub(super) front: Option<Front>,
     pub(super) hot: Option<OpenHot>,
@@ -247,7 +247,7 @@ impl OpenHot {
         Ok(Self { section, hot })
     }
 
-    /// The hot bucket of a prefix that has so many rows, if it is one.
+    /// The hot bucket of a prefix that has this number of rows, if it is one.
     #[inline(always)]
     pub(super) fn bucket(&self, prefix: u64, rows: u32) -> Option<&HotBucket> {
         if u64::from(rows) <= hot::HOT_ROWS { None } else { self.hot.bucket(prefix) }
@@ -265,7 +265,7 @@ pub(super) struct Tables {
     pub(super) pointer_bits: u32,
     /// True if any of them has hot buckets.
     pub(super) any_hot: bool,
-    /// Where they stand in the file, and their pages.
+    /// Where they are in the file, and their pages.
     extent: Range<u64>,
     stretch: Stretch,
     plans: [OnceLock<Plan>; WITHIN_MAX as usize + 1],
@@ -275,11 +275,11 @@ pub(super) struct Tables {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) table: u32,
-    /// Prefixes are probed that differ in so many bits from the query's.
+    /// Prefixes are probed that differ in this number of bits from the query's.
     pub(super) radius: u32,
     /// The table's.
     pub(super) front: Option<Front>,
-    /// It again, if buckets are sifted by it.
+    /// It again, if buckets are filtered by it.
     pub(super) sieve: Option<Front>,
 }
 
@@ -288,7 +288,7 @@ pub(super) struct Step {
 pub(super) struct Plan {
     /// The tables that are probed, one after the other.
     pub(super) steps: Vec<Step>,
-    /// True if the buckets of all of them are sifted.
+    /// True if the buckets of all of them are filtered.
     pub(super) sifted: bool,
     /// True where looking at every fingerprint is less work than probing.
     pub(super) scan: bool,
@@ -383,7 +383,7 @@ pub(super) fn value_of(design: &Design, place: usize, codec: Codec, rows: u64) -
 
 /// Sorts what [`value_of`] made of ascending fingerprints.
 pub(super) fn sort_values(table: &Table, codec: Codec, values: &mut [u64], scratch: &mut Vec<u64>) {
-    // Behind the bits of the directory, keys and entries mostly stand as in the fingerprint.
+    // After the bits of the directory, keys and entries mostly have the order of the fingerprint.
     let lead = match codec {
         Codec::Complete(_) => table.lead,
         Codec::Partial(_) => prefix_bits(values.len() as u64, table.lead),

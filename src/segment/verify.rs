@@ -6,14 +6,14 @@
 //! 1. every page's checksum, and zeros in the gaps between parts;
 //! 2. keys ascend;
 //! 3. table 1 ascends strictly, and each table is byte by byte what its fingerprints ask for;
-//! 4. postings and ranks say the same, and each document stands in one list at most;
+//! 4. postings and ranks say the same, and each document is in one list at most;
 //! 5. each band ascends and has the same documents, each once;
 //! 6. the samples of documents follow one another, ascend and have what belongs in them;
 //! 7. values and fields follow one another; the order of stamps has each document once and ascends;
 //! 8. fields are those that the parameters keep; common tags and the entries of prefixes are those of the sets;
 //! 9. the records' hashes sum to the salt.
 //!
-//! A problem does not end it: what can still be looked at is looked at.
+//! A problem does not end it: what can still be checked is checked.
 
 use std::ops::Range;
 
@@ -48,7 +48,7 @@ struct Compared<'a> {
 }
 
 impl Compared<'_> {
-    /// Lays the parts out, and checks what is between them and behind.
+    /// Lays the parts out, and checks what is between and after them.
     fn place(&mut self) -> Result<()> {
         let mut end = 0;
         for part in 0..self.next.len() {
@@ -99,8 +99,8 @@ impl Columns for Compared<'_> {
 const STRIPE_BYTES: usize = 64 << 20;
 
 impl Segment {
-    /// Checks everything; returns what is wrong, nothing for a sound segment. `progress` is told the bytes of the
-    /// file looked at by step 1, which takes most of the time on a cold file.
+    /// Checks everything; returns what is wrong, nothing for a sound segment. `progress` gets the bytes of the
+    /// file read by step 1, which takes most of the time on a cold file.
     pub fn verify(&self, mut progress: impl FnMut(u64)) -> Vec<Error> {
         let mut problems = Vec::new();
         for page in 0..self.file.page_count() {
@@ -142,7 +142,7 @@ impl Segment {
                 }
             }
         };
-        // Behind the checksums, opening has looked.
+        // Opening has checked the parts other than checksums.
         for section in self.sections().iter().filter(|section| section.kind != Kind::Checksums) {
             // guard: padding between sections is zero
             zeros(section.end()..align(section.end()), section)?;
@@ -351,7 +351,7 @@ impl Segment {
     }
 
     /// Offsets of neighbours are the same number, so that documents' values leave no gap but before the first and
-    /// behind the last.
+    /// after the last.
     fn verify_samples(&self) -> Result<()> {
         let mut values = Vec::new();
         for of in self.samples.iter().flatten() {

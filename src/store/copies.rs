@@ -87,7 +87,7 @@ impl Index {
     /// nothing; a writer may go on meanwhile. Returns the number of the commit that it has.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] where anything but an empty directory stands at the path,
+    /// [`Error::AlreadyExists`] where anything but an empty directory is at the path,
     /// [`Error::Io`].
     pub fn copy_to(&self, path: impl AsRef<Path>) -> Result<u64> {
         let path = path.as_ref();
@@ -150,7 +150,7 @@ impl Index {
     /// cannot be told, and a key in several shards is a conflict.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] where anything but an empty directory stands at the path;
+    /// [`Error::AlreadyExists`] where anything but an empty directory is at the path;
     /// [`Error::ParamsMismatch`]; [`Error::Invalid`] for no
     /// shards, or a conflict that is refused, naming the key; [`Error::Io`], [`Error::Corrupt`].
     pub fn merge(
@@ -242,7 +242,7 @@ fn conflicts(
     }
     let gone = left_out.clone();
     let sources = all.iter().zip(&gone).map(|((_, segment, _), gone)| LiveKeys::new(segment, Some(gone)));
-    // Segments stand in the order of shards, so of equal keys that of the first shard comes first.
+    // Segments are in the order of shards, so of equal keys that of the first shard comes first.
     let mut merge = Merge::new(sources, |a, b| a.0.cmp(&b.0));
     let mut kept: Option<(KeyBuf, usize, u32)> = None;
     while let Some((place, (key, ordinal))) = merge.next()? {

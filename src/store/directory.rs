@@ -24,7 +24,7 @@ pub(super) fn parent(path: &Path) -> &Path {
 const WAITS: usize = 1000;
 const WAIT: Duration = Duration::from_millis(10);
 
-/// Refuses a path where anything but an empty directory stands. A directory that another process is filling passes:
+/// Refuses a path where there is anything but an empty directory. A directory that another process is filling passes:
 /// [`make`] waits for it.
 ///
 /// # Errors
@@ -127,7 +127,7 @@ fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<
             }
         }
     };
-    // What a creation that was killed left behind goes; with any other file there, the directory is not empty.
+    // The files of a creation that was killed go; with any other file there, the directory is not empty.
     let names = list()?;
     if names.iter().any(|name| !matches!(names::parse(name), Some(Name::Lock | Name::Temporary))) {
         return Err(taken(path));

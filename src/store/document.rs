@@ -62,7 +62,7 @@ impl<'a> Document<'a> {
     }
 
     /// A document that was sketched elsewhere: a row of a [file of sketches](crate::format::sketches) made with the
-    /// parameters `made_with`. `None` stands for an empty sketch.
+    /// parameters `made_with`. `None` is an empty sketch.
     pub fn from_row(made_with: &'a Params, row: Option<Row<'a>>) -> Self {
         Self::new(Content::Row { made_with, row })
     }
@@ -151,7 +151,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// A document as it stands in a file of an index with these parameters.
+    /// A document as it is in a file of an index with these parameters.
     pub(super) fn stored(params: &'a Params, kept: Option<Row<'a>>, attached: Attached<'a>) -> Self {
         let document = Self::from_row(params, kept).with_value(attached.value).with_stamp(attached.stamp);
         let document = document.with_encoded_set(attached.fields).with_priority(attached.fields.priority());

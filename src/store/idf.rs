@@ -9,7 +9,7 @@ use crate::error::{Error, Result, corrupt, refused};
 use crate::format::idf::IDF_BYTES_MAX;
 use crate::format::wire::Fault;
 use crate::idf::{from_bytes, to_bytes};
-use crate::params::{Params, SimhashWeights};
+use crate::params::Params;
 use crate::sys::Vfs;
 use twindex_sketch::IdfTable;
 
@@ -46,10 +46,8 @@ pub(super) fn publish(vfs: &dyn Vfs, dir: &Path, path: &Path, table: &IdfTable, 
 
 /// The digest of the table that parameters name.
 pub(super) fn named_by(params: &Params) -> Option<u128> {
-    match params.simhash?.weights {
-        SimhashWeights::Idf { table } => Some(table),
-        _ => None,
-    }
+    // Two tables are refused where parameters are read.
+    params.sketch().idf_table().ok().flatten()
 }
 
 /// The table of an index with these parameters; none where they name none.

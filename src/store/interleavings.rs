@@ -324,7 +324,7 @@ fn writers_that_follow_each_other_here_and_in_another_process_lose_nothing_while
                         Err(error) => panic!("{error}"),
                     }
                 };
-                // Whoever has the lock has taken in all that was committed before.
+                // The holder of the lock has taken in all that was committed before.
                 let n = commit_of(&index.snapshot()) + 1;
                 put(&mut writer, n);
                 writer.commit().unwrap();

@@ -14,7 +14,7 @@ pub(super) struct DocRef {
     pub(super) ordinal: u32,
 }
 
-/// The leader of a document, and how many questions that took where nothing was known.
+/// The leader of a document, and the number of queries that it took where nothing was known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) leader: DocRef,

@@ -1,7 +1,7 @@
-//! Logs as files: reading what is complete, telling a torn tail from damage, and appending.
+//! Logs as files: reading what is complete, distinguishing a torn tail from damage, and appending.
 //!
-//! A log is written by the one writer that made it; whoever comes after goes on in a new file. What of the old one is
-//! known to be durable stays there, and is sealed by its length in the manifest; the batches behind that are written
+//! A log is written by the one writer that made it; the next writer goes on in a new file. The part of the old one that is
+//! known to be durable stays there, and is sealed by its length in the manifest; the batches after that are written
 //! again in the new file, so that nothing rests on bytes that only the page cache is known to have.
 
 use std::collections::VecDeque;
@@ -40,7 +40,7 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// Before the head of a log, behind this commit.
+    /// Before the head of a log, after this commit.
     pub(super) fn before(number: u64, commit: u64) -> Self {
         Self { number, offset: 0, batches: 0, synced: 0, commit, durable: 0 }
     }
@@ -101,7 +101,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The highest offset that any sound record behind `bad` says is synced, or `None` if it would cost too much to
+    /// The highest offset that any sound record after `bad` says is synced, or `None` if it would cost too much to
     /// know: bytes that were made to look like the heads of many records.
     fn synced_behind(&mut self, salt: u128, bad: u64, commit: u64) -> Result<Option<u64>> {
         let mut highest = 0;
@@ -128,7 +128,7 @@ impl Reader<'_> {
     }
 }
 
-/// Hands each complete batch behind `from` and the offset of its payload to `each`, and returns where the log ends.
+/// Hands each complete batch after `from` and the offset of its payload to `each`, and returns where the log ends.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a bad record where the file is known to have been synced; [`Error::Io`]; what `each` returns.
@@ -362,12 +362,12 @@ impl OpenLog {
         Ok(())
     }
 
-    /// Says at the end what is known to be synced, so that damage of it will be told from a torn tail, and other
-    /// processes know how far commits are durable. Nothing is lost where the disk has no room for that: commits are as
+    /// Says at the end what is known to be synced, so that damage of it is distinguished from a torn tail, and other
+    /// processes know how far commits are durable. Nothing is lost where the disk has no space for that: commits are as
     /// durable without.
     ///
     /// # Errors
-    /// [`Error::Io`] where the log could not be cut behind its last batch again: what follows would be lost.
+    /// [`Error::Io`] where the log could not be cut after its last batch again: what follows would be lost.
     pub(super) fn mark(&mut self) -> Result<()> {
         if !self.buffer.is_empty() || self.synced < self.batches || self.said >= self.batches {
             return Ok(()); // a batch to come says it, or one has said it

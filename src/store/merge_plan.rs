@@ -1,7 +1,7 @@
 //! Which segments are merged when. Pure: sizes in, a choice out.
 //!
-//! Size-tiered with lazy leveling (Dayan and Idreos, *Dostoevsky*, SIGMOD 2018): segments stand in tiers whose sizes
-//! grow by a factor; as soon as a tier has so many segments as the factor, they become one of the next tier. The
+//! Size-tiered with lazy leveling (Dayan and Idreos, *Dostoevsky*, SIGMOD 2018): segments are in tiers whose sizes
+//! grow by a factor; as soon as a tier has this number of segments as the factor, they become one of the next tier. The
 //! largest segment is a tier of its own, which all others are merged into only when they have together a share of
 //! its size. So a record is written again once a tier, with few tiers, and a query asks few segments.
 
@@ -18,9 +18,9 @@ pub struct Size {
 const FACTOR: usize = 4;
 /// More segments than this are never left.
 pub const SEGMENTS_MAX: usize = 8;
-/// All are merged into the largest when the others have together one in so many of its documents.
+/// All are merged into the largest when the others together have one in n of its documents.
 const SHARE: u64 = 2;
-/// A segment of which one in so many documents is live is merged for that alone.
+/// A segment where one in n documents is live is merged for that alone.
 const DEAD: u64 = 2;
 /// Segments below this are of the same tier: the memtable's.
 const LEAST: u64 = 1 << 12;

@@ -23,7 +23,7 @@ use crate::sys::paced::Paced;
 use crate::trace::span;
 use crate::sys::{Access, Vfs};
 
-/// Documents that were deleted while a segment was made of them: so many are looked up in it by a commit. Where there
+/// Documents that were deleted while a segment was made of them: a commit looks up this number of them in it. Where there
 /// are more, a thread looks them up first.
 const LATE: u64 = 1 << 10;
 
@@ -101,7 +101,7 @@ impl Work {
         })
     }
 
-    /// Refuses it where the disk has no room for the output.
+    /// Refuses it where the disk has no space for the output.
     ///
     /// # Errors
     /// [`Error::NoSpace`], [`Error::Io`].

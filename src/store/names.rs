@@ -23,7 +23,7 @@ pub(super) enum Name {
     Idf(u128),
     /// The writer's lock.
     Lock,
-    /// Being written, or left behind by a crash.
+    /// Being written, or left by a crash.
     Temporary,
 }
 

@@ -115,7 +115,7 @@ fn segments_of(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<u64>> {
 /// it is.
 ///
 /// # Errors
-/// [`Error::AlreadyExists`] where anything but an empty directory stands at `out`;
+/// [`Error::AlreadyExists`] where anything but an empty directory is at `out`;
 /// [`Error::NotAnIndex`] where there is nothing to save;
 /// [`Error::Io`] where `out` cannot be written: it is not there then, whatever stops this, a crash included.
 pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {

@@ -27,7 +27,7 @@ impl Index {
     /// file system can give a file two names, and stay where they are. All or nothing: the directory gets its name when
     /// it is complete and durable. Returns the number of documents.
     ///
-    /// No key may be in two of them, which is looked at: time O(documents), memory O(segments). Segments are those of
+    /// No key may be in two of them, which is checked: time O(documents), memory O(segments). Segments are those of
     /// an index that one batch made, as workers do that take one shard of the documents each.
     ///
     /// ```
@@ -51,7 +51,7 @@ impl Index {
     /// ```
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] where anything but an empty directory stands at the path;
+    /// [`Error::AlreadyExists`] where anything but an empty directory is at the path;
     /// [`Error::ParamsMismatch`] for a segment with other
     /// parameters, and [`Error::Invalid`] for a key in two segments, both naming the file, and for parameters that
     /// need an IDF table; [`Error::Io`], [`Error::Corrupt`].

@@ -24,7 +24,7 @@ pub struct Findings {
 }
 
 /// Checks `CURRENT`, the manifest, its logs, every segment it names and the IDF table, to the last byte. Changes
-/// nothing, and goes on behind the first problem. `progress` is told the bytes done.
+/// nothing, and goes on after the first problem. `progress` is told the bytes done.
 ///
 /// A commit that comes meanwhile is no problem: what is checked is the generation that was current at the start.
 pub fn verify(vfs: &dyn Vfs, dir: &Path, progress: impl FnMut(u64)) -> Findings {

@@ -90,7 +90,7 @@ pub struct Column<T> {
     scratch: Option<Scratch>,
 }
 
-/// A file without a name, and its map. No byte of the map is behind the end of the file, and the space for all of them was
+/// A file without a name, and its map. No byte of the map is past the end of the file, and the space for all of them was
 /// given by the file system, so that a disk that is full is an error here and not a signal there.
 #[derive(Debug)]
 struct Scratch {

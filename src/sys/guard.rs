@@ -5,7 +5,7 @@
 //! usual end is that of the process. A program that wants to go on can ask for a handler, once, by [`install`]: it puts
 //! a page of zeros in the place of the one that cannot be read, notes that this map is lost, and returns. Whoever reads
 //! looks at the note when he is done and before he believes what he read (`View::is_lost`), so that a question about a
-//! lost segment is [`Error::Io`](crate::Error::Io), from then on and until the index is opened anew; other segments,
+//! lost segment is [`Error::Io`](crate::Error::Io), from then on and until the index is opened again; other segments,
 //! and what this handler does not know, are as before: a SIGBUS from elsewhere goes to the handler that was there
 //! before.
 //!
@@ -193,7 +193,7 @@ impl Guarded {
         let place = MAPS.iter().position(free)?;
         let slot = &MAPS[place];
         slot.lost.store(false, Ordering::Relaxed);
-        // To the end of its last page, which can be read and is zeros behind the file.
+        // To the end of its last page, which can be read and is zeros after the file.
         slot.end.store(start + map.len(), Ordering::Relaxed);
         slot.start.store(start, Ordering::Release);
         Some(Self(place))

@@ -36,7 +36,7 @@ impl FileLock {
     /// [`LockFailure::Held`] where another holds it, in this process or another.
     #[allow(clippy::disallowed_methods, reason = "the lock is part of the Vfs seam")]
     pub fn acquire(path: &Path) -> Result<Self, LockFailure> {
-        // Between opening and locking, the file may be deleted and made anew by somebody else: then the lock held
+        // Between opening and locking, the file may be deleted and made again by somebody else: then the lock held
         // is on a file that nobody else will look at. So look again, and retry a few times.
         for _ in 0..8 {
             let mut file = OpenOptions::new()

@@ -48,7 +48,7 @@ pub enum Access {
     PlainMap,
     /// No maps: a page is read when it is first touched, with a call that can fail, checked, and kept in memory of
     /// the process until the segment is closed. The safe choice: a failing disk, a lost server, a truncated file
-    /// are [`Error::Io`](crate::Error::Io) or [`Error::Corrupt`](crate::Error::Corrupt) of the question at hand,
+    /// are [`Error::Io`](crate::Error::Io) or [`Error::Corrupt`](crate::Error::Corrupt) of the current query,
     /// never SIGBUS, and pages that were read once cannot change any more. It costs a copy of what was touched,
     /// which other processes do not share and the system can put into swap only; address space of the files'
     /// lengths is reserved. An index that is larger than memory is no case for it, unless few of its pages

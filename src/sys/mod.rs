@@ -1,6 +1,6 @@
 //! The operating system: one seam for files, the map, the writer's lock.
 //!
-//! [`vfs`] is the only door to the file system, so that a test can stand in for the disk; `real` is the disk. [`mmap`]
+//! [`vfs`] is the only door to the file system, so that a test can replace the disk; `real` is the disk. [`mmap`]
 //! holds the `unsafe` of files, and `guard` that of the signal by which a map says that a page cannot be read.
 
 pub mod column;

@@ -23,7 +23,7 @@ pub const TEMPORARY_PREFIX: &str = ".twindex-tmp-";
 pub trait Vfs: Debug + Send + Sync {
     /// Makes a directory; its parent must be there, it must not.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
-    /// True where something, of any kind, stands at `path`.
+    /// True where something, of any kind, is at `path`.
     fn exists(&self, path: &Path) -> io::Result<bool>;
     /// A new, empty file in `dir` under a temporary name, removed when dropped unpublished.
     fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>>;
@@ -77,7 +77,7 @@ pub trait TemporaryFile: Debug + Send {
 pub trait AppendFile: Debug + Send {
     /// Writes all of `bytes` at the end. After a failure a part of them may be there.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Gives back what a failed append left behind the first `length` bytes, where nobody has read anything.
+    /// Gives back what a failed append left after the first `length` bytes, where nobody has read anything.
     fn cut(&mut self, length: u64) -> io::Result<()>;
     /// Makes the content and the length durable. After a failure nothing is known of what was appended since the last
     /// success, whatever another sync says.

@@ -95,7 +95,9 @@ fn check(index: &Index, model: &Model) {
 #[test]
 fn admit_says_and_does_what_its_table_says_in_batches_as_in_single_commits() {
     let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
-    for seed in 0..24_u64 {
+    // TWINDEX_CASES asks for more.
+    let seeds = std::env::var("TWINDEX_CASES").map_or(8_u64, |cases| cases.parse().expect("a number"));
+    for seed in 0..seeds {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         let mut below = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -160,7 +162,7 @@ fn admit_says_and_does_what_its_table_says_in_batches_as_in_single_commits() {
         }
     }
     for outcome in ["new", "duplicate", "updated", "known", "expired"] {
-        assert!(counts.get(outcome).is_some_and(|&count| count > 40), "{counts:?}");
+        assert!(counts.get(outcome).is_some_and(|&count| count > 12), "{counts:?}");
     }
 }
 

@@ -109,7 +109,7 @@ fn check(set: &Set, segment: &Segment, scratch: &mut Scratch, ask: Ask, way: Way
         Way::Together(together) => (together, false),
         _ => (16, true),
     };
-    // The last ones stand in a batch of their own, or more than once in one.
+    // The last ones are in a batch of their own, or more than once in one.
     let numbers: Vec<usize> = (0..=set.queries.len().max(together)).map(|i| i % set.queries.len()).collect();
     for batch in numbers.chunks(together) {
         let queries: Vec<u64> = batch.iter().map(|&number| set.queries[number]).collect();

@@ -1,4 +1,4 @@
-//! Minima of the classic families stand in files, so they must never change: here are those of
+//! Minima of the classic families are stored in files, so they must never change: here are those of
 //! `tests/golden/families.tsv`, which a second implementation wrote (`scripts/golden_families.py`) from the
 //! words of the specification. The default family has its golden values in `golden_sketches.rs`.
 //!

@@ -25,7 +25,7 @@ use twindex::format::contents::Kind;
 use twindex::format::fields::{self, Fields};
 use twindex::format::header::{
     FEATURE_FIELDS, FEATURE_GROWN, FEATURE_LOG, FEATURE_NARROW, FEATURE_NEAR, FEATURE_PACKED,
-    FEATURE_PRIORITIES, FEATURE_STAMPS, FEATURE_TEXT, FEATURE_VALUES, Refusal,
+    FEATURE_PRIORITIES, FEATURE_STAMPS, FEATURE_TEXT, FEATURE_VALUES, FEATURE_WEIGHTS, Refusal,
 };
 use twindex::format::hot;
 use twindex::format::manifest::Manifest;
@@ -552,10 +552,10 @@ fn an_index_of_format_3_whose_manifest_says_how_long_its_log_is_opens_and_misses
 fn a_reader_that_does_not_know_a_feature_of_manifests_refuses_by_its_number() {
     // As a reader without `grown` met `grown`, this one meets the next bit.
     let bytes = read(&committed_as("grown").join("MANIFEST-000004"));
-    let of_sketches = FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_FIELDS;
+    let of_sketches = FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_FIELDS | FEATURE_WEIGHTS;
     let known =
         FEATURE_LOG | FEATURE_GROWN | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PRIORITIES | of_sketches;
-    for unknown in [FEATURE_PACKED, FEATURE_PRIORITIES << 1, 1 << 31] {
+    for unknown in [FEATURE_PACKED, FEATURE_WEIGHTS << 1, 1 << 31] {
         let mut changed = bytes.clone();
         let features = FEATURE_LOG | FEATURE_GROWN | unknown;
         changed[12..16].copy_from_slice(&features.to_le_bytes());
@@ -912,7 +912,7 @@ fn described(path: &Path) -> twindex::Result<String> {
     Ok(out)
 }
 
-/// Times `SPREAD` of section 4.14.1 of the specification it is 1, modulo 2^32.
+/// Times `SPREAD` of the specification's section "Common tags" it is 1, modulo 2^32.
 const INVERSE_OF_SPREAD: u64 = 0x0E8B_2F51;
 
 /// This set, and tags that are common just so, or just not.
@@ -1148,7 +1148,7 @@ fn verify_finds(path: &Path) -> bool {
 /// What the row of the damage table of `format-spec.md` with this part and damage says of the error.
 fn specified_error(part: &str, damage: &str) -> String {
     let spec = include_str!("../../format-spec.md");
-    let (_, table) = spec.split_once("## 16. Damage").expect("a section on damage");
+    let (_, table) = spec.split_once("## Damage").expect("a section on damage");
     let start = format!("| {part} | {damage} | ");
     let row = table.lines().find_map(|line| line.strip_prefix(&start));
     let row = row.unwrap_or_else(|| panic!("no row `{start}` in the damage table"));

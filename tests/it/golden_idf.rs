@@ -1,4 +1,4 @@
-//! Fingerprints by an IDF table stand in files, and so does the table: here are those of `tests/golden/idf.tsv`,
+//! Fingerprints by an IDF table are in files, and so is the table: here are those of `tests/golden/idf.tsv`,
 //! which a second implementation wrote (`scripts/golden_idf.py`) from the definitions in the documentation.
 //!
 //! A difference here means that indexes written before no longer match texts sketched now. Do not write the file

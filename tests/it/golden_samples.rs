@@ -1,4 +1,4 @@
-//! Samples stand in files, so they must never change: here are those of `tests/golden/samples.tsv`, which a second
+//! Samples are stored in files, so they must never change: here are those of `tests/golden/samples.tsv`, which a second
 //! implementation wrote (`scripts/golden_samples.py`) from the definitions in the specification, and what two of
 //! them have in common.
 //!

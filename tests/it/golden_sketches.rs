@@ -1,4 +1,4 @@
-//! Sketches stand in files, so they must never change: here are those of `tests/golden/sketches.tsv`, which a
+//! Sketches are stored in files, so they must never change: here are those of `tests/golden/sketches.tsv`, which a
 //! second implementation wrote (`scripts/golden-sketches.py`) from the definitions in the module
 //! documentation.
 //!

@@ -1,4 +1,4 @@
-//! How a text is cut stands in the parameters of an index, and every choice must mean the same for ever: here are the
+//! How a text is cut is in the parameters of an index, and every choice must mean the same for ever: here are the
 //! units and shingles of `tests/golden/text-options.tsv` and `text-symbols.tsv`, which a second implementation wrote
 //! (`scripts/golden_text_options.py`) from the specification.
 //!

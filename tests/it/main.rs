@@ -50,3 +50,4 @@ mod spec_numbers;
 mod store;
 mod syscalls;
 mod traces;
+mod weights;

@@ -367,7 +367,7 @@ fn a_damaged_input_is_an_error_and_nothing_else() {
                     assert!(error.is_corruption(), "{error:?}");
                     refused += 1;
                 }
-                // What was damaged is not read: the tables that are made anew, for one.
+                // What was damaged is not read: the tables that are made again, for one.
                 Ok(built) => {
                     built.publish(Path::new("merged.seg")).unwrap();
                     assert!(vfs.get(Path::new("merged.seg")) == expected, "byte {at}: {}", params.encode());

@@ -2,7 +2,7 @@
 //! design finds all of those within its radius and none beyond, and nothing else than a scan finds.
 //!
 //! By default a part of the queries is asked for at each radius, so that a run takes seconds; with
-//! `TWINDEX_ANSWERS=all`, all of them. One segment is at hand at a time, so that a run fits in 200 MB.
+//! `TWINDEX_ANSWERS=all`, all of them. One segment is held at a time, so that a run fits in 200 MB.
 
 use std::ops::ControlFlow;
 

@@ -268,7 +268,7 @@ fn a_merge_that_the_disk_has_no_room_for_is_refused_before_it_begins_and_not_tri
     assert_eq!(check(&index.snapshot()), 70);
 }
 
-/// What comes behind the first error would be an answer that looks whole and is not.
+/// What comes after the first error would be an answer that looks whole and is not.
 #[test]
 fn a_question_that_fails_gives_its_error_as_the_only_item_each_time_it_is_asked() {
     let (_dir, path, index) = created();

@@ -99,7 +99,7 @@ fn what_is_saved_of_damaged_segments_is_as_it_was_and_the_rest_is_reported() {
         std::fs::write(&segment, &damaged).unwrap();
         let out = dir.path().join(format!("out {step}"));
         let (told, found) = run(&path, &out).unwrap();
-        // Tables but the first, and padding, are made anew.
+        // Tables but the first, and padding, are made again.
         assert!(told.lost() > 0 && !told.is_whole() || found == all, "page {step}: {told:?}");
         pages_that_matter += usize::from(told.lost() > 0);
         for (key, record) in &found {

@@ -4,7 +4,7 @@
 //! Seeds are fixed, so a test passes always or never. Bias is allowed up to three standard errors of the
 //! measurement. A claimed standard error, as the root of the mean of its squares over all trials, may be 10 %
 //! below the deviation seen at most, which leaves room for the measurement: so nobody is promised too much.
-//! Above it may be 15 % where 25 shingles or more are looked at on average, 30 % from 5 on and 60 % below,
+//! Above it may be 15 % where 25 shingles or more are checked on average, 30 % from 5 on and 60 % below,
 //! where the estimate of the error is deliberately careful; and it is positive where nothing deviates at all,
 //! at containment 1. On average over the cases it is within 10 %.
 

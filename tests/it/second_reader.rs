@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 
 use twindex::IdfBuilder;
 use twindex::idf::to_bytes;
-use twindex::params::{Near, Shingling, Tokens};
+use twindex::params::{Family, MinhashWeights, Near, Shingling, Tokens};
 use twindex::sketch::{Buffers, IdfTable, Shingler, Sketcher, pack};
 use twindex::store::OnConflict;
 use twindex::{Admitted, Document, Index, Key, KeyBuf, Params, Sketch, Snapshot, Writer};
@@ -211,6 +211,15 @@ fn a_second_reader_finds_the_same_in_living_indexes() {
             .priorities()
             .build()
             .unwrap(),
+        Params::builder()
+            .words(1)
+            .simhash(3)
+            .minhash(4, 3)
+            .minhash_weights(MinhashWeights::Frequencies)
+            .sets()
+            .build()
+            .unwrap(),
+        Params::builder().words(1).minhash(4, 3).family(Family::Darts).bottom(9).build().unwrap(),
         Params::builder().words(1).simhash(3).marks().values().expire_after(70).build().unwrap(),
         Params::builder().words(1).simhash(3).priorities().values().expire_after(70).build().unwrap(),
     ];

@@ -27,7 +27,7 @@ use super::random::Random;
 
 /// Bytes that are written whole or not at all.
 const SECTOR: usize = 512;
-/// Subsets of so many things are all tried; of more, some are drawn.
+/// Subsets of this number of things are all tried; of more, some are drawn.
 const EXHAUSTIVE: usize = 6;
 /// Subsets drawn where there are too many.
 const DRAWN: usize = 24;

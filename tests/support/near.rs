@@ -92,7 +92,7 @@ pub fn repeated(n: usize) -> Vec<u64> {
     (0..n).map(|_| few[random.below(4)] ^ (u64::from(random.below(3) == 0) << random.below(64))).collect()
 }
 
-/// Distinct ones, most of which stand in one bucket of a table: half have the same first bits, a quarter the same
+/// Distinct ones, most of which are in one bucket of a table: half have the same first bits, a quarter the same
 /// last ones, an eighth the same in between; and some at both ends of what there is.
 pub fn hot(n: usize) -> Vec<u64> {
     let mut random = Random(n as u64 + 3);

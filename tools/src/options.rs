@@ -118,7 +118,7 @@ pub(crate) struct InputArgs {
     text_field: Option<String>,
     /// Field of a JSONL object that holds features instead of a text: an array of strings and integers (a set), an
     /// array of [feature, weight] pairs, or an object of weights. Weights are for the simhash; to MinHash a document
-    /// is the set of its features with a positive weight, none if there is none
+    /// is the set of its features with a positive weight, none if there is none, unless its index weights them, too
     #[arg(long, value_name = "NAME", conflicts_with = "text_field")]
     features_field: Option<String>,
     /// Field of a JSONL object, column of a table, or field of an archive record's head, that holds the document's key:
@@ -286,6 +286,14 @@ fn parse_encoding(label: &str) -> Result<Charset, String> {
 }
 
 impl InputArgs {
+    /// The same inputs, where folders alone are named without a format as those of WET files.
+    pub(crate) fn with_folders_of_wet(mut self) -> Self {
+        if self.format.is_none() && self.inputs.iter().all(|input| input.is_dir()) {
+            self.format = Some(Format::Wet);
+        }
+        self
+    }
+
     /// Whether documents are features, not texts.
     pub(crate) fn reads_features(&self) -> bool {
         self.features_field.is_some()

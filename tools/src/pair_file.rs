@@ -94,7 +94,7 @@ pub(crate) struct KeyText {
 }
 
 impl KeyText {
-    /// The key that stands in a field.
+    /// The key that is stored in a field.
     fn read(self, field: &[u8]) -> anyhow::Result<Cow<'_, [u8]>> {
         if self.numbers {
             let number = str::from_utf8(field).ok().and_then(|text| text.parse::<u64>().ok());
@@ -447,7 +447,7 @@ impl Lines {
         Ok(false)
     }
 
-    /// What stands in the line.
+    /// What is in the line.
     #[allow(clippy::type_complexity, reason = "two keys and a field")]
     fn pair(&self) -> anyhow::Result<(Cow<'_, [u8]>, Cow<'_, [u8]>, Option<&[u8]>)> {
         let mut fields = self.line.split(|&byte| byte == b'\t');

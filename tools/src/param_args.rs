@@ -8,7 +8,8 @@ use clap::{Args, ValueEnum};
 use twindex::Params;
 use twindex::design::{CodecChoice, DesignChoice};
 use twindex::params::{
-    BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, Near, Preset, SIGNATURE_BITS, SimhashWeights,
+    BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, MinhashWeights, Near, Preset,
+    SIGNATURE_BITS, SimhashWeights,
 };
 use twindex::planner::banding::{Banding, MINIMA, RECALL};
 use twindex::sketch::IdfTable;
@@ -63,6 +64,11 @@ pub(crate) struct ParamArgs {
     /// Family of the orders under which minima are taken [default: one-permutation-filled]
     #[arg(long, value_name = "FAMILY", value_parser = family_parser())]
     family: Option<Family>,
+    /// What a shingle weighs in resemblance: each distinct one the same; `tf`, as often as it occurs, or with --features and
+    /// --family darts its weight; `idf`, that times its inverse document frequency by --idf, with --family darts. Weighted
+    /// resemblance is the sum of the lesser weights by the sum of the greater ones [default: distinct]
+    #[arg(long, value_enum, value_name = "WEIGHTS")]
+    minhash_weights: Option<SetWeights>,
     /// How often a shingle votes in the simhash: as often as it occurs, or once [default: occurrences]
     #[arg(long, value_enum, value_name = "WEIGHTS", conflicts_with = "idf")]
     weights: Option<Weights>,
@@ -77,7 +83,8 @@ pub(crate) struct ParamArgs {
     /// and marks of duplicates [default: kept, where resemblance makes documents near]
     #[arg(long, value_enum, value_name = "WHETHER")]
     sets: Option<Sets>,
-    /// Weight the shingles of the simhash by this table, from `twindex idf`; text is cut as for the table
+    /// Weight the shingles of the simhash by this table, from `twindex idf`, and those of minima with --minhash-weights
+    /// idf; text is cut as for the table
     #[arg(long, value_name = "FILE")]
     idf: Option<PathBuf>,
 }
@@ -110,6 +117,38 @@ impl Weights {
     }
 }
 
+/// What a shingle weighs in minima, samples and sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SetWeights {
+    Distinct,
+    Tf,
+    Idf,
+}
+
+impl SetWeights {
+    /// What parameters say; `table` is that of `--idf`.
+    fn of(self, table: Option<&IdfTable>) -> anyhow::Result<MinhashWeights> {
+        Ok(match self {
+            Self::Distinct => MinhashWeights::Distinct,
+            Self::Tf => MinhashWeights::Frequencies,
+            Self::Idf => {
+                let table =
+                    table.ok_or_else(|| Usage::new("--minhash-weights idf needs a table: --idf FILE"))?;
+                MinhashWeights::Idf { table: table.digest() }
+            }
+        })
+    }
+
+    /// Whether parameters say so, by whatever table.
+    fn is_of(self, weights: MinhashWeights) -> bool {
+        match self {
+            Self::Distinct => weights == MinhashWeights::Distinct,
+            Self::Tf => weights == MinhashWeights::Frequencies,
+            Self::Idf => matches!(weights, MinhashWeights::Idf { .. }),
+        }
+    }
+}
+
 fn family_parser() -> impl TypedValueParser<Value = Family> {
     PossibleValuesParser::new(Family::ALL.iter().map(|family| family.name()))
         .map(|name| Family::named(&name).expect("a name from the list"))
@@ -127,8 +166,7 @@ impl ParamArgs {
     ///
     /// They were made with another table or with none, or with one and none is named.
     pub(crate) fn table_of(&self, sketches: &Path, params: &Params) -> anyhow::Result<Option<IdfTable>> {
-        let weights = params.simhash.map(|simhash| simhash.weights);
-        let needed = matches!(weights, Some(SimhashWeights::Idf { .. }));
+        let needed = params.sketch().idf_table()?.is_some();
         let Some(path) = &self.idf else {
             ensure!(!needed, "{}: made with an idf table; name it with --idf FILE", sketches.display());
             return Ok(None);
@@ -184,11 +222,13 @@ impl ParamArgs {
             || self.rows.is_some()
             || self.signature_bits.is_some()
             || self.feature_bits.is_some()
-            || self.family.is_some())
+            || self.family.is_some()
+            || self.minhash_weights.is_some())
             && !wanted(Method::Minhash)
         {
             return Err(Usage::new(
-                "--bands, --rows, --signature-bits, --feature-bits and --family go with --method minhash",
+                "--bands, --rows, --signature-bits, --feature-bits, --family and --minhash-weights go with --method \
+                 minhash",
             )
             .into());
         }
@@ -205,8 +245,8 @@ impl ParamArgs {
         if raw {
             builder = builder.u64_keys();
         }
-        if table.is_some() && !wanted(Method::Simhash) {
-            return Err(Usage::new("--idf goes with --method simhash").into());
+        if table.is_some() && !wanted(Method::Simhash) && self.minhash_weights != Some(SetWeights::Idf) {
+            return Err(Usage::new("--idf goes with --method simhash, or with --minhash-weights idf").into());
         }
         if wanted(Method::Simhash) {
             let weights = match (table, self.weights) {
@@ -222,13 +262,15 @@ impl ParamArgs {
             builder = builder.signature_bits(self.signature_bits.unwrap_or(8));
             builder = builder.feature_bits(self.feature_bits.unwrap_or_else(|| bits_kept(self.preset)));
             builder = builder.family(self.family.unwrap_or(Family::OnePermutationFilled));
+            builder =
+                builder.minhash_weights(self.minhash_weights.unwrap_or(SetWeights::Distinct).of(table)?);
         }
         if let Some(threshold) = self.threshold {
             builder = builder.near(named(threshold, self.within)?);
         }
         match self.sets {
             Some(Sets::None) => {}
-            None if raw || !wanted(Method::Minhash) => {}
+            None if raw || !wanted(Method::Minhash) || self.weighs_fractions(features) => {}
             Some(Sets::Kept) if raw || !wanted(Method::Minhash) => {
                 return Err(Usage::new("--sets kept goes with documents and --method minhash").into());
             }
@@ -236,6 +278,15 @@ impl ParamArgs {
         }
         // Every value was judged by itself before: what is left is how they go together.
         builder.build().map_err(|error| Usage::new(error.to_string()).into())
+    }
+
+    /// Whether resemblance has weights that may be fractions, which no sets hold.
+    fn weighs_fractions(&self, features: bool) -> bool {
+        match self.minhash_weights {
+            Some(SetWeights::Idf) => true,
+            Some(SetWeights::Tf) => features && self.family == Some(Family::Darts),
+            _ => false,
+        }
     }
 
     /// Bands and rows as far as they were given by number.
@@ -329,6 +380,14 @@ impl ParamArgs {
             ("family", "minhash", self.family.map(Family::name)),
         ] {
             check_option(made, option, field, given)?;
+        }
+        if let Some(weights) = self.minhash_weights {
+            ensure!(
+                weights.is_of(params.sketch().minhash_weights()),
+                "{}: shingles weigh otherwise in this {noun} than --minhash-weights says; leave it out, or make another \
+                 {noun}",
+                path.display()
+            );
         }
         let says = |kept| if kept { "kept" } else { "not kept" };
         if let Some(sets) = self.sets {

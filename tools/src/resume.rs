@@ -82,7 +82,7 @@ impl InputId {
 pub(crate) struct Done(Vec<u128>);
 
 impl Done {
-    /// What the last commit's payload says; the index stands at `path`.
+    /// What the last commit's payload says; the index is at `path`.
     pub(crate) fn of_payload(path: &Path, payload: Option<&[u8]>) -> anyhow::Result<Self> {
         let Some(payload) = payload else { return Ok(Self::default()) };
         let entries = payload.strip_prefix(MAGIC.as_slice()).filter(|rest| rest.len().is_multiple_of(ENTRY));

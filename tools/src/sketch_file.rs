@@ -27,7 +27,7 @@ fn has_our_magic(path: &Path) -> bool {
         && start == header::MAGIC
 }
 
-/// Whether a whole header of a file of sketches stands at `path`.
+/// Whether a whole header of a file of sketches is at `path`.
 pub(crate) fn is_sketch_file(path: &Path) -> bool {
     let mut start = [0; HEADER_BYTES];
     has_our_magic(path)
@@ -179,11 +179,11 @@ impl SketchFile {
         Ok(())
     }
 
-    /// The records of the next block; `None` behind the last.
+    /// The records of the next block; `None` after the last.
     ///
     /// # Errors
     ///
-    /// Damage, with its place; truncation and bytes behind the end too.
+    /// Damage, with its place; truncation and bytes past the end too.
     pub(crate) fn next_block(&mut self) -> anyhow::Result<Option<Block<'_>>> {
         loop {
             if self.decoder.wants() == 0 {

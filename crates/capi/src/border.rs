@@ -18,7 +18,7 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 /// Runs the body of a function of the interface. Its error, or its panic, goes to `error`, if the caller wants it, and its
 /// code is returned.
 pub(crate) fn call(error: Option<&mut MaybeUninit<*mut Error>>, body: impl FnOnce() -> Result<()>) -> Code {
-    // A handle that a panic left in the middle of a change is behind a mutex, which refuses it from then on.
+    // A mutex guards a handle that changes, and refuses it after a panic in the middle of a change.
     let ended = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
     let (code, given) = match ended {
         Ok(()) => (Code::Ok, std::ptr::null_mut()),

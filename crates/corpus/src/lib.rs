@@ -1,8 +1,25 @@
 #![doc = include_str!("../README.md")]
 //!
-//! [`Dedup`] is the main job, from files to files; [`DedupTexts`] is its rule for texts in memory.
+//! ```text
+//! files, folders, archives --read--> texts --shingle--> sets --the one rule--> kept.*        documents as they came
+//! (or texts in memory)                                           |             pairs.tsv     what went, and for what
+//!                                                                +-----------> clusters.tsv  a line for each document
+//!                                                                              report.html   a page about the result
+//!                                                                              index/        for the next run
+//! ```
 //!
-//! The whole of a job, on a file of JSON lines:
+//! [`Dedup`] is the main job, from files to files. [`DedupTexts`] is the same rule for texts in memory:
+//!
+//! ```
+//! use twindex_corpus::DedupTexts;
+//!
+//! let texts = ["a rose is a rose is a rose", "something else", "a rose is a rose is a rose"];
+//! let found = DedupTexts::default().run(&texts.map(str::as_bytes))?;
+//! assert_eq!(found.kept_of, [0, 1, 0]); // the third text went for the first
+//! # Ok::<(), anyhow::Error>(())
+//! ```
+//!
+//! A job on a file of JSON lines:
 //!
 //! ```no_run
 //! use twindex_corpus::Dedup;

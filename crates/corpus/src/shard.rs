@@ -1,6 +1,6 @@
 //! Shards: one of n parts of the documents, by a hash of the key.
 //!
-//! A document's part depends on its key and n alone, not on where it stands in which file. So a key that comes twice
+//! A document's part depends on its key and n alone, not on where it is in which file. So a key that comes twice
 //! comes to the same part both times and the last one counts there as it would in one process, however the input was
 //! cut into files; and parts have nearly the same size whatever keys look like.
 

@@ -223,13 +223,13 @@ impl<'s> Sketching<'s> {
 
     /// Appends the distinct shingles of the document sketched last, sorted.
     pub(crate) fn shingles(&mut self, shingles: &mut Vec<u64>) {
-        self.sorting.append_distinct(self.scratch.shingles(), shingles);
+        self.sorting.append_distinct(self.scratch.elements(), shingles);
     }
 
     /// What there is of the document sketched last, beside its sketch.
     pub(crate) fn rest<'r>(&'r mut self, words: &'r mut Vec<u64>, inside: &'r [u8]) -> Rest<'r> {
         let Self { scratch, telling, sorting, set, .. } = self;
-        Rest { shingles: scratch.shingles(), telling, sorting, set, words, inside }
+        Rest { shingles: scratch.elements(), telling, sorting, set, words, inside }
     }
 }
 

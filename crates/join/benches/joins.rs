@@ -21,7 +21,7 @@ mod random;
 const RUNS: usize = 64;
 const RADIUS: u32 = 3;
 
-/// Near pairs inside each run of so many lanes.
+/// Near pairs inside each run of this number of lanes.
 struct Runs<'a>(&'a [u32], usize, &'a mut Found);
 
 impl Kernel for Runs<'_> {

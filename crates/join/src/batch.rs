@@ -1,10 +1,10 @@
-//! Many questions at once: by probes, by a join, or by comparing all with all.
+//! Many queries at once: by probes, by a join, or by comparing all with all.
 //!
-//! - *Probes* ask the tables of the index, many questions at a time in the order of each table
+//! - *Probes* search the tables of the index, many queries at a time in the order of each table
 //!   ([`Segment::search`](twindex::segment::Segment::search)): what each costs does not depend on how many there are.
-//! - *Merge* joins questions and fingerprints ([`hamming`]): every fingerprint is read and distributed,
-//!   whatever the questions, and each question then costs little more than being distributed, too.
-//! - *Scan* compares every question with every fingerprint, block by block in the cache: nothing is distributed.
+//! - *Merge* joins queries and fingerprints ([`hamming`]): every fingerprint is read and distributed,
+//!   whatever the queries, and each query then costs little more than being distributed, too.
+//! - *Scan* compares every query with every fingerprint, block by block in the cache: nothing is distributed.
 //!
 //! What each will cost is added up from counts, with prices of [`PRICES`]; the least is taken. All give the same
 //! answers.
@@ -25,7 +25,7 @@ use twindex::store::snapshot::Place;
 use twindex_kernel::{Found, Level, near_lanes};
 use twindex_sketch::Fingerprint;
 
-/// How questions are answered.
+/// The strategy by which queries are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Way {
     /// By the tables of the index.
@@ -51,18 +51,18 @@ impl fmt::Display for Way {
 pub struct Prices {
     /// Reading a fingerprint of an index.
     pub read: f64,
-    /// Distributing a fingerprint or a question, and looking at its bucket, in one table.
+    /// Distributing a fingerprint or a query, and scanning its bucket, in one table.
     pub distribute: f64,
     /// Comparing one with one.
     pub compare: f64,
 }
 
 /// Estimated for one core of an AMD EPYC 9004 with AVX-512, then compared with `query --by` at 1 and 10 million
-/// fingerprints and 100 to a million questions, where they chose the cheapest way each time: `benches/RESULTS.md`,
+/// fingerprints and 100 to a million queries, where they chose the cheapest strategy each time: `benches/RESULTS.md`,
 /// "Many against many".
 pub const PRICES: Prices = Prices { read: 3.0, distribute: 9.0, compare: 0.065 };
 
-/// Nanoseconds that a way of answering `questions` takes, of one core, `rows` fingerprints of which are read at a
+/// Nanoseconds of one core that a strategy takes for `questions` queries, when `rows` fingerprints are read at a
 /// price.
 fn nanos(way: Way, rows: f64, read: f64, questions: f64, within: u32) -> f64 {
     let tables = f64::from(within + 1);
@@ -79,7 +79,7 @@ fn nanos(way: Way, rows: f64, read: f64, questions: f64, within: u32) -> f64 {
     }
 }
 
-/// The way that costs the least for so many questions to a snapshot, by the model. Tables of a free design, which are
+/// The strategy that costs the least for this number of queries to a snapshot, by the model. Tables of a free design, which are
 /// meant to miss some, and those that do not answer the radius are for probes alone, with what that means.
 ///
 /// # Errors
@@ -105,7 +105,7 @@ pub fn choose(snapshot: &Snapshot, questions: u64, within: u32) -> Result<Way> {
         .map_or(Way::Probes, |(way, _)| way))
 }
 
-/// The way that costs the least for so many questions to so many fingerprints in no index.
+/// The strategy that costs the least for this number of queries to this number of fingerprints in no index.
 #[must_use]
 pub fn choose_raw(rows: u64, questions: u64, within: u32) -> Way {
     let [merge, scan] =
@@ -122,7 +122,7 @@ fn probe_nanos(segment: &Segment, within: u32) -> Result<f64> {
 }
 
 /// Hands each live document within `within` bits of each of these fingerprints to `take`, with the number of the
-/// question and the distance; in no particular order. Each thread has a state of its own, made by `begin`.
+/// query and the distance; in no particular order. Each thread has a state of its own, made by `begin`.
 ///
 /// Exact, but for tables of a free design asked by probes. Memory: that of `effort`, and what the index maps.
 ///
@@ -197,7 +197,7 @@ fn by_probes<S: Send>(
     Ok(states.into_iter().map(|(state, ..)| state).collect())
 }
 
-/// As [`answers_within`], sorted by question, distance and key, with what is more than half of `effort.memory` in
+/// As [`answers_within`], sorted by query, distance and key, with what is more than half of `effort.memory` in
 /// unnamed files in `effort.dir`.
 ///
 /// # Errors
@@ -233,7 +233,7 @@ pub fn sorted_answers_within<'s, E: From<Error>>(
     })
 }
 
-/// As [`answers_within`], for fingerprints that are in no index: `take` is told the numbers of the question and of the
+/// As [`answers_within`], for fingerprints that are in no index: `take` gets the numbers of the query and of the
 /// fingerprint, and the distance. There are no tables that could be probed, so what is not to be a scan is a merge.
 ///
 /// # Errors

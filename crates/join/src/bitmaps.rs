@@ -9,7 +9,7 @@
 //!
 //! That is quadratic, and yet far less work than a [prefix join](super::prefix) up to some hundred thousand sets: a
 //! comparison takes a fraction of a nanosecond to two, as eight sets are compared at once, and two sets that have nothing
-//! to do with each other are told apart by a part of their bits. Which of the two is taken follows from the sizes alone.
+//! to do with each other are distinguished by a part of their bits. Which of the two is taken follows from the sizes alone.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -36,7 +36,7 @@ const THRESHOLD: f64 = 0.7;
 /// Rows that are compared for each element of the sets at most, as estimated: a prefix join took 10 to 25 nanoseconds for
 /// each element of the corpora it was measured on, a row takes less than one.
 const ROWS: u64 = 128;
-/// So many rows in all are never too many. Tiny sets often have the same bits by accident, so that they are not many.
+/// This number of rows in all is never too large. Tiny sets often have the same bits by accident, so that they are not many.
 const ROWS_LEAST: u64 = 1 << 20;
 /// Sets whose partners are looked for together, so that what they are compared with is read once for all of them.
 const TILE: usize = 64;
@@ -99,7 +99,7 @@ impl<'a> Plan<'a> {
         counts.remove(&0);
         let most = sets.elements().saturating_mul(ROWS).max(ROWS_LEAST);
         let (mut before, mut rows, mut words) = (0, 0_u64, 0);
-        // The sizes that come in question, and how many sets are smaller.
+        // The sizes that are possible, and how many sets are smaller.
         let mut reached = counts.iter().peekable();
         let mut first = 0;
         for (&size, &count) in &counts {
@@ -146,7 +146,7 @@ impl<'a> Plan<'a> {
         classes
     }
 
-    /// The pairs of which the larger set, or the later one, is in this part of the list.
+    /// The pairs whose larger set, or later one, is in this part of the list.
     fn pairs_of(&self, tile: Range<usize>, classes: &[Class]) -> Vec<(u32, u32)> {
         let mut found = Vec::new();
         let first = self.firsts[tile.start] as usize;
@@ -178,7 +178,7 @@ impl<'a> Plan<'a> {
                 found: &mut found,
             });
         }
-        // By the set, and then in the order in which its partners stand in their scratch file.
+        // By the set, and then in the order in which its partners are in their scratch file.
         found.sort_unstable();
         found.iter().map(|&(place, partner)| (self.list[place as usize], partner)).collect()
     }
@@ -260,7 +260,7 @@ impl Compared<'_> {
 }
 
 /// In how many places a sketch differs from each of several, if it is not more than `limit` for all of them: that is
-/// asked after each `STEP` words, of which there is a whole number.
+/// checked after each `STEP` words; the number of words is a multiple of `STEP`.
 #[inline(always)]
 fn sums_below<const STEP: usize>(words: &[u64], rows: &[Row], limit: u64) -> Option<Row> {
     let mut sums = [0; LANES];
@@ -383,7 +383,7 @@ mod tests {
     use twindex_kernel::splitmix::SplitMix;
     use twindex_sketch::Resemblance;
 
-    /// Sets of up to so many elements, half of which are made of others by a few changes.
+    /// Sets of up to this number of elements; half of them are made of others by a few changes.
     fn families(seed: u64, count: usize, most: u64) -> Vec<Vec<u64>> {
         let mut random = SplitMix(seed);
         let mut sets: Vec<BTreeSet<u64>> = Vec::new();

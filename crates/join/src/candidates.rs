@@ -30,7 +30,7 @@ pub struct Candidates {
 /// In how many features, and how far, documents must agree to be candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Agreement {
-    /// At least so many; 0 is as 1.
+    /// At least this number; 0 is as 1.
     pub features: u16,
     /// The first bits of each that are compared, 1 to as many as are kept: with 8, Broder's features of one byte.
     pub bits: u32,
@@ -48,7 +48,7 @@ impl Agreement {
 #[derive(Debug)]
 enum Pairs {
     Each(Sorted<u64>),
-    /// With the features in which they agree, of which there must be so many.
+    /// With the features in which they agree, and the number of features that must agree.
     Counted(Sorted<Counted>, u32),
 }
 
@@ -66,7 +66,7 @@ impl Pairs {
     }
 }
 
-/// Takes pairs as they meet.
+/// Takes pairs as they are found.
 enum Meeting {
     Each(Sorter<u64>),
     Counted(Sorter<Counted>, u32),
@@ -117,7 +117,7 @@ const BATCH: usize = 1 << 14;
 pub const PAIRS: u64 = 200;
 /// See [`PAIRS`].
 pub(super) const PAIRS_LEAST: u64 = 20_000_000;
-/// Bands for which these bounds hold; of more they are wider in proportion, as the same pairs meet more often.
+/// Bands for which these bounds hold; of more they are wider in proportion, as the same pairs are found more often.
 const PAIRS_BANDS: u64 = 40;
 /// Buckets of fewer members are never capped to bound the work.
 const SMALL: u64 = 64;
@@ -143,7 +143,7 @@ pub fn candidates(
 }
 
 /// As [`candidates`], of documents that agree in more than one feature, or in the first bits of features: Broder's
-/// fungible documents. A pair is counted in each feature in which the two meet, so that in a bucket that is capped the
+/// fungible documents. A pair is counted in each feature that the two share, so that in a bucket that is capped the
 /// pairs that are made count, and others do not.
 ///
 /// Memory: 16 bytes where it is 8 for a pair.
@@ -283,7 +283,7 @@ fn pair_up(
                 }
             } else if is_capped {
                 bucket.windows(2).try_for_each(|two| pair(two[0], two[1]))?;
-                // The first two have met.
+                // The first two are a pair.
                 bucket[2.min(bucket.len())..].iter().try_for_each(|&member| pair(bucket[0], member))?;
             } else {
                 for (place, &a) in bucket.iter().enumerate() {
@@ -338,14 +338,14 @@ impl Work {
         }
     }
 
-    /// The largest size up to which buckets of so many bands may be paired all with all.
+    /// The largest size up to which buckets of this number of bands may be paired all with all.
     pub(super) fn cap(&self, max_bucket: u64, sides: &[Side<'_>], bands: usize) -> u64 {
         let documents: usize = sides.iter().map(|side| side.numbers.all.len()).sum();
         let pairs = (PAIRS * documents as u64).max(PAIRS_LEAST);
         self.cap_for(max_bucket, pairs * (bands as u64).max(PAIRS_BANDS) / PAIRS_BANDS)
     }
 
-    /// The same, for at most so many pairs.
+    /// The same, for at most this number of pairs.
     pub(super) fn cap_for(&self, max_bucket: u64, pairs: u64) -> u64 {
         cap(&self.sizes, self.small, max_bucket, pairs)
     }

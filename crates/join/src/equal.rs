@@ -1,5 +1,5 @@
-//! Documents whose contents are equal: a group of them is compared with others once, and stands for all of its members
-//! in pairs and clusters.
+//! Documents whose contents are equal: a group of them is compared with others once, and the result holds for all of its
+//! members in pairs and clusters.
 
 use super::numbers::Numbers;
 use super::seeded::Seeded;
@@ -34,10 +34,10 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// None yet. A group takes 11 to 22 bytes of the room, or of a scratch file.
+    /// None yet. A group takes 11 to 22 bytes of the memory budget, or of a scratch file.
     ///
     /// # Errors
-    /// [`Error::Io`] from a scratch file, if there is no room.
+    /// [`Error::Io`] from a scratch file, if the budget is used up.
     pub fn new(room: &Room) -> Result<Self> {
         Ok(Self { numbers: Numbers::new(room)?, seeded: Seeded::default() })
     }
@@ -69,7 +69,7 @@ impl Groups {
     }
 }
 
-/// The members of a group that stand in pairs with other groups: all, or of more than `max_members` the first alone.
+/// The members of a group that are in pairs with other groups: all, or of more than `max_members` the first alone.
 #[must_use]
 pub fn representatives(members: &[u32], max_members: usize) -> &[u32] {
     if members.len() > max_members { &members[..1] } else { members }

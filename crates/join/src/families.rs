@@ -86,7 +86,7 @@ pub struct Difference {
 }
 
 impl<'a> Families<'a> {
-    /// Takes up to `memory` bytes for differences, beside 20 bytes a set of the sets' [room](ShingleSets::within).
+    /// Takes up to `memory` bytes for differences, beside 20 bytes a set of the sets' [budget](ShingleSets::within).
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.

@@ -20,7 +20,7 @@ impl Forest {
         Self::within(&Room::unlimited(), count).expect("no scratch file is needed")
     }
 
-    /// As [`new`](Self::new), in this room.
+    /// As [`new`](Self::new), within this memory budget.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
-/// What is written often, in lines of its own: who reads what stands beside it does not wait for it.
+/// The fields that are written often, in cache lines of their own: readers of the neighbouring fields do not wait for them.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Apart<T>(pub(super) T);

@@ -1,14 +1,43 @@
-//! Many against many: candidates, exact verification, clusters.
+//! Many documents against many: near pairs, exact verification, clusters, in bounded memory.
 //!
 //! ```text
 //! snapshot --buckets--> groups with an equal band key --candidates--> pairs --sets--> verified pairs --forest--> clusters
 //!          --pairs----> all pairs within a Hamming radius
 //! sketches --elements--> lists of documents --formed--> pairs with counts --merged--> estimated pairs
-//! questions --batch---> all answers within a Hamming radius
+//! queries  --batch----> all answers within a Hamming radius
 //! pairs of keys --spanning--> a star for each cluster, in bounded memory
 //! ```
 //!
-//! Everything here works on snapshots and on numbers the caller chooses for documents.
+//! ```
+//! use twindex_join::{Effort, Forest, ShingleSets, resembling_sets};
+//!
+//! let dir = tempfile::tempdir()?;
+//! let mut sets = ShingleSets::new(dir.path(), 1 << 20); // scratch files, bytes of memory
+//! for set in [&[1, 2, 3, 4, 5][..], &[6, 7], &[2, 3, 4, 5]] {
+//!     sets.push(set)?; // ascending hashes; documents are numbered from 0
+//! }
+//! let mut clusters = Forest::new(3);
+//! resembling_sets(&sets, 0.8, 10_000, Effort::in_dir(dir.path()), |a, b, resemblance| {
+//!     assert_eq!(resemblance.value(), 0.8); // 4 of 5, counted
+//!     clusters.join(a, b);
+//!     Ok::<_, twindex::Error>(())
+//! })?;
+//! assert_eq!([0, 1, 2].map(|document| clusters.root(document)), [0, 1, 0]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Everything here works on snapshots, or on numbers that the caller chooses for documents.
+//!
+//! | from | to | module |
+//! |---|---|---|
+//! | a snapshot, or two | all pairs within a Hamming radius | [`pairs`], [`hamming`] |
+//! | a file of fingerprints | likewise | [`raw`] |
+//! | a snapshot and many queries | all answers within a radius | [`batch`] |
+//! | a snapshot with bands | candidate pairs that share features | [`candidates`] |
+//! | sets of shingle hashes | all pairs from a resemblance on, counted | [`prefix`], [`verified`] |
+//! | sets of shingle hashes | which sets stay: the rule of `dedup` | [`cover`] |
+//! | sketches | pairs by their number of shared elements | [`altavista`] |
+//! | pairs | clusters, in memory or out of core | [`forest`], [`spanning`] |
 
 pub mod altavista;
 pub mod batch;
@@ -56,7 +85,9 @@ pub use runs::{Sorted, Sorter, finish_all, merge as merge_sorted};
 pub use scores::{band_scores, block_scores, scored_pairs};
 pub use sets::ShingleSets;
 pub use spanning::{SpanningForest, Stars};
-pub use verified::{counted_documents, resembling_documents, resembling_sets, set_candidates};
+pub use verified::{
+    counted_documents, resembling_documents, resembling_sets, set_candidates, sorted_pairs_of_sets,
+};
 
 use twindex::error::Result;
 use twindex::store::Snapshot;

@@ -54,7 +54,7 @@ impl Numbers {
     /// None yet.
     ///
     /// # Errors
-    /// [`Error::Io`](twindex::Error::Io) from a scratch file, if there is no room.
+    /// [`Error::Io`](twindex::Error::Io) from a scratch file, if the budget is used up.
     pub fn new(room: &Room) -> Result<Self> {
         let slots = Column::filled(room, PARTS << BITS, 0)?;
         Ok(Self { room: room.clone(), slots, bits: BITS, used: Box::new([0; PARTS]), len: 0 })

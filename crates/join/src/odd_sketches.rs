@@ -29,7 +29,7 @@ pub(super) struct OddSketches {
     halved: u32,
 }
 
-/// Halvings behind which every sketch is one word.
+/// Halvings after which every sketch is one word.
 const ALL: u32 = u32::BITS;
 
 /// Elements of sets whose sketches have two to four bits for each; those of more have one to two, as what is seen of many
@@ -43,8 +43,8 @@ pub(super) fn words_for(size: usize) -> usize {
 }
 
 impl OddSketches {
-    /// None yet, of which all will take this many bytes at most, or 8 bytes each; 32 MiB are never too much. They are
-    /// held where there is room.
+    /// None yet. All will take at most this number of bytes, or 8 bytes each; 32 MiB are never too much. They are
+    /// kept as far as memory suffices.
     pub(super) fn new(memory: usize, room: &Room) -> Self {
         Self::within(memory.max(BYTES), room)
     }
@@ -64,7 +64,7 @@ impl OddSketches {
         }
     }
 
-    /// Adds a sketch that was [made](Self::make) here, of a set of `size` elements; since then there may be less room.
+    /// Adds a sketch that was [made](Self::make) here, of a set of `size` elements; since then less memory may be left.
     pub(super) fn push_made(&mut self, words: &[u64], size: usize) -> Result<()> {
         let start = self.begin(size)?;
         let own = &mut self.words[start..];
@@ -104,7 +104,7 @@ impl OddSketches {
         Ok(())
     }
 
-    /// Adds a sketch of nothing for a set of so many elements, and returns where it begins.
+    /// Adds a sketch of nothing for a set of this number of elements, and returns where it begins.
     fn begin(&mut self, size: usize) -> Result<usize> {
         while self.words.len() + self.words_for(size) > self.most && self.halved < ALL {
             self.halve();
@@ -115,7 +115,7 @@ impl OddSketches {
         Ok(start)
     }
 
-    /// Adds the sketch of a set of so many elements that has these parts of another one, its number and elements.
+    /// Adds the sketch of a set of this number of elements that has these parts of another one, its number and elements.
     pub(super) fn push_by(
         &mut self,
         (leader, elements): (u32, &[u64]),
@@ -183,7 +183,7 @@ fn toggle(words: &mut [u64], element: u64) {
     words[place] ^= 1 << (element & 63);
 }
 
-/// Places in which two sketches differ, of which the longer one is folded to the length of the other.
+/// Places in which two sketches differ; the longer one is folded to the length of the other.
 #[inline(always)]
 fn differing(short: &[u64], long: &[u64]) -> u64 {
     if short.len() == long.len() {

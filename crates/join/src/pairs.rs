@@ -22,9 +22,9 @@ use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
 use twindex::sys::zeroed::Zeroed;
 
-/// Pairs ahead of the one at hand whose documents are asked for.
+/// Pairs ahead of the current one whose documents are asked for.
 const AHEAD: usize = 16;
-/// Pairs ahead of the one at hand whose lists of documents are asked for.
+/// Pairs ahead of the current one whose lists of documents are asked for.
 const LISTS_AHEAD: usize = 8;
 /// Fingerprints whose documents a thread looks at before it asks for more.
 const STRETCH: u64 = 1 << 17;
@@ -49,7 +49,7 @@ pub struct Meeting<'a> {
     pub right: Documents<'a>,
     /// The bits in which the fingerprints differ.
     pub distance: u32,
-    /// Both sides are the same documents, each of which is a pair with each other one.
+    /// Both sides are the same documents: each is a pair with each other one.
     pub inside: bool,
 }
 
@@ -82,14 +82,14 @@ pub(super) struct Fingerprints<'a> {
     segments: Vec<(&'a Segment, &'a RoaringBitmap)>,
     /// The documents of each segment.
     postings: Vec<HeldPostings<'a>>,
-    /// The number of the first of each segment, and one behind the last.
+    /// The number of the first of each segment, and one after the last.
     first: Vec<u64>,
     /// All of them, if they fit memory.
     held: Option<Zeroed<u64>>,
 }
 
 impl<'a> Fingerprints<'a> {
-    /// Holds them if that takes no more than half of the memory, of which less is left then.
+    /// Holds them if that takes no more than half of the memory, and takes it from the rest.
     pub(super) fn new(snapshot: &'a Snapshot, effort: &mut Effort<'_>) -> Result<Self> {
         let segments: Vec<_> = snapshot.segments().collect();
         let mut first = vec![0];
@@ -115,7 +115,7 @@ impl<'a> Fingerprints<'a> {
     pub(super) fn read(&self, piece: Piece, each: &mut dyn FnMut(u32, &[u64]) -> Result<()>) -> Result<()> {
         for ((segment, _), &first) in self.segments.iter().zip(&self.first) {
             let stretches = segment.fingerprint_stretches(piece.of)?;
-            // Where they can only be read from the first on, each piece is every so manieth slice.
+            // Sequential-only codecs cannot be split by range, so each piece takes every n-th slice.
             let is_one = stretches.len() < piece.of;
             let Some(stretch) = stretches.get(if is_one { 0 } else { piece.number }) else { continue };
             let (mut start, mut slice) = ((first + stretch.rows.start) as u32, 0);
@@ -209,7 +209,7 @@ impl<'a> Fingerprints<'a> {
     }
 }
 
-/// Reads the fingerprints of all segments, on so many threads.
+/// Reads the fingerprints of all segments, on this number of threads.
 fn hold(segments: &[(&Segment, &RoaringBitmap)], count: usize, threads: usize) -> Result<Zeroed<u64>> {
     let mut held = Zeroed::shared(count, threads)?;
     let mut rest = &mut held[..];
@@ -237,7 +237,7 @@ fn hold(segments: &[(&Segment, &RoaringBitmap)], count: usize, threads: usize) -
 /// left with documents of the right. In no particular order; each thread has a state of its own, made by `begin`, and
 /// the states are returned, in no particular order.
 ///
-/// Exact for all radii that are answered, whatever the design of the index's tables, of which only the first is read.
+/// Exact for all radii that are answered, whatever the design of the index's tables: only the first is read.
 /// Time O((k + 1) n + n^2 (k + 1) / 2^(64 / (k + 1)) + pairs) for n random fingerprints, the second term less
 /// where it would be the larger one; memory `effort.memory`, but a table of fingerprints that nearly all agree in one
 /// block takes up to 12 bytes for each of them for each thread.

@@ -20,7 +20,7 @@ pub struct Positions<'a> {
     pub right: &'a [u32],
     /// The bits in which the fingerprints differ.
     pub distance: u32,
-    /// Both sides are the same positions, each of which is a pair with each other one.
+    /// Both sides are the same positions: each is a pair with each other one.
     pub inside: bool,
     /// The sides are of two files.
     pub across: bool,

@@ -1,9 +1,9 @@
-//! How near the pairs are that meet in a bucket, band by band: what tells whether bands are well chosen.
+//! How near the pairs are that share a bucket, band by band: it shows whether bands are well chosen.
 //!
 //! Both tables are those of Wu, *Near deduplication*, section 6: fingerprints cut in four blocks of 16 bits, with a score
 //! of 64 less the distance; minima cut in bands, with a score of the minima that are equal. Documents that agree in
 //! everything share every band, so that the number of the highest score is the same in all of them. How many bands the
-//! pairs of a score share tells how likely they are to share one at all, beside the S-curve of
+//! pairs of a score share shows how likely they are to share one at all, beside the S-curve of
 //! [`Banding`](twindex::planner::Banding::recall).
 
 use std::ops::Range;
@@ -190,13 +190,13 @@ impl BandScores {
 /// Keys that are compared at once.
 const LANES: usize = 16;
 
-/// The keys of all bands, in memory: of a pair that meets in a bucket they tell in which others it meets, so that pairs
+/// The keys of all bands, in memory: for a pair that shares a bucket they say which others it shares, so that pairs
 /// need not be collected and sorted to be counted once.
 struct BandKeys {
     bands: usize,
     /// Of each band: key of a bucket and number, ascending.
     entries: Vec<Column<Entry>>,
-    /// By number, and band: a row for each number, as long as one of [`LANES`] for every so many bands.
+    /// By number, and band: a row for each number, with one of [`LANES`] for every n bands.
     keys: Vec<[u32; LANES]>,
     /// Numbers whose documents differ in a key: signatures of few bits are alike where features are not.
     mixed: Vec<bool>,
@@ -267,7 +267,7 @@ impl BandKeys {
         &self.keys[number as usize * rows..][..rows]
     }
 
-    /// Cuts the entries into pieces: a band, and some that follow one another in it, with about [`PIECE`] entries behind
+    /// Cuts the entries into pieces: a band, and some that follow one another in it, with about [`PIECE`] entries after
     /// them in their buckets, or those of one.
     fn pieces(&self) -> Vec<(usize, Range<usize>)> {
         let mut pieces = Vec::new();
@@ -288,17 +288,17 @@ impl BandKeys {
     }
 }
 
-/// Pairs that are looked at before what was found of them is handed out; each may take 12 bytes until then.
+/// Pairs that are checked before what was found of them is handed out; each may take 12 bytes until then.
 const PIECE: usize = 1 << 18;
-/// Pieces for each thread that are looked at before that.
+/// Pieces for each thread that are checked before that.
 const PIECES: usize = 4;
 
 /// Members of a bucket that one is compared with at once.
 const TOGETHER: usize = 64;
-/// Members of a bucket ahead of the one at hand whose keys, and signatures, are asked for.
+/// Members of a bucket ahead of the current one whose keys, and signatures, are asked for.
 const AHEAD: usize = 8;
 
-/// What signatures tell of the pairs that meet.
+/// What signatures say of the pairs that share a bucket.
 struct Meeting<'a> {
     keys: &'a BandKeys,
     max_bucket: usize,
@@ -350,13 +350,13 @@ fn add_where(bits: u32, pairs: u64, counts: &mut [u64; LANES]) {
 /// What was found in a piece.
 #[derive(Default)]
 struct Found {
-    /// If they are to be handed out: pairs that did not meet in a band before, with their scores.
+    /// If they are to be handed out: pairs that shared no band before, with their scores.
     pairs: Vec<(u32, u32, u32)>,
-    /// Pairs of which one has [several keys](BandKeys::of).
+    /// Pairs where one document has [several keys](BandKeys::of).
     mixed: Vec<(u32, u32)>,
 }
 
-/// The entries of a piece, each to be looked at with all that are behind it in its bucket; pairs are kept if they are to
+/// The entries of a piece, each to be checked with all that come after it in its bucket; pairs are kept if they are to
 /// be handed out.
 struct Piece<'a, const HANDED: bool> {
     meeting: &'a Meeting<'a>,
@@ -393,10 +393,10 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
             };
             let signature = signatures[a as usize];
             let row = band / LANES;
-            // The bands of a row in which they meet, a bit each.
+            // The bands of a row that they share, a bit each.
             let meets = |row: usize, of_b: &[[u32; LANES]]| simd.equal16(&of_a[row], &of_b[row]);
             for others in others.chunks(TOGETHER) {
-                // Those that it did not meet in a band before: no branch, which would be guessed wrongly.
+                // Those that shared no band with it before: without a branch, which would be mispredicted.
                 let (mut new, mut count) = ([0; TOGETHER], 0);
                 for (place, &[_, b]) in others.iter().enumerate() {
                     if let Some(&[_, ahead]) = others.get(place + AHEAD) {
@@ -421,7 +421,7 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
                     counted.shared[score].0 += 1;
                     let of_b = keys.row(b);
                     for later in row..of_a.len() {
-                        // Behind the last band all are equal.
+                        // After the last band all are equal.
                         let rest = keys.bands - later * LANES;
                         let bands = meets(later, of_b) & (u32::MAX >> (u32::BITS - rest.min(LANES) as u32));
                         counted.shared[score].1 += u64::from(bands.count_ones());

@@ -126,7 +126,7 @@ impl SpanningForest {
                 return Err(Error::Limit { what: "bytes of a key", limit, found });
             }
         }
-        // What grows is copied once meanwhile: a third of the memory leaves room for that.
+        // What grows is copied once meanwhile: a third of the memory leaves enough for that.
         if self.table.bytes() > self.memory / 3 {
             self.write_run()?;
         }
@@ -280,7 +280,7 @@ impl Table {
         number
     }
 
-    /// Where a key stands, or is to.
+    /// The place of a key, or the place where it belongs.
     fn slot(&self, key: &[u8]) -> usize {
         let mask = self.slots.len() - 1;
         let mut slot = xxh3_64(key) as usize & mask;

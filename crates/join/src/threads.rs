@@ -25,7 +25,7 @@ pub(super) fn cut(
     })
 }
 
-/// Works on each of `pieces`, on as many threads as there are `states`, of which each has one to itself. Pieces are taken
+/// Works on each of `pieces`, on as many threads as there are `states`; each thread has one of them. Pieces are taken
 /// in their order, and what they gave comes in it.
 ///
 /// # Errors
@@ -71,7 +71,7 @@ pub(super) fn on_threads<S: Send, P: Sync, R: Send>(
 /// break ends the work.
 ///
 /// # Errors
-/// That of the first piece, in their order, that has one, or of which `take` returns one.
+/// That of the first piece, in their order, that has one, or for which `take` returns one.
 ///
 /// # Panics
 /// As [`on_threads`].

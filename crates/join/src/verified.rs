@@ -9,7 +9,7 @@ use super::bitmaps::bitmap_candidates;
 use super::families::Families;
 use super::hamming::Effort;
 use super::prefix::{Prefixes, prefix_candidates};
-use super::runs::Sorter;
+use super::runs::{Sorted, Sorter};
 use super::sets::ShingleSets;
 use super::threads::on_threads;
 use super::{Candidates, candidates, candidates_across};
@@ -163,9 +163,35 @@ pub fn counted_documents<E: From<Error>>(
         }
         first_right = first_right.or(right.map(|_| documents.len() as u32));
     }
-    let mut sorter: Sorter<u128> = Sorter::new(effort.dir, effort.memory / 4);
-    let half = Effort { memory: effort.memory / 2, ..effort };
-    let found = resembling_sets(&sets, threshold, max_bucket, half, |a, b, resemblance| {
+    let rest = Effort { memory: effort.memory / 4 * 3, ..effort };
+    let (pairs, found) = sorted_pairs_of_sets(&sets, first_right, threshold, max_bucket, rest)?;
+    pairs.for_each(|pair| {
+        let (a, b) = (documents[(pair >> 96) as usize], documents[(pair >> 64) as u32 as usize]);
+        let (intersection, union) = ((pair >> 32) as u32 as usize, pair as u32 as usize);
+        each(a, b, Resemblance::Exact { intersection, union })
+    })?;
+    left.check_maps()?;
+    right.map_or(Ok(()), Snapshot::check_maps)?;
+    Ok(found)
+}
+
+/// All pairs of sets whose resemblance is at least `threshold`, above 0, as [`resembling_sets`] finds them; with
+/// `first_right`, only pairs of a set before that number and one from it on. Each pair comes once, as its smaller number,
+/// its larger number, the intersection and the union, 32 bits each, ascending.
+///
+/// # Errors
+/// [`Error::Io`] from a scratch file.
+pub fn sorted_pairs_of_sets(
+    sets: &ShingleSets,
+    first_right: Option<u32>,
+    threshold: f64,
+    max_bucket: usize,
+    effort: Effort<'_>,
+) -> Result<(Sorted<u128>, Prefixes)> {
+    // With crowded elements a pair may come twice; of equal ones the sorter has one.
+    let mut sorter: Sorter<u128> = Sorter::new(effort.dir, effort.memory / 3);
+    let rest = Effort { memory: effort.memory / 3 * 2, ..effort };
+    let found = resembling_sets(sets, threshold, max_bucket, rest, |a, b, resemblance| {
         let (a, b) = (a.min(b), a.max(b));
         let Resemblance::Exact { intersection, union } = resemblance else { return Ok(()) };
         if first_right.is_some_and(|first| a >= first || b < first) {
@@ -174,13 +200,7 @@ pub fn counted_documents<E: From<Error>>(
         let score = (intersection as u128) << 32 | union as u128;
         sorter.push(u128::from(a) << 96 | u128::from(b) << 64 | score)
     })?;
-    // With crowded elements a pair may come twice; of equal ones the sorter has one.
-    sorter.finish()?.for_each(|pair| {
-        let (a, b) = (documents[(pair >> 96) as usize], documents[(pair >> 64) as u32 as usize]);
-        let (intersection, union) = ((pair >> 32) as u32 as usize, pair as u32 as usize);
-        each(a, b, Resemblance::Exact { intersection, union })
-    })?;
-    Ok(found)
+    Ok((sorter.finish()?, found))
 }
 
 /// Hands each pair of live documents that share a band and whose resemblance, estimated from the stored signatures, is

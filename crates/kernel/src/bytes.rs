@@ -48,7 +48,7 @@ pub(super) fn classes(bytes: &[u8; 64], lower: &mut [u8; 64]) -> Classes {
 /// The high bits of eight bytes as the bits of one.
 #[inline(always)]
 fn gather(high: u64) -> u64 {
-    // Bit 8 i + 7, shifted to 8 i, is multiplied to bit 56 + i; no two products meet.
+    // Bit 8 i + 7, shifted to 8 i, is multiplied to bit 56 + i; no two products collide.
     (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
@@ -57,7 +57,7 @@ fn gather(high: u64) -> u64 {
 pub(super) fn places(mask: u64, base: u32, places: &mut [u32; 64]) -> usize {
     let count = mask.count_ones() as usize;
     let mut rest = mask;
-    // Sixteen without asking: as a rule there are fewer, and the branch goes one way. Behind the last bit, garbage.
+    // Always sixteen: as a rule there are fewer, and the branch is predictable. Past the last bit the values mean nothing.
     let mut at = 0;
     loop {
         for i in 0..16 {

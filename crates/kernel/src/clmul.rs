@@ -3,8 +3,8 @@
 //! Bit i of a number is the coefficient of x^i, so that adding is xor. [`Portable`] is the definition;
 //! [`Clmul`] is the instruction PCLMULQDQ, and gives the same. [`fastest`] chooses between them at run time.
 //!
-//! This stands beside the [levels](super::Level), not in them. PCLMULQDQ belongs to none: x86-64-v3 goes without it.
-//! And where it lacks, callers do not want the same loop in plain instructions, which is slower than their tables, but
+//! It is separate from the [levels](super::Level): no level includes PCLMULQDQ, x86-64-v3 does not either.
+//! Where it is absent, callers do not want the same loop in plain instructions, which is slower than their tables, but
 //! another algorithm; so they ask for it first ([`available`], [`Clmul::detect`]), which a kernel that is handed its
 //! witness cannot. The scalar level turns it off, so that one variable still asks for plain instructions everywhere.
 //!
@@ -246,7 +246,7 @@ mod x86 {
         let Some((first, rest)) = blocks.split_first() else { return state };
         let [by_512, by_128] = modulus.up.map(|[low, high]| lane(low, high));
         let mut sums = lanes(first);
-        // What is before the first block stands 64 bits above its first lane's high half: x^64 is `low`.
+        // The state before the first block is 64 bits above the high half of its first lane: x^64 is `low`.
         sums[0] = _mm_xor_si128(sums[0], lane(0, modulus.times(clmul, state, modulus.low)));
         for block in rest {
             let next = lanes(block);

@@ -104,7 +104,7 @@ pub(super) mod x86 {
         debug_assert!(64 - there.leading_zeros() as usize <= bytes.len());
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
         // SAFETY: a masked load reads the bytes named by its mask only, at any alignment, and does not fault for the
-        // others. The only caller names as many as the shorter of two slices has, of which `bytes` is one, or 64 if it
+        // others. The only caller names as many as the shorter of two slices has, and `bytes` is one of them; or 64 if it
         // has more.
         unsafe {
             _mm512_maskz_loadu_epi8(there, bytes.as_ptr().cast())

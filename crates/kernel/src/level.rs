@@ -193,14 +193,14 @@ pub trait Simd: Copy {
     fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> Classes;
 
     /// Writes `base` plus the number of each bit that is set in `mask`, ascending, to the front of `places`, and
-    /// returns how many there are; what stands behind them is of no meaning.
+    /// returns how many there are; the places past them have no meaning.
     fn places(self, mask: u64, base: u32, places: &mut [u32; 64]) -> usize;
 
-    /// Copies 64 bytes, and returns the mask of those that are one of two: bit i stands for byte i.
+    /// Copies 64 bytes, and returns the mask of those that are one of two: bit i for byte i.
     fn copy_either(self, bytes: &[u8; 64], copy: &mut [u8; 64], either: [u8; 2]) -> u64;
 
-    /// The mask of the lanes that differ from `query` in at most `radius` bits, whatever the radius: bit i stands
-    /// for lane i. Of more than 64 lanes, the first 64 are looked at; bits for which there is no lane are 0.
+    /// The mask of the lanes that differ from `query` in at most `radius` bits, whatever the radius: bit i
+    /// for lane i. Only the first 64 lanes are checked; bits for which there is no lane are 0.
     fn near16(self, lanes: &[U16], query: u16, radius: u32) -> u64;
 
     /// As [`near16`](Self::near16), for lanes of 32 bits.
@@ -210,10 +210,10 @@ pub trait Simd: Copy {
     /// 48 bits of `query` count. Lanes that only one of the two has are not there.
     fn near48(self, high: &[U16], low: &[U32], query: u64, radius: u32) -> u64;
 
-    /// The mask of the numbers that are equal to one: bit i stands for number i.
+    /// The mask of the numbers that are equal to one: bit i for number i.
     fn equal8(self, numbers: &[u64; 8], number: u64) -> u32;
 
-    /// The mask of the places in which two rows have equal numbers: bit i stands for place i.
+    /// The mask of the places in which two rows have equal numbers: bit i for place i.
     fn equal16(self, left: &[u32; 16], right: &[u32; 16]) -> u32;
 
     /// In how many places two strings have equal bytes; what only one of them has is not looked at.

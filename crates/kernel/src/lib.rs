@@ -1,15 +1,29 @@
-//! Inner loops, and the choice of the processor's instructions for them.
+//! Vector kernels, and the choice of the processor's instructions for them.
 //!
-//! A kernel is a plain loop, and that is its definition. [`Level::run`] compiles a caller's loop once for each
-//! [`Level`] of instructions, and the processor at hand picks one; the compiler turns it into vector code. Where
-//! a loop needs what plain Rust cannot say (a mask of 64 bytes, in `bytes.rs`), there is a version for each level
-//! behind a [`Simd`] witness, and the plain version is what the others are tested against.
+//! ```text
+//! Level::chosen() --+-- scalar   the definition: a plain loop
+//!                   +-- avx2     the same loop, compiled for AVX2; or a version with intrinsics
+//!                   +-- avx512   likewise, for AVX-512
+//! ```
+//!
+//! A kernel is a plain loop, and this loop is its definition. [`Level::run`] compiles a caller's loop once for each
+//! [`Level`] of instructions, and calls the version for the processor. Where plain Rust cannot express an instruction (a
+//! mask of 64 bytes, in `bytes.rs`), there is a version for each level. It takes a [`Simd`] value as proof that the
+//! processor has the instructions. All versions are tested against the plain one.
+//!
+//! ```
+//! use twindex_kernel::Level;
+//!
+//! let (a, b) = ([0b1, 0b111, 0_u64], [0, 0, 0_u64]);
+//! let distance: u32 = Level::chosen().run(|| a.iter().zip(&b).map(|(a, b)| (a ^ b).count_ones()).sum());
+//! assert_eq!(distance, 4);
+//! ```
+//!
+//! The result of a kernel never depends on the level. The environment variable `TWINDEX_KERNEL` (`scalar`, `avx2` or
+//! `avx512`) sets a level, for tests and measurements; see [`Level::chosen`].
 //!
 //! This crate serves the other crates of twindex, which depend on its exact version: its interface is exempt from
 //! semantic versioning.
-//!
-//! What a kernel returns never depends on the level. The environment variable `TWINDEX_KERNEL` (`scalar`, `avx2`
-//! or `avx512`) asks for a level, for tests and measurements; see [`Level::chosen`].
 
 mod bytes;
 pub mod clmul;
@@ -57,8 +71,8 @@ pub fn prefetch_all(bytes: &[u8]) {
     prefetch_ahead(bytes, 0, bytes.len());
 }
 
-/// As [`prefetch`], for all lines of `length` bytes, `ahead` of where `bytes` begins; they may be behind its end. For what is
-/// read in order, too: a processor that reads on by itself stops at the end of a page.
+/// As [`prefetch`], for all lines of `length` bytes, `ahead` of where `bytes` begins; they may be past its end. Use it for
+/// sequential reads, too: a hardware prefetcher stops at the end of a page.
 #[inline(always)]
 pub fn prefetch_ahead(bytes: &[u8], ahead: usize, length: usize) {
     (0..length).step_by(CACHE_LINE).for_each(|at| prefetch(bytes, ahead + at));

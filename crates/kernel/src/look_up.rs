@@ -17,7 +17,7 @@ pub struct Sorted<'a> {
 
 impl<'a> Sorted<'a> {
     /// `elements` are ascending, and `directory[i]` of them are below those that begin with the `bits` bits i; the last
-    /// entry, behind 2^`bits`, is their number. None if there are fewer than 8 elements or the directory has
+    /// entry, at 2^`bits`, is their number. None if there are fewer than 8 elements or the directory has
     /// another length. Other elements or entries than these make what is found meaningless, and nothing else.
     #[must_use]
     pub fn new(elements: &'a [u64], directory: &'a [u16], bits: u32) -> Option<Self> {
@@ -29,12 +29,12 @@ impl<'a> Sorted<'a> {
 }
 
 /// Sets a mark, 1, for each element of the set that is among `hashes`, and writes those that are not in the set to the
-/// front of `new`, in their order; returns how many. A mark behind those of the elements is of no meaning.
+/// front of `new`, in their order; returns how many. A mark past those of the elements has no meaning.
 ///
-/// No branch depends on whether a hash is found, as nobody could foresee that.
+/// No branch depends on whether a hash is found, because that cannot be predicted.
 ///
 /// # Panics
-/// Unless there is one more mark than there are elements, and room for all hashes in `new`.
+/// Unless there is one more mark than there are elements, and `new` is as long as `hashes`.
 #[inline(always)]
 pub fn look_up<S: Simd>(
     simd: S,
@@ -45,7 +45,7 @@ pub fn look_up<S: Simd>(
 ) -> usize {
     let Sorted { elements, directory, bits } = set;
     let (none, last, shift) = (elements.len(), elements.len() - WINDOW, u64::BITS - bits);
-    assert!(marks.len() == none + 1 && new.len() >= hashes.len(), "room for what is found");
+    assert!(marks.len() == none + 1 && new.len() >= hashes.len(), "space for the hashes that are found");
     let mut count = 0;
     for &hash in hashes {
         let bucket = (hash >> shift) as usize;
@@ -56,7 +56,7 @@ pub fn look_up<S: Simd>(
             unsafe { (*directory.get_unchecked(bucket), *directory.get_unchecked(bucket + 1)) };
         let mut from = usize::from(start).min(last);
         #[allow(unsafe_code, reason = "as above")]
-        // SAFETY: `from` is at most the number of elements less `WINDOW`, of which `Sorted::new` has checked that there are
+        // SAFETY: `from` is at most the number of elements less `WINDOW`; `Sorted::new` has checked that there are
         // as many, so that `WINDOW` elements follow; they are aligned as elements are.
         let window = unsafe { &*elements.as_ptr().add(from).cast::<[u64; WINDOW]>() };
         let mut mask = simd.equal8(window, hash);
@@ -68,7 +68,7 @@ pub fn look_up<S: Simd>(
         #[allow(unsafe_code, reason = "as above")]
         // SAFETY: `place` is `none`, for which there is a mark, or less: `from` is at most `none - WINDOW`, and the lowest
         // bit of a mask of `WINDOW` bits below `WINDOW`. `count` is below the number of hashes, as it goes on by one for each
-        // at most, and `new` has room for all.
+        // at most, and `new` is as long as `hashes`.
         unsafe {
             *marks.get_unchecked_mut(place) = 1;
             *new.get_unchecked_mut(count) = hash;

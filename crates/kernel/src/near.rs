@@ -1,7 +1,7 @@
 //! The Hamming filter: which elements of a column are near a query.
 //!
 //! Columns hold fingerprints cut into pieces of 16 and 32 bits, and a filter looks at one of them, or at a piece of
-//! 48 bits that stands in two columns. It answers for up to [`CHUNK`] elements with a mask, so that what is not near,
+//! 48 bits that is kept in two columns. It answers for up to [`CHUNK`] elements with a mask, so that what is not near,
 //! which is nearly everything, costs no branch.
 //!
 //! The plain version is the definition. For AVX2 the ones of each half byte are looked up in a register, as Mula,
@@ -51,8 +51,8 @@ pub fn for_each_near32<S: Simd>(
     }
 }
 
-/// As [`for_each_near32`], for elements of 48 bits, the upper 16 of which stand in the plane `high` and the lower 32
-/// in the plane `low`. The low 48 bits of `query` count. Of planes of different lengths, the shorter ends both.
+/// As [`for_each_near32`], for elements of 48 bits: the plane `high` has their upper 16 bits, and the plane `low` the lower
+/// 32. The low 48 bits of `query` count. Of planes of different lengths, the shorter ends both.
 #[inline(always)]
 pub fn for_each_near48<S: Simd>(
     simd: S,
@@ -302,7 +302,7 @@ pub(super) mod x86 {
     unsafe fn lanes_of_16(mask: u32, lanes: &[U16], at: usize) -> __m512i {
         // SAFETY: a masked load reads the lanes named by its mask only, at any alignment, and does not fault for the
         // others, wherever they would be. The caller has promised that `lanes`, which is borrowed, has those
-        // named; a `U16` is two bytes. The address may lie behind the slice where the mask names none, hence
+        // named; a `U16` is two bytes. The address may lie past the slice where the mask names none, hence
         // `wrapping_add`.
         unsafe { _mm512_maskz_loadu_epi16(mask, lanes.as_ptr().wrapping_add(at).cast()) }
     }
@@ -462,7 +462,7 @@ mod tests {
         }
     }
 
-    /// Values of which many are near the query: it, xored with a number of up to 48 bits that has few ones.
+    /// Values, many of them near the query: it, xored with a number of up to 48 bits that has few ones.
     fn near_and_far() -> impl Strategy<Value = u64> {
         prop_oneof![
             any::<u64>(),

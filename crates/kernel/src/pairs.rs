@@ -6,8 +6,8 @@
 //!
 //! AVX-512 keeps up to 64 lanes in registers and goes through the others with them. It notes, without a branch, which
 //! of these are near any, and looks again at those: a branch that one pair in ten takes costs more than the pairs.
-//! Sixteen lanes meet each other as one register and its rotations. Which pairs are near are the bits of a word, whose
-//! numbers one instruction puts side by side, so that there is no loop over them either. AVX2 counts the ones of half
+//! Sixteen lanes are compared with each other as one register and its rotations. The near pairs are the bits of a word;
+//! one instruction writes their numbers side by side, so that there is no loop over them either. AVX2 counts the ones of half
 //! bytes in a register (Mula, Kurz and Lemire 2018, as [`near`](super::near) does).
 
 use super::{Kernel, Level, Simd};
@@ -22,7 +22,7 @@ pub struct Lanes<'a> {
 }
 
 impl<'a> Lanes<'a> {
-    /// Those from a place on, and up to another if that is not behind the end.
+    /// Those from a place on, and up to another if that is not past the end.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn part(self, start: usize, end: usize) -> Self {
@@ -43,10 +43,10 @@ impl<'a> From<&'a [u32]> for Lanes<'a> {
     }
 }
 
-/// Pairs that were found. Room is made ahead and kept, so that the loops that add pairs call nothing.
+/// Pairs that were found. Capacity is reserved ahead and kept, so that the loops that add pairs call nothing.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// What is behind `len` is of no meaning.
+    /// Entries past `len` have no meaning.
     items: Vec<[u32; 2]>,
     len: usize,
 }
@@ -65,7 +65,7 @@ impl Found {
         &self.items[..self.len]
     }
 
-    /// Makes room for so many more pairs.
+    /// Reserves capacity for this number of further pairs.
     #[inline(always)]
     fn reserve(&mut self, more: usize) {
         if self.items.len() - self.len < more {
@@ -78,7 +78,7 @@ impl Found {
         self.items.resize((self.len + more).max(2 * self.items.len()), [0; 2]);
     }
 
-    /// Adds a pair for which there is room.
+    /// Adds a pair, for which there is capacity.
     #[inline(always)]
     fn add(&mut self, i: u32, j: u32) {
         self.items[self.len] = [i, j];
@@ -228,7 +228,7 @@ pub(super) mod x86 {
             at += EIGHT;
         }
         if at < n && n >= EIGHT {
-            // The last eight, of which some have been seen.
+            // The last eight; some of them have been seen.
             let last = n - EIGHT;
             add(mask(last) >> (at - last), i, first + at as u32, found);
         } else if at < n {
@@ -275,7 +275,7 @@ pub(super) mod x86 {
     }
 
     /// The pairs of the lanes of a register with those of its rotation by 1 to 8 lanes, bit i for lane i, that are
-    /// looked at where there are so many lanes: each pair once.
+    /// checked where there are that many lanes: each pair once.
     static ROTATED: [[u16; 8]; SIXTEEN + 1] = {
         let mut all = [[0; 8]; SIXTEEN + 1];
         let mut count = 0;
@@ -293,7 +293,7 @@ pub(super) mod x86 {
         all
     };
 
-    /// For each bit of a word, the numbers of the pair that it stands for, each behind that of its side's first lane.
+    /// For each bit of a word, the numbers of its pair, each relative to the first lane of its side.
     struct Bits {
         i: [u8; 64],
         j: [u8; 64],
@@ -310,7 +310,7 @@ pub(super) mod x86 {
             }
             lanes
         };
-        /// Of lanes behind a row.
+        /// Lanes past the end of a row.
         const BEHIND_A_ROW: Self = Self { i: [0; 64], j: Self::LANES };
         /// Of lanes before a row.
         const BEFORE_A_ROW: Self = Self { i: Self::LANES, j: [0; 64] };
@@ -354,7 +354,7 @@ pub(super) mod x86 {
         }
     }
 
-    /// Adds a pair for each bit of `near` that is set: as `bits` says, behind the numbers of the first lanes.
+    /// Adds a pair for each bit of `near` that is set: as `bits` says, relative to the numbers of the first lanes.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn add_bits(near: u64, bits: &Bits, (i, j): (u32, u32), found: &mut Found) {
@@ -372,7 +372,7 @@ pub(super) mod x86 {
             let eight = _mm512_add_epi32(firsts, _mm512_cvtepu8_epi32(both));
             #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
             // SAFETY: writes 64 bytes at any alignment; `to` is a live slice of eight times two numbers of four bytes,
-            // of which any bits are valid.
+            // and any bits are valid numbers.
             unsafe {
                 _mm512_storeu_si512(to.as_mut_ptr().cast(), eight);
             }
@@ -401,13 +401,13 @@ pub(super) mod x86 {
             u64::from(a) | u64::from(b) << 16 | u64::from(c) << 32 | u64::from(d) << 48
         };
         add_bits(word(near!(1 2 3 4)), &Bits::ROTATED_BY_1_TO_4, (block.first, block.first), found);
-        // Of five lanes, all have met.
+        // All pairs of five lanes are compared.
         if block.lanes.len() > 5 {
             add_bits(word(near!(5 6 7 8)), &Bits::ROTATED_BY_5_TO_8, (block.first, block.first), found);
         }
     }
 
-    /// Adds the near pairs of up to 16 columns and of rows behind them.
+    /// Adds the near pairs of up to 16 columns and of rows that come after them.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn few(columns: Lanes<'_>, rows: Lanes<'_>, limit: __m512i, found: &mut Found) {
@@ -416,7 +416,7 @@ pub(super) mod x86 {
         for (four, first) in rows.lanes.chunks(FOUR).zip((rows.first..).step_by(FOUR)) {
             let mut near = 0;
             for k in 0..FOUR {
-                // One that is not there is the first once more, of which nothing is taken.
+                // A missing column is a copy of the first, and its results are dropped.
                 let row = _mm512_set1_epi32(four.get(k).unwrap_or(&four[0]).cast_signed());
                 let ones = _mm512_popcnt_epi32(_mm512_xor_si512(lanes, row));
                 near |= u64::from(_mm512_cmple_epu32_mask(ones, limit)) << (k * SIXTEEN);
@@ -498,7 +498,7 @@ pub(super) mod x86 {
                 for i in 0..SIXTEEN {
                     let row = _mm512_set1_epi32(all[$block * SIXTEEN + i].cast_signed());
                     let ones = |lanes| _mm512_popcnt_epi32(_mm512_xor_si512(lanes, row));
-                    // Those behind it, in its own register and in the others.
+                    // Those after it, in its own register and in the others.
                     let mut near = _mm512_cmple_epu32_mask(ones(lanes[$block]), limit) & 0xfffe << i;
                     let others = lanes[$block + 1..].iter().map(|&lanes| ones(lanes));
                     if let Some(least) = others.reduce(|a, b| _mm512_min_epu32(a, b)) {

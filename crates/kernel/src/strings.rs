@@ -1,8 +1,8 @@
-//! Strings of JSON: what stands between their quotes, unescaped.
+//! Strings of JSON: the text between their quotes, unescaped.
 
 use super::{Kernel, Level, Simd};
 
-/// Bytes that are looked at at once.
+/// Bytes that are checked at once.
 const BLOCK: usize = 64;
 /// Bytes that are copied at once: two blocks, as in most texts a line ends in them, and whether it does in one is hard to
 /// foresee.
@@ -26,8 +26,7 @@ const ESCAPED: [u8; 256] = {
     table
 };
 
-/// The character that a backslash and this letter stand for; none for `u`, and for letters behind which there is no
-/// escape.
+/// The character that a backslash and this letter mean; none for `u`, and for letters that are no escapes.
 #[must_use]
 pub fn simple_escape(letter: u8) -> Option<char> {
     let simple = ESCAPED[usize::from(letter)];
@@ -69,9 +68,9 @@ impl Unescaped {
         #[allow(unsafe_code, reason = "it would be checked once more for each text")]
         // SAFETY: the first `len` bytes are UTF-8. They are none at first and where it is cleared, or those of a `String`.
         // `push` appends those of a `char`. `append` appends runs of bytes of a `str`, each from a boundary of characters, or
-        // from behind an ASCII character, to an ASCII character, so whole characters, and between them single ASCII
-        // characters: quotes and backslashes are ASCII, and so are the letters behind backslashes that are not 0 in `ESCAPED`
-        // and what stands for them there. Nobody else writes to `bytes` or `len`.
+        // from after an ASCII character, to an ASCII character, so whole characters, and between them single ASCII
+        // characters: quotes and backslashes are ASCII, and so are the letters after backslashes that are not 0 in `ESCAPED`
+        // and the characters that they mean. Nobody else writes to `bytes` or `len`.
         unsafe {
             std::str::from_utf8_unchecked(&self.bytes[..self.len])
         }
@@ -89,14 +88,14 @@ impl Unescaped {
         self.len = end;
     }
 
-    /// Appends what stands in a line of JSON from byte `at` on, unescaped, up to a quote, or a backslash that begins no
+    /// Appends the bytes of a line of JSON from byte `at` on, unescaped, up to a quote, or a backslash that begins no
     /// [simple escape](simple_escape), and returns the place of that. None, and nothing is appended, if there is none, or
     /// `at` is not between two characters.
     pub fn append(&mut self, line: &str, at: usize) -> Option<usize> {
         if !line.is_char_boundary(at) {
             return None;
         }
-        // Nothing gets longer by being unescaped, and so many bytes are written at once.
+        // Nothing gets longer by being unescaped, and no more bytes than this are written at once.
         let room = self.len + line.len() - at + STEP;
         if self.bytes.len() < room {
             self.bytes.resize(room, 0);
@@ -141,7 +140,7 @@ impl Kernel for Unescape<'_> {
             let before = specials.trailing_zeros() as usize;
             (at, length) = (at + before, length + before);
             if specials == 0 {
-                continue; // behind the end, where there is none
+                continue; // past the end, where there is none
             }
             let simple = match bytes.get(at..)? {
                 [b'\\', letter, ..] => ESCAPED[usize::from(*letter)],

@@ -48,7 +48,7 @@ impl Recurring {
     #[inline]
     fn counters(&self, fingerprint: u64) -> [(usize, u64); 2] {
         let block = ((u128::from(fingerprint) * u128::from(self.blocks)) >> 64) as usize * BLOCK;
-        // The low bits, of which the number of the block has none.
+        // The low bits, which the number of the block does not use.
         let counter = |bits: u64| {
             let at = bits % (BLOCK as u64 * COUNTERS);
             (block + (at / COUNTERS) as usize, 1 << (2 * (at % COUNTERS)))

@@ -75,7 +75,7 @@ pub struct Gram {
 
 /// Bits of the second half of a hash that have the number of words, where units have several.
 const WORD_BITS: u32 = 24;
-/// The most words of a unit that are told apart.
+/// The longest unit, in words, that is distinguished from longer ones.
 pub(crate) const WORDS_MAX: u64 = (1 << WORD_BITS) - 1;
 
 /// Working memory of a thread, and how it hashes: 8 bytes for each unit of a document.
@@ -145,7 +145,7 @@ impl Work {
         self.selected = selected;
     }
 
-    /// The second pass: passes each t-gram of which the selected fingerprint recurs to `each`, in order. All that come
+    /// The second pass: passes each t-gram whose selected fingerprint recurs to `each`, in order. All that come
     /// twice are among them.
     pub fn for_each_recurring(&mut self, hashed: &Hashed, recurring: &Recurring, each: impl FnMut(Gram)) {
         self.for_each_gram(hashed, |fingerprint| recurring.recurs(fingerprint), each);
@@ -188,7 +188,7 @@ impl Work {
             if words < min_words {
                 return None;
             }
-            // Equal units have as many words, so these may stand in the place of bits of the hash.
+            // Equal units have as many words, so these may be in the place of bits of the hash.
             hash[1] = hash[1] >> (61 - (64 - WORD_BITS)) << WORD_BITS | u64::from(words).min(WORDS_MAX);
         }
         let place = hashed.place(position, t);

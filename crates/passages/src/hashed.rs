@@ -1,4 +1,4 @@
-//! A document as hashes of its units, of any run of which the hash is known in constant time.
+//! A document as hashes of its units; the hash of any run of units takes constant time.
 
 use std::ops::Range;
 
@@ -58,7 +58,7 @@ impl Hasher {
         Self { seed, bases: [base(0x7061_7373_6167_6573), base(0x7477_696E_6465_7831)] }
     }
 
-    /// The numbers of a unit, or of what stands between two.
+    /// The numbers of a unit, or of the bytes between two.
     #[inline]
     fn unit(&self, bytes: &[u8]) -> [u64; 2] {
         let hash = xxh3_128_with_seed(bytes, self.seed);
@@ -81,7 +81,7 @@ impl Hasher {
     }
 }
 
-/// The units of a document as hashes, and where they stand in its text. Its memory is reused from document to document;
+/// The units of a document as hashes, and where they are in its text. Its memory is reused from document to document;
 /// 24 bytes a unit, 40 where bytes are compared.
 #[derive(Clone, Debug, Default)]
 pub struct Hashed {
@@ -103,7 +103,7 @@ impl Hashed {
         self.is_bytes = exact == Exact::Bytes;
     }
 
-    /// Adds a token of `text`, which stands at this place, beginning no earlier than the last one.
+    /// Adds a token of `text` at this place, beginning no earlier than the last one.
     ///
     /// Texts of 4 GiB or more have places that do not fit; the caller refuses them.
     #[inline]
@@ -124,7 +124,7 @@ impl Hashed {
         self.places.push((place.start as u32, place.end as u32));
     }
 
-    /// Adds a unit of several words, which stands at this place and is equal to others by `identity`.
+    /// Adds a unit of several words at this place, which is equal to others by `identity`.
     pub fn push_unit(&mut self, hasher: &Hasher, place: Range<usize>, identity: &[u8], words: u32) {
         if self.is_bytes && !self.places.is_empty() {
             self.push_number(hasher, [0, 0]);

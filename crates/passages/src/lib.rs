@@ -3,7 +3,7 @@
 //! # The definition
 //!
 //! Documents have an order. A *t-gram* is a run of `t` tokens. Position `i` of a document is *repeated* if its t-gram
-//! stands in an earlier document, or, if that is asked for, earlier in the same. Its *source* is the first occurrence of
+//! occurs in an earlier document, or, if that is wanted, earlier in the same. Its *source* is the first occurrence of
 //! the t-gram. A [`Line`] is a maximal run of repeated positions whose sources advance by one; it covers the tokens from
 //! the first position to the last plus `t`. A suffix array gives the same lines.
 //!
@@ -12,6 +12,47 @@
 //! ```text
 //! tokens --Hashed--> k-gram fingerprints --Winnowing--> one for each t-gram --Recurring--> those that come twice
 //!        pass 2: t-grams whose fingerprint recurs --Grams, sorted by hash--> repeated positions --sorted--> Lines
+//! ```
+//!
+//! ```
+//! use twindex_passages::{Exact, Grams, Hashed, Hasher, Recurring, Shape, Work};
+//!
+//! let texts = ["one two three four five", "zero two three four six"];
+//! let (shape, hasher) = (Shape::words(3), Hasher::new(0)); // runs of at least three words
+//! let hashed = texts.map(|text| {
+//!     let mut hashed = Hashed::default();
+//!     hashed.clear(Exact::Tokens);
+//!     let mut start = 0;
+//!     for word in text.split(' ') {
+//!         hashed.push_token(&hasher, text, start..start + word.len(), word.as_bytes());
+//!         start += word.len() + 1;
+//!     }
+//!     hashed
+//! });
+//!
+//! // Pass 1 counts the selected fingerprints, pass 2 sorts the t-grams whose fingerprint recurs.
+//! let (recurring, mut work) = (Recurring::new(1 << 16)?, Work::new(shape, hasher));
+//! for text in &hashed {
+//!     work.count(text, &recurring, false);
+//! }
+//! let dir = tempfile::tempdir()?;
+//! let mut grams = Grams::of_words(dir.path(), 1 << 20, shape.width());
+//! for (number, text) in (0..).zip(&hashed) {
+//!     let mut pushed = Ok(());
+//!     work.for_each_recurring(text, &recurring, |gram| {
+//!         if pushed.is_ok() {
+//!             pushed = grams.push(number, &gram);
+//!         }
+//!     });
+//!     pushed?;
+//! }
+//! let mut found = Vec::new();
+//! grams.finish(false)?.for_each_line(|line| {
+//!     found.push(&texts[line.document as usize][line.start as usize..line.end as usize]);
+//!     Ok::<_, twindex::Error>(())
+//! })?;
+//! assert_eq!(found, ["two three four"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! A window of `w = t - k + 1` k-grams is a t-gram. Winnowing (Schleimer, Wilkerson and Aiken, *Winnowing: local

@@ -39,7 +39,7 @@ pub struct Grams {
 /// How the words of a line are counted.
 #[derive(Clone, Copy, Debug)]
 enum Counted {
-    /// A run of so many words.
+    /// A run of this number of words.
     Run(u32),
     /// As the hash of each unit says.
     Units,
@@ -95,7 +95,7 @@ impl Grams {
         self.sorter.push([a, b, pair(document, gram.position), pair(gram.start, gram.end)])
     }
 
-    /// Adds a t-gram of a document of which the first occurrence is known: the document, and the position in it.
+    /// Adds a t-gram of a document, with its first occurrence: the document, and the position in it.
     ///
     /// # Errors
     ///

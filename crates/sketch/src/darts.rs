@@ -85,6 +85,11 @@ pub fn weight(value: f64) -> Result<u64> {
     )))
 }
 
+/// What is wrong with a weight in units of 2^-16.
+pub(crate) fn weight_out_of_range(weight: i128) -> String {
+    format!("a weight of {weight} / 65536: expected 4096 to {WEIGHT_MAX}; multiply all weights by one number")
+}
+
 /// The distinct shingles of a document, ascending, each with how often it occurs for a weight. Sorts `shingles`.
 pub fn term_frequencies(shingles: &mut [u64], out: &mut Vec<(u64, u64)>) {
     shingles.sort_unstable();
@@ -167,19 +172,37 @@ impl WeightedMinHasher {
     /// [`Error::Invalid`] for a weight out of its range.
     pub fn signature(&self, elements: &[(u64, u64)], out: &mut Vec<u32>) -> Result<()> {
         out.clear();
-        let mut total = 0_u128;
         for &(_, weight) in elements {
             if !(WEIGHT_MIN..=WEIGHT_MAX).contains(&weight) {
-                return Err(Error::Invalid(format!(
-                    "a weight of {weight} / 65536: expected 4096 to {WEIGHT_MAX}; multiply all weights by one number"
-                )));
+                return Err(Error::Invalid(weight_out_of_range(weight.into())));
             }
-            total += u128::from(weight);
         }
-        if elements.is_empty() {
-            return Ok(());
-        }
+        self.minima_of(|| elements.iter().copied(), out);
+        Ok(())
+    }
+
+    /// For as many minima as parameters have, which are checked there.
+    pub(crate) fn of_minima(minima: usize) -> Self {
+        Self { minima }
+    }
+
+    pub(crate) fn minima(&self) -> usize {
+        self.minima
+    }
+
+    /// As [`signature`](Self::signature), of elements whose weights are in their range. Repeating an element with the
+    /// same weight changes nothing.
+    pub(crate) fn minima_of<I: Iterator<Item = (u64, u64)>>(
+        &self,
+        elements: impl Fn() -> I,
+        out: &mut Vec<u32>,
+    ) {
+        out.clear();
+        let total: u128 = elements().map(|(_, weight)| u128::from(weight)).sum();
         let t = self.minima;
+        if total == 0 || t == 0 {
+            return;
+        }
         let mut least = vec![(u128::MAX, u32::MAX); t];
         // Ranks up to which t ln t darts and some more are expected, in units of 2^-64; below 2^40 by the least weight.
         let darts = t as u128 * (7 * u128::from(t.ilog2()) + 20) / 10;
@@ -187,7 +210,7 @@ impl WeightedMinHasher {
         let mut from = 0_u128;
         loop {
             let to = from + step;
-            for &(element, weight) in elements {
+            for (element, weight) in elements() {
                 throw(element, weight, (from, to), &mut least);
             }
             // Of ranks below all darts are there.
@@ -197,7 +220,6 @@ impl WeightedMinHasher {
             from = to;
         }
         out.extend(least.iter().map(|&(_, value)| value));
-        Ok(())
     }
 }
 

@@ -114,7 +114,7 @@ pub fn containment(a: &[u64], b: &[u64]) -> (usize, usize) {
     (jaccard(a, b).0, a.len())
 }
 
-/// The standard deviation of an estimate of `resemblance`, 0 to 1, from `minima` of which `bits` bits each are
+/// The standard deviation of an estimate of `resemblance`, 0 to 1, from `minima`, when `bits` bits of each are
 /// compared, before anything is sketched.
 ///
 /// Whole minima: `sqrt(J (1 - J) / t)`. Fewer bits than 32 agree by chance in c = 2^-b of cases; with
@@ -186,7 +186,7 @@ impl Resemblance {
         Self::Exact { intersection, union }
     }
 
-    /// The estimate from `matches` equal values among `minima` of which `bits` bits each were compared.
+    /// The estimate from `matches` equal values among `minima`, when `bits` bits of each were compared.
     ///
     /// With `b = bits` and `m/t` the fraction that matches, the value is `(m/t - 2^-b) / (1 - 2^-b)`, clamped
     /// to 0 and 1. All 32 bits are not corrected for chance: 96 of 120 whole minima are 0.8, no less. The
@@ -298,7 +298,7 @@ mod tests {
         for size in [0, 1, 15, 16, 17, 63, 64, 65, 200, 1000, 3000] {
             for shared in [0, 1, 5, 9, 10] {
                 for crowded in [0, 3, 40] {
-                    // Crowded: all in one lane.
+                    // All in one lane.
                     let common: Vec<u64> = (0..size * shared / 10).map(|_| random() >> crowded).collect();
                     let mut with = |own: usize| -> Vec<u64> {
                         let own = (0..own).map(|_| random() >> crowded);

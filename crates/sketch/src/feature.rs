@@ -7,7 +7,7 @@
 //!
 //! Departure: the fingerprint of a group is xxh3-64 (Broder: Rabin) of its minima as little-endian bytes,
 //! seeded with `0x082efa98ec4e6c89 + the number of the group`, from 0, so that equal minima in different
-//! groups do not meet.
+//! groups give different features.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

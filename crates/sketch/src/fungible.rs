@@ -21,7 +21,7 @@ pub fn agreeing<T: PartialEq>(a: &[T], b: &[T]) -> usize {
 /// use twindex_sketch::params::{Shingling, SketchParams};
 /// use twindex_sketch::{Sketcher, fungible};
 ///
-/// // Broder's scheme for AltaVista: 6 features of 14 minima each, of which 2 must agree.
+/// // Broder's scheme for AltaVista: 6 features of 14 minima each; 2 must agree.
 /// let sketcher = Sketcher::new(SketchParams::new(Shingling::words(1, 0)).with_minhash(6, 14))?;
 /// let sketch = |text| sketcher.sketch(text);
 /// let (a, b, c) = (sketch("one two three")?, sketch("ONE, two; three")?, sketch("four five six")?);

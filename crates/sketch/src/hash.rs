@@ -58,7 +58,7 @@ impl Fast {
         self.step(state, halves(&last), token.len() as u64)
     }
 
-    /// The hash of the token `bytes[start..end]`, behind which `bytes` has at least 16 bytes more, of any value.
+    /// The hash of the token `bytes[start..end]`, after which `bytes` has at least 16 bytes more, of any value.
     #[inline(always)]
     pub(crate) fn token_within(&self, bytes: &[u8], start: usize, end: usize) -> u64 {
         let length = end - start;

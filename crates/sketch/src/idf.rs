@@ -279,16 +279,14 @@ impl IdfTable {
     /// # Errors
     /// [`Error::Invalid`].
     pub fn check(&self, params: &SketchParams) -> Result<()> {
-        match params.simhash {
-            Some(SimhashWeights::Idf { table }) if table == self.digest => {
-                self.check_shingling(&params.shingling)
-            }
-            Some(SimhashWeights::Idf { table }) => Err(Error::Invalid(format!(
+        match params.idf_table()? {
+            Some(table) if table == self.digest => self.check_shingling(&params.shingling),
+            Some(table) => Err(Error::Invalid(format!(
                 "the parameters name the idf table {table:032x}, and this is {:032x}",
                 self.digest
             ))),
-            _ => Err(Error::Invalid(
-                "an idf table for parameters that have no use for it (simhash=idf has)".into(),
+            None => Err(Error::Invalid(
+                "an idf table for parameters that have no use for it (simhash=idf and minhash-weights=idf have)".into(),
             )),
         }
     }

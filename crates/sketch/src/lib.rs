@@ -1,4 +1,4 @@
-//! Text to numbers: what two documents are compared by.
+//! Text to numbers: the sketches by which two documents are compared.
 //!
 //! ```text
 //! text --token--> words --shingle--> hashes of w words --+--simhash--> fingerprint
@@ -6,13 +6,31 @@
 //!                                                        +--samples--> bottom-t and 0-mod-m hashes
 //! ```
 //!
-//! [`Sketcher`] does all of it with one set of parameters, and is all that most programs need. The modules
-//! below are for those who bring their own tokens, sets or signatures; each names the paper it follows and
-//! where it departs from it, and defines its numbers completely.
+//! ```
+//! use twindex_sketch::params::{Shingling, SimhashWeights, SketchParams};
+//! use twindex_sketch::Sketcher;
 //!
-//! The same text and parameters give the same sketch on every machine and with every version: what is
-//! computed here stands in files. Nothing in this crate reads files, clocks or random numbers, or starts
-//! threads.
+//! let params = SketchParams::new(Shingling::words(2, 0))
+//!     .with_simhash(SimhashWeights::Occurrences)
+//!     .with_minhash(20, 6);
+//! let sketcher = Sketcher::new(params)?;
+//! let one = sketcher.sketch("a rose is a rose is a rose")?;
+//! let two = sketcher.sketch("A rose is a rose is a rose!")?;
+//!
+//! // Case and punctuation are not part of words.
+//! assert_eq!(one.fingerprint().unwrap().distance(two.fingerprint().unwrap()), 0);
+//! // The share of equal minima estimates the resemblance.
+//! let equal = one.signature().iter().zip(two.signature()).filter(|(a, b)| a == b).count();
+//! assert_eq!(equal, 120);
+//! # Ok::<(), twindex_sketch::Error>(())
+//! ```
+//!
+//! [`Sketcher`] does all of it with one set of parameters, and is enough for most programs. The modules below are for
+//! programs with their own tokens, sets or signatures. Each module names the paper that it follows and where it departs
+//! from the paper, and defines its numbers completely.
+//!
+//! The same text and parameters give the same sketch on every machine and with every version, because sketches are
+//! stored in files. Nothing in this crate reads files, clocks or random numbers, or starts threads.
 
 mod classic;
 pub mod cut;
@@ -25,6 +43,7 @@ pub mod hash;
 pub mod idf;
 pub mod minhash;
 pub mod nearness;
+pub mod occurrences;
 pub mod samples;
 pub mod shingle;
 pub mod simhash;

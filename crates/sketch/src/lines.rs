@@ -4,8 +4,8 @@
 use crate::error::{Error, Result};
 pub use crate::fields::{Fields, text_of};
 use crate::params::{
-    FEATURE_BITS_MAX, Family, Folding, MinhashParams, NormalForm, ShingleHash, Shingling, SimhashWeights,
-    Stemming, StopWords, Tokens,
+    FEATURE_BITS_MAX, Family, Folding, MinhashParams, MinhashWeights, NormalForm, ShingleHash, Shingling,
+    SimhashWeights, Stemming, StopWords, Tokens,
 };
 
 impl Shingling {
@@ -159,11 +159,7 @@ impl<'a> Lines<'a> {
             "none" => return Ok(None),
             "occurrences" => SimhashWeights::Occurrences,
             "distinct" => SimhashWeights::Distinct,
-            "idf" => SimhashWeights::Idf {
-                table: self.choice("idf", |value| {
-                    (value.len() == 32).then(|| u128::from_str_radix(value, 16).ok()).flatten()
-                })?,
-            },
+            "idf" => SimhashWeights::Idf { table: self.choice("idf", digest)? },
             other => return Err(unknown("simhash", other)),
         }))
     }
@@ -186,8 +182,28 @@ impl<'a> Lines<'a> {
             feature_bits: self
                 .optional("feature-bits", |value| value.parse().ok())?
                 .unwrap_or(FEATURE_BITS_MAX),
+            weights: self.minhash_weights()?,
         }))
     }
+
+    /// The lines `minhash-weights` and `minhash-idf`.
+    fn minhash_weights(&mut self) -> Result<MinhashWeights> {
+        let weights = self.optional("minhash-weights", |value| match value {
+            "frequencies" => Some(false),
+            "idf" => Some(true),
+            _ => None,
+        })?;
+        Ok(match weights {
+            None => MinhashWeights::Distinct,
+            Some(false) => MinhashWeights::Frequencies,
+            Some(true) => MinhashWeights::Idf { table: self.choice("minhash-idf", digest)? },
+        })
+    }
+}
+
+/// The digest of an IDF table: 32 hexadecimal digits.
+fn digest(value: &str) -> Option<u128> {
+    (value.len() == 32).then(|| u128::from_str_radix(value, 16).ok()).flatten()
 }
 
 /// The error for a value that is not known.

@@ -1,6 +1,6 @@
 //! When a document is near another one, counted exactly on their shingles.
 //!
-//! Everything that decides by counts asks here: batches, streams and single questions. Nothing is rounded: a fraction is
+//! Everything that decides by counts uses this module: batches, streams and single queries. Nothing is rounded: a fraction is
 //! compared with the decimal that was written, as [`Resemblance::at_least`] says.
 
 use super::estimate::{Resemblance, intersection_from};
@@ -10,7 +10,7 @@ use super::estimate::{Resemblance, intersection_from};
 /// ```
 /// use twindex_sketch::Nearness;
 ///
-/// // 8 shingles of one document of 9 stand in another one, of 19.
+/// // 8 shingles of one document of 9 are in another one, of 19.
 /// assert!(!Nearness::Resemblance(0.8).is_met(8, 9, 19)); // 8/20
 /// assert!(Nearness::Containment(0.8).is_met(8, 9, 19)); // 8/9
 /// assert!(!Nearness::Containment(0.8).is_met(8, 19, 9), "only in a larger one, or one of the same size");
@@ -19,7 +19,7 @@ use super::estimate::{Resemblance, intersection_from};
 pub enum Nearness {
     /// Their resemblance, the shingles of both by those of either, is at least this.
     Resemblance(f64),
-    /// At least this share of the document's shingles stands in the other one, which has as many or more.
+    /// At least this share of the document's shingles is in the other one, which has as many or more.
     Containment(f64),
 }
 

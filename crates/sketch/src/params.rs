@@ -57,7 +57,31 @@ named! {
         MultiplyShift = "multiply-shift",
         /// A random matrix over GF(2), and a random vector.
         Matrix = "matrix",
+        /// Darts of a random process on the plane of weight and rank ([`sketch::darts`](crate::darts)): the only family for
+        /// weights that are no whole numbers of occurrences.
+        Darts = "darts",
     }
+}
+
+/// What a shingle weighs in a document where resemblance is measured: in minima, samples and sets.
+///
+/// The weighted resemblance of two documents is the sum of the lesser weights of each shingle by the sum of the greater
+/// ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MinhashWeights {
+    /// Each distinct shingle weighs the same.
+    #[default]
+    Distinct,
+    /// A shingle weighs as much as it occurs; a feature of the caller's as much as its weight, 1/16 to 2^24, which needs
+    /// [`Family::Darts`].
+    Frequencies,
+    /// As [`Frequencies`](Self::Frequencies), times the inverse document frequency from the table with this digest
+    /// ([`IdfTable`](crate::IdfTable)); needs [`Family::Darts`].
+    Idf {
+        /// The table's digest.
+        table: u128,
+    },
 }
 
 /// The `MinHash` signature, its bands (features) and the column kept to estimate resemblance.
@@ -74,6 +98,8 @@ pub struct MinhashParams {
     pub signature_bits: u8,
     /// Bits kept of each feature, 1 to [`FEATURE_BITS_MAX`]. Sketches have all 64 all the same.
     pub feature_bits: u8,
+    /// What a shingle weighs.
+    pub weights: MinhashWeights,
 }
 
 impl MinhashParams {
@@ -82,7 +108,8 @@ impl MinhashParams {
     #[must_use]
     pub fn new(bands: u16, rows: u16) -> Self {
         let family = Family::OnePermutationFilled;
-        Self { family, bands, rows, signature_bits: 8, feature_bits: FEATURE_BITS_MAX }
+        let weights = MinhashWeights::Distinct;
+        Self { family, bands, rows, signature_bits: 8, feature_bits: FEATURE_BITS_MAX, weights }
     }
 
     /// Checks the ranges of all choices.
@@ -100,6 +127,12 @@ impl MinhashParams {
             )));
         }
         in_range("feature-bits", self.feature_bits.into(), 1, FEATURE_BITS_MAX.into())?;
+        if matches!(self.weights, MinhashWeights::Idf { .. }) && self.family != Family::Darts {
+            return Err(Error::Invalid(format!(
+                "parameters: minhash-weights=idf needs minhash=darts, whose weights may be fractions; found minhash={}",
+                self.family
+            )));
+        }
         Ok(())
     }
 
@@ -186,10 +219,53 @@ impl SketchParams {
             minhash.check()?;
         }
         in_range("bottom", self.bottom.into(), 0, BOTTOM_MAX.into())?;
+        self.check_weights()?;
         if self.simhash.is_none() && self.minhash.is_none() {
             return Err(Error::Invalid("parameters: keep simhash, minhash or both".into()));
         }
         Ok(())
+    }
+
+    /// Refuses what cannot be weighted as the minima are, or by two tables.
+    fn check_weights(&self) -> Result<()> {
+        if !matches!(self.minhash_weights(), MinhashWeights::Idf { .. }) {
+            return Ok(());
+        }
+        if self.sets || self.bottom > 0 || self.modulus > 0 {
+            return Err(Error::Invalid(
+                "parameters: sets, bottom and modulus hold whole elements, and minhash-weights=idf gives fractions: leave \
+                 them out, or take minhash-weights=frequencies"
+                    .into(),
+            ));
+        }
+        self.idf_table().map(drop)
+    }
+
+    /// What a shingle weighs where resemblance is measured.
+    #[must_use]
+    pub fn minhash_weights(&self) -> MinhashWeights {
+        self.minhash.map_or(MinhashWeights::Distinct, |minhash| minhash.weights)
+    }
+
+    /// The digest of the IDF table by which fingerprints, minima or both are weighted; `None` where none is.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where two tables are named.
+    pub fn idf_table(&self) -> Result<Option<u128>> {
+        let of_fingerprints = match self.simhash {
+            Some(SimhashWeights::Idf { table }) => Some(table),
+            _ => None,
+        };
+        let of_minima = match self.minhash_weights() {
+            MinhashWeights::Idf { table } => Some(table),
+            _ => None,
+        };
+        match (of_fingerprints, of_minima) {
+            (Some(one), Some(other)) if one != other => Err(Error::Invalid(format!(
+                "parameters: idf is {one:032x}, and minhash-idf is {other:032x}: one table for both is needed"
+            ))),
+            (one, other) => Ok(one.or(other)),
+        }
     }
 
     /// The names and values of the parameters, in the order of `format-spec.md`.
@@ -260,9 +336,17 @@ pub fn minhash_fields(minhash: Option<MinhashParams>) -> Fields {
         ("rows", minhash.rows.to_string()),
         ("signature-bits", minhash.signature_bits.to_string()),
     ];
-    // The default has no line, so that the digests of parameters from before this line existed still hold.
+    // Defaults have no line, so that the digests of parameters from before these lines existed still hold.
     if minhash.feature_bits != FEATURE_BITS_MAX {
         fields.push(("feature-bits", minhash.feature_bits.to_string()));
+    }
+    match minhash.weights {
+        MinhashWeights::Distinct => {}
+        MinhashWeights::Frequencies => fields.push(("minhash-weights", "frequencies".to_string())),
+        MinhashWeights::Idf { table } => {
+            fields.push(("minhash-weights", "idf".to_string()));
+            fields.push(("minhash-idf", format!("{table:032x}")));
+        }
     }
     fields
 }

@@ -1,13 +1,13 @@
 //! Shingles to a sample of their hashes, from which resemblance *and containment* are estimated.
 //!
-//! Broder, *On the resemblance and containment of documents*, 1997, section 3, has two sketches of which one
+//! Broder, *On the resemblance and containment of documents*, 1997, section 3, has two sketches for which one
 //! permutation is enough, beside the t independent minima of [`minhash`](super::minhash):
 //!
 //! - **bottom-t** (his `MIN_t`): the t least hashes of a document. Its size is fixed; the first t hashes of
 //!   the union of two documents are known from both sketches, and are a sample of the union without
 //!   replacement.
 //! - **0 mod m** (his `MOD_m`): all hashes that m divides. Its size is proportional to the document's length,
-//!   which is its disadvantage, and why it tells the containment of a short document in a long one, which
+//!   which is its disadvantage, and the reason why it estimates the containment of a short document in a long one, which
 //!   bottom-t does not: of the first t of their union hardly any are the short one's.
 //!
 //! **Hashes.** A shingle hash x is sampled by
@@ -156,7 +156,7 @@ pub fn modular(shingles: &[u64], modulus: u32, out: &mut Vec<u64>) {
     out.truncate(MODULAR_MAX);
 }
 
-/// Tells multiples without a division (Granlund and Montgomery, *Division by invariant integers using
+/// Recognises multiples without a division (Granlund and Montgomery, *Division by invariant integers using
 /// multiplication*, 1994, section 9): x is a multiple of `2^k d`, d odd, if and only if `x / d` modulo 2^64,
 /// turned right by k, is at most `(2^64 - 1) / (2^k d)`.
 #[derive(Clone, Copy, Debug)]
@@ -213,7 +213,7 @@ pub struct Sample<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
-    /// The least so many.
+    /// The smallest ones, this number of them.
     Bottom(usize),
     /// Those that this divides.
     Modular(u32),
@@ -276,7 +276,7 @@ impl<'a> Sample<'a> {
         (counts.in_first > 0 || share >= 1.0).then_some(known)
     }
 
-    /// Counts, and the share of all hashes that was looked at.
+    /// Counts, and the share of all hashes that was checked.
     fn compare(&self, other: &Sample<'_>) -> Option<(Counts, f64)> {
         let all = (1_u64 << HASH_BITS) as f64;
         match (self.choice, other.choice) {
@@ -344,7 +344,7 @@ pub struct Containment {
     pub common: usize,
     /// Shingles looked at.
     pub sampled: usize,
-    /// The share of all shingles that was looked at; 1 if the containment is exact.
+    /// The share of all shingles that was checked; 1 if the containment is exact.
     pub share: f64,
 }
 
@@ -382,7 +382,7 @@ impl Containment {
         (p * (1.0 - p) * (1.0 - self.share).max(0.0) / n).sqrt()
     }
 
-    /// True if all shingles of both documents were looked at.
+    /// True if all shingles of both documents were checked.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.share >= 1.0

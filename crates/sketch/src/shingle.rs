@@ -132,7 +132,7 @@ impl Shingler {
     /// Replaces `shingles` by the hashes of the shingles of `text`, every occurrence, in order of the text; of a
     /// union of widths, the narrowest shingles first.
     ///
-    /// Linear time; `shingles` needs room for one hash a token and width.
+    /// Linear time; `shingles` grows to one hash a token and width.
     pub fn occurrences(&self, text: &str, buffers: &mut Buffers, shingles: &mut Vec<u64>) {
         shingles.clear();
         let Buffers { words, units, hashes, prefixes, tokens } = buffers;

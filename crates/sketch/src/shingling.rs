@@ -57,7 +57,7 @@ impl FromStr for UnicodeVersion {
     }
 }
 
-/// A closed list of names, each with the value it stands for.
+/// A closed list of names, each with its value.
 macro_rules! named {
     ($(#[$of:meta])* $type:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)+ }) => {
         $(#[$of])*
@@ -71,7 +71,7 @@ macro_rules! named {
             /// Every value, in the order of the specification.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The name that stands in files and on the command line.
+            /// The name that is stored in files and on the command line.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -102,7 +102,7 @@ named! {
         Words = "words",
         /// Words by the boundaries of UAX #29, lower-cased: `don't` and `3.14` are one each. Slow.
         UnicodeWords = "unicode-words",
-        /// Each character of each word; what stands between words leaves no trace.
+        /// Each character of each word; what is between words leaves no trace.
         WordCharacters = "word-characters",
         /// Each character of each word, and one space between words.
         Characters = "characters",
@@ -110,7 +110,7 @@ named! {
         Sentences = "sentences",
         /// Words, and each other character that is no white space, such as `+`, `=` or an emoji, by itself.
         WordsSymbols = "words-symbols",
-        /// Each character of the text as it stands, in its case; white space is one space however long it is.
+        /// Each character of the text unchanged, in its case; white space is one space however long it is.
         Raw = "raw",
         /// No text is cut: callers bring sets or weighted vectors of their own.
         Features = "features",

@@ -1,4 +1,4 @@
-//! Shingles to a 64-bit fingerprint whose Hamming distance tells how far two documents are apart.
+//! Shingles to a 64-bit fingerprint whose Hamming distance measures how far two documents are apart.
 //!
 //! Charikar, *Similarity estimation techniques from rounding algorithms*, STOC 2002, section 3: every shingle
 //! votes on every bit of the fingerprint, for 1 where its hash has a 1 and for 0 elsewhere, and the majority

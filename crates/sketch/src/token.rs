@@ -4,9 +4,9 @@
 //! to words, everything else separates them. Two rules are added:
 //!
 //! - A letter of a script that is written without spaces (Han, kana, Thai, Khmer and so on: the list of
-//!   blocks stands in `scripts/token-tables.py`) is a token by itself, together with the marks that follow
+//!   blocks is in `scripts/token-tables.py`) is a token by itself, together with the marks that follow
 //!   it. Digits of these scripts form runs as elsewhere, and Hangul, which has spaces, forms words.
-//! - A mark continues the token before it and never begins one: a variation selector behind an emoji is no
+//! - A mark continues the token before it and never begins one: a variation selector after an emoji is no
 //!   word.
 //!
 //! `don't` and `3.14` are two tokens each, where the word boundaries of UAX #29 would keep them together.
@@ -29,7 +29,7 @@ pub use super::token_tables::UNICODE_VERSION;
 /// Calls `each` with every token of `text`, lower-cased, in order.
 ///
 /// A token is never empty and is valid UTF-8. `scratch` is working memory: it grows to the longest token
-/// whose lower case differs from what stands in the text, and no other memory is allocated. Time is linear in
+/// whose lower case differs from what is in the text, and no other memory is allocated. Time is linear in
 /// the text, whatever it holds.
 ///
 /// ```
@@ -44,7 +44,7 @@ pub fn tokens(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
     placed_tokens(text, scratch, |_, token| each(token));
 }
 
-/// As [`tokens`], each with the range of bytes where it stands in the text.
+/// As [`tokens`], each with the range of bytes where it is in the text.
 ///
 /// ```
 /// let mut found = Vec::new();
@@ -83,7 +83,7 @@ pub fn placed_tokens(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(Ran
 }
 
 /// Does what [`placed_tokens`] does for a stretch that starts at `start`, where no token is open, and reaches to the
-/// next ASCII separator; returns where to go on behind that.
+/// next ASCII separator; returns where to go on after that.
 fn tokens_beyond_ascii(
     text: &str,
     start: usize,

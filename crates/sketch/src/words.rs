@@ -3,7 +3,7 @@
 //! What a token is, [`token`](super::token) defines; here the same is found 64 bytes at a time. A chunk of ASCII
 //! gives two results: its bytes in lower case, and a mask of those that belong to words. Characters beyond ASCII
 //! are looked up one by one, and add their bytes and their bits. Tokens begin and end where neighbouring bits
-//! differ, or where a letter that stands alone says so; they are hashed from the lower-cased copy, a block of the
+//! differ, or where a letter is a token by itself; they are hashed from the lower-cased copy, a block of the
 //! text at a time, so that the copy stays in the nearest cache.
 
 use twindex_kernel::{Kernel, Level, Simd};
@@ -14,10 +14,10 @@ use super::token::{GROWN, GROWS, Kind, classify};
 /// Bytes of lower-cased text that are cut before their tokens are hashed.
 const BLOCK: usize = 1 << 13;
 
-/// What is written behind the bytes in use: a chunk, of which little may count, and a character.
+/// Bytes that are written past those in use: a chunk that may count only in part, and a character.
 const SLACK: usize = 64 + 64;
 
-/// Working memory: a block of lower-cased text, behind what is there of a token that began before it, and the places
+/// Working memory: the part of a token that began before a block, the lower-cased text of the block, and the ends
 /// of the tokens that end in it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Words {
@@ -26,7 +26,7 @@ pub(super) struct Words {
     ends: Vec<u32>,
 }
 
-/// Texts of at least so many bytes could have tokens whose places do not fit, as lower case may be half as long
+/// Texts of at least this number of bytes could have tokens whose places do not fit, as lower case may be half as long
 /// again; they are cut character by character.
 const TEXT_MAX: usize = 1 << 31;
 
@@ -117,7 +117,7 @@ enum Open {
 struct Cut {
     /// Bytes of `lower` in use.
     filled: usize,
-    /// From so many on, their tokens are hashed; [`SLACK`] bytes of `lower` stand behind.
+    /// From this length on, their tokens are hashed; [`SLACK`] bytes of `lower` follow.
     limit: usize,
     /// Those whose bits have been turned to places; the bits of the others wait in the next two, `waiting` of them.
     placed: usize,
@@ -147,7 +147,7 @@ impl Cut {
         self.push(simd, words, word, begins, count);
     }
 
-    /// The characters beyond ASCII that `text` begins with, as far as the block has room; returns their bytes.
+    /// The characters beyond ASCII that `text` begins with, as far as the block has space; returns their bytes.
     #[inline(always)]
     fn beyond_ascii<S: Simd>(&mut self, simd: S, words: &mut Words, text: &str) -> usize {
         let mut taken = 0;
@@ -227,7 +227,7 @@ impl Cut {
         );
     }
 
-    /// Makes room: forgets the tokens that were hashed, and the bytes before the token under way.
+    /// Frees space: forgets the tokens that were hashed, and the bytes before the token under way.
     #[inline(never)]
     fn drop_front(&mut self, words: &mut Words) {
         let is_open = self.starts > self.ends;
@@ -240,7 +240,7 @@ impl Cut {
         self.starts = usize::from(is_open);
         self.ends = 0;
         words.starts[0] = 0;
-        // Behind a long token, another block, so that there are never more places than a block has.
+        // After a long token, another block, so that there are never more places than a block has.
         self.limit = self.filled + BLOCK;
         if words.lower.len() < self.limit + SLACK {
             words.lower.resize(self.limit + SLACK, 0);

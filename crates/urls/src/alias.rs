@@ -36,7 +36,7 @@ impl Alias {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Scheme, Self::Www, Self::Index, Self::Slash];
 
-    /// Its name, as it stands in a table of rules.
+    /// Its name in a table of rules.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -8,7 +8,7 @@ use crate::page::{Pages, hash_of};
 const PLACES_MAX: usize = 8;
 /// Candidates of one site, those of most groups first.
 const CANDIDATES_MAX: usize = 256;
-/// Values of one length, which has to be this or more, may be told by it.
+/// The least length of values of one length that may be recognised by it.
 const LENGTH_MIN: usize = 6;
 
 /// A place whose part may be left out, where its value has the length, if there is one.

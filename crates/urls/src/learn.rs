@@ -207,7 +207,7 @@ fn of_site(site: &str, urls: &[(String, u64)], options: Options) -> Vec<Rule> {
     rules
 }
 
-/// The page that stands for all that are one with it.
+/// The page that represents all pages that are one with it.
 fn root(one_with: &mut [u32], mut page: u32) -> u32 {
     while one_with[page as usize] != page {
         one_with[page as usize] = one_with[one_with[page as usize] as usize];
@@ -261,7 +261,7 @@ fn segment_of(pages: &Pages<'_>, firsts: &[u32], segment: usize, shapes: &HashMa
         Place::Run { segment: at, .. } | Place::NoRun { segment: at, .. } => *at == segment,
         Place::Parameter { .. } => false,
     };
-    // Places of a segment are numbered when its frame comes first, one behind the other.
+    // Places of a segment are numbered when its frame comes first, one after the other.
     let places = |page: u32| -> Vec<u32> {
         pages.parts(page).iter().map(|part| part.place).filter(|&place| is_here(place)).collect()
     };

@@ -1,6 +1,24 @@
 //! URLs of near-duplicate pages: hosts, registrable domains, and rules for the parts of a URL that do not change the
 //! page.
 //!
+//! ```text
+//! (URL, group of its page) --Learner::add--> candidates --Learner::finish--> Rules <--> a table of rules
+//!                                                                              |
+//!                                                          URL --normalise-----+--> normal form
+//! ```
+//!
+//! ```
+//! use twindex_urls::{Learner, Options};
+//!
+//! let mut learner = Learner::new(Options::default());
+//! for session in ["fXyiE5bZS43a", "LcNLKgc7bMgq", "0aBcDeFgHi9x"] {
+//!     learner.add(&format!("https://shop.example/S-{session}/"), 1); // three addresses of one page
+//! }
+//! learner.add("https://shop.example/about", 2);
+//! let rules = learner.finish();
+//! assert_eq!(rules.normalise("https://shop.example/S-Zz91kkQ2mmP0/"), "https://shop.example/S-*/");
+//! ```
+//!
 //! [`Parts`] takes a URL apart. [`domain`] has registrable domains by the public suffix list. [`Learner`] takes URLs
 //! with the group of near-duplicates of each page, and returns [`Rules`]: aliases of hosts, and templates such as
 //! `https://shop.example/S-*/`, whose `*` is a part that changes between URLs of one page. [`Rules::normalise`] applies

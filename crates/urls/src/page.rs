@@ -161,12 +161,12 @@ impl<'u> Pages<'u> {
         &self.parts[start..self.ends[page]]
     }
 
-    /// What stands in a part of a page.
+    /// The value of a part of a page.
     pub(crate) fn value(&self, page: u32, part: Part) -> &'u str {
         value_of(self.urls[page as usize], part)
     }
 
-    /// What stands in a place of a page, if there is something.
+    /// The value of a place of a page, if there is one.
     pub(crate) fn find(&self, page: u32, place: u32) -> Option<&'u str> {
         let parts = self.parts(page);
         let at = parts.binary_search_by_key(&place, |part| part.place).ok()?;

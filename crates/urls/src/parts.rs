@@ -94,7 +94,7 @@ impl<'u> Parts<'u> {
         }
     }
 
-    /// The segments of the path, which the `/` divides; the first `/` stands before the first one.
+    /// The segments of the path, which the `/` divides; the first `/` comes before the first one.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &'u str> + use<'u> {
         self.path.strip_prefix('/').unwrap_or(self.path).split('/')
     }
@@ -117,7 +117,7 @@ impl std::fmt::Display for Parts<'_> {
 /// A parameter of the path or of the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parameter<'u> {
-    /// Whether it stands in the path, after a `;`.
+    /// Whether it is in the path, after a `;`.
     pub(crate) in_path: bool,
     pub(crate) name: &'u str,
     /// Its value; none without a `=`.

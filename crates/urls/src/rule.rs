@@ -9,9 +9,9 @@ use crate::value::Shape;
 /// A piece of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// What stands between runs.
+    /// The characters between runs.
     Between(String),
-    /// A run, as it stands.
+    /// A run, unchanged.
     Is(String),
     /// Any run.
     Run,
@@ -91,7 +91,7 @@ pub struct Rule {
     pub near_forms: u64,
 }
 
-/// Of the normal distribution: 95 % are within so many deviations.
+/// Of the normal distribution: 95 % are within this number of deviations.
 const Z: f64 = 1.96;
 
 impl Rule {
@@ -110,7 +110,7 @@ impl Rule {
         }
     }
 
-    /// The share of the URLs that another one with their normal form stands for.
+    /// The share of the URLs that another one with their normal form represents.
     #[must_use]
     pub fn duplicate_rate(&self) -> f64 {
         if self.pages == 0 { 0.0 } else { (self.pages - self.forms) as f64 / self.pages as f64 }
@@ -125,8 +125,8 @@ impl Rule {
     }
 
     /// The template: `*` is a part that is left out, `{}` any run of letters and digits, `{_}` any segment, `{...}` any
-    /// further segments or parameters. A backslash stands before a `*`, a brace or a backslash of the URL. Of an alias,
-    /// what is left out stands in parentheses.
+    /// further segments or parameters. A backslash comes before a `*`, a brace or a backslash of the URL. Of an alias,
+    /// what is left out is in parentheses.
     #[must_use]
     pub fn template(&self) -> String {
         match &self.body {
@@ -135,7 +135,7 @@ impl Rule {
         }
     }
 
-    /// What each `*` of the template stands for, in their order.
+    /// What each `*` of the template matches, in their order.
     #[must_use]
     pub fn shapes(&self) -> Vec<Shape> {
         match &self.body {

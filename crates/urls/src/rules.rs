@@ -41,7 +41,7 @@ impl Rules {
         &self.rules
     }
 
-    /// Adds other rules behind these.
+    /// Adds other rules after these.
     pub fn extend(&mut self, others: Self) {
         for rule in others.rules {
             self.by_site.entry(rule.site.clone()).or_default().push(self.rules.len());

@@ -21,7 +21,7 @@ impl Charset {
     /// All, the narrowest first.
     const ALL: [Self; 5] = [Self::Decimal, Self::Hexadecimal, Self::Base36, Self::Base62, Self::Any];
 
-    /// Its name, as it stands in a table of rules.
+    /// Its name in a table of rules.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl Charset {
 /// What a part that varies is, by its name and its values. It is a word for people: rules do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Chosen anew for each visit: the "cookie crumb".
+    /// Chosen for each visit: the "cookie crumb".
     Session,
     /// A number.
     Counter,
@@ -71,7 +71,7 @@ impl Kind {
     const ALL: [Self; 6] =
         [Self::Session, Self::Counter, Self::Date, Self::Tracking, Self::Language, Self::Other];
 
-    /// Its name, as it stands in a table of rules.
+    /// Its name in a table of rules.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -224,7 +224,7 @@ impl Summary {
 
     pub(crate) fn add(&mut self, value: &str) {
         let charset = Charset::of(value);
-        // Of two, neither of which has the other's characters, the next one has both.
+        // Of two, where neither has the characters of the other, the next one has both.
         self.charset = self.charset.max(charset);
         (self.min, self.max) = (self.min.min(value.len()), self.max.max(value.len()));
         self.values += 1;

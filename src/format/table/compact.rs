@@ -2,8 +2,8 @@
 //!
 //! R distinct values of 64 bits take at least about 64 - log2 R + 1.44 bits each. The first h = floor(log2 R)
 //! bits of a value, its *high*, are kept in unary: where i rows come before it, bit `i + high` of a stream is
-//! set, so that a zero stands behind the rows of each high (Elias 1974; Vigna, WSDM 2013, section 3). The
-//! other bits, its *low*, stand in three columns, so that a scan reads 2 bytes a row and looks further for
+//! set, so that a zero follows the rows of each high (Elias 1974; Vigna, WSDM 2013, section 3). The
+//! other bits, its *low*, are in three columns, so that a scan reads 2 bytes a row and looks further for
 //! survivors only.
 //!
 //! ```text
@@ -132,7 +132,7 @@ impl Compact {
     /// ascending, until it breaks. Two bytes a row are read, four from radius 5 on.
     ///
     /// # Errors
-    /// Those of the source and faults; what was handed out before stands.
+    /// Those of the source and faults; what was handed out before is right.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -200,7 +200,7 @@ impl Compact {
     }
 
     /// Hands all rows and their values to `each`, ascending, and checks everything on the way: directory,
-    /// stream and samples against each other, values that ascend strictly, zeros behind the last row.
+    /// stream and samples against each other, values that ascend strictly, zeros after the last row.
     ///
     /// # Errors
     /// Those of the source, of `each`, and faults.
@@ -340,7 +340,7 @@ impl Compact {
         Err(source.corrupt(Fault::new(0, expected, format!("{}..{}", rows.start, rows.end))))
     }
 
-    /// What a bucket has of the stream: its first bit, and the first bit behind it.
+    /// What a bucket has of the stream: its first bit, and the first bit after it.
     #[inline(always)]
     fn piece(&self, bucket: u64, rows: &Range<u64>) -> Range<u64> {
         let open = self.high - self.prefix;
@@ -446,7 +446,7 @@ impl Compact {
         let (mut bit, mut row, mut end) = (piece.start, rows.start, piece.end);
         if piece.end - piece.start > SAMPLE {
             (bit, row) = self.sample(source, piece, rows, before)?;
-            // The goal is not behind the next sample.
+            // The goal is not past the next sample.
             end = end.min((bit / SAMPLE + 1) * SAMPLE);
         }
         let words = bit / WORD..end.div_ceil(WORD);
@@ -468,7 +468,7 @@ impl Compact {
             let at = self.samples + (sample - 1) * 4;
             Ok(u64::from(u32::from_le_bytes(array(source, at)?)))
         };
-        // Sample s stands at bit s * SAMPLE, from 1 on.
+        // Sample s is at bit s * SAMPLE, from 1 on.
         let (mut low, mut high) = (piece.start / SAMPLE, (piece.end - 1) / SAMPLE);
         let start = low;
         while low < high {
@@ -578,7 +578,7 @@ fn column<'a>(source: impl Source<'a>, part: u64, rows: &Range<u64>) -> Result<&
     wire::column(bytes).map_err(|fault| source.corrupt(fault))
 }
 
-/// A low from the bits of its columns; those of the rest stand at the end of `rest`, with others before them.
+/// A low from the bits of its columns; those of the rest are at the end of `rest`, with others before them.
 #[inline(always)]
 fn join(high: u32, first: u16, second: u16, rest: u64) -> u64 {
     let bits = 32 - high;

@@ -39,7 +39,7 @@ pub fn width(of: u16) -> Option<u8> {
     (2..=4).find(|&width| codec(width) == of)
 }
 
-/// Where the parts of a partial table stand in its section.
+/// Where the parts of a partial table are in its section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// Over the first bits of the table's keys.
@@ -63,13 +63,13 @@ impl Filter {
         Self { directory, width, pointers, filters, length: filters + filter_bytes }
     }
 
-    /// Where in the section the plane of pointers begins, which is looked at first.
+    /// Where in the section the plane of pointers begins, which is checked first.
     #[must_use]
     pub fn scanned(&self) -> u64 {
         self.pointers
     }
 
-    /// What the table is sorted by: the bits of the directory, pointer and filter of an entry, one behind the other
+    /// What the table is sorted by: the bits of the directory, pointer and filter of an entry, one after the other
     /// from the top. `prefix` has the bits of the directory, `entry` those of an entry.
     #[inline(always)]
     #[must_use]
@@ -240,7 +240,7 @@ impl Encoder {
         Self { directory, width: filter.width, chunk: Default::default() }
     }
 
-    /// Says that the bucket of this prefix of the directory has so many entries.
+    /// Says that the bucket of this prefix of the directory has this number of entries.
     pub fn bucket(&mut self, prefix: u64, rows: u32) {
         self.directory.count_bucket(prefix, rows);
     }

@@ -3,7 +3,7 @@
 //! The compression of Manku, Jain and Das Sarma (*Detecting Near-Duplicates for Web Crawling*, WWW 2007,
 //! section 3.2, 'Compression of Fingerprints'): in sorted order, the most significant bit in which a value
 //! differs from the one before is nearly always one of a few, so its position is Huffman-coded, and the bits
-//! below it follow as they are. Values stand in blocks of 1,024 bytes that are decoded by themselves; an
+//! below it follow as they are. Values are in blocks of 1,024 bytes that are decoded by themselves; an
 //! array of the blocks' last keys is searched by interpolation or bisection.
 //!
 //! This is the classic codec, for comparison with the paper: `codec=manku` chooses it, `auto` never does. The main path
@@ -147,7 +147,7 @@ impl Manku {
     /// ascending, until it breaks. Decodes the blocks of these rows.
     ///
     /// # Errors
-    /// Those of the source and faults; what was handed out before stands.
+    /// Those of the source and faults; what was handed out before is right.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -268,7 +268,7 @@ impl Manku {
                     "others".into(),
                 );
             }
-            // Without a value so far the block is empty, and 0 stands for its last key.
+            // Without a value so far the block is empty, and its last key counts as 0.
             let (at, key) = (self.keys + block * 8, last.unwrap_or(0));
             let found = u64::from_le_bytes(array(source, at)?);
             if found != key {
@@ -495,7 +495,7 @@ struct Code {
     lengths: [u8; SYMBOLS],
     /// By the next [`LOOKUP`] bits: the symbol, and its code's length above it; 0 where the code is longer.
     short: [u16; 1 << LOOKUP],
-    /// Of each length, the first code, how many there are, and where their symbols stand in `symbols`.
+    /// Of each length, the first code, how many there are, and where their symbols are in `symbols`.
     first: [u32; CODE_MAX as usize + 1],
     count: [u32; CODE_MAX as usize + 1],
     start: [u32; CODE_MAX as usize + 1],
@@ -574,7 +574,7 @@ impl Code {
 /// The values of one block, one after the other.
 struct Values<'a, 'c> {
     bytes: &'a [u8],
-    /// Where the block stands in the section.
+    /// Where the block is in the section.
     at: u64,
     code: &'c Code,
     /// The rows of the block, and the next one.
@@ -586,7 +586,7 @@ struct Values<'a, 'c> {
 }
 
 impl Values<'_, '_> {
-    /// The next row and its value, `None` behind the block's last.
+    /// The next row and its value, `None` after the block's last.
     #[inline(always)]
     fn next<'s>(&mut self, source: impl Source<'s>) -> Result<Option<(u64, u64)>> {
         if self.row == self.rows.end {
@@ -621,7 +621,7 @@ impl Values<'_, '_> {
         Some(self.last & !(one - 1) | one | below)
     }
 
-    /// The bits below a position that do not stand in one word with the code.
+    /// The bits below a position that do not are in one word with the code.
     #[cold]
     fn long(&self, length: u32, position: u32) -> u64 {
         let at = self.bit + length as usize;
@@ -658,7 +658,7 @@ impl Values<'_, '_> {
 }
 
 /// The next bits from `bit` on, at the top of a word: at least [`WORD_WHOLE`] of them, zeros below; zeros
-/// behind the block, where [`Values::next`] finds that it has read too far.
+/// after the block, where [`Values::next`] finds that it has read too far.
 #[inline(always)]
 fn word(bytes: &[u8], bit: usize) -> u64 {
     let at = bit / 8;

@@ -1,7 +1,7 @@
 //! Codec 4 of complete tables: values as they are.
 //!
 //! The uncompressed table of Manku, Jain and Das Sarma (WWW 2007, section 3.1): sorted values of 8 bytes,
-//! behind a directory over their first bits. Every probe of the literature can be tried on it.
+//! after a directory over their first bits. Every probe of the literature can be tried on it.
 //!
 //! ```text
 //! 0 directory  (2^d + 1) x 4 bytes: the first row of each prefix of d bits; the last is R
@@ -107,7 +107,7 @@ impl Plain {
     /// ascending, until it breaks.
     ///
     /// # Errors
-    /// Those of the source and faults; what was handed out before stands.
+    /// Those of the source and faults; what was handed out before is right.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,

@@ -25,7 +25,7 @@ use twindex_kernel::Simd;
 pub const CODEC: u16 = 1;
 /// From this radius on, a filter of 16 bits lets too much through to be worth its time.
 pub const WIDE: u32 = 5;
-/// Where the parts of a table stand in its section.
+/// Where the parts of a table are in its section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planes {
     /// Over the first bits of the keys.
@@ -70,7 +70,7 @@ impl Planes {
         column(source, self.rest + rows.start * 4..self.rest + rows.end * 4)
     }
 
-    /// Where in the section the plane of bits 17 to 32 begins, which is looked at first.
+    /// Where in the section the plane of bits 17 to 32 begins, which is checked first.
     #[must_use]
     pub fn scanned(&self) -> u64 {
         self.second
@@ -175,7 +175,7 @@ impl Planes {
         Ok(u64::from(top) << 48 | u64::from(second) << 32 | u64::from(rest))
     }
 
-    /// As [`complete`](Self::complete), of which no more is known than `top`.
+    /// As [`complete`](Self::complete), where no more is known than `top`.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -233,7 +233,7 @@ impl Planes {
         if rows.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
-        // Where the first bits stand in the directory alone, they are those of one bucket at a time.
+        // Where the first bits are in the directory alone, they are those of one bucket at a time.
         let mut bucket = if self.has_first() { 0 } else { self.directory.prefix_of(source, rows.start)? };
         let mut start = rows.start;
         let mut places: Vec<(u64, u16)> = Vec::new();
@@ -386,7 +386,7 @@ impl Planes {
         } else {
             keys.extend(low);
         }
-        // Buckets that are at hand in full, and one that is not.
+        // Buckets that are available in full, and one that is not.
         let mut from = 0;
         for (prefix, end) in (walk.bucket..).zip(ends).take(whole.max(1)) {
             let to = (u64::from(end.get()).min(stop) - start) as usize;
@@ -517,7 +517,7 @@ pub(super) fn append<T: Copy, const N: usize>(values: &[T], bytes: &mut Vec<u8>,
     }
 }
 
-/// Hands collected bytes to the columns behind the directory.
+/// Hands collected bytes to the columns after the directory.
 pub(super) fn flush<const N: usize>(chunk: &mut [Vec<u8>; N], columns: &mut impl Columns) -> Result<()> {
     for (part, bytes) in (1..).zip(chunk) {
         columns.put(part, bytes)?;

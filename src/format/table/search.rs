@@ -1,4 +1,4 @@
-//! Searches in columns of ascending values, and the values that a prefix stands for.
+//! Searches in columns of ascending values, and the values that begin with a prefix.
 //!
 //! Nothing here trusts the column: where its values do not ascend, a search still ends after O(log n) reads,
 //! at some place within the range it was given.
@@ -11,7 +11,7 @@ use crate::format::wire::Fault;
 
 /// Interpolations before a search goes on by doubling steps. Uniform keys need two or three.
 const INTERPOLATIONS: u32 = 4;
-/// A range of at most so many rows is bisected, and the first of the doubling steps.
+/// A range of at most this number of rows is bisected, and the first of the doubling steps.
 const SHORT: u64 = 8;
 
 /// How a place is found in a column of whole keys.

@@ -53,7 +53,7 @@ pub fn hint_lines<'a>(source: impl Source<'a>, range: Range<u64>) {
     source.hint(last);
 }
 
-/// Where an encoder puts the parts of a section: bytes are appended to each part by itself; parts stand in the file in
+/// Where an encoder puts the parts of a section: bytes are appended to each part by itself; parts are in the file in
 /// ascending order, each from the next multiple of 64 on.
 pub trait Columns {
     /// Appends to part `part`.

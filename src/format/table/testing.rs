@@ -115,7 +115,7 @@ pub(super) fn section<C: Codec>(values: &[u64]) -> Vec<u8> {
     parts.joined().into_iter().map(Option::unwrap_or_default).collect()
 }
 
-/// Whether a section is that of these values, whatever stands between its parts.
+/// Whether a section is that of these values, whatever is between its parts.
 fn is_section_of<C: Codec>(bytes: &[u8], values: &[u64]) -> bool {
     let mut parts = Parts::default();
     C::encode(values.len() as u64, values, &mut parts).unwrap();
@@ -139,7 +139,7 @@ fn sorted(mut values: Vec<u64>) -> Vec<u64> {
     values
 }
 
-/// So many uniform values, ascending.
+/// This number of uniform values, ascending.
 pub(super) fn uniform(rows: usize, seed: u64) -> Vec<u64> {
     sorted(random(seed).take(rows).collect())
 }

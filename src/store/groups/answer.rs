@@ -5,12 +5,12 @@ use std::path::Path;
 use crate::error::Result;
 use crate::key::KeyBuf;
 
-/// An answer, or that the bound on questions was too low for it.
+/// An answer, or that the bound on queries was too low for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision<T> {
     /// The answer.
     Decided(T),
-    /// More questions would be needed than were allowed. The same snapshot, key and bound give this again; a higher bound, or
+    /// More queries would be needed than were allowed. The same snapshot, key and bound give this again; a higher bound, or
     /// [`Snapshot::groups`](crate::Snapshot::groups), decides.
     Undecided,
 }
@@ -33,13 +33,13 @@ impl<T> Decision<T> {
     }
 }
 
-/// The document that stands for a document's group.
+/// The document that represents a document's group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leader {
     /// The leader's key; that of the document itself where it leads.
     pub key: KeyBuf,
-    /// How many questions about near documents decided it, where nothing was known before.
+    /// How many queries for near documents decided it, where nothing was known before.
     pub questions: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct Membership {
     pub leader: KeyBuf,
     /// How many documents the group has, this one among them.
     pub size: u64,
-    /// How many questions about near documents decided it, where nothing was known before.
+    /// How many queries for near documents decided it, where nothing was known before.
     pub questions: u64,
 }
 
@@ -63,7 +63,7 @@ pub struct Group {
     pub leader: KeyBuf,
     /// The keys of all its documents, the leader's among them, ascending.
     pub members: Vec<KeyBuf>,
-    /// How many questions about near documents decided it, where nothing was known before.
+    /// How many queries for near documents decided it, where nothing was known before.
     pub questions: u64,
 }
 

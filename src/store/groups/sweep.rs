@@ -1,5 +1,5 @@
 //! All leaders at once, in the order of priority: a document that no leader before it is near leads, and all near it that
-//! have no leader yet belong to it. One question for each leader decides everything.
+//! have no leader yet belong to it. One query for each leader decides everything.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -127,7 +127,7 @@ impl Groups {
         self.count
     }
 
-    /// Questions about near documents that were asked; it depends on the number of threads.
+    /// Queries for near documents that were made; it depends on the number of threads.
     #[must_use]
     pub fn questions(&self) -> u64 {
         self.questions

@@ -1,7 +1,7 @@
 //! The records of a memtable, in pieces.
 //!
 //! A column of [`Records`] is one vector, which moves when it grows. Pieces bound what moves; one that is full never
-//! changes, and is shared with whoever copies the rows.
+//! changes, and is shared with copies of the rows.
 
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
@@ -41,7 +41,7 @@ impl Piece {
     }
 }
 
-/// True for a key that is not before `from`, and not behind `to`.
+/// True for a key that is not below `from`, and not above `to`.
 fn is_between(key: Key<'_>, from: Bound<Key<'_>>, to: Bound<Key<'_>>) -> bool {
     is_behind(key, from) && !ends_before(key, to)
 }

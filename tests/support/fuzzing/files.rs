@@ -25,7 +25,7 @@ use super::{Choices, patch};
 
 /// Where the length of a table's text stands, and behind it the text.
 const TEXT_LENGTH_AT: usize = HEADER_BYTES + 20;
-/// Where that of the parameters stands in a file of sketches.
+/// Where that of the parameters is in a file of sketches.
 const PARAMS_AT: usize = HEADER_BYTES + 4;
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -192,7 +192,7 @@ pub(super) fn idf_seeds() -> Vec<Vec<u8>> {
 struct Record {
     key: KeyBuf,
     sketch: Option<Kept>,
-    /// Its set as it stands in the file; no bytes where none are kept.
+    /// Its set as stored in the file; no bytes where none are kept.
     set: Vec<u8>,
 }
 
@@ -269,7 +269,7 @@ fn read_sketches(file: &[u8]) -> Option<(Params, Vec<Record>)> {
     rest.is_empty().then_some((params, records))
 }
 
-/// A set of so many hashes as it stands in a file of sketches, where these parameters keep sets.
+/// A set of this number of hashes as it is in a file of sketches, where these parameters keep sets.
 fn set_of(params: &Params, count: u64, shift: u32) -> Vec<u8> {
     let mut encoded = Vec::new();
     let set: Vec<u64> = (0..count).map(|hash| hash << shift | hash).collect();

@@ -112,7 +112,7 @@ pub(crate) struct Dedup {
     #[command(flatten)]
     text: TextArgs,
     /// What a shingle weighs where resemblance is counted: `distinct`, each the same; `tf`, as often as it occurs, so that
-    /// resemblance is the sum of the lesser frequencies by the sum of the greater ones. The index has no sets then
+    /// resemblance is the sum of the lesser frequencies by the sum of the greater ones
     #[arg(long, value_enum, value_name = "WEIGHTS", default_value = "distinct")]
     weights: Weights,
     /// Weight the shingles of --method simhash by this table, from `twindex idf`; text is cut as for the table

@@ -292,7 +292,7 @@ impl Dump {
         .with_context(write)
     }
 
-    /// The first entries of a section, decoded; the printer shows the raw bytes behind them.
+    /// The first entries of a section, decoded; the printer shows the raw bytes after them.
     fn entries(
         &self,
         segment: &Segment,

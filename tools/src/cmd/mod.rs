@@ -42,7 +42,7 @@ pub(crate) enum Verb {
     Dedup(dedup::Dedup),
     /// Explain why a document went, or stays: the kept one, the counts, and the words that differ
     Why(why::Why),
-    /// Find passages that stand in earlier documents, too; list them, and write the documents without them
+    /// Find passages that occur in earlier documents, too; list them, and write the documents without them
     Passages(passages::Passages),
     /// Make sketches of documents, and a file of them
     Sketch(sketch::Sketch),

@@ -42,7 +42,7 @@ pub(crate) struct Report {
     output: Output,
 }
 
-/// How the documents are looked at.
+/// How the documents are verified.
 #[derive(Args, Clone, Copy, Debug)]
 struct Look {
     /// Resemblance, estimated, from which on documents make a cluster [default: 0.8]

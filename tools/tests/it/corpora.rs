@@ -1,4 +1,4 @@
-//! Real corpora whose true pairs are known, where they are at hand; they are no part of this repository.
+//! Real corpora whose true pairs are known, where they are available; they are no part of this repository.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -27,7 +27,7 @@ fn page(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Runs a command as a person types it who has `twindex` at hand.
+/// Runs a command as a person types it who has installed `twindex`.
 #[cfg(unix)]
 fn run(bench: &Bench, command: &str) -> std::process::Output {
     let tool = Path::new(TWINDEX).parent().unwrap();

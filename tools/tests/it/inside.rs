@@ -163,7 +163,7 @@ fn write_parquet(bench: &Bench, name: &str, documents: &[Fielded], columns: Vec<
 fn fields_are_read_from_every_form_and_integers_are_compared_exactly() {
     let bench = Bench::new();
     let mut documents = fielded(73, 150, 2);
-    // One above another is told apart by no float.
+    // One above another is distinguished by no float.
     let mut random = Random(5);
     for one in &mut documents {
         one.score = json!((1_u64 << 63) + random.below(40) as u64);

@@ -328,7 +328,7 @@ fn what_stands_in_a_larger_document_goes_by_containment() {
     let bench = Bench::new();
     let words =
         |range: std::ops::Range<usize>| range.map(|at| format!("w{at}")).collect::<Vec<_>>().join(" ");
-    // 8 of 10 shingles stand in the first, 7 of the next, and all in the last.
+    // 8 of 10 shingles are in the first, 7 of the next, and all in the last.
     let eight = format!("{} x0 x1", words(2..10));
     let seven = format!("{} y0 y1 y2", words(3..10));
     let documents = [

@@ -90,7 +90,7 @@ fn pairs_and_their_estimates_are_those_of_every_sketch_held_against_every_other(
             assert_eq!((fields[0], fields[1]), (a.as_str(), b.as_str()), "{}", how.options());
             assert_eq!(fields[2], format!("{value:.6}"), "{line}");
             let written: f64 = fields[3].parse().unwrap();
-            // The share of shingles that was looked at is written in 24 bits, and decides between a little and nothing.
+            // The share of shingles that was checked is written in 24 bits, and decides between a little and nothing.
             assert!((written - error).abs() < 2e-4, "{line}: {error}");
         }
         assert_eq!(report["pairs"], wanted.len());
@@ -109,7 +109,7 @@ fn counted_pairs_are_pairs_of_every_set_with_every_other_and_estimates_lose_few(
     let all = resemblances(&documents);
     let near = all.iter().filter(|&&(_, _, both, all)| 10 * both >= 8 * all);
     let wanted: BTreeSet<String> = near.map(|&pair| pair_line(&documents, pair)).collect();
-    // All shingles are looked at, and 64 of up to 80.
+    // All shingles are checked, and 64 of up to 80.
     for (options, least) in [("--modulus 1", 1.0), ("--bottom 64", 0.99), ("--modulus 4", 0.75)] {
         bench.ok(&format!(
             "dedup in.jsonl --pairs all -o out --force -q --method shingles --verify exact {options}"

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{Bench, corpus, jsonl};
+use crate::support::{Bench, corpus, gzip, jsonl};
 
 #[test]
 fn top_score_has_one_number_in_all_bands_and_scores_are_judged_against_exact_pairs() {
@@ -44,4 +44,30 @@ fn top_score_has_one_number_in_all_bands_and_scores_are_judged_against_exact_pai
             4
         );
     }
+}
+
+#[test]
+fn folder_without_a_format_is_one_of_wet_files() {
+    let bench = Bench::new();
+    let wet = |documents: &[(String, String)]| {
+        let record = |(key, text): &(String, String)| {
+            let head = format!(
+                "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: {key}\r\nWARC-Record-ID: <urn:{key}>"
+            );
+            format!(
+                "{head}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{text}\r\n\r\n",
+                text.len()
+            )
+        };
+        documents.iter().map(record).collect::<String>()
+    };
+    let documents = corpus(5, 60);
+    std::fs::create_dir(bench.path("wet")).unwrap();
+    bench.write("wet/one.wet", wet(&documents[..30]));
+    bench.write("wet/two.wet.gz", gzip(wet(&documents[30..]).as_bytes()));
+    bench.write("pages.jsonl", jsonl(&documents));
+    let of = |input: &str| bench.json(&format!("study {input} --method minhash"));
+    let (folder, lines) = (of("wet"), of("pages.jsonl"));
+    assert_eq!(folder["documents"].as_u64(), Some(60), "{folder}");
+    assert_eq!((&folder["bands"], &folder["scores"]), (&lines["bands"], &lines["scores"]));
 }

@@ -1,5 +1,5 @@
 //! The options of how text is cut, from the command line to the answer: each must change what resembles what in the
-//! way it says, be refused where it is mistyped or contradicts an index, and stand in the index's parameters.
+//! way it says, be refused where it is mistyped or contradicts an index, and are in the index's parameters.
 
 use std::collections::BTreeSet;
 
@@ -322,7 +322,7 @@ fn simhash_and_indexes_are_made_with_the_options_too() {
     assert_eq!(bench.rows("out/pairs.tsv", "a\tb\tdistance"), ["a\tb\t0"]);
     bench.ok(&format!("build i.twx in.jsonl -q {options}"));
     assert_eq!(bench.ok("pairs i.twx --within 0 -q").lines().count(), 1);
-    // What was chosen stands in the parameters, and goes for what is added and asked later.
+    // What was chosen is in the parameters, and goes for what is added and asked later.
     let params = &bench.json("stats i.twx")["params"];
     let starts =
         |field: &str, value: &str| assert!(params[field].as_str().unwrap().starts_with(value), "{params}");

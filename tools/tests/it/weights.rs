@@ -64,3 +64,76 @@ fn weighted_resemblance_of_all_pairs_is_that_of_brute_force() {
         assert!(String::from_utf8_lossy(&output.stderr).contains("--weights goes with"), "{option}");
     }
 }
+
+/// Texts of few words, so that these occur often, and families of near ones.
+fn documents(random: &mut Random, prefix: &str, count: usize) -> Vec<(String, String)> {
+    (0..count)
+        .map(|number| {
+            let family = random.below(12);
+            let words = (0..25).map(|word| match random.below(12) {
+                0 => format!("w{}", random.below(9)),
+                _ => format!("w{}", (word * (family + 2) + family) % 9),
+            });
+            (format!("{prefix}{number:03}"), words.collect::<Vec<_>>().join(" "))
+        })
+        .collect()
+}
+
+#[test]
+fn documents_that_stay_by_weights_are_the_same_in_one_run_in_one_a_day_and_in_a_stream() {
+    let bench = Bench::new();
+    let mut random = Random(9);
+    let (old, new) = (documents(&mut random, "a", 80), documents(&mut random, "b", 80));
+    bench.write("old.jsonl", jsonl(&old));
+    bench.write("new.jsonl", jsonl(&new));
+    bench.write("all.jsonl", jsonl(&[old, new].concat()));
+    let options = "--words 1 --threshold 0.8 --weights tf -q";
+    bench.ok(&format!("dedup all.jsonl -o all {options}"));
+    bench.ok(&format!("dedup old.jsonl -o day1 {options}"));
+    let second = bench.json(&format!("dedup new.jsonl -o day2 --against day1 {options}"));
+    assert!(second["removed"].as_u64() > Some(10), "{second}");
+    let kept = |folders: &[&str]| -> BTreeSet<String> {
+        let read = |folder: &&str| bench.read(&format!("{folder}/kept.jsonl"));
+        folders
+            .iter()
+            .flat_map(|folder| read(folder).lines().map(str::to_owned).collect::<Vec<_>>())
+            .collect()
+    };
+    assert_eq!(kept(&["day1", "day2"]), kept(&["all"]));
+    // The same where the texts of the day before are gone, and only its index can be queried.
+    std::fs::remove_file(bench.path("day1/kept.jsonl")).unwrap();
+    bench.ok(&format!("dedup new.jsonl -o day3 --against day1/index {options}"));
+    assert_eq!(bench.read("day3/kept.jsonl"), bench.read("day2/kept.jsonl"));
+    // An index of the same weights decides as `dedup`, document by document.
+    bench.ok("build stream.twx old.jsonl --method minhash --words 1 --threshold 0.8 --minhash-weights tf -q");
+    let built = bench.json("stats stream.twx");
+    assert_eq!(built["documents"].as_u64(), Some(80), "{built}");
+    bench.ok("stream stream2.twx all.jsonl --method minhash --words 1 --threshold 0.8 --minhash-weights tf --drop-duplicates -q");
+    let exported = bench.json("stats stream2.twx");
+    assert_eq!(exported["documents"].as_u64(), Some(kept(&["all"]).len() as u64), "{exported}");
+    let stream = "stream stream2.twx new.jsonl --minhash-weights distinct -q";
+    assert!(bench.refused(stream).contains("--minhash-weights"));
+}
+
+#[test]
+fn weights_of_minima_need_what_they_are_made_of() {
+    let bench = Bench::new();
+    bench.write("docs.jsonl", jsonl(&documents(&mut Random(1), "d", 20)));
+    bench.ok("idf docs.jsonl -o words.idf --words 1 -q");
+    let build = "build x.twx docs.jsonl --method minhash --words 1 -q";
+    for (options, named) in [
+        ("--minhash-weights idf", "--idf FILE"),
+        ("--minhash-weights idf --idf words.idf", "minhash=darts"),
+        ("--idf words.idf", "--minhash-weights idf"),
+        ("--minhash-weights idf --idf words.idf --family darts --sets kept", "fractions"),
+    ] {
+        let output = bench.command(&format!("{build} {options}")).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{options}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(named), "{options}: {said}");
+    }
+    bench.ok(&format!("{build} --minhash-weights idf --idf words.idf --family darts"));
+    bench.ok("verify x.twx");
+    let near = bench.ok("query x.twx docs.jsonl --resembling 0.5 --verify signature -q");
+    assert!(near.lines().count() > 20, "{near}");
+}

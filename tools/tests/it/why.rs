@@ -300,7 +300,7 @@ fn folder_of_an_earlier_version_asks_for_an_input_and_takes_force() {
     let output = bench.command("why out b").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     says(&String::from_utf8_lossy(&output.stderr), &["out: has no run.json", "name INPUT"]);
-    // How texts were cut stands in the index, the threshold nowhere.
+    // How texts were cut is in the index, the threshold nowhere.
     let said = bench.ok("why out b in.jsonl");
     says(&said, &["the threshold is not recorded", "as in the table"]);
     bench.ok("dedup in.jsonl -o out -q --force");

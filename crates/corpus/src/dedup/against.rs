@@ -16,7 +16,6 @@ use super::layout::{INDEX, kept_files};
 use super::rules::{Clustering, NearBy};
 use super::run_file::RunFile;
 use super::score::Kind;
-use super::weights::Weights;
 use super::{Dedup, Method};
 use crate::error::InvalidOptions;
 use crate::input::InputFormat;
@@ -56,11 +55,9 @@ impl Dedup {
             };
             Ok(Past { history: Some(history?), indexes: Vec::new() })
         };
-        // Only what resembles is found by sets, without weights; and a chain, a value, or the work has to be known of all
-        // documents.
+        // Only what resembles is found by sets; and a chain, a value, or the work has to be known of all documents.
         let is_by_sets = self.method == Method::Minhash
             && self.near == NearBy::Resemblance
-            && self.weights == Weights::Distinct
             && self.clusters == Clustering::Leaders
             && self.inside.is_none()
             && self.max_work.is_none()

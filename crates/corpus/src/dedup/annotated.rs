@@ -16,7 +16,7 @@ pub struct Annotations {
     pub all: bool,
     /// Whether documents that are kept say how many documents their clusters have.
     pub cluster_size: bool,
-    /// What stands before the names of the fields that are added: letters, digits, `_` and `-`.
+    /// What is before the names of the fields that are added: letters, digits, `_` and `-`.
     pub prefix: String,
 }
 

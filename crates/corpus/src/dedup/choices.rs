@@ -461,10 +461,9 @@ impl Dedup {
                     NearBy::Resemblance => builder.near(Near::resembling(self.threshold())?),
                     NearBy::Containment => builder,
                 };
+                let builder = builder.minhash_weights(self.weights.of_index());
                 // With a field, hashes in the corpus are those of the shingle and the value, which no question has.
-                // With weights, they are of occurrences.
-                let is_plain = self.inside.is_none() && self.weights == Weights::Distinct;
-                let keeps_sets = self.sets && self.holds_sets() && is_plain;
+                let keeps_sets = self.sets && self.holds_sets() && self.inside.is_none();
                 let builder = if keeps_sets { builder.sets().marks() } else { builder };
                 let builder = match self.sampled_by() {
                     None => builder,

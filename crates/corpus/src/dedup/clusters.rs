@@ -141,7 +141,7 @@ impl Clusters {
         for root in &mut kept_of_group[..] {
             *root = first_of[*root as usize];
         }
-        // Most are near the one that is kept, and stand in a pair with it.
+        // Most are near the one that is kept, and are in a pair with it.
         let kept_group = |group: u32| grouped.group_of[kept_of_group[group as usize] as usize];
         let mut scores = Column::filled(&grouped.room, groups as usize, NOT_MEASURED)?;
         near.for_each(|a, b, score| {

@@ -45,7 +45,7 @@ pub struct Hosts {
     pub duplicates_within_domains: u64,
     /// Those for which one of another domain does.
     pub duplicates_across_domains: u64,
-    /// Near pages whose URLs are told apart by nothing but usual aliases, by alias: how many were met in both spellings.
+    /// Near pages whose URLs are distinguished by nothing but usual aliases, by alias: how many were met in both spellings.
     pub aliases: Vec<(&'static str, u64)>,
     /// Pairs of hosts with near pages.
     pub mirrors: u64,
@@ -377,7 +377,7 @@ fn write_hosts(path: Option<&Path>, hosts: impl Iterator<Item = Host>) -> anyhow
     Ok(most)
 }
 
-/// The pages of one cluster, host by host, those of one domain one behind the other.
+/// The pages of one cluster, host by host, those of one domain one after the other.
 #[derive(Default)]
 struct Cluster {
     number: Option<u64>,

@@ -62,7 +62,6 @@ use self::out::Out;
 use self::report::common_shingles;
 use self::run_file::RunFile;
 use self::sketches::Sketches;
-use self::weights::elements;
 use crate::idf;
 use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
@@ -416,9 +415,8 @@ impl Dedup {
         let room = Some(corpus.grouped.room.clone());
         let wanted = Wanted { repeated_keys, room, ..self.wanted(!self.holds_sets()) };
         let leaders = self.holds_sets().then(|| corpus.grouped.sets.leaders());
-        let look = |sketch: &Sketch, rest: Rest<'_>| {
-            Ok(leaders.as_ref().map(|leaders| tell(leaders, self.weights, sketch, rest)))
-        };
+        let look =
+            |sketch: &Sketch, rest: Rest<'_>| Ok(leaders.as_ref().map(|leaders| tell(leaders, sketch, rest)));
         let mut found = Vec::new();
         for_each_looked_up(&mut texts, sketcher, &wanted, &*progress, look, |one, told, words| {
             if !history.has(&one.key, &mut found)? {
@@ -458,7 +456,7 @@ impl Dedup {
             let near = Against::near_any(against, sketch, &mut rest)?;
             // What is dropped is compared with nothing more.
             let told = leaders.as_ref().filter(|_| near.is_none());
-            let told = told.map(|leaders| tell(leaders, self.weights, sketch, rest));
+            let told = told.map(|leaders| tell(leaders, sketch, rest));
             Ok((near, told))
         };
         for_each_looked_up(documents, sketcher, &wanted, &*progress, look, |one, (near, told), words| {
@@ -506,8 +504,7 @@ impl Dedup {
 }
 
 /// What there is to say of a new document's set beside the sets that are held, of shingles inside its value.
-fn tell(leaders: &Leaders, weights: Weights, sketch: &Sketch, rest: Rest<'_>) -> Told {
+fn tell(leaders: &Leaders, sketch: &Sketch, rest: Rest<'_>) -> Told {
     let Rest { shingles, telling, words, inside, .. } = rest;
-    let shingles = &elements(shingles, weights);
     leaders.tell(&shingles_inside(shingles, inside), Anchors::of(sketch, inside).as_slice(), telling, words)
 }

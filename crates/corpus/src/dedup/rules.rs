@@ -17,7 +17,7 @@ pub enum NearBy {
     /// Their resemblance: the shingles that both have, of those that either has.
     #[default]
     Resemblance,
-    /// How much of a document stands in a larger one: the shingles that both have, of the smaller one's. Larger documents
+    /// How much of a document is in a larger one: the shingles that both have, of the smaller one's. Larger documents
     /// come before smaller ones.
     Containment,
 }

@@ -302,11 +302,6 @@ impl RunFile {
         self.keep.as_deref().map(|keep| value_of(&KEEPS, "keep", keep)).transpose()
     }
 
-    /// What a shingle weighs.
-    pub(super) fn weights(&self) -> anyhow::Result<Weights> {
-        self.weights.as_deref().map_or(Ok(Weights::Distinct), |name| value_of(&WEIGHTS, "weights", name))
-    }
-
     /// The fields that decided which documents stay.
     pub(super) fn deciding(&self) -> DecidingFields {
         let (inside, inside_url) = inside_of(self.inside.as_deref());

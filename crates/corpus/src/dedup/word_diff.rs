@@ -18,9 +18,9 @@ const STEPS_MAX: u64 = 1 << 30;
 /// The differences of two texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WordDiff {
-    /// Words that stand in the kept document only.
+    /// Words that occur in the kept document only.
     pub only_in_kept: usize,
-    /// Words that stand in the other document only.
+    /// Words that occur in the other document only.
     pub only_in_key: usize,
     /// False where the differences are more than are searched for at once. Then they may not be the fewest, and of texts
     /// that are long and have little in common the rest may be taken for different.
@@ -42,7 +42,7 @@ pub struct Hunk {
     pub runs: Vec<Run>,
 }
 
-/// Consecutive words that stand in both texts, or in one of them.
+/// Consecutive words that occur in both texts, or in one of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Run {
     /// Where they stand.

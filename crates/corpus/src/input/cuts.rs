@@ -23,7 +23,7 @@ fn inside(cut: &[Range<usize>], part: &Range<usize>) -> Vec<Range<usize>> {
     cut.iter().map(clamped).filter(|range| !range.is_empty()).collect()
 }
 
-/// A part of a text that stands at this place in it, without the bytes of these ranges of the text.
+/// A part of a text that is at this place in it, without the bytes of these ranges of the text.
 pub(super) fn part_without(part: &str, place: &Range<usize>, cut: &[Range<usize>]) -> String {
     without(part, &inside(cut, place))
 }

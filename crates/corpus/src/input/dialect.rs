@@ -6,11 +6,11 @@ use csv_core::{Reader, ReaderBuilder};
 /// no quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {
-    /// What stands between two fields; a comma, or what a first line `sep=` says, or a tab, if it is not given.
+    /// What is between two fields; a comma, or what a first line `sep=` says, or a tab, if it is not given.
     pub delimiter: Option<u8>,
     /// What stands around a field that has delimiters and ends of lines in it.
     pub quote: Quote,
-    /// What stands before a quote inside of a field between quotes, beside a quote.
+    /// What is before a quote inside of a field between quotes, beside a quote.
     pub escape: Option<u8>,
     /// Whether the first row names the columns; if not, their names are their numbers, from 1.
     pub has_header: bool,

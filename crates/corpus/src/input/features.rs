@@ -25,7 +25,7 @@ const SHOWN: usize = 40;
 /// The features of one document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// All names, one behind the other, and where each ends.
+    /// All names, one after the other, and where each ends.
     names: Vec<u8>,
     ends: Vec<usize>,
     /// One for each feature; none of a set.

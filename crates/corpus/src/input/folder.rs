@@ -26,12 +26,12 @@ pub(super) struct Listing {
     pub(super) bytes: u64,
     /// Links, devices and files that `wanted` did not want.
     pub(super) ignored: u64,
-    /// What could not be looked at.
+    /// What could not be checked.
     pub(super) unreadable: Vec<Problem>,
 }
 
 /// Lists `root` and every folder below it, and keeps the files that are `wanted`. Links are followed, but for those to what is
-/// listed anyway: to what is wanted below `root`, and to folders that the link stands in.
+/// listed anyway: to what is wanted below `root`, and to folders that the link is in.
 pub(super) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
     let mut listing = Listing { files: Vec::new(), bytes: 0, ignored: 0, unreadable: Vec::new() };
     let resolved = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
@@ -51,7 +51,7 @@ pub(super) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
         match looked_at {
             Err(error) => {
                 let path = error.path().unwrap_or(root);
-                // A link to nothing, or to a folder that it stands in, is no file that cannot be read.
+                // A link to nothing, or to a folder that it is in, is no file that cannot be read.
                 if error.loop_ancestor().is_some() || path.is_symlink() {
                     listing.ignored += 1;
                     continue;

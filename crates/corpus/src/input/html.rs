@@ -17,7 +17,7 @@ const HIDDEN: [&str; 2] = ["svg", "template"];
 /// Elements whose contents are not shown and have no tags.
 const RAW: [&str; 6] = ["iframe", "noembed", "noframes", "noscript", "script", "style"];
 
-/// Elements that stand in a line with what is around them; all others begin a line of their own.
+/// Elements that occur in a line with what is around them; all others begin a line of their own.
 const INLINE: [&str; 35] = [
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font",
     "i", "img", "ins", "kbd", "label", "mark", "q", "ruby", "s", "samp", "small", "span", "strike", "strong",
@@ -108,7 +108,7 @@ impl State {
     }
 }
 
-/// What stands between two words.
+/// What is between two words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Gap {
     #[default]

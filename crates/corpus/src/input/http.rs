@@ -7,7 +7,7 @@ use super::charset::{self, Charset, Decoded};
 use super::open::zstd_within;
 use super::{Loss, lossy, medium, page_text};
 
-/// The most fields of a head that are looked at.
+/// The most fields of a head that are read.
 const HEAD_FIELDS_MAX: usize = 256;
 /// Bytes in which the version of an answer ends.
 const VERSION_BYTES_MAX: usize = 12;

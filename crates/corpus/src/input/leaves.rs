@@ -27,7 +27,7 @@ pub(super) struct Leaf {
 }
 
 impl Leaf {
-    /// The column of its values; none where what it stands in is null.
+    /// The column of its values; none where what it is in is null.
     pub(super) fn of<'b>(&self, batch: &'b RecordBatch, at: usize) -> Option<&'b dyn Array> {
         let mut column = batch.column(self.root).as_ref();
         for &below in &self.below {

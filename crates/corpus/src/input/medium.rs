@@ -1,7 +1,7 @@
 //! What an answer is by its first bytes, where its head does not say it: a page, another text, or neither (the MIME Sniffing
 //! standard of the WHATWG, sections 5 and 7.1).
 
-/// How many bytes are looked at.
+/// How many bytes are examined.
 const LOOKED_AT: usize = 1445;
 /// With these a page begins, behind white space, and with a blank or `>` behind the name.
 const TAGS: [&str; 16] = [

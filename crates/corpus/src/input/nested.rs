@@ -14,7 +14,7 @@ pub(super) type Selected<'l> = Vec<Option<&'l RawValue>>;
 ///
 /// # Errors
 ///
-/// It is no object, or a name that is asked for stands in it twice.
+/// It is no object, or it has a name twice that is asked for.
 pub(super) fn select<'l>(
     line: &'l str,
     selections: [&Selection; 2],

@@ -103,7 +103,7 @@ const COMPRESSED: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The longest dictionary that memory is taken for.
 const DICTIONARY_BYTES_MAX: usize = if cfg!(fuzzing) { 1 << 20 } else { 16 << 20 };
 
-/// The dictionary that stands at the beginning of a stream; empty if that frame has something else.
+/// The dictionary that is at the beginning of a stream; empty if that frame has something else.
 fn dictionary(stream: &mut impl BufRead) -> Result<Vec<u8>, String> {
     let cannot = |error: io::Error| format!("cannot read its zstd dictionary: {error}");
     let mut head = [0; 8];

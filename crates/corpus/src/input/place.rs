@@ -78,7 +78,7 @@ impl Place {
         Self { path, number: packed >> 2, unit }
     }
 
-    /// Whether a document with this key stands in a folder that was named as input: its key is then the end
+    /// Whether a document with this key is in a folder that was named as input: its key is then the end
     /// of its path.
     #[must_use]
     pub fn is_below_a_folder(&self, key: &[u8]) -> bool {

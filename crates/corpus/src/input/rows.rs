@@ -36,7 +36,7 @@ const OTHER_DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// What the names of a table's columns say.
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// What stands before the rows, without its end: the first row, and what says how the table is written; nothing where no
+    /// What is before the rows, without its end: the first row, and what says how the table is written; nothing where no
     /// row names the columns.
     pub line: Option<Vec<u8>>,
     /// Whether a byte order mark stands before it.
@@ -218,7 +218,7 @@ fn hint(line: &[u8], wanted: &str, written: Written) -> String {
 }
 
 impl Header {
-    /// What is wrong with a row of so many fields.
+    /// What is wrong with a row of this number of fields.
     fn width(&self, fields: usize) -> String {
         let row = if self.written.has_header { "the first row names" } else { "the first row has" };
         format!("{fields} fields, where {row} {}", self.columns)
@@ -299,7 +299,7 @@ pub(super) struct Rows {
     ends: Vec<usize>,
 }
 
-/// What stands between two ends of rows.
+/// What is between two ends of rows.
 struct Row {
     /// Bytes of the window, up to where the next row begins.
     taken: usize,

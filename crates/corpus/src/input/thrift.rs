@@ -20,12 +20,12 @@ use parquet::file::reader::{ChunkReader, Length};
 const GROUPS_MAX: usize = 64;
 /// The most structures and lists inside of each other: the deepest of a footer are some eight.
 const DEPTH_MAX: u32 = 32;
-/// How much of a page's header is looked at first, and the longest: it may hold the least and the greatest text.
+/// How much of a page's header is checked first, and the longest: it may hold the least and the greatest text.
 const HEAD_BYTES: u64 = 1 << 10;
 const HEAD_BYTES_MAX: u64 = 16 << 20;
 /// Pages of this size are allowed whatever the records, if not by [`GROWTH_MAX`].
 const PAGE_BYTES: u64 = 32 << 20;
-/// By how much what is undone may be longer than what it was, beyond [`PAGE_BYTES`]: gzip does no more.
+/// By how much what is decoded may be longer than what it was, beyond [`PAGE_BYTES`]: gzip does no more.
 const GROWTH_MAX: u64 = 1032;
 
 /// The field of a footer, itself in plain text, that says how columns are encrypted.
@@ -188,7 +188,7 @@ impl<'b> Walk<'b> {
         }
     }
 
-    /// Walks over a value, other than a boolean of a structure, which stands in its type. One in a list is a byte, over
+    /// Walks over a value, other than a boolean of a structure, which is in its type. One in a list is a byte, over
     /// which arrow-rs does not pass: no list here has any.
     fn value(&mut self, of_type: u8, known: &[Field], depth: u32) -> Walked<()> {
         // guard: structures are not too deep
@@ -327,7 +327,7 @@ fn page(bytes: &[u8]) -> Walked<(u64, u64, usize)> {
     }
 }
 
-/// A file as arrow-rs may read it: the header of a page is looked at before it is, and no more bytes are promised than
+/// A file as arrow-rs may read it: the header of a page is checked before it is, and no more bytes are promised than
 /// there are.
 pub(super) struct Checked {
     file: Arc<fs::File>,
@@ -577,7 +577,7 @@ mod tests {
         for bytes in [round, deep, last, wide, again, hidden, flags, endless, head(10, 1 << 32, b"")] {
             assert_eq!(read(&bytes, 10).unwrap_err(), "the header of a page is damaged");
         }
-        // A header that is longer than what is looked at first.
+        // A header that is longer than what is checked first.
         let long = head(10, 10, &[b"\x98", &varint(5000)[..], &[7; 5000]].concat());
         assert_eq!(read(&long, 10), Ok(long));
         let past = Checked::new(file(b"1234"), 10).unwrap();

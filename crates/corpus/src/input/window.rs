@@ -1,4 +1,4 @@
-//! A stream, seen through a window that grows with what stands in it, up to a limit.
+//! A stream, seen through a window that grows with what is in it, up to a limit.
 
 use std::path::Path;
 use std::sync::Arc;

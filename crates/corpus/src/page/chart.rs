@@ -178,7 +178,7 @@ fn short(value: f64) -> String {
     text.trim_end_matches('0').to_owned()
 }
 
-/// Text as it stands in a page; characters that no page shows are replaced.
+/// Text as it is in a page; characters that no page shows are replaced.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

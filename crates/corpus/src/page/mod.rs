@@ -20,7 +20,7 @@ pub use groups::GroupSizes;
 pub use html::html;
 pub use space::Space;
 
-/// How the documents are looked at.
+/// How the documents are verified.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     /// Resemblance, estimated, from which on documents make a cluster.

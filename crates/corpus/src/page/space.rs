@@ -5,7 +5,6 @@ use std::path::Path;
 
 use twindex::Snapshot;
 use twindex::format::contents::Kind;
-use twindex::params::SimhashWeights;
 
 /// Where the bytes of an index go.
 pub struct Space {
@@ -39,10 +38,8 @@ impl Space {
         let length = |name: &str| std::fs::metadata(dir.join(name)).map_or(0, |metadata| metadata.len());
         let segments: u64 = snapshot.entries().iter().map(|entry| entry.length).sum();
         let on_disk = segments + length("CURRENT") + length(&manifest);
-        let idf = match snapshot.params().simhash.map(|simhash| simhash.weights) {
-            Some(SimhashWeights::Idf { table }) => length(&format!("IDF-{table:032x}")),
-            _ => 0,
-        };
+        let table = snapshot.params().sketch().idf_table().ok().flatten();
+        let idf = table.map_or(0, |table| length(&format!("IDF-{table:032x}")));
         sections.insert("idf", idf);
         let log: u64 = snapshot
             .manifest()

@@ -38,7 +38,7 @@ pub struct PassageReport {
     pub spans: u64,
     /// Documents that have one.
     pub repeated_documents: u64,
-    /// Bytes of texts that stand in one or more of them.
+    /// Bytes of texts that occur in one or more of them.
     pub repeated_bytes: u64,
     /// Documents that consist of nothing else, but for what is no token.
     pub repeated_whole: u64,

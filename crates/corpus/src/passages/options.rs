@@ -26,7 +26,7 @@ pub enum Unit {
     Words,
     /// Lines of the text.
     Line,
-    /// What stands between lines without words and symbols.
+    /// What is between lines without words and symbols.
     Paragraph,
     /// Sentences by UAX #29, which end where lines end.
     Sentence,
@@ -233,7 +233,7 @@ impl Passages {
         Ok(documents)
     }
 
-    /// The size of the filter: enough for what inputs of so many bytes select, within a quarter of the memory. Compressed
+    /// The size of the filter: enough for what inputs of this number of bytes select, within a quarter of the memory. Compressed
     /// inputs have more text than bytes.
     pub(super) fn filter_bytes(&self, total: Option<u64>) -> usize {
         let most = self.memory / 4;

@@ -6,13 +6,13 @@
 //!
 //! 1. *Shingle merge*, [`merge_elements`]: (element, document) of all sketches are sorted, externally, which gives the
 //!    documents of each element. Elements of one document only are dropped here; most are.
-//! 2. *Pair formation*, [`Merged::form_pairs`]: for each document, where those behind it stand in its lists.
-//! 3. *Pair merge*, [`FormedPairs::for_each`]: document by document, those behind it are counted. A pair's count is what
+//! 2. *Pair formation*, [`Merged::form_pairs`]: for each document, the places in its lists of the documents after it.
+//! 3. *Pair merge*, [`FormedPairs::for_each`]: document by document, the documents after it are counted. A pair's count is what
 //!    the two sketches have in common, and with the sizes of these it estimates the resemblance: [`Common`].
 //!
-//! **Counted, not sorted.** The paper writes each pair of an element and sorts them all. What a document meets is counted
-//! here in an array with a place for each document, which gives the same pairs in the same order, and none is ever
-//! written. Only where the lists are more than memory holds are they taken part by part: what was counted in one is a
+//! **Counted, not sorted.** The paper writes each pair of an element and sorts them all. Here, for each
+//! document, the documents that share an element with it are counted in an array with a place for each, which gives the
+//! same pairs in the same order, and none is ever written. Only where the lists are more than memory holds are they taken part by part: what was counted in one is a
 //! sorted run, and runs are merged as in the paper.
 //!
 //! **Over-common elements.** An element of c documents makes `c^2 / 2` pairs: a phrase that every page of a site has is
@@ -40,7 +40,7 @@ use twindex::error::{Error, Result};
 use twindex::params::MODULAR_MAX;
 use twindex_sketch::{Containment, Resemblance, Sample};
 
-/// Meetings of two documents in one element, for each document, above which the cap is lowered; and in all where that
+/// Candidate pairs, once for each shared element, for each document, above which the cap is lowered; and in all where that
 /// is more. Each takes a nanosecond or two, and 12 bytes of a scratch file at most.
 pub const MEETINGS: u64 = 4_000;
 /// See [`MEETINGS`].
@@ -51,7 +51,7 @@ const REMEMBERED: usize = 10;
 /// How a document's shingle hashes were chosen for its sketch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampledBy {
-    /// The least so many.
+    /// The smallest hashes, this number of them.
     Bottom(u16),
     /// Those that this divides.
     Modulus(u32),
@@ -75,7 +75,7 @@ pub struct Common {
     pub both: u32,
     /// Elements of either.
     pub either: u32,
-    /// The share of all shingles that was looked at; 1 if all were, and the resemblance is exact.
+    /// The share of all shingles that was checked; 1 if all were, and the resemblance is exact.
     pub share: f64,
 }
 
@@ -173,7 +173,7 @@ fn remember(most_common: &mut Vec<(u64, u64, u32)>, one: (u64, u64, u32)) {
 }
 
 impl Merged {
-    /// Makes a pair of every two documents of an element: *pair formation*. Of an element of more than `max_bucket`
+    /// Makes a pair of every two documents of an element: *pair formation*. Where an element has more than `max_bucket`
     /// documents, or of fewer where there would be more than [`MEETINGS`] a document, not all pairs are made: see the
     /// [module](self).
     ///
@@ -198,7 +198,7 @@ impl Merged {
     }
 }
 
-/// Pairs of documents, each as often as they met.
+/// Pairs of documents, once for each element that they share.
 #[derive(Debug)]
 pub struct FormedPairs {
     pairs: Pairs,
@@ -213,7 +213,7 @@ pub struct FormedPairs {
 }
 
 impl FormedPairs {
-    /// Hands each pair to `each`, ascending, the smaller document first, with the elements in which the two met: *pair
+    /// Hands each pair to `each`, ascending, the smaller document first, with the number of elements that the two share: *pair
     /// merge*.
     ///
     /// Memory: 8 bytes a document.
@@ -257,7 +257,7 @@ impl FormedPairs {
         self.pairs.for_each(least, |a, b, count| {
             let (in_a, in_b) = (sketches.size(a), sketches.size(b));
             let uncounted = self.uncounted[a as usize].min(self.uncounted[b as usize]);
-            // Those of over-common elements through which the two met were counted, as few as they are.
+            // Pairs through over-common elements were counted too; there are few of these.
             let both = count.saturating_add(uncounted).min(in_a.min(in_b) as u32);
             let most = most(both, (in_a + in_b).saturating_sub(both.into()) as u32);
             match by {
@@ -282,7 +282,7 @@ impl FormedPairs {
     }
 }
 
-/// The first of these for which something holds that holds for all behind it; the end, if there is none.
+/// The first of these for which something holds that holds for all after it; the end, if there is none.
 fn first_of(range: Range<u32>, holds: impl Fn(u32) -> bool) -> u32 {
     let Range { mut start, mut end } = range;
     while start < end {

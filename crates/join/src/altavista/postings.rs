@@ -22,7 +22,7 @@ pub(super) struct Capping {
     pub(super) uncounted: Vec<u32>,
 }
 
-/// Pairs of documents, and how often they met.
+/// Pairs of documents, and the number of elements that they share.
 #[derive(Debug)]
 pub(super) enum Pairs {
     /// Counted whenever they are asked for.
@@ -57,19 +57,19 @@ impl Pairs {
     }
 }
 
-/// Behind each list. Documents are fewer.
+/// Ends each list. Documents are fewer.
 const END: u32 = u32::MAX;
-/// Marks a place of which only one document is met.
+/// Marks a place where only one document is wanted.
 pub(super) const ALONE: u32 = 1 << 31;
 
-/// Lists of documents in memory, and where in them each document stands.
+/// Lists of documents in memory, and the places of each document in them.
 #[derive(Debug)]
 pub(super) struct Postings {
     /// The documents of an element, ascending, and [`END`]; so of each.
     lists: Vec<u32>,
     /// Where the places of each document begin; and the end.
     starts: Vec<u32>,
-    /// Where what is behind a document begins in one of its lists.
+    /// Where the part after a document begins in one of its lists.
     places: Vec<u32>,
 }
 
@@ -77,7 +77,7 @@ impl Postings {
     /// Of up to [`ALONE`] numbers.
     fn new(lists: Vec<u32>, capping: &mut Capping) -> Self {
         let documents = capping.uncounted.len();
-        // Each start stands two places further on while they are counted, and one while places are filled in.
+        // Each start is kept two places further on while they are counted, and one while places are filled in.
         let mut starts = vec![0; documents + 2];
         for list in lists.split(|&document| document == END) {
             let Some((_, before_others)) = list.split_last() else { continue };
@@ -103,7 +103,7 @@ impl Postings {
             for (place, &document) in (at + 1..).zip(list.split_last().map_or(&[][..], |(_, others)| others))
             {
                 let next = &mut starts[document as usize + 1];
-                // The first of an over-common element meets all.
+                // The first document of an over-common element is paired with all others.
                 places[*next as usize] = if is_capped && place > at + 1 { place | ALONE } else { place };
                 *next += 1;
             }
@@ -120,7 +120,7 @@ impl Postings {
         mut each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, E> {
         let documents = self.starts.len() - 1;
-        // How often each document was met, and those that were; one is written behind the last before it is known to be
+        // How often each document was met, and those that were; one is written after the last before it is known to be
         // a new one, as no branch could be foreseen.
         let (mut counts, mut met) = (vec![0_u32; documents], vec![0_u32; documents + 1]);
         let (mut wanted, mut pairs) = (Vec::new(), 0);
@@ -157,7 +157,7 @@ impl Postings {
     }
 }
 
-/// Lists of documents, one after the other, each with [`END`] behind it: in memory up to a budget, from then on in a
+/// Lists of documents, one after the other, each ended by [`END`]: in memory up to a budget, from then on in a
 /// scratch file.
 #[derive(Debug)]
 pub(super) struct Lists {

@@ -1,6 +1,6 @@
-//! How rare elements are: by which of them sets are looked for, so that few sets meet by accident.
+//! How rare elements are: sets are looked up by their rarest elements, so that few candidates are found by accident.
 //!
-//! Any order of elements finds all that is near, as long as it is the same for all sets; which one is a question of
+//! Any order of elements finds all that is near, as long as it is the same for all sets; which one decides the
 //! speed alone. Here elements that no other set has come first, then the others by how often they were met in a sample.
 //! A set that has as many elements of its own as are looked for is near no other set, and is left alone.
 //!

@@ -89,7 +89,9 @@ fn covered(
 fn what_stays_is_what_the_rule_says_whatever_the_memory_the_threads_and_the_order() {
     let dir = tempfile::tempdir().unwrap();
     let (mut removed, mut passes) = (0, 0);
-    for seed in 0..60_u64 {
+    // Each count with each width; TWINDEX_CASES asks for more.
+    let seeds = std::env::var("TWINDEX_CASES").map_or(15, |cases| cases.parse().expect("a number"));
+    for seed in 0..seeds {
         let count = [0, 1, 20, 90, 200][(seed % 5) as usize];
         let sets = corpus(seed, count, [6, 30, 120][(seed % 3) as usize]);
         let order = shuffled(count, seed);
@@ -114,7 +116,7 @@ fn what_stays_is_what_the_rule_says_whatever_the_memory_the_threads_and_the_orde
             }
         }
     }
-    assert!(removed > 10_000 && passes > 2, "{removed} {passes}");
+    assert!(removed > 2_500 && passes > 2, "{removed} {passes}");
 }
 
 #[test]

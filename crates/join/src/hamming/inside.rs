@@ -3,9 +3,10 @@
 //! What is in a bucket agrees in some bits. Of a small one all pairs are compared, by 32 of the bits that are left, and
 //! in full what these let through. A large one is treated as the whole was: the bits in which its fingerprints differ
 //! are divided into one group more than bits may differ, and the fingerprints are distributed by each group in turn; a
-//! near pair agrees in a group at least, and is reported for the first. So many fingerprints with one block in common,
-//! which are the rule in real data, cost what as many random ones of fewer bits would. That is done as long as it saves
-//! comparisons by the counts of the distribution itself; where nothing does, most pairs are near, or nearly.
+//! near pair agrees in a group at least, and is reported for the first. Many fingerprints with one block in common,
+//! which are the rule in real data, then cost as much as the same number of random ones of fewer bits. That is
+//! repeated as long as it saves comparisons, by the counts of the distribution itself; where nothing does, most pairs are
+//! near, or nearly.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -33,7 +34,7 @@ pub struct Pair {
 /// Fingerprints and their numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Slice<'a> {
-    /// Turned to the left by so many bits; of those of one part of a table, these bits are the same.
+    /// Rotated to the left by this number of bits, which are the same for all of one part of a table.
     Rows { rows: &'a [Row], turn: u32, leads: u64 },
     /// The same in less, of one part of a table.
     Short(ShortRows<'a>),
@@ -102,20 +103,20 @@ impl Place {
 
 /// Lanes that are compared as a whole: they and their answers stay in the caches.
 const TILE: usize = 1024;
-/// A distribution must leave at most one in so many comparisons, as a power of two.
+/// A distribution must leave at most one of this number of comparisons, as a power of two.
 const SAVED_SHIFT: u32 = 1;
 /// Fingerprints of a bucket that a distribution aims at, as a power of two.
 const BUCKET_BITS: u32 = 3;
 /// Buckets of a distribution at most, as a power of two.
 const BUCKETS_BITS_MAX: u32 = 11;
-/// Pairs found that are looked at together.
+/// Pairs found that are checked together.
 const FOUND: usize = 1 << 9;
 /// Fingerprints from which on it pays to look at which bits tell them apart.
 const SAMPLED: usize = 1 << 12;
-/// How many are looked at for that.
+/// How many are checked for that.
 const SAMPLE: usize = 256;
 
-/// Bits of where a fingerprint stands among as many as a part mostly has: the others of an entry are a fingerprint's.
+/// Bits of the position of a fingerprint in a part of the usual size: the other bits of an entry are the fingerprint's.
 const SHORT_PLACE_BITS: u32 = 16;
 /// Bytes of rows that are asked for together, and how far ahead.
 const TOGETHER_BYTES: usize = 3 * CACHE_LINE;
@@ -132,20 +133,20 @@ fn distributing(level: Level) -> u64 {
     }
 }
 
-/// Room for one distribution: where each bucket ends, and what is in it, for each side.
+/// Scratch for one distribution: where each bucket ends, and its entries, for each side.
 #[derive(Debug, Default)]
 struct Buckets {
     ends: Vec<u32>,
-    /// Of each fingerprint the bits behind those that lead to its bucket, the lane first, and where it stands in what was
+    /// Of each fingerprint the bits after those that lead to its bucket, the lane first, and where it is in what was
     /// distributed: one write each.
     entries: Vec<u64>,
-    /// Bits of where it stands.
+    /// Bits of its position.
     place_bits: u32,
     /// The lanes, side by side.
     lanes: Vec<u32>,
 }
 
-/// Room for the distributions of both sides, and for what is found.
+/// Scratch for the distributions of both sides, and for the pairs that are found.
 #[derive(Debug, Default)]
 struct Room {
     buckets: [Buckets; 2],
@@ -183,9 +184,9 @@ pub(super) enum Parity {
 /// What leads into which bucket.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum By {
-    /// So many bits behind the first `start`; behind them by the parity, if anything is known of it.
+    /// This number of bits after the first `start`; after them by the parity, if anything is known of it.
     Bits { start: u32, bits: u32, parity: Option<Parity> },
-    /// A hash of these bits, of so many bits.
+    /// A hash of these bits, this number of bits long.
     Group { mask: u64, bits: u32 },
 }
 
@@ -203,7 +204,7 @@ impl By {
         }
     }
 
-    /// How far fingerprints are turned for the 32 bits that are compared first: to those behind the block that is
+    /// How far fingerprints are turned for the 32 bits that are compared first: to those after the block that is
     /// equal, or to where most of the bits stand that may differ.
     fn turn(self, equal: u64) -> u32 {
         match self {
@@ -216,7 +217,7 @@ impl By {
     }
 }
 
-/// The bucket of what a mask leaves, of so many bits: multiplying spreads it over the upper ones.
+/// The bucket of what a mask leaves, of this number of bits: multiplying spreads it over the upper ones.
 #[inline(always)]
 fn hashed(masked: u64, bits: u32) -> usize {
     masked.wrapping_mul(0x9E37_79B9_7F4A_7C15).unbounded_shr(64 - bits) as usize
@@ -276,7 +277,7 @@ impl Kernel for Compare<'_, '_, '_> {
     fn run<S: Simd>(self, simd: S) -> Result<()> {
         let Self { inside, sides, buckets, found, ahead, by, place, take } = self;
         let of = usize::from(inside.across);
-        // Where all bits that may differ stand in entries, rows are looked at for their numbers alone.
+        // Where all bits that may differ are in entries, rows are checked for their numbers alone.
         let told = match by {
             By::Bits { start, bits, .. }
                 if [0, of].iter().all(|&side| buckets[side].place_bits == SHORT_PLACE_BITS)
@@ -380,13 +381,13 @@ impl Kernel for Compare<'_, '_, '_> {
 }
 
 impl Buckets {
-    /// Where the fingerprint of an entry stands.
+    /// The position of the fingerprint of an entry.
     #[inline(always)]
     fn place(&self, entry: u64) -> usize {
         (entry & low_bits(self.place_bits)) as usize
     }
 
-    /// Distributes rows of a table, which are turned so that what leads to a bucket is in front, and the lane behind it;
+    /// Distributes rows of a table, which are turned so that what leads to a bucket comes first, and the lane after it;
     /// bits that lead to their part are left out, as short rows have something else there.
     #[inline(always)]
     fn fill_by_bits<R: TableRow>(&mut self, rows: &[R], bits: u32, parity: Option<Parity>, leads: u64) {
@@ -421,7 +422,7 @@ impl Buckets {
         if entries.len() < rows.len() {
             entries.resize(rows.len(), 0);
         }
-        // Borrowed anew, so that the loops need not ask where they are after each write.
+        // Borrowed again, so that the loops need not ask where they are after each write.
         let (ends, entries) = (&mut ends[..], &mut entries[..rows.len()]);
         let last = ends.len() - 1;
         for (at, some) in (0..).step_by(TOGETHER_BYTES).zip(rows.chunks(TOGETHER_BYTES / size_of::<R>())) {
@@ -494,7 +495,7 @@ impl Inside {
         Self { within, level, across, free: Vec::new(), near: Vec::new(), pairs: Vec::new() }
     }
 
-    /// Finds the pairs of what a table's distribution has brought together, by what leads the table behind that.
+    /// Finds the pairs in each bucket of a table's distribution, by the bits after those that lead to the bucket.
     pub(super) fn divide(
         &mut self,
         sides: [Slice<'_>; 2],
@@ -514,7 +515,7 @@ impl Inside {
         Ok(())
     }
 
-    /// Hands on the pairs that are kept, if there are so many.
+    /// Hands on the pairs that are kept, once there are this many.
     #[inline(always)]
     pub(super) fn hand_on(&mut self, least: usize, take: &mut Take<'_>) -> Result<()> {
         if self.pairs.len() >= least {
@@ -524,7 +525,7 @@ impl Inside {
         Ok(())
     }
 
-    /// Comparisons of so many with each other.
+    /// The number of comparisons of this many lanes with each other.
     #[inline(always)]
     fn comparisons(&self, left: usize, right: usize) -> u64 {
         if self.across { left as u64 * right as u64 } else { left as u64 * left as u64 / 2 }

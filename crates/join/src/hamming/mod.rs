@@ -2,7 +2,7 @@
 //!
 //! Of two fingerprints that differ in at most k bits, one of k + 1 blocks of bits is equal (Manku, Jain and Das Sarma,
 //! WWW 2007, section 3, used for a join). For each block all fingerprints are distributed by its first bits, as many as
-//! make buckets of some 8 to 16 or the block has, and what meets in a bucket is compared (`inside`). A pair is
+//! make buckets of some 8 to 16 or the block has, and the fingerprints of a bucket are compared (`inside`). A pair is
 //! reported by the first block whose bits used are equal, so that nothing is collected to remove repeats.
 //!
 //! A distribution is done twice. The first goes by so few bits that its streams fit the processor's page tables, and
@@ -60,14 +60,14 @@ const AHEAD: usize = 8;
 const THREAD_LEAST: usize = 1 << 11;
 /// Ranges of parts for each thread that sorts them: with more of them, none waits long for the last.
 const RANGES_A_THREAD: usize = 4;
-/// Bits by which ranks are told of their last ones, more than if fingerprints that begin alike were as many as can be told.
+/// Extra prefix bits, beyond the minimum, by which a rank is recovered from its stored low bits.
 const FIRST_BITS: u32 = 3;
 /// Fingerprints that are distributed between two times that more are asked for, and how many lines ahead these are.
 const ASKED: usize = 16;
 const LINES_AHEAD: usize = 32;
-/// Fingerprints that are counted together: while they are, those behind them are on their way.
+/// Fingerprints that are counted together, while the next ones are being prefetched.
 const COUNTED: usize = 512;
-/// Pairs that are handed out together, and fingerprints that are looked at together.
+/// Pairs that are handed out together, and fingerprints that are checked together.
 const TOGETHER: usize = 1 << 12;
 
 /// What a join may use.
@@ -123,7 +123,7 @@ impl Table {
     }
 }
 
-/// So many bits, the lowest ones.
+/// This number of bits, the lowest ones.
 const fn low_bits(bits: u32) -> u64 {
     !u64::MAX.unbounded_shl(bits)
 }
@@ -148,7 +148,7 @@ struct Join<'a> {
     tables: Vec<Table>,
     /// For each side, each piece of it and each table, the fingerprints of each part.
     counts: Vec<Vec<Vec<Vec<u32>>>>,
-    /// Of each side what tells ranks of their last bits, where something does: then its rows are short.
+    /// For each side, how ranks are recovered from their last bits, where they can be: then its rows are short.
     starts: Vec<Option<Starts<'a>>>,
 }
 
@@ -158,7 +158,7 @@ struct Worker<S> {
     piece: usize,
     /// That piece, for each side.
     parts: [Parts; 2],
-    /// The part at hand, for each side.
+    /// The current part, for each side.
     room: [Vec<u32>; 2],
     inside: Inside,
     state: S,
@@ -212,7 +212,7 @@ pub(super) fn join<S: Send>(
     Ok(workers.into_iter().map(|worker| worker.state).collect())
 }
 
-/// The tables of a join of up to so many fingerprints.
+/// The tables of a join of up to this number of fingerprints.
 fn tables(most: usize, within: u32) -> Vec<Table> {
     let groups = within + 1;
     (0..groups)
@@ -276,7 +276,7 @@ fn few<S>(
 }
 
 impl<'a> Join<'a> {
-    /// Counts what each of so many pieces of the sides has of each part.
+    /// Counts what each piece of the sides has of each part.
     fn new(sides: &'a [Values<'a>], tables: Vec<Table>, pieces: usize) -> Result<Self> {
         let mut join = Self { sides, tables, counts: Vec::new(), starts: Vec::new() };
         for (of, side) in sides.iter().enumerate() {
@@ -334,7 +334,8 @@ impl<'a> Join<'a> {
         self.tables[1..].iter().map(|table| table.part_bits).min().unwrap_or(0)
     }
 
-    /// First bits by which the ranks of a side are told of their last, if they ascend: so many that few begin alike.
+    /// Leading bits by which the ranks of a side are recovered from their last bits, if they ascend: enough that few
+    /// fingerprints share them.
     fn first_bits(&self, side: &Values<'_>) -> Option<u32> {
         let is_of_use = side.ascends() && self.tables.len() > 1;
         is_of_use.then(|| (side.len().max(1).ilog2() + FIRST_BITS).saturating_sub(self.rank_bits()))
@@ -345,7 +346,7 @@ impl<'a> Join<'a> {
         self.counts.get(of).map_or(0, |pieces| pieces.iter().map(|counts| counts[table][part] as usize).sum())
     }
 
-    /// True for what is in the order of this table as it stands.
+    /// True for fingerprints that already are in the order of this table.
     fn is_sorted(&self, of: usize, table: usize) -> bool {
         table == 0 && self.sides[of].ascends()
     }
@@ -358,7 +359,7 @@ impl<'a> Join<'a> {
         let are_short = distributed.iter().all(|&of| self.starts[of].is_some());
         let most = effort.memory / if are_short { size_of::<ShortRow>() } else { size_of::<Row>() };
         let pieces = self.counts.first().map_or(1, Vec::len);
-        // What stands in several pieces has to be put together, by each thread a part.
+        // What is in several pieces has to be put together, by each thread a part.
         let needed = |rows: usize, largest: usize| {
             rows + if pieces > 1 { rows.min(largest.saturating_mul(pieces)) } else { 0 }
         };
@@ -377,7 +378,7 @@ impl<'a> Join<'a> {
         ranges
     }
 
-    /// Makes these parts of a table, on all threads, and compares what meets in them.
+    /// Makes these parts of a table, on all threads, and compares the fingerprints of each bucket.
     fn run<S: Send>(
         &self,
         table: usize,
@@ -422,8 +423,8 @@ impl<'a> Join<'a> {
         Ok(())
     }
 
-    /// Compares what meets in one part after the other, as long as there are some: of `distributed`, piece by piece,
-    /// and of what is in order as it stands, in which parts begin at `starts`.
+    /// Compares the fingerprints of one part after the other, as long as there are parts: of `distributed`, piece by piece,
+    /// and of fingerprints that already are in order, whose parts begin at `starts`.
     fn compare<S>(
         &self,
         table: usize,
@@ -504,7 +505,7 @@ impl<'a> Join<'a> {
         let leads = table.leads();
         let (first, all) = (parts.start, parts.len() == counts.len());
         self.sides[of].for_each_slice_of(Piece { number: piece, of: pieces }, |from, values| {
-            // Borrowed anew, so that the loops need not ask where they are after each write.
+            // Borrowed again, so that the loops need not ask where they are after each write.
             let (turn, part, ends, rows) = (table.turn(), table.part(), &mut *ends, &mut *rows);
             if all {
                 let last = ends.len() - 1;

@@ -2,9 +2,9 @@
 //!
 //! A row is a fingerprint and its number, 12 bytes. Where fingerprints are held in ascending order, their numbers are
 //! ranks, and 8 bytes do for both: the bits that lead to a part of a table are the same in all of it, so that in their
-//! place a row has the last bits of the rank. The others follow from the fingerprint. [`Starts`] tells the ranks of those
+//! place a row has the last bits of the rank. The others follow from the fingerprint. [`Starts`] gives the ranks of those
 //! that begin with the same bits, and of these as a rule only one has such last bits; where they are more than there are
-//! numbers of so many bits, the fingerprints themselves are looked at. That is a third less of what each table writes and
+//! numbers of this number of bits, the fingerprints themselves are checked. That is a third less of what each table writes and
 //! reads, which is most of what a join does.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -65,7 +65,7 @@ impl TableRow for ShortRow {
 pub(super) struct ShortRows<'a> {
     pub(super) rows: &'a [ShortRow],
     turn: u32,
-    /// What stands at the end of fingerprints that are turned.
+    /// What is at the end of fingerprints that are turned.
     part: u64,
     /// The bits of it.
     pub(super) leads: u64,
@@ -91,14 +91,14 @@ impl<'a> ShortRows<'a> {
 pub(super) struct Starts<'a> {
     values: &'a [u64],
     bits: u32,
-    /// Of each beginning the rank of the first fingerprint that has it or a later one, and their number behind the last.
+    /// Of each beginning the rank of the first fingerprint that has it or a later one, and their number after the last.
     ranks: Vec<u32>,
 }
 
 /// Notes where those that begin alike end.
 pub(super) struct Ends {
     bits: u32,
-    /// Of each beginning the rank behind the last that has it; 0 where none was seen.
+    /// Of each beginning the rank after the last that has it; 0 where none was seen.
     ends: Vec<u32>,
 }
 
@@ -107,7 +107,7 @@ impl Ends {
         Self { bits, ends: vec![0; 1 << bits] }
     }
 
-    /// Notes ascending fingerprints, the first of which has this rank.
+    /// Notes ascending fingerprints; the first has this rank.
     #[inline(always)]
     pub(super) fn note(&mut self, first: u32, values: &[u64]) {
         let (down, last) = (u64::BITS - self.bits, self.ends.len() - 1);
@@ -119,8 +119,8 @@ impl Ends {
     }
 }
 
-/// One in so many fingerprints may begin as so many others do that their ranks have to be searched for: with more, rows that
-/// have whole numbers are better.
+/// One in this number of fingerprints may share its first bits with so many others that its rank must be searched for:
+/// with more of them, rows that have whole numbers are better.
 const CROWDED: u64 = 4;
 
 impl<'a> Starts<'a> {
@@ -142,7 +142,7 @@ impl<'a> Starts<'a> {
             if alike > 1 << rank_bits {
                 crowded += alike;
                 let mut pairs = values.get(start as usize..next as usize)?.windows(2);
-                // Equal ones have nothing else that tells them apart.
+                // Equal ones differ in nothing else.
                 if pairs.any(|pair| pair[0] == pair[1]) {
                     return None;
                 }
@@ -153,13 +153,13 @@ impl<'a> Starts<'a> {
         (crowded * CROWDED <= u64::from(start)).then_some(Self { values, bits, ranks })
     }
 
-    /// The rank of a fingerprint, of which `low` has these bits, the last ones.
+    /// The rank of a fingerprint; `low` has its last bits.
     #[inline(always)]
     fn rank(&self, value: u64, low: u32, bits: u32) -> u32 {
         let prefix = value.unbounded_shr(u64::BITS - self.bits) as usize;
         let (start, end) = (self.ranks[prefix], self.ranks[prefix + 1]);
         let first = start.wrapping_add(low.wrapping_sub(start) & bits);
-        // `bits` is one less than there are numbers of so many bits.
+        // `bits` is one less than there are numbers of this number of bits.
         if end - start <= bits + 1 { first } else { self.rank_among(value, start, end) }
     }
 
@@ -187,7 +187,7 @@ pub(super) fn of_words<R: TableRow>(words: &[u32]) -> &[R] {
 }
 
 impl Parts {
-    /// Makes room for so many rows; what is in them is of no meaning.
+    /// Reserves capacity for this number of rows, whose content has no meaning.
     pub(super) fn room<R: TableRow>(&mut self, rows: usize) -> Result<(&mut [R], &mut [u32])> {
         self.words_a_row = size_of::<R>() / size_of::<u32>();
         let words = rows.saturating_mul(self.words_a_row);
@@ -209,7 +209,7 @@ impl Parts {
         self.part(part).as_bytes()
     }
 
-    /// What all pieces have of a part, put together in `room` where there are several.
+    /// The rows of a part from all pieces, joined in `room` where there are several.
     pub(super) fn gathered<'r>(pieces: &[&'r Self], part: usize, room: &'r mut Vec<u32>) -> &'r [u32] {
         if let [parts] = pieces {
             return parts.part(part);
@@ -239,7 +239,7 @@ mod tests {
         (0..random.next() % 6).fold(value, |value, _| value ^ 1 << (random.next() % 64))
     }
 
-    /// Ascending fingerprints, each once: random ones, near ones, and so many that begin alike.
+    /// Ascending fingerprints, each once: random ones, near ones, and some that share their first bits.
     fn ascending(seed: u64, count: usize, alike: usize) -> Vec<u64> {
         let mut random = SplitMix(seed);
         let mut values: Vec<u64> = Vec::new();
@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn ascending_fingerprints_are_joined_by_short_rows_to_the_pairs_of_whole_ones() {
         let all = [3, 1, 2, 5];
-        // Of so many the blocks that are wide lead to a bucket by more bits than an entry has for a place.
+        // With this number, wide blocks lead to a bucket by more bits than an entry has for a position.
         for (count, alike, radii) in
             [(9000, 0, &all[..]), (40_000, 300, &all), (150_000, 2000, &all), (1_200_000, 0, &all[2..3])]
         {
@@ -342,7 +342,7 @@ mod tests {
                 }
             }
         }
-        // Where ranks cannot be told, rows are whole: nearly all begin alike, or many are equal, but not two and two.
+        // Where ranks cannot be recovered, rows are whole: nearly all begin alike, or many are equal, but not two and two.
         let mut many_equal = ascending(4, 20_000, 0);
         many_equal.extend([7; 300]);
         many_equal.sort_unstable();

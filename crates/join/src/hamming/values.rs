@@ -5,7 +5,7 @@ use twindex::error::Result;
 /// What reads a piece of fingerprints and hands them out in slices, each with the number of its first.
 pub type Read<'a> = dyn Fn(Piece, &mut dyn FnMut(u32, &[u64]) -> Result<()>) -> Result<()> + Sync + 'a;
 
-/// One of so many pieces, which are all there is, each once, and about as long.
+/// One of this number of pieces, which are all there is, each once, and of about the same length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Which, from 0.
@@ -26,7 +26,7 @@ pub enum Values<'a> {
     Sorted(&'a [u64]),
     /// In memory, in any order.
     Held(&'a [u64]),
-    /// So many, read by this whenever they are wanted, piece by piece; the same each time.
+    /// This number of fingerprints, read by this function piece by piece; the same each time.
     Read(usize, &'a Read<'a>),
 }
 

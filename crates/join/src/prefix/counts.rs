@@ -25,7 +25,7 @@ impl Shared {
 pub(super) struct Crowds {
     counts: Vec<u32>,
     bits: u32,
-    /// Elements of more are crowded.
+    /// Elements of more sets are capped.
     pub(super) cap: u64,
     pub(super) largest: u32,
 }
@@ -77,14 +77,14 @@ impl Crowds {
         self.count(element) > self.cap
     }
 
-    /// True if any element may be crowded.
+    /// True if any element may be capped.
     pub(super) fn any(&self) -> bool {
         u64::from(self.largest) > self.cap
     }
 
-    /// Finds the cap up to which elements do not lead to too many meetings, nor to too many pairs.
+    /// Finds the cap up to which elements do not lead to too many candidates, nor to too many pairs.
     ///
-    /// A set that has an element with c - 1 others is at least in so many pairs, and more only by other elements: pairs
+    /// A set that shares an element with c - 1 others is in at least c - 1 pairs, and in more only by other elements: pairs
     /// are estimated by each set's most frequent element up to the cap.
     fn limit(&mut self, ordered: Ordered<'_>, list: &[u32], rooms: &mut [Room]) -> Result<()> {
         self.largest = self.counts.iter().copied().max().unwrap_or(0);
@@ -152,13 +152,13 @@ pub(super) fn counted(
     let crowd_bits = (all / 4).clamp(1 << 10, 1 << 22).ilog2();
     let mut crowds =
         Crowds { counts: vec![0; 1 << crowd_bits], bits: crowd_bits, cap: max_bucket, largest: 0 };
-    // In the order in which they stand in their scratch file.
+    // In the order in which they are in their scratch file.
     let list: Vec<u32> = (0..ordered.sets.len() as u32).filter(|&set| ordered.sets.size(set) > 0).collect();
     let pieces: Vec<_> = ordered.pieces(&list, 0).collect();
     // Threads first find elements, and then each counts those of its parts: no two write to one place.
     let part_bits = rooms.len().next_power_of_two().ilog2().min(bits - 2).min(crowd_bits);
     let mut parts = parts(&mut shared, &mut crowds, part_bits);
-    // Memory that is read before it is written to costs a fault for the page of zeros that stands for it, and another one
+    // Memory that is read before it is written to costs a fault for the page of zeros that is mapped there, and another one
     // that all other threads must hear of.
     on_each(&mut parts, |_, part| {
         part.seen.fill(0);

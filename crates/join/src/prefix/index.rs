@@ -11,9 +11,9 @@ use twindex_kernel::prefetch;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Met {
     pub(super) element: u64,
-    /// Elements of the set behind this one.
+    /// Elements of the set after this one.
     pub(super) behind: u32,
-    /// Crowded elements of the set before this one, which are not looked up.
+    /// Capped elements of the set before this one, which are not looked up.
     pub(super) crowded: u32,
 }
 
@@ -45,7 +45,7 @@ impl Heads {
 pub(super) struct Posting {
     /// Place of the set in the block.
     pub(super) place: u32,
-    /// Elements of the set behind this one.
+    /// Elements of the set after this one.
     pub(super) behind: u32,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Index {
 
 /// A hash table, in which those that fall together follow one another; a quarter of it at least is empty.
 struct Part {
-    /// Behind one that is empty, before which all begin.
+    /// After an empty one, before which all begin.
     slots: Vec<Slot>,
     bits: u32,
     /// Of each element, by place in the block.
@@ -187,7 +187,7 @@ struct Mine {
 }
 
 impl Mine {
-    /// Of these sets, of which the first is at `place`.
+    /// Of these sets; the first is at `place`.
     fn of(&mut self, heads: &Heads, mut place: u32) -> &[(u64, Posting)] {
         self.postings.resize(heads.met.len(), (0, Posting::default()));
         let mut count = 0;

@@ -3,7 +3,7 @@
 //! `AllPairs` (Bayardo, Ma and Srikant, *Scaling up all pairs similarity search*, WWW 2007) with the positional filter
 //! of `PPJoin` (Xiao, Wang, Lin and Yu, *Efficient similarity joins for near duplicate detection*, WWW 2008): let all
 //! sets be sorted by one order. Sets x and y that share at least o elements share one among the first |x| - o + 1
-//! elements of x and the first |y| - o + 1 of y. With rare elements first, few sets meet by accident.
+//! elements of x and the first |y| - o + 1 of y. With rare elements first, few candidates are found by accident.
 //!
 //! With resemblance t, o is at least t |x|, whatever y is, and at least 2 t / (1 + t) |y| if y is the smaller; so
 //! larger sets look up their first (1 - t) |x| + 1 elements among the first (1 - t) / (1 + t) |y| + 1 of the
@@ -19,10 +19,10 @@
 //! - Sets are indexed in blocks, in the order of their sizes; for each block its own sets, and those that follow up to
 //!   the largest that can resemble any of the block's, are looked up. As a block's index is whole before the first
 //!   is looked up, any number of threads do that at once.
-//! - Work is bounded. An element in the prefixes of c sets leads to up to c^2 / 2 meetings. Elements of more than the
-//!   cap are *crowded*, and pairs are not looked for through them: each set that has any is paired with the first set
-//!   and with the one before that has the same crowded elements, and with the first and the one before that has each
-//!   of them. So sets that have nothing but crowded elements in common hang together in their families, at linear
+//! - Work is bounded. An element in the prefixes of c sets leads to up to c^2 / 2 candidates. Elements of more than the
+//!   cap are *capped*: each set that has any is paired with a representative only, the first set and the one before
+//!   that have the same capped elements, and the first and the one before that have each of them. So sets that
+//!   share nothing but capped elements are connected in their families, at linear
 //!   cost. The cap is `max_bucket`, and less where that would allow more than [`MEETINGS`] or about
 //!   [`PAIRS`](super::candidates::PAIRS) a set. It is found from the sets alone: results do not depend on memory.
 
@@ -45,15 +45,15 @@ use super::threads::on_threads;
 use twindex::error::Result;
 use twindex_sketch::nearness::{least_intersection, least_part};
 
-/// What was looked at, and what was left out.
+/// What was checked, and what was left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Prefixes {
     /// Pairs handed out.
     pub candidates: u64,
-    /// Crowded elements: those in the prefixes of more than `cap` sets.
+    /// Capped elements: those in the prefixes of more than `cap` sets.
     pub capped: u64,
-    /// Sets in whose prefixes the most frequent element is. Where none is crowded, up to so many: it is counted in a
+    /// Sets in whose prefixes the most frequent element is. Where none is capped, at most this number: it is counted in a
     /// table in which elements may fall together.
     pub largest: u64,
     /// The cap: `max_bucket`, or less to bound the work.
@@ -67,7 +67,7 @@ const BATCH: usize = 1 << 14;
 /// each; and with its posting.
 const INDEXED_BYTES: usize =
     2 * size_of::<Met>() + 12 + size_of::<u32>() + 6 * size_of::<Slot>() + size_of::<Posting>();
-/// Meetings of two sets in one element, for each set, above which the cap is lowered; and in all where that is more.
+/// Candidates, once for each shared element, for each set, above which the cap is lowered; and in all where that is more.
 pub const MEETINGS: u64 = 4_000;
 /// See [`MEETINGS`].
 const MEETINGS_LEAST: u64 = 1_000_000_000;
@@ -80,14 +80,14 @@ const LEAST: usize = 1 << 16;
 
 /// Hands pairs of sets to `each`, many at a time: all whose resemblance is at least `threshold`, above 0, and others.
 /// The pairs of one set follow one another; it is the first of them, and has the larger set. Each pair comes once, or,
-/// if elements are crowded, up to twice. Up to `threads` threads work, of which `each` is called on this one alone;
+/// if elements are capped, up to twice. Up to `threads` threads work; `each` is called on this one alone;
 /// neither they nor `memory` change what is found.
 ///
 /// Takes about `memory` bytes, at least 1 MiB and up to 16 MiB more for counters, beside 16 bytes a set; threads for
-/// which that does not suffice are not begun. Where elements are crowded, pairs may be missing, as
+/// which that does not suffice are not begun. Where elements are capped, pairs may be missing, as
 /// [`Prefixes::capped`] says, and up to 60 bytes more are needed for each set that has such elements.
 ///
-/// Time: linear in the shares of the sets that are looked at, about 1 - `threshold` of their elements, and in the
+/// Time: linear in the shares of the sets that are checked, about 1 - `threshold` of their elements, and in the
 /// pairs of sets that have such an element in common. Of these there are at most about [`PAIRS`](super::candidates::PAIRS)
 /// a set, or 20 million in all.
 ///
@@ -153,7 +153,7 @@ struct Join<'a> {
     list: &'a [u32],
     shared: &'a Shared,
     crowds: &'a Crowds,
-    /// A block is full with so many postings, or sets.
+    /// A block is full with this number of postings, or sets.
     most: usize,
     most_sets: usize,
     found: Prefixes,
@@ -184,7 +184,7 @@ impl Star {
 }
 
 impl Join<'_> {
-    /// Pairs the sets that have crowded elements.
+    /// Pairs the sets that have capped elements.
     fn stars<E: From<twindex::Error>>(
         &mut self,
         each: &mut impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
@@ -229,7 +229,7 @@ impl Join<'_> {
         Ok(())
     }
 
-    /// Finds the pairs of which the smaller set is in the block that begins at `start`. Returns where the next begins.
+    /// Finds the pairs whose smaller set is in the block that begins at `start`. Returns where the next begins.
     fn block<E: From<twindex::Error>>(
         &mut self,
         start: usize,
@@ -292,7 +292,7 @@ impl Join<'_> {
                 heads_of(ordered, &list[piece.clone()], shared, crowds, room)
             })?;
             for mut heads in made {
-                // The block ends behind the set with which it is full.
+                // The block ends after the set with which it is full.
                 let last = heads.sets().position(|(_, indexed)| {
                     postings += indexed;
                     members += 1;
@@ -326,7 +326,7 @@ impl Join<'_> {
     }
 }
 
-/// Of what begins these sets, the elements that others have, too, and that are not crowded.
+/// Of what begins these sets, the elements that others have, too, and that are not capped.
 fn heads_of(
     ordered: Ordered<'_>,
     sets: &[u32],
@@ -366,7 +366,7 @@ fn heads_of(
 /// What is known of a set of the block while another is looked up.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// Elements met in both.
+    /// Elements found in both.
     shared: u32,
     /// Elements that both must have; more than there are if it is known that they cannot.
     least: u32,

@@ -19,7 +19,7 @@ impl Classes {
     /// Elements that are counted as often are of the next class.
     const STEPS: [u8; 3] = [4, 16, 64];
 
-    /// From every so many-th set.
+    /// From every n-th set.
     pub(in super::super) fn of(sets: &ShingleSets) -> Result<Self> {
         let mut counts = vec![0_u8; 1 << Self::BITS];
         let step = sets.elements().div_ceil(Self::SAMPLE).max(1) as usize;
@@ -101,7 +101,7 @@ impl Ordered<'_> {
     }
 }
 
-/// Elements of sets that a thread works on at once, and sets: so that pieces take neither long nor much room.
+/// Elements of sets that a thread works on at once, and sets: so that pieces take neither long nor much memory.
 const PIECE_ELEMENTS: u64 = 1 << 17;
 const PIECE_SETS: usize = 1 << 8;
 

@@ -1,4 +1,4 @@
-//! Joins and batches of questions are exact for every radius, whatever the fingerprints look like: against all pairs,
+//! Joins and batches of queries are exact for every radius, whatever the fingerprints look like: against all pairs,
 //! compared one by one. And their results depend on neither threads, memory, segments nor the way they were found.
 
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ fn sets(seed: u64) -> BTreeMap<&'static str, Vec<u64>> {
     sets.insert("hardly any bits", (0..1500).map(|_| random.next() & 0x8001_0840_2100_0c11).collect());
     let centre = random.next();
     sets.insert("a ball", (0..1500).map(|at| flipped(&mut random, centre, at % 7)).collect());
-    // Ones are rare, so that no block tells much.
+    // Ones are rare, so that no block is selective.
     sets.insert("sparse", (0..5000).map(|_| random.next() & random.next() & random.next()).collect());
     sets.insert("hardly any", vec![7, 7, 8, u64::MAX]);
     sets.insert("one", vec![0]);

@@ -30,7 +30,7 @@ pub struct Match {
 pub struct Matches {
     /// The number of the document.
     pub document: u32,
-    /// Units of the text that stand in the document, in runs of `t` or more.
+    /// Units of the text that occur in the document, in runs of `t` or more.
     pub words: u32,
     /// The runs, in the order of the text; they may overlap.
     pub matches: Vec<Match>,
@@ -43,13 +43,13 @@ pub struct Answer {
     pub documents: Vec<Matches>,
     /// Units of the text.
     pub words: u32,
-    /// Units of the text that stand in one or more of these documents.
+    /// Units of the text that occur in one or more of these documents.
     pub words_found: u32,
-    /// Fingerprints of which only the first postings were followed, as there are too many.
+    /// Fingerprints with too many postings: only the first were followed.
     pub capped: u32,
 }
 
-/// How far the units around a place agree: so many before it, and so many from it on.
+/// How far the units around a place agree: the number of units before it, and from it on.
 fn agreeing(
     own: impl Fn(usize) -> Option<u32>,
     other: Hashes<'_>,
@@ -159,9 +159,8 @@ impl PassageIndex {
         Ok(Answer { documents, words: own.len() as u32, words_found, capped })
     }
 
-    /// As [`Work::for_each_recurring`], for documents that come after those of an index: passes each t-gram that stands in
-    /// a document of the index with the first place where it does, and of the others those for which `wanted` says so of
-    /// their fingerprints. All postings of a fingerprint are followed until the first occurrences are known.
+    /// As [`Work::for_each_recurring`], for documents that come after those of an index: passes each t-gram of
+    /// the index with its first place there, and each other t-gram whose fingerprint `wanted` accepts. All postings of a fingerprint are followed until the first occurrences are known.
     ///
     /// # Errors
     ///

@@ -82,7 +82,7 @@ pub(super) struct Header {
     pub(super) documents: u64,
     pub(super) units: u64,
     pub(super) postings: u64,
-    /// Where each section ends; the first begins behind the header, and each other where the one before ends.
+    /// Where each section ends; the first begins after the header, and each other where the one before ends.
     pub(super) ends: [u64; SECTIONS],
 }
 
@@ -112,7 +112,7 @@ impl Header {
         bytes
     }
 
-    /// Reads a header whose file has so many bytes.
+    /// Reads the header of a file of this length.
     ///
     /// # Errors
     ///
@@ -208,7 +208,7 @@ pub(super) fn put(mut number: u64, bytes: &mut Vec<u8>) {
     bytes.push(number as u8);
 }
 
-/// Reads a number, and moves `at` behind it; none if it does not end, or has more than 64 bits.
+/// Reads a number, and moves `at` past it; none if it does not end, or has more than 64 bits.
 #[inline]
 pub(super) fn get(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let mut number = 0_u64;
@@ -361,7 +361,7 @@ mod tests {
         let bytes = header.to_bytes();
         assert_eq!(bytes.len(), HEADER_BYTES);
         let mut end = 0;
-        for (name, offset, size) in table("### 21.2 Header of a part") {
+        for (name, offset, size) in table("#### Header of a part") {
             assert_eq!(offset, end, "{name}");
             end = offset + size;
             let field = &bytes[offset..end];
@@ -391,7 +391,7 @@ mod tests {
             assert!(field.iter().all(|&one| one == byte), "{name}");
         }
         assert_eq!(end, HEADER_BYTES);
-        let list = table("### 21.1 List of passages");
+        let list = table("#### List of passages");
         assert_eq!(list.iter().map(|(_, _, size)| size).sum::<usize>(), LIST_HEAD_BYTES);
         let bytes = list_to_bytes(&[Entry { number: 1, bytes: 2, documents: 3, header: 4 }]);
         assert_eq!(bytes[..8], LIST_MAGIC);

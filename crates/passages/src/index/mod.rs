@@ -246,7 +246,7 @@ impl PassageIndex {
         part.key(own)
     }
 
-    /// Where the units of a document stand in its text. Linear in the document.
+    /// Where the units of a document are in its text. Linear in the document.
     ///
     /// # Errors
     ///

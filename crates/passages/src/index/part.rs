@@ -1,4 +1,4 @@
-//! A part of an index: one immutable file, mapped, of which each block is compared with its checksum when it is first
+//! A part of an index: one immutable file, mapped. Each block is compared with its checksum when it is first
 //! used.
 
 use std::ops::Range;
@@ -266,7 +266,7 @@ impl Part {
                 let document_now = document.checked_add(later)?;
                 let position_now = u32::try_from(get(bytes, &mut at)?).ok()?;
                 let position = if later == 0 && !is_first {
-                    // In the same document, behind the one before.
+                    // In the same document, after the one before.
                     position.checked_add(position_now).filter(|now| *now > position)?
                 } else {
                     position_now

@@ -7,7 +7,7 @@ use twindex_sketch::Cutter;
 use twindex_sketch::cut::PlacedUnits;
 use twindex_sketch::params::{Folding, NormalForm, Shingling};
 
-/// A document as the definition has it: tokens, or, where bytes are compared, tokens with what stands between them.
+/// A document as the definition has it: tokens, or, where bytes are compared, tokens with the bytes between them.
 struct Document {
     tokens: Vec<Vec<u8>>,
     places: Vec<(usize, usize)>,
@@ -115,7 +115,7 @@ fn check(cutter: &Cutter, texts: &[String], case: &Case) {
     let expected = by_suffix_array(&documents, case.shape.width(), case.exact, case.within);
     let lines = found(cutter, texts, case);
     assert_eq!(lines, expected, "{texts:?}");
-    // Every token of a line stands in an earlier text, as the cutter finds it in the bytes of the line alone.
+    // Every token of a line is in an earlier text, as the cutter finds it in the bytes of the line alone.
     for line in lines {
         let (text, source) = (&texts[line.document as usize], &texts[line.first_document as usize]);
         let span = tokens(cutter, &text[line.start as usize..line.end as usize]).tokens;
@@ -157,7 +157,7 @@ proptest! {
         check(&cutter, &texts, &Case { shape: Shape::words(t), exact: Exact::Tokens, within, memory: 1 << 12 });
     }
 
-    /// Long pieces of a few texts, put together anew and altered a little; with a filter of one block, which lets nearly
+    /// Long pieces of a few texts, joined again and altered a little; with a filter of one block, which lets nearly
     /// everything through.
     #[test]
     fn lines_of_pieced_texts_are_those_of_a_suffix_array(

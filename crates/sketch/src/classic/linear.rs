@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn results_that_wrap_exactly_are_reduced() {
-        // b and x chosen so that a x + b is 0, 1, p - 1 and their neighbours, which random ones never meet.
+        // b and x chosen so that a x + b is 0, 1, p - 1 and their neighbours, which random ones never reach.
         let linear = Linear::new(84);
         for j in 0..84_u64 {
             let (a, b) = coefficients(j);

@@ -11,7 +11,7 @@
 //! In a number of 64 bits, and in the eight bytes of a fingerprint, the highest bit is the coefficient of
 //! x^63.
 //!
-//! **Extension.** With strings written one behind the other, f(a.b) = f(f(a).b), the fingerprint being a
+//! **Extension.** With strings written one after the other, f(a.b) = f(f(a).b), the fingerprint being a
 //! string of eight bytes ([`Rabin::extend`]); and f(a.b) = f(a) x^(8 |b|) + f(b) ([`Rabin::concat`]), from
 //! which windows slide in constant time ([`Rabin::windows`]). Plus and minus are xor.
 //!
@@ -251,7 +251,7 @@ impl Rabin {
         b ^ fastest(Concat(self, a, length_of_b))
     }
 
-    /// x^(8n) mod P: what a fingerprint is multiplied by when n bytes come behind.
+    /// x^(8n) mod P: what a fingerprint is multiplied by when n bytes follow.
     #[must_use]
     pub fn power(&self, n: u64) -> u64 {
         self.concat(Self::ONE, 0, n)

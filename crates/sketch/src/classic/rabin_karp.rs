@@ -121,7 +121,7 @@ impl RabinKarp {
         self.residue(self.product(a, self.power(length_of_b)) + u128::from(b))
     }
 
-    /// d^n modulo q: what a hash is multiplied by when n symbols come behind. Logarithmic time.
+    /// d^n modulo q: what a hash is multiplied by when n symbols follow. Logarithmic time.
     #[must_use]
     pub fn power(&self, n: u64) -> u64 {
         let (mut power, mut base, mut n) = (1, self.base, n);

@@ -1,7 +1,7 @@
 //! Shingle hashes that slide along the bytes of a text: Rabin's fingerprints and the hash of Rabin and Karp.
 //!
 //! A shingle is the string of the bytes of its units, from the start of the first to the end of the last,
-//! with what stands between them: one space between two words. Its hash is `mix(f(1.string))`, f being the
+//! with what is between them: one space between two words. Its hash is `mix(f(1.string))`, f being the
 //! [fingerprint](super::rabin) or the [rolling hash](super::rabin_karp) of the seed, and the 1 in front
 //! making its length count. `mix`, the bijection of [`shingle`](crate::shingle), adds no collision:
 //! fingerprints are unique, but their bits are not distributed like those of random numbers, and minima and
@@ -67,7 +67,7 @@ fn by_rabin_with(
     }
 }
 
-/// The hash of Rabin and Karp for bytes, modulo 2^61 - 1, with the powers of its base at hand.
+/// The hash of Rabin and Karp for bytes, modulo 2^61 - 1, with the powers of its base computed beforehand.
 #[derive(Clone, Debug)]
 pub(crate) struct RabinKarpBytes {
     hash: RabinKarp,

@@ -12,7 +12,7 @@
 //!   hold a word character other than a mark. A segment is kept whole, with the apostrophe in `don't`, the point in
 //!   `3.14` and a soft hyphen; each of its characters is lower-cased as [`tokens`] does. Han, Hiragana, Thai, Lao,
 //!   Khmer and Myanmar letters are words by themselves with the marks that follow, Katakana forms runs.
-//! - **Word characters** are the code points of the words of [`tokens`], one behind the other.
+//! - **Word characters** are the code points of the words of [`tokens`], one after the other.
 //! - **Characters** are the same, and one space wherever the text has anything between two words; none at the ends,
 //!   and none between neighbours such as two Han characters, which are two words with nothing between them.
 //! - **Sentences** are the stretches between sentence boundaries of UAX #29 (SB1 to SB998) that have a word left; such
@@ -37,7 +37,7 @@
 //! with a caron): they stay in two code points when lower-cased.
 //!
 //! **Folding** ([`Folding`]) drops characters. *Invisible* ones go before all else, as if they
-//! did not stand in the text: U+00AD (soft hyphen), U+200B to U+200D, U+2060 and U+FEFF. *Marks* go behind the normal
+//! were not in the text: U+00AD (soft hyphen), U+200B to U+200D, U+2060 and U+FEFF. *Marks* go after the normal
 //! form: the text is decomposed (NFD), characters of the general category Mn are left out, and the rest is composed (NFC),
 //! so that canonically equivalent texts stay equal. Accents go so, harakat and niqqud, and also the dots of `ё` and `й`,
 //! the hamza above alef, the sound marks of kana (`が` is `か`), and signs of vowels in Indic scripts and Thai, where words
@@ -51,9 +51,9 @@
 //! for each language whose stemmer still makes the same stems of some hundred chosen words; for another language
 //! [`Cutter::new`] fails.
 //!
-//! **Long gaps.** Rule SB8 looks ahead without bound from each character behind a full stop, which takes quadratic time
-//! where a line has thousands of spaces behind one. So, of a gap between two words of a line (by [`tokens`]; before the
-//! first and behind the last too) only the first [`GAP_MAX`] characters count for where sentences end. A line ends with
+//! **Long gaps.** Rule SB8 looks ahead without bound from each character after a full stop, which takes quadratic time
+//! where a line has thousands of spaces after one. So, of a gap between two words of a line (by [`tokens`]; before the
+//! first and after the last too) only the first [`GAP_MAX`] characters count for where sentences end. A line ends with
 //! LF, CR, U+0085, U+2028 or U+2029, as sentences do.
 
 #[cfg(feature = "languages")]
@@ -87,7 +87,7 @@ pub use units::Units;
 /// The longest word that is reduced to its stem, in bytes. Stemmers take quadratic time for long words.
 pub const STEM_MAX: usize = 255;
 
-/// The characters of a gap between two words that are looked at for the end of a sentence.
+/// The characters of a gap between two words that are checked for the end of a sentence.
 pub const GAP_MAX: usize = 32;
 
 /// Cuts texts into units as a [`Shingling`] says.
@@ -137,7 +137,7 @@ struct Work {
 }
 
 impl Cutter {
-    /// A cutter for `shingling`, of which the widths, the hash and the seed do not matter here.
+    /// A cutter for `shingling`, whose widths, hash and seed do not matter here.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the field if this build has tables of another version of Unicode than the parameters
@@ -232,12 +232,12 @@ impl Cutter {
     /// Replaces `units` by those of a text; for [`Tokens::Features`], which come from no text, by none.
     ///
     /// Linear time, whatever the text holds. Once `units` has grown to the longest document no memory is allocated,
-    /// but for the stems of words that were not met lately, which the stemmers allocate, and for runs of more than a
+    /// but for the stems of words that the table does not have, which the stemmers allocate, and for runs of more than a
     /// few marks that NFKC sorts.
     pub fn cut(&self, text: &str, units: &mut Units) {
         units.clear(match self.tokens {
             Tokens::Words | Tokens::UnicodeWords | Tokens::WordsSymbols => Some(b' '),
-            // A space stands within sentences.
+            // Sentences contain spaces.
             Tokens::Sentences => Some(b'\n'),
             Tokens::WordCharacters | Tokens::Characters | Tokens::Features | Tokens::Raw => None,
         });
@@ -407,7 +407,7 @@ fn raw(text: &str, units: &mut Units) {
 }
 
 /// Calls `each` with every word of [`tokens`], and with every other character that is no white space, and the marks
-/// behind it, in order; with its place in the text, and whether it is a word.
+/// after it, in order; with its place in the text, and whether it is a word.
 fn words_and_symbols(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(Range<usize>, bool, &[u8])) {
     let bytes = text.as_bytes();
     // The token under way: its kind (that of a symbol is `Other`), and its characters in `scratch`.
@@ -429,7 +429,7 @@ fn words_and_symbols(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(Ran
                 continue;
             }
             start = at;
-            // A mark behind nothing is a symbol, too.
+            // A mark after nothing is a symbol, too.
             open = Some(if kind == Kind::Mark { Kind::Other } else { kind });
         }
         if c == GROWS {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// The pieces of a text that was rewritten, in order.
 ///
-/// A piece either stands in both texts as it is, or was rewritten as a whole: then each part of its new form comes from
+/// A piece either is in both texts as it is, or was rewritten as a whole: then each part of its new form comes from
 /// all of its old form. Memory: 24 bytes a piece; a text that was not rewritten has none.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pieces(Vec<Piece>);
@@ -14,7 +14,7 @@ struct Piece {
     /// Where it begins in the new text, and in the old one.
     new: usize,
     old: usize,
-    /// Whether it stands in both as it is.
+    /// Whether it is in both as it is.
     is_same: bool,
 }
 

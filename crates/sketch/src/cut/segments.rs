@@ -71,7 +71,7 @@ pub fn sentence_places(text: &str, mut each: impl FnMut(Range<usize>)) {
     }
 }
 
-/// A line without what stands behind the first [`GAP_MAX`] characters of a gap: itself if no gap is so long, otherwise
+/// A line without what comes after the first [`GAP_MAX`] characters of a gap: itself if no gap is so long, otherwise
 /// written to `short`. Its pieces, if they are wanted.
 fn shorten_gaps<'a>(line: &'a str, short: &'a mut String, mut pieces: Option<&mut Pieces>) -> &'a str {
     short.clear();
@@ -131,7 +131,7 @@ mod tests {
             format!("{}a.{}b{}", gap(GAP_MAX), gap(GAP_MAX - 1), gap(GAP_MAX))
         );
         assert_eq!(shortened(&gap(50)), gap(GAP_MAX));
-        // Marks belong to the word before them, however many, and behind anything else to the gap.
+        // Marks belong to the word before them, however many, and after anything else to the gap.
         let marks = "\u{301}".repeat(100);
         assert_eq!(shortened(&format!("e{marks}b")), format!("e{marks}b"));
         assert_eq!(shortened(&format!("e.{marks}b")), format!("e.{}b", "\u{301}".repeat(GAP_MAX - 1)));

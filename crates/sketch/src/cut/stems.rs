@@ -88,10 +88,10 @@ mod with_languages {
         )))
     }
 
-    /// Words of which the table has room.
+    /// The number of words that the table holds.
     const SLOTS: usize = 1 << 12;
 
-    /// Stems of the words met lately. A stemmer takes a microsecond and allocates; most words of a text have been met
+    /// Stems of the words seen last. A stemmer takes a microsecond and allocates; most words of a text have been seen
     /// before. Each word has one slot, which the next word with that slot takes over.
     #[derive(Clone, Debug, Default)]
     pub(crate) struct Stems {
@@ -101,7 +101,7 @@ mod with_languages {
 
     #[derive(Clone, Debug, Default)]
     struct Slot {
-        /// The word and, behind it, its stem.
+        /// The word and, after it, its stem.
         bytes: Vec<u8>,
         word: usize,
     }

@@ -145,7 +145,7 @@ fn invisible_characters_are_dropped_before_all_else() {
     // The neighbours of those that go, and other characters that cannot be seen, stay.
     let kept = "\u{ac}\u{ae}\u{200a}\u{200e}\u{200f}\u{205f}\u{2061}\u{180e}\u{fefe}\u{ff00}";
     assert_eq!(Cutter::new(&visible(Tokens::Words)).unwrap().normalised(kept, &mut Units::default()), kept);
-    // A mark behind one joins the letter before it.
+    // A mark after one joins the letter before it.
     #[cfg(feature = "languages")]
     {
         let composed = Shingling { normal_form: NormalForm::nfkc().unwrap(), ..visible(Tokens::Words) };
@@ -489,7 +489,7 @@ proptest! {
         let found = cut(&of(Tokens::WordsSymbols), &text);
         let words: Vec<String> =
             found.iter().filter(|unit| !plain(unit).is_empty()).cloned().collect();
-        // Behind a symbol a mark is part of that, and plain words drop it likewise.
+        // After a symbol a mark is part of that, and plain words drop it likewise.
         prop_assert_eq!(words, plain(&text));
         let lower = |text: &str| -> String {
             let lower = |c: char| if c == GROWS { GROWN.to_owned() } else { classify(c).1.to_string() };

@@ -6,7 +6,7 @@ use super::Work;
 
 /// The units of one document, in the order of the text: what shingles are runs of.
 ///
-/// They stand in one buffer, words with a space between two, sentences with a line feed, characters with nothing, so
+/// They are in one buffer, words with a space between two, sentences with a line feed, characters with nothing, so
 /// that the bytes of a shingle are a range of it. Made by [`Cutter::cut`](super::Cutter::cut), and reused from document
 /// to document; 8 bytes a unit, and the text.
 #[derive(Clone, Debug, Default)]
@@ -14,7 +14,7 @@ pub struct Units {
     bytes: Vec<u8>,
     /// Where each unit ends.
     ends: Vec<usize>,
-    /// What stands between two units.
+    /// What is between two units.
     separator: Option<u8>,
     pub(super) work: Work,
 }
@@ -48,12 +48,12 @@ impl Units {
         &self.bytes[self.start(first)..self.ends[first + width - 1]]
     }
 
-    /// The bytes of all units, and what stands between them.
+    /// The bytes of all units, and what is between them.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Where the units stand in [`bytes`](Self::bytes): ascending, no two overlap.
+    /// Where the units are in [`bytes`](Self::bytes): ascending, no two overlap.
     pub(crate) fn ranges(&self) -> impl ExactSizeIterator<Item = Range<usize>> + Clone {
         (0..self.len()).map(|unit| self.start(unit)..self.ends[unit])
     }

@@ -16,6 +16,7 @@
 //! | [`Linear`](Family::Linear) | 1 | t steps of 4 multiplications |
 //! | [`MultiplyShift`](Family::MultiplyShift) | 1 | t steps of 3 multiplications |
 //! | [`Matrix`](Family::Matrix) | 1 | t steps of 16 look-ups |
+//! | [`Darts`](Family::Darts) | 1 | 1 to 2 steps, and t ln t a document; [`darts`](crate::darts) |
 //!
 //! The first is the default, by its speed; it is here, in `one_permutation.rs`. Those who want what the literature
 //! analyses, or features that match with exactly the probability J^s, take another one: of one permutation, a group
@@ -27,6 +28,7 @@ mod signature;
 use crate::classic::linear::Linear;
 use crate::classic::matrix::Matrix;
 use crate::classic::multiply_shift::MultiplyShift;
+use crate::darts::{WEIGHT_ONE, WeightedMinHasher};
 use crate::params::Family;
 use twindex_kernel::Level;
 
@@ -56,6 +58,7 @@ enum Orders {
     Linear(Linear),
     MultiplyShift(MultiplyShift),
     Matrix(Matrix),
+    Darts(WeightedMinHasher),
 }
 
 impl MinHasher {
@@ -89,6 +92,7 @@ impl MinHasher {
             Family::Linear => Orders::Linear(Linear::new(minima)),
             Family::MultiplyShift => Orders::MultiplyShift(MultiplyShift::new(minima)),
             Family::Matrix => Orders::Matrix(Matrix::new(minima)),
+            Family::Darts => Orders::Darts(WeightedMinHasher::of_minima(minima)),
         };
         Self { level: Level::chosen(), orders }
     }
@@ -107,6 +111,7 @@ impl MinHasher {
             Orders::Linear(orders) => orders.minima(),
             Orders::MultiplyShift(orders) => orders.minima(),
             Orders::Matrix(orders) => orders.minima(),
+            Orders::Darts(orders) => orders.minima(),
         }
     }
 
@@ -130,7 +135,19 @@ impl MinHasher {
                 Orders::Linear(orders) => orders.signature(hashes, signature),
                 Orders::MultiplyShift(orders) => orders.signature(hashes, signature),
                 Orders::Matrix(orders) => orders.signature(hashes, signature),
+                Orders::Darts(orders) => {
+                    orders.minima_of(|| hashes.iter().map(|&hash| (hash, WEIGHT_ONE)), signature);
+                }
             },
         );
+    }
+
+    /// The hasher of weighted sets, where the family is that of [`darts`](crate::darts).
+    #[must_use]
+    pub fn weighted(&self) -> Option<&WeightedMinHasher> {
+        match &self.orders {
+            Orders::Darts(orders) => Some(orders),
+            _ => None,
+        }
     }
 }

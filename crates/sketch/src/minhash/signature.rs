@@ -4,7 +4,7 @@ use twindex_kernel::{Kernel, Level, Simd};
 
 /// Appends the low `bits` bits of every minimum: the first minimum in the lowest bits of the first byte and
 /// so on, padded with zeros to a byte.
-/// [`MinhashParams::signature_bytes`](crate::params::MinhashParams::signature_bytes) tells the length. `bits`
+/// [`MinhashParams::signature_bytes`](crate::params::MinhashParams::signature_bytes) gives the length. `bits`
 /// is one of [`SIGNATURE_BITS`](crate::params::SIGNATURE_BITS); 0 appends nothing.
 ///
 /// ```

@@ -74,7 +74,7 @@ fn url(host: &str, template: usize, page: &str, draw: &mut Draw) -> String {
     format!("https://{host}{path}")
 }
 
-/// The name of a page: as long as a session id where it stands in its place.
+/// The name of a page: as long as the session id that it replaces.
 fn name(template: usize, draw: &mut Draw) -> String {
     match template {
         18 => draw.text(12, BASE62),

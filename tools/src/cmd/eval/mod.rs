@@ -150,7 +150,7 @@ impl Eval {
         pairs_within(&snapshot, None, self.within.unwrap_or(10), effort, |a, b, distance| {
             first.clear();
             second.clear();
-            // As they stand in a table, so that numbers and paths are compared as they are printed.
+            // As they are in a table, so that numbers and paths are compared as they are printed.
             for (name, place) in [(&mut first, a), (&mut second, b)] {
                 write_key(name, &place.key()?).map_err(|error| twindex::Error::Invalid(error.to_string()))?;
             }

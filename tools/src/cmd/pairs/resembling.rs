@@ -16,7 +16,7 @@ use twindex::{Index, KeyBuf, Resemblance, Snapshot};
 use twindex_corpus::texts::Texts;
 use twindex_join::{
     Agreement, Candidates, Effort, Families, ShingleSets, Sorted, Sorter, candidates_agreeing,
-    candidates_agreeing_across, resembling_sets,
+    candidates_agreeing_across, sorted_pairs_of_sets,
 };
 
 use super::{Pairs, Verify};
@@ -266,25 +266,10 @@ pub(super) fn find(
 /// The pairs whose sets, as the index has them, resemble each other by `threshold` or more.
 fn by_sets(sides: &Sides<'_>, threshold: f64, effort: Effort<'_>) -> anyhow::Result<Found> {
     let sets = sides.sets(effort.dir, effort.memory / 4)?;
-    let mut pairs: Sorter<u128> = Sorter::new(effort.dir, effort.memory / 4);
     let first_right = sides.right.as_ref().map(|_| sides.first_right());
-    let half = Effort { memory: effort.memory / 2, ..effort };
-    let found = resembling_sets(&sets, threshold, MAX_BUCKET, half, |a, b, resemblance| {
-        let (a, b) = (a.min(b), a.max(b));
-        let is_across = first_right.is_none_or(|first| a < first && b >= first);
-        let Resemblance::Exact { intersection, union } = resemblance else { return Ok(()) };
-        if !is_across {
-            return Ok(());
-        }
-        let score = (intersection as u128) << 32 | union as u128;
-        pairs.push(u128::from(a) << 96 | u128::from(b) << 64 | score)
-    })?;
-    Ok(Found {
-        pairs: pairs.finish()?,
-        scores: Scores::Counted,
-        candidates: found.candidates,
-        capped_buckets: found.capped,
-    })
+    let rest = Effort { memory: effort.memory / 4 * 3, ..effort };
+    let (pairs, found) = sorted_pairs_of_sets(&sets, first_right, threshold, MAX_BUCKET, rest)?;
+    Ok(Found { pairs, scores: Scores::Counted, candidates: found.candidates, capped_buckets: found.capped })
 }
 
 /// The pairs whose estimate reaches the threshold, with their equal minima.

@@ -24,7 +24,7 @@ use crate::stage::StageFile;
 const PIECE: usize = 8 << 20;
 /// Bytes that a query may take while it is answered.
 const QUERY_BYTES: usize = 64;
-/// Keys that may be looked at for each query where that makes answering them together possible.
+/// Keys that may be checked for each query where that makes answering them together possible.
 const KEYS_A_QUERY: u64 = 8;
 /// Queries that are answered together at least, if there are so many.
 const LEAST: usize = 1 << 12;
@@ -209,7 +209,7 @@ impl Query {
             totals.queries += wave.len() as u64;
             let ordered = self.prints() || self.limit.is_some();
             let begin = || Sorter::<(u64, u64, u8)>::new(scratch.path(), effort.memory / effort.threads);
-            // What is sorted by distance first stands in front of the key.
+            // What is sorted by distance first is in front of the key.
             let pack = |query: u32, distance: u32| u64::from(query) << 8 | u64::from(distance);
             let mut sorters: Vec<Sorter<(u64, u64, u8)>> = Vec::new();
             let (mut pieces, mut first) = (RawColumn::open(path)?, 0_u64);

@@ -6,7 +6,6 @@ use twindex::{Sketch, Sketcher};
 use twindex_join::{Common, SampledBy};
 
 use super::super::score::{Estimate, Kind, Sampled, Score};
-use super::super::weights::{Weights, elements};
 use super::texts::OwnContent;
 use super::{Explanation, Known, Listed, Reason};
 use crate::sketching::Sketching;
@@ -176,18 +175,11 @@ pub(super) fn agrees(listed: &[(String, String)], counted: &[(String, String)]) 
 
 impl Measured {
     /// Measures a document as the run did.
-    pub(super) fn of(sketcher: &Sketcher, content: &OwnContent, weights: Weights) -> anyhow::Result<Self> {
+    pub(super) fn of(sketcher: &Sketcher, content: &OwnContent) -> anyhow::Result<Self> {
         let mut sketching = Sketching::new(sketcher);
         let (mut sketch, mut set) = (Sketch::default(), Vec::new());
         sketching.sketch(content.lent(), &mut sketch)?;
-        if weights == Weights::Distinct {
-            sketching.shingles(&mut set);
-        } else {
-            let mut words = Vec::new();
-            set = elements(sketching.rest(&mut words, &[]).shingles, weights).into_owned();
-            set.sort_unstable();
-            set.dedup();
-        }
+        sketching.shingles(&mut set);
         Ok(Self { set, sketch })
     }
 }

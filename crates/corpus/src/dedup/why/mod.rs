@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;
-use twindex::params::{Shingling, SimhashWeights};
+use twindex::params::Shingling;
 use twindex::sketch::jaccard;
 use twindex::{Index, Params, Sketcher};
 
@@ -22,7 +22,6 @@ use super::layout::{INDEX, PROOF, RUN, kept_files};
 use super::priority::Keep;
 use super::rules::Clustering;
 use super::run_file::RunFile;
-use super::weights::Weights;
 use super::word_diff::{self, Extent, WordDiff};
 use crate::error::InvalidOptions;
 use crate::input::{Deciding, InputFormat, InputOptions, UrlPart};
@@ -543,11 +542,10 @@ impl Why {
             return Ok(());
         };
         let sketcher = self.sketcher(known)?;
-        let weights = known.run.as_ref().map_or(Ok(Weights::Distinct), RunFile::weights)?;
-        let of_key = Measured::of(&sketcher, &key.content, weights)?;
+        let of_key = Measured::of(&sketcher, &key.content)?;
         let mut best: Option<Candidate> = None;
         for kept in candidates {
-            let measured = Measured::of(&sketcher, &kept.content, weights)?;
+            let measured = Measured::of(&sketcher, &kept.content)?;
             let is_identical = kept.identity == key.identity;
             let mut columns = Vec::new();
             let mut does_agree = None;
@@ -627,7 +625,7 @@ impl Why {
 
     /// The sketcher of the run. The index has the IDF table, if there is one.
     fn sketcher(&self, known: &Known) -> anyhow::Result<Sketcher> {
-        if matches!(known.params.simhash.map(|simhash| simhash.weights), Some(SimhashWeights::Idf { .. })) {
+        if known.params.sketch().idf_table()?.is_some() {
             return Ok(Index::open(self.out.join(INDEX))?.sketcher()?);
         }
         Ok(Sketcher::new(&known.params)?)

@@ -90,7 +90,7 @@ pub(super) fn nfkc<'a>(text: &'a str, work: &'a mut Work, mut pieces: Option<&mu
 }
 
 /// Appends the text from `copied` on to `normal`, and what becomes of its `stretch`: as a whole, or piece by piece where
-/// pieces are wanted. A piece begins with each character of which `begins` says so.
+/// pieces are wanted. A piece begins with each character for which `begins` says so.
 fn push_pieces(
     (text, copied, places): (&str, usize, Range<usize>),
     pieces: Option<&mut Pieces>,
@@ -192,9 +192,9 @@ pub(super) fn without_marks<'a>(
 /// How letters with marks are written in a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Letters {
-    /// Some stand in one character, as in NFC: `é`, `й`, `が`, `각`.
+    /// Some are in one character, as in NFC: `é`, `й`, `が`, `각`.
     pub composed: bool,
-    /// NFC would change the text, as some stand in several characters.
+    /// NFC would change the text, as some are in several characters.
     pub decomposed: bool,
 }
 

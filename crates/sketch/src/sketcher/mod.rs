@@ -1,0 +1,525 @@
+//! The sketcher: all sketches of a document with one set of parameters.
+
+mod sketch;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use twindex_kernel::Level;
+
+pub use self::sketch::Sketch;
+
+use crate::darts::{WEIGHT_MAX, WEIGHT_MIN, WeightedMinHasher, term_frequencies, weight_out_of_range};
+use crate::error::{Error, Result};
+use crate::hash::Fast;
+use crate::occurrences::set_apart;
+use crate::params::{MinhashWeights, SimhashWeights, SketchParams, Tokens};
+use crate::{Buffers, Fingerprint, IdfTable, MinHasher, Shingler, features, samples, simhash_at, weighted};
+
+/// Makes [`Sketch`]es of texts, all with the same parameters. Cheap to clone, and shared by threads at will.
+///
+/// ```
+/// use twindex_sketch::params::{Shingling, SimhashWeights, SketchParams};
+/// use twindex_sketch::{Resemblance, Sketcher};
+///
+/// let sketcher = Sketcher::new(
+///     SketchParams::new(Shingling::words(2, 0)).with_simhash(SimhashWeights::Occurrences).with_minhash(20, 6),
+/// )?;
+/// let a = sketcher.sketch("The quick brown fox jumps over the lazy dog.")?;
+/// let b = sketcher.sketch("the quick brown fox jumps over the lazy cat")?;
+/// let apart = a.fingerprint().unwrap().distance(b.fingerprint().unwrap());
+/// assert!(apart < 32);
+/// assert!(Resemblance::of_signatures(a.signature(), b.signature()).value() > 0.5);
+/// assert!(sketcher.sketch("...")?.is_empty());
+/// # Ok::<(), twindex_sketch::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Sketcher {
+    params: Arc<SketchParams>,
+    digest: u128,
+    level: Level,
+    shingler: Shingler,
+    /// Hashes the names of features.
+    names: Fast,
+    weights: Option<SimhashWeights>,
+    /// What a shingle weighs in minima, samples and sets.
+    minhash_weights: MinhashWeights,
+    /// There if one of the weights says so.
+    idf: Option<Arc<IdfTable>>,
+    minhash: Option<Minhash>,
+    /// Whether sets of texts with tokens are made, where the parameters keep sets.
+    makes_sets: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Minhash {
+    hasher: MinHasher,
+    rows: usize,
+    signature_kept: bool,
+}
+
+/// Working memory of a [`Sketcher`], reused from document to document.
+#[derive(Clone, Debug, Default)]
+pub struct Scratch {
+    buffers: Buffers,
+    shingles: Vec<u64>,
+    bytes: Vec<u8>,
+    hashes: Vec<u64>,
+    vector: Vec<(u64, i64)>,
+    /// The elements of a document whose shingles count as often as they occur.
+    elements: Vec<u64>,
+    /// Whether `elements` are those of the document sketched last; its shingles are otherwise.
+    has_elements: bool,
+    /// Elements with their weights.
+    weighted: Vec<(u64, u64)>,
+    tokens: usize,
+}
+
+impl Scratch {
+    /// The number of tokens of the document sketched last; of a set or vector of the caller's, the number of features
+    /// that count.
+    #[must_use]
+    pub fn tokens(&self) -> usize {
+        self.tokens
+    }
+
+    /// The shingle hashes of the document sketched last, as they went into its sketch: occurrences in the order of
+    /// the text, or the sorted distinct ones where [`SimhashWeights::Distinct`] asks for those and
+    /// [`MinhashWeights::Distinct`] does, too.
+    #[must_use]
+    pub fn shingles(&self) -> &[u64] {
+        &self.shingles
+    }
+
+    /// What the document sketched last is compared by: its shingle hashes, in any order and perhaps repeated; or with
+    /// [`MinhashWeights::Frequencies`], its [occurrences](crate::occurrences), in any order.
+    #[must_use]
+    pub fn elements(&self) -> &[u64] {
+        if self.has_elements { &self.elements } else { &self.shingles }
+    }
+}
+
+impl Sketcher {
+    /// A sketcher for these parameters.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where this build of the crate cannot cut text as they say, and where they weight shingles
+    /// by an IDF table, which [`with_idf`](Self::with_idf) takes.
+    pub fn new(params: impl Into<SketchParams>) -> Result<Self> {
+        let params = params.into();
+        if let Some(table) = params.idf_table()? {
+            let line = if params.simhash == Some(SimhashWeights::Idf { table }) {
+                "simhash"
+            } else {
+                "minhash-weights"
+            };
+            return Err(Error::Invalid(format!(
+                "these parameters ({line}=idf) need the idf table {table:032x}: take the sketcher of the index, which \
+                 has it, or Sketcher::with_idf"
+            )));
+        }
+        Self::made(params, None)
+    }
+
+    /// A sketcher for parameters that weight shingles by this table.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a table that is not the one that the parameters name, or whose documents were cut in
+    /// another way; otherwise as [`new`](Self::new).
+    pub fn with_idf(params: impl Into<SketchParams>, table: Arc<IdfTable>) -> Result<Self> {
+        let params = params.into();
+        table.check(&params)?;
+        Self::made(params, Some(table))
+    }
+
+    fn made(params: SketchParams, idf: Option<Arc<IdfTable>>) -> Result<Self> {
+        Ok(Self {
+            digest: params.digest(),
+            level: Level::chosen(),
+            shingler: Shingler::new(&params.shingling)?,
+            names: Fast::new(params.shingling.seed),
+            weights: params.simhash,
+            minhash_weights: params.minhash_weights(),
+            idf,
+            minhash: params.minhash.map(|minhash| Minhash {
+                hasher: MinHasher::of(minhash.family, minhash.minima()),
+                rows: usize::from(minhash.rows),
+                signature_kept: minhash.signature_bits > 0,
+            }),
+            makes_sets: params.sets,
+            params: Arc::new(params),
+        })
+    }
+
+    /// The same sketcher, whose sketches have [sets](Sketch::set) of texts without tokens alone: for whoever has the shingle
+    /// hashes of the others anyway.
+    #[must_use]
+    pub fn with_sets_of_wordless_only(mut self) -> Self {
+        self.makes_sets = false;
+        self
+    }
+
+    /// The same sketcher with the instructions of `level`, for tests and measurements: its sketches are the same.
+    /// Weighted votes and the shingle hashes `rabin` and `rabin-karp` stay with the level of the process,
+    /// [`Level::chosen`].
+    #[must_use]
+    pub fn at(mut self, level: Level) -> Self {
+        self.level = level;
+        self.shingler = self.shingler.at(level);
+        self.minhash = self.minhash.map(|minhash| Minhash { hasher: minhash.hasher.at(level), ..minhash });
+        self
+    }
+
+    /// The sketch of one document.
+    ///
+    /// Time is linear in the text, plus t steps for each shingle of documents of fewer than about t shingles,
+    /// for t minima. Memory is 8 bytes a token, and twice the longest token. For many documents, see
+    /// [`sketch_into`](Self::sketch_into).
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the parameters are for features that callers bring ([`Tokens::Features`]), not for
+    /// texts.
+    pub fn sketch(&self, text: &str) -> Result<Sketch> {
+        let mut sketch = Sketch::default();
+        self.sketch_into(text, &mut Scratch::default(), &mut sketch)?;
+        Ok(sketch)
+    }
+
+    /// As [`sketch`](Self::sketch), for bytes that should be UTF-8.
+    ///
+    /// ```
+    /// # use twindex_sketch::{SketchParams, Sketcher, params::{Shingling, SimhashWeights}};
+    /// # let params = SketchParams::new(Shingling::words(5, 0)).with_simhash(SimhashWeights::Occurrences);
+    /// # let sketcher = Sketcher::new(params)?;
+    /// let error = sketcher.sketch_bytes(b"Grammatik f\xfcr").unwrap_err();
+    /// assert_eq!(error.to_string(), "not UTF-8: byte 0xfc at offset 11");
+    /// # Ok::<(), twindex_sketch::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with the offset of the first byte that is not UTF-8; otherwise as [`sketch`](Self::sketch).
+    pub fn sketch_bytes(&self, text: &[u8]) -> Result<Sketch> {
+        match std::str::from_utf8(text) {
+            Ok(text) => self.sketch(text),
+            Err(error) => {
+                let offset = error.valid_up_to();
+                Err(Error::Invalid(format!("not UTF-8: byte {:#04x} at offset {offset}", text[offset])))
+            }
+        }
+    }
+
+    /// As [`sketch`](Self::sketch), replacing what `sketch` holds: no memory is allocated once `scratch` and
+    /// `sketch` have grown to the longest document.
+    ///
+    /// # Errors
+    /// As [`sketch`](Self::sketch).
+    pub fn sketch_into(&self, text: &str, scratch: &mut Scratch, sketch: &mut Sketch) -> Result<()> {
+        if self.params.shingling.tokens == Tokens::Features {
+            return Err(Error::Invalid(
+                "these parameters (tokens=features) are for sets of features, not for texts".into(),
+            ));
+        }
+        if self.takes_distinct() {
+            self.shingler.distinct(text, &mut scratch.buffers, &mut scratch.shingles);
+        } else {
+            // Minima do not mind repetitions.
+            self.shingler.occurrences(text, &mut scratch.buffers, &mut scratch.shingles);
+        }
+        scratch.tokens = scratch.buffers.tokens();
+        self.finish_unweighted(scratch, sketch);
+        if self.params.sets && scratch.shingles.is_empty() {
+            sketch.set.push(self.names.single(text.as_bytes()));
+        }
+        Ok(())
+    }
+
+    /// Replaces the [set](Sketch::set) of a sketch by that of a document which only copies of its bytes are near: one
+    /// whose text could not be read in full, say, and of which the rest must not decide. Changes nothing where no sets
+    /// are kept.
+    ///
+    /// ```
+    /// # use twindex_sketch::{SketchParams, Sketcher, params::Shingling};
+    /// # let mut params = SketchParams::new(Shingling::words(1, 0));
+    /// params.sets = true;
+    /// let sketcher = Sketcher::new(params)?;
+    /// let (mut one, mut other) = (sketcher.sketch("caf? au lait")?, sketcher.sketch("caf? au lait")?);
+    /// sketcher.replace_set(b"caf\xe9 au lait", &mut one);
+    /// sketcher.replace_set(b"caf\xe8 au lait", &mut other);
+    /// assert_ne!(one.set(), other.set());
+    /// # Ok::<(), twindex_sketch::Error>(())
+    /// ```
+    pub fn replace_set(&self, bytes: &[u8], sketch: &mut Sketch) {
+        if self.params.sets {
+            sketch.set.clear();
+            sketch.set.push(self.names.single(bytes));
+        }
+    }
+
+    /// The hash by which a set or vector of the caller's names one of its elements: that of the shingle whose only
+    /// token has these bytes, with the parameters' seed.
+    ///
+    /// ```
+    /// use twindex_sketch::params::{Shingling, SketchParams, Tokens};
+    /// use twindex_sketch::{Scratch, Sketch, Sketcher};
+    ///
+    /// let features = Shingling::words(1, 0).with_tokens(Tokens::Features)?;
+    /// let sketcher = Sketcher::new(SketchParams::new(features).with_minhash(6, 14))?;
+    /// let set: Vec<u64> = ["add", "load", "store"].map(|name| sketcher.feature(name.as_bytes())).into();
+    /// let (mut scratch, mut sketch) = (Scratch::default(), Sketch::default());
+    /// sketcher.sketch_features(&set, &mut scratch, &mut sketch)?;
+    /// assert_eq!(sketch.features().len(), 6);
+    /// # Ok::<(), twindex_sketch::Error>(())
+    /// ```
+    #[must_use]
+    pub fn feature(&self, name: &[u8]) -> u64 {
+        self.names.single(name)
+    }
+
+    /// As [`feature`](Self::feature), for an element that is a number: the hash of its eight bytes, the low ones
+    /// first.
+    #[must_use]
+    pub fn feature_number(&self, number: u64) -> u64 {
+        self.names.single(&number.to_le_bytes())
+    }
+
+    /// The sketch of a set of the caller's, replacing what `sketch` holds: of an image, a sound, a program, or
+    /// whatever else was reduced to features. A feature is a well-mixed 64-bit hash, as [`feature`](Self::feature)
+    /// makes one.
+    ///
+    /// A feature that is given several times votes in the simhash as often, unless the parameters say
+    /// [`SimhashWeights::Distinct`]. No features give an empty sketch. The order does not matter.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the parameters are for texts: only those with [`Tokens::Features`] are for features, so
+    /// that the two never meet in one index by accident.
+    pub fn sketch_features(
+        &self,
+        features: &[u64],
+        scratch: &mut Scratch,
+        sketch: &mut Sketch,
+    ) -> Result<()> {
+        self.check_features()?;
+        scratch.shingles.clear();
+        scratch.shingles.extend_from_slice(features);
+        if self.takes_distinct() {
+            scratch.shingles.sort_unstable();
+            scratch.shingles.dedup();
+        }
+        scratch.tokens = scratch.shingles.len();
+        self.finish_unweighted(scratch, sketch);
+        Ok(())
+    }
+
+    /// Whether nothing in a sketch depends on how often a shingle occurs.
+    fn takes_distinct(&self) -> bool {
+        self.weights == Some(SimhashWeights::Distinct) && self.minhash_weights == MinhashWeights::Distinct
+    }
+
+    /// The sketch of a weighted vector of the caller's, replacing what `sketch` holds: pairs of a feature, as in
+    /// [`sketch_features`](Self::sketch_features), and its weight.
+    ///
+    /// - The simhash is that of the vector, [`weighted`] (times the features' inverse document frequencies, if the
+    ///   parameters say [`SimhashWeights::Idf`]): a weight of any sign votes with its value, in fixed point
+    ///   of the caller's choice, as only ratios matter. Weights of a feature that is given several times add up.
+    /// - Minima, and other sketches of sets, are those of the set of features whose weights add up to more than 0. Where
+    ///   minima are [weighted](crate::params::MinhashParams::weights), they are those of the weights, which count units of
+    ///   2^-16 then, 1/16 to 2^24; times the features' inverse document frequencies, if the parameters say
+    ///   [`MinhashWeights::Idf`].
+    /// - The sketch is empty if the weights of each feature add up to 0, and, where the parameters keep sketches of
+    ///   sets, if none of these sums is above 0.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the parameters are for texts, see [`sketch_features`](Self::sketch_features), or say
+    /// that each distinct feature votes once ([`SimhashWeights::Distinct`]), which leaves weights no meaning; where minima
+    /// are weighted, for a weight out of its range, for another family than [`Family::Darts`](crate::params::Family::Darts), and for parameters that keep
+    /// sets or samples, which hold whole elements.
+    pub fn sketch_weighted(
+        &self,
+        features: &[(u64, i64)],
+        scratch: &mut Scratch,
+        sketch: &mut Sketch,
+    ) -> Result<()> {
+        self.check_features()?;
+        if self.weights == Some(SimhashWeights::Distinct) {
+            return Err(Error::Invalid(
+                "these parameters (simhash=distinct) let each feature vote once; weights need simhash=occurrences \
+                 or simhash=idf"
+                    .into(),
+            ));
+        }
+        let Scratch { shingles, vector, has_elements, weighted: weighted_features, .. } = &mut *scratch;
+        vector.clear();
+        vector.extend_from_slice(features);
+        vector.sort_unstable_by_key(|&(feature, _)| feature);
+        shingles.clear();
+        self.check_vectors()?;
+        let weights_count = self.minhash_weights != MinhashWeights::Distinct;
+        *has_elements = false;
+        weighted_features.clear();
+        let mut is_zero = true;
+        for same in vector.chunk_by(|(a, _), (b, _)| a == b) {
+            let weight: i128 = same.iter().map(|&(_, weight)| i128::from(weight)).sum();
+            is_zero &= weight == 0;
+            if weight <= 0 {
+                continue;
+            }
+            shingles.push(same[0].0);
+            if weights_count {
+                let units =
+                    u64::try_from(weight).ok().filter(|units| (WEIGHT_MIN..=WEIGHT_MAX).contains(units));
+                let units = units.ok_or_else(|| Error::Invalid(weight_out_of_range(weight)))?;
+                weighted_features.push((same[0].0, self.by_idf(same[0].0, units)));
+            }
+        }
+        let sets_kept = self.params.minhash.is_some() || self.params.bottom > 0 || self.params.modulus > 0;
+        let counts = if sets_kept { !shingles.is_empty() } else { !is_zero };
+        let votes = || {
+            self.idf_of_fingerprints()
+                .map_or_else(|| weighted(features.iter().copied()), |idf| idf.vector(features))
+        };
+        let fingerprint = self.weights.filter(|_| counts).map(|_| votes());
+        scratch.tokens = scratch.shingles.len();
+        self.finish(scratch, sketch, fingerprint);
+        Ok(())
+    }
+
+    /// Refuses vectors where their weights would count in minima, and the parameters keep what cannot hold them.
+    fn check_vectors(&self) -> Result<()> {
+        if self.minhash_weights == MinhashWeights::Distinct {
+            return Ok(());
+        }
+        if self.darts().is_none() {
+            return Err(Error::Invalid(
+                "vectors of weights need minhash=darts where minhash-weights is not `distinct`".into(),
+            ));
+        }
+        if self.params.sets || self.params.bottom > 0 || self.params.modulus > 0 {
+            return Err(Error::Invalid(
+                "vectors of weights cannot be kept as sets, bottom or modulus, which hold whole elements: leave these out"
+                    .into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The hasher of weighted sets, if there is one.
+    fn darts(&self) -> Option<&WeightedMinHasher> {
+        self.minhash.as_ref().and_then(|minhash| minhash.hasher.weighted())
+    }
+
+    /// The table that fingerprints are weighted by.
+    fn idf_of_fingerprints(&self) -> Option<&IdfTable> {
+        self.idf.as_deref().filter(|_| matches!(self.weights, Some(SimhashWeights::Idf { .. })))
+    }
+
+    /// A weight in units of 2^-16, times the shingle's inverse document frequency where minima are weighted by it. The
+    /// greatest weight stands for all above it.
+    fn by_idf(&self, shingle: u64, units: u64) -> u64 {
+        let by_table = matches!(self.minhash_weights, MinhashWeights::Idf { .. });
+        let Some(idf) = self.idf.as_deref().filter(|_| by_table) else { return units };
+        // Weights of the table are below 2^14, with 8 fractional bits, and units below 2^40.
+        (units * u64::from(idf.weight(shingle)) >> 8).clamp(WEIGHT_MIN, WEIGHT_MAX)
+    }
+
+    fn check_features(&self) -> Result<()> {
+        if self.params.shingling.tokens == Tokens::Features {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!(
+            "these parameters (tokens={}) are for texts; sets and vectors of features need tokens=features",
+            self.params.shingling.tokens
+        )))
+    }
+
+    /// From the shingles in `scratch`, a vote for each occurrence, to the sketch.
+    fn finish_unweighted(&self, scratch: &mut Scratch, sketch: &mut Sketch) {
+        let Scratch { shingles, elements, has_elements, weighted, .. } = &mut *scratch;
+        weighted.clear();
+        if self.minhash_weights != MinhashWeights::Distinct {
+            elements.clear();
+            elements.extend_from_slice(shingles);
+            if self.darts().is_some() {
+                term_frequencies(elements, weighted);
+                for (shingle, weight) in weighted {
+                    *weight = self.by_idf(*shingle, *weight);
+                }
+            }
+        }
+        let votes = || match self.idf_of_fingerprints() {
+            Some(idf) => idf.simhash(shingles),
+            None if self.weights == Some(SimhashWeights::Distinct) && !self.takes_distinct() => {
+                let mut distinct = shingles.clone();
+                distinct.sort_unstable();
+                distinct.dedup();
+                simhash_at(self.level, &distinct)
+            }
+            None => simhash_at(self.level, shingles),
+        };
+        let fingerprint = self.weights.filter(|_| !shingles.is_empty()).map(|_| votes());
+        *has_elements = self.minhash_weights == MinhashWeights::Frequencies;
+        if *has_elements {
+            set_apart(elements);
+        }
+        self.finish(scratch, sketch, fingerprint);
+    }
+
+    /// From the shingles in `scratch`, with their elements or weights where these count, and their fingerprint to the
+    /// sketch.
+    fn finish(&self, scratch: &mut Scratch, sketch: &mut Sketch, fingerprint: Option<Fingerprint>) {
+        let Scratch { bytes, shingles, hashes, elements, has_elements, weighted, .. } = scratch;
+        if sketch.digest != self.digest {
+            sketch.params = Some(Arc::clone(&self.params));
+            sketch.digest = self.digest;
+        }
+        sketch.fingerprint = fingerprint;
+        sketch.signature.clear();
+        sketch.features.clear();
+        sketch.bottom.clear();
+        sketch.modular.clear();
+        sketch.set.clear();
+        if shingles.is_empty() {
+            return;
+        }
+        let elements = if *has_elements { elements } else { shingles };
+        if let Some(minhash) = &self.minhash {
+            match minhash.hasher.weighted().filter(|_| self.minhash_weights != MinhashWeights::Distinct) {
+                Some(darts) => darts.minima_of(|| weighted.iter().copied(), &mut sketch.signature),
+                None => minhash.hasher.signature(elements, &mut sketch.signature),
+            }
+            features(&sketch.signature, minhash.rows, bytes, &mut sketch.features);
+            if !minhash.signature_kept {
+                sketch.signature.clear();
+            }
+        }
+        if self.params.bottom > 0 {
+            samples::bottom(elements, self.params.bottom.into(), hashes, &mut sketch.bottom);
+        }
+        if self.params.modulus > 0 {
+            samples::modular(elements, self.params.modulus, &mut sketch.modular);
+        }
+        if self.makes_sets {
+            sketch.set.extend_from_slice(elements);
+            sketch.set.sort_unstable();
+            sketch.set.dedup();
+        }
+    }
+
+    /// The first half of sketching alone, for exact comparisons.
+    #[must_use]
+    pub fn shingler(&self) -> &Shingler {
+        &self.shingler
+    }
+
+    /// The parameters.
+    #[must_use]
+    pub fn params(&self) -> &SketchParams {
+        &self.params
+    }
+
+    /// The digest of the parameters, [`SketchParams::digest`]; it stands in every sketch.
+    #[must_use]
+    pub fn params_digest(&self) -> u128 {
+        self.digest
+    }
+}

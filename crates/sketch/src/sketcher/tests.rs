@@ -1,0 +1,290 @@
+//! Tests of the sketcher.
+
+use super::*;
+use crate::hash::mix;
+use crate::params::{Family, MinhashParams, Shingling};
+
+fn both() -> SketchParams {
+    SketchParams::new(Shingling::words(3, 0)).with_simhash(SimhashWeights::Occurrences).with_minhash(6, 14)
+}
+
+#[test]
+fn a_sketch_has_what_the_parameters_ask_for() {
+    let text = "one two three four five";
+    let sketch = Sketcher::new(both()).unwrap().sketch(text).unwrap();
+    assert!(sketch.fingerprint().is_some());
+    assert_eq!((sketch.signature().len(), sketch.features().len()), (84, 6));
+    assert_eq!(sketch.params_digest(), both().digest());
+
+    let simhash_only = SketchParams::new(Shingling::words(3, 0)).with_simhash(SimhashWeights::Occurrences);
+    let sketch = Sketcher::new(&simhash_only).unwrap().sketch(text).unwrap();
+    assert!(sketch.fingerprint().is_some() && !sketch.is_empty());
+    assert_eq!((sketch.signature().len(), sketch.features().len()), (0, 0));
+
+    let features_only = SketchParams {
+        minhash: Some(MinhashParams { signature_bits: 0, ..MinhashParams::new(6, 14) }),
+        ..SketchParams::new(Shingling::words(3, 0))
+    };
+    let sketch = Sketcher::new(&features_only).unwrap().sketch(text).unwrap();
+    assert!(sketch.fingerprint().is_none() && !sketch.is_empty());
+    assert_eq!((sketch.signature().len(), sketch.features().len()), (0, 6));
+}
+
+#[test]
+fn a_document_without_tokens_has_no_sketch() {
+    for text in ["", "--- ***", "😀"] {
+        let sketch = Sketcher::new(both()).unwrap().sketch(text).unwrap();
+        assert!(sketch.is_empty() && sketch.signature().is_empty(), "{text:?}");
+        assert_eq!(sketch.params_digest(), both().digest());
+    }
+}
+
+#[test]
+fn bytes_are_sketched_as_the_text_they_are_and_refused_with_the_offset_of_the_first_that_is_none() {
+    let sketcher = Sketcher::new(both()).unwrap();
+    let text = "Grammatik für die Küche";
+    assert_eq!(sketcher.sketch_bytes(text.as_bytes()).unwrap(), sketcher.sketch(text).unwrap());
+    for (bytes, said) in [
+        (&b"ab\xff"[..], "byte 0xff at offset 2"),
+        (b"\xe4\xb8", "byte 0xe4 at offset 0"), // a character that breaks off
+        (b"a\xc0\x80", "byte 0xc0 at offset 1"), // a longer spelling of zero
+        (b"\xed\xa0\x80", "byte 0xed at offset 0"), // a surrogate
+    ] {
+        let error = sketcher.sketch_bytes(bytes).unwrap_err().to_string();
+        assert_eq!(error, format!("not UTF-8: {said}"));
+    }
+}
+
+#[test]
+fn nothing_of_the_last_document_stays_behind() {
+    let sketcher = Sketcher::new(both()).unwrap();
+    let (mut scratch, mut sketch) = (Scratch::default(), Sketch::default());
+    for text in ["a b c d e f g h", "", "a", "Ä ö ü ß x y", "a b c d e f g h"] {
+        sketcher.sketch_into(text, &mut scratch, &mut sketch).unwrap();
+        assert_eq!(sketch, sketcher.sketch(text).unwrap(), "{text:?}");
+    }
+}
+
+#[test]
+fn weights_matter_to_the_fingerprint_only() {
+    let distinct =
+        SketchParams::new(Shingling::words(1, 0)).with_simhash(SimhashWeights::Distinct).with_minhash(6, 14);
+    let occurrences = SketchParams::new(Shingling::words(1, 0))
+        .with_simhash(SimhashWeights::Occurrences)
+        .with_minhash(6, 14);
+    let (text, once) = ("x y z x x x y x", "z y x");
+    let of = |params: &SketchParams, text| Sketcher::new(params).unwrap().sketch(text).unwrap();
+    assert_eq!(of(&distinct, text), of(&distinct, once));
+    assert_ne!(of(&occurrences, text).fingerprint(), of(&occurrences, once).fingerprint());
+    assert_eq!(of(&occurrences, text).signature(), of(&distinct, text).signature());
+    // Four of the eight votes are x's and three are y's and z's together: x decides where they are
+    // divided.
+    assert_eq!(of(&occurrences, "x x x y z").fingerprint(), of(&occurrences, "x").fingerprint());
+}
+
+fn for_features(change: impl FnOnce(SketchParams) -> SketchParams) -> Sketcher {
+    let shingling = Shingling::words(1, 7).with_tokens(Tokens::Features).unwrap();
+    let builder = change(SketchParams::new(shingling));
+    Sketcher::new(builder).unwrap()
+}
+
+fn of_features(sketcher: &Sketcher, features: &[u64]) -> Sketch {
+    // What the last document left behind must not matter.
+    let mut sketch = of_weighted(sketcher, &[(5, 5)]).unwrap_or_default();
+    sketcher.sketch_features(features, &mut Scratch::default(), &mut sketch).unwrap();
+    sketch
+}
+
+fn of_weighted(sketcher: &Sketcher, features: &[(u64, i64)]) -> Result<Sketch> {
+    let mut sketch = Sketch::default();
+    sketcher.sketch_weighted(features, &mut Scratch::default(), &mut sketch)?;
+    Ok(sketch)
+}
+
+#[test]
+fn a_name_is_hashed_as_the_shingle_of_one_token() {
+    let sketcher = for_features(|builder| builder.with_simhash(SimhashWeights::Occurrences));
+    let words =
+        Sketcher::new(SketchParams::new(Shingling::words(1, 7)).with_simhash(SimhashWeights::Occurrences))
+            .unwrap();
+    for name in ["rose", "a", "antidisestablishmentarianism"] {
+        let mut shingles = Vec::new();
+        words.shingler().occurrences(name, &mut Buffers::default(), &mut shingles);
+        assert_eq!(shingles, [sketcher.feature(name.as_bytes())], "{name}");
+    }
+    assert_eq!(sketcher.feature_number(0x6162), sketcher.feature(b"ba\0\0\0\0\0\0"));
+    assert_ne!(sketcher.feature(b""), sketcher.feature(b"\0"));
+}
+
+#[test]
+fn a_set_of_features_has_the_sketch_of_a_text_with_these_shingles() {
+    let features =
+        for_features(|builder| builder.with_simhash(SimhashWeights::Occurrences).with_minhash(6, 14));
+    let words = SketchParams::new(Shingling::words(1, 7))
+        .with_simhash(SimhashWeights::Occurrences)
+        .with_minhash(6, 14);
+    let of_text = Sketcher::new(&words).unwrap().sketch("a rose is a rose").unwrap();
+    let hashes: Vec<u64> = ["a", "rose", "is", "a", "rose"].map(|w| features.feature(w.as_bytes())).into();
+    let of_set = of_features(&features, &hashes);
+    assert_eq!(of_set.fingerprint(), of_text.fingerprint());
+    assert_eq!(of_set.signature(), of_text.signature());
+    assert_eq!(of_set.features(), of_text.features());
+    let vector = [(hashes[0], 2), (hashes[1], 2), (hashes[2], 1)];
+    assert_eq!(of_weighted(&features, &vector).unwrap(), of_set);
+    assert!(of_features(&features, &[]).is_empty());
+
+    let distinct = for_features(|builder| builder.with_simhash(SimhashWeights::Distinct));
+    assert_eq!(of_features(&distinct, &hashes), of_features(&distinct, &hashes[..3]));
+    assert!(of_weighted(&distinct, &vector).unwrap_err().to_string().contains("simhash=distinct"));
+}
+
+#[test]
+fn features_without_weight_are_in_no_set_and_negative_ones_vote_against() {
+    let sketcher =
+        for_features(|builder| builder.with_simhash(SimhashWeights::Occurrences).with_minhash(6, 14));
+    let sketch = of_weighted(&sketcher, &[(1, 3), (2, 0), (4, -2)]).unwrap();
+    assert_eq!(sketch.fingerprint(), Some(weighted([(1, 3), (4, -2)])));
+    assert_eq!(sketch.signature(), of_features(&sketcher, &[1]).signature());
+    for nothing in [&[][..], &[(1, 0)], &[(1, -1)]] {
+        assert!(of_weighted(&sketcher, nothing).unwrap().is_empty(), "{nothing:?}");
+    }
+    let simhash_only = for_features(|builder| builder.with_simhash(SimhashWeights::Occurrences));
+    assert_eq!(of_weighted(&simhash_only, &[(1, -1)]).unwrap().fingerprint(), Some(Fingerprint(!1)));
+    assert!(of_weighted(&simhash_only, &[(1, 0)]).unwrap().is_empty());
+}
+
+#[test]
+fn texts_and_features_do_not_meet() {
+    let texts = Sketcher::new(both()).unwrap();
+    let error = texts.sketch_features(&[1], &mut Scratch::default(), &mut Sketch::default()).unwrap_err();
+    assert!(error.to_string().contains("tokens=words"), "{error}");
+    assert!(of_weighted(&texts, &[(1, 1)]).is_err());
+    let error = for_features(|builder| builder.with_simhash(SimhashWeights::Occurrences))
+        .sketch("a text")
+        .unwrap_err();
+    assert!(error.to_string().contains("tokens=features"), "{error}");
+}
+
+#[test]
+fn weights_of_a_feature_add_up_before_anything_is_made_of_them() {
+    let mut shingling = Shingling::words(1, 0);
+    shingling.tokens = Tokens::Features;
+    let with_sets =
+        SketchParams::new(shingling.clone()).with_simhash(SimhashWeights::Occurrences).with_minhash(6, 14);
+    let without = SketchParams::new(shingling).with_simhash(SimhashWeights::Occurrences);
+    let of = |params: &SketchParams, features: &[(u64, i64)]| {
+        let mut sketch = Sketch::default();
+        let sketcher = Sketcher::new(params).unwrap();
+        sketcher.sketch_weighted(features, &mut Scratch::default(), &mut sketch).unwrap();
+        sketch
+    };
+    let (a, b) = (mix(1), mix(2));
+    for params in [&with_sets, &without] {
+        assert!(of(params, &[(a, 3), (b, 1), (a, -3), (b, -1)]).is_empty());
+        assert!(of(params, &[(a, i64::MIN), (a, i64::MIN), (a, i64::MAX), (a, i64::MAX), (a, 2)]).is_empty());
+        assert_eq!(of(params, &[(b, 2), (a, 3), (b, 2)]), of(params, &[(a, 3), (b, 4)]));
+    }
+    assert_eq!(of(&with_sets, &[(a, 3), (a, -5), (b, 1)]).signature(), of(&with_sets, &[(b, 1)]).signature());
+    assert!(of(&with_sets, &[(a, -1)]).is_empty() && !of(&without, &[(a, -1)]).is_empty());
+}
+
+#[test]
+fn sketchers_can_be_shared_by_threads() {
+    fn shared<T: Clone + Send + Sync>() {}
+    shared::<Sketcher>();
+    shared::<Sketch>();
+}
+
+fn weighted_params(family: Family, weights: MinhashWeights) -> SketchParams {
+    let mut params = SketchParams::new(Shingling::words(1, 7)).with_minhash(50, 4);
+    params.minhash = params.minhash.map(|minhash| MinhashParams { family, weights, ..minhash });
+    params
+}
+
+const TEXTS: [&str; 2] = ["a rose is a rose is a rose", "a rose is no tulip and no tulip a rose a rose"];
+
+#[test]
+fn minima_weighted_by_frequencies_estimate_the_sum_of_lesser_by_greater_ones() {
+    // a and rose thrice in both, is twice and once; no and tulip twice, and.
+    let exact = f64::from(3 + 3 + 1) / f64::from(3 + 3 + 2 + 2 + 2 + 1);
+    for &family in Family::ALL {
+        let mut params = weighted_params(family, MinhashWeights::Frequencies);
+        (params.sets, params.simhash) = (true, Some(SimhashWeights::Distinct));
+        let sketcher = Sketcher::new(params).unwrap();
+        let [a, b] = TEXTS.map(|text| sketcher.sketch(text).unwrap());
+        let estimate = crate::Resemblance::of_signatures(a.signature(), b.signature());
+        let error = estimate.standard_error();
+        assert!((estimate.value() - exact).abs() < 4.0 * error, "{family}: {estimate:?}");
+        assert_eq!(crate::jaccard(a.set(), b.set()), (7, 13), "{family}");
+        // The fingerprint is that of distinct shingles all the same.
+        let plain = SketchParams::new(Shingling::words(1, 7)).with_simhash(SimhashWeights::Distinct);
+        let plain = Sketcher::new(plain).unwrap().sketch(TEXTS[1]).unwrap();
+        assert_eq!(b.fingerprint(), plain.fingerprint());
+    }
+}
+
+#[test]
+fn darts_are_thrown_at_frequencies_at_those_by_a_table_and_at_the_weights_of_vectors() {
+    let shingling = Shingling::words(1, 7).with_tokens(Tokens::Features).unwrap();
+    let (one, two) = (0x1234_5678_9abc_def0, 0xfedc_ba98_7654_3210);
+    let signature = |weights: &[(u64, u64)]| {
+        let mut signature = Vec::new();
+        WeightedMinHasher::new(200).unwrap().signature(weights, &mut signature).unwrap();
+        signature
+    };
+    let mut params = weighted_params(Family::Darts, MinhashWeights::Frequencies);
+    params.shingling = shingling.clone();
+    let sketcher = Sketcher::new(&params).unwrap();
+    let counted = signature(&[(one, 3 << 16), (two, 1 << 16)]);
+    assert_eq!(of_features(&sketcher, &[one, two, one, one]).signature(), counted);
+    let vector = [(two, 40_000), (one, 70_000), (two, 25_536), (one, -5), (5, -1), (one, 126_613)];
+    assert_eq!(of_weighted(&sketcher, &vector).unwrap().signature(), counted);
+    // Weight 1 of all: the same as a set.
+    let mut plain = params.clone();
+    plain.minhash.as_mut().unwrap().weights = MinhashWeights::Distinct;
+    let plain = Sketcher::new(plain).unwrap();
+    let ones = signature(&[(one, 1 << 16), (two, 1 << 16)]);
+    assert_eq!(of_features(&plain, &[one, two, one]).signature(), ones);
+    assert_eq!(of_weighted(&plain, &vector).unwrap().signature(), ones);
+
+    let table = Arc::new(IdfTable::new(9, 1023, 0, shingling, vec![one, two], vec![1023, 511]).unwrap());
+    params.minhash.as_mut().unwrap().weights = MinhashWeights::Idf { table: 9 };
+    assert!(Sketcher::new(&params).unwrap_err().to_string().contains("minhash-weights=idf"));
+    let by_table = Sketcher::with_idf(&params, Arc::clone(&table)).unwrap();
+    let counted = signature(&[(one, 3 << 16), (two, 2 << 16), (5, 11 << 16)]);
+    assert_eq!(of_features(&by_table, &[one, two, one, 5, one]).signature(), counted);
+    let vector = [(one, 3 << 16), (two, 1 << 16), (5, 1 << 16)];
+    assert_eq!(of_weighted(&by_table, &vector).unwrap().signature(), counted);
+    params.simhash = Some(SimhashWeights::Idf { table: 8 });
+    assert!(params.check().unwrap_err().to_string().contains("one table for both"));
+}
+
+#[test]
+fn weights_that_nothing_holds_are_refused() {
+    let shingling = Shingling::words(1, 7).with_tokens(Tokens::Features).unwrap();
+    let of = |family, change: fn(&mut SketchParams), vector: &[(u64, i64)]| {
+        let mut params = weighted_params(family, MinhashWeights::Frequencies);
+        params.shingling = shingling.clone();
+        change(&mut params);
+        of_weighted(&Sketcher::new(params).unwrap(), vector).map(drop)
+    };
+    assert_eq!(of(Family::Darts, |_| {}, &[(1, 4096), (2, (1 << 40) - 1)]), Ok(()));
+    for (result, named) in [
+        (of(Family::Darts, |_| {}, &[(1, 4095)]), "4095 / 65536"),
+        (of(Family::Darts, |_| {}, &[(1, 1 << 39), (1, 1 << 39)]), "1099511627776 / 65536"),
+        (of(Family::Linear, |_| {}, &[(1, 65_536)]), "minhash=darts"),
+        (of(Family::Darts, |params| params.sets = true, &[(1, 65_536)]), "sets"),
+        (of(Family::Darts, |params| params.modulus = 4, &[(1, 65_536)]), "modulus"),
+    ] {
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(named), "{error}");
+    }
+    for (family, sets, named) in
+        [(Family::Linear, false, "minhash=darts"), (Family::Darts, true, "fractions")]
+    {
+        let mut params = weighted_params(family, MinhashWeights::Idf { table: 1 });
+        params.sets = sets;
+        let error = params.check().unwrap_err().to_string();
+        assert!(error.contains(named), "{error}");
+    }
+}
