@@ -419,7 +419,7 @@ impl Sketcher {
         let by_table = matches!(self.minhash_weights, MinhashWeights::Idf { .. });
         let Some(idf) = self.idf.as_deref().filter(|_| by_table) else { return units };
         // Weights of the table are below 2^14, with 8 fractional bits, and units below 2^40.
-        (units * u64::from(idf.weight(shingle)) >> 8).clamp(WEIGHT_MIN, WEIGHT_MAX)
+        ((units * u64::from(idf.weight(shingle))) >> 8).clamp(WEIGHT_MIN, WEIGHT_MAX)
     }
 
     fn check_features(&self) -> Result<()> {
