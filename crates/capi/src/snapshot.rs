@@ -163,7 +163,7 @@ pub extern "C" fn twindex_snapshot_resembling(
             return Err(Error::invalid(format!("flags are {flags:#x}, this version knows {known:#x}")));
         }
         let sketch = &given(sketch, "sketch")?.inner;
-        let mut query = given(snapshot, "snapshot")?.inner.resembling(sketch, threshold)?;
+        let mut query = given(snapshot, "snapshot")?.inner.resembling(sketch, threshold);
         if flags & TWINDEX_QUERY_UNVERIFIED != 0 {
             query = query.unverified();
         }

@@ -48,14 +48,7 @@ fn packed(form: Form, ending: Ending) -> [u32; 2] {
         Ending::Crlf => 1,
         Ending::None => 2,
     };
-    let [kind, number] = match form {
-        Form::Json => [0, 0],
-        Form::Html => [1, 0],
-        Form::Row(number) => [2, number],
-        Form::Archive { texts } => [3, texts.into()],
-        Form::Columns(number) => [4, number],
-        Form::Arc => [5, 0],
-    };
+    let [kind, number] = form.numbers();
     [kind | ending << FORM_BITS, number]
 }
 

@@ -408,8 +408,7 @@ impl Dedup {
         stages.insert("exact", exact.min(read));
         stages.add("read", watch);
 
-        let limits =
-            Limits { folder, journal, observer, memory: self.memory / 2, max_bucket, watched: None };
+        let limits = Limits { folder, journal, observer, memory: self.memory / 2, max_bucket, watched: None };
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
         let Done { near, clusters, contained, hosts, revisits, pairs, kept_files, annotated_files } =
             self.find(indexed.as_ref(), &corpus, against, &limits, &mut stages)?;

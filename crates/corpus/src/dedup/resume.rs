@@ -129,6 +129,7 @@ impl Dedup {
             max_cluster,
             max_bucket,
             annotations,
+            write_revisits,
             memory,
         } = self;
         let input = self.input_options();
@@ -171,6 +172,7 @@ impl Dedup {
             ("--max-cluster", format!("{max_cluster:?}")),
             ("--max-bucket", max_bucket.to_string()),
             ("--annotate, --cluster-size or --annotation-prefix", format!("{annotations:?}")),
+            ("--write-revisits", write_revisits.to_string()),
             ("the reading of inputs", format!("{input:?}")),
             ("the parameters of the index", fields.join(" ")),
         ]

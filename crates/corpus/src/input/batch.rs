@@ -160,7 +160,7 @@ impl Batch {
             match record {
                 Raw::Line { start, end, form, number, name: _, offset, ending, key } => {
                     let (offset, is_there) = (offset.unwrap_or(0), u64::from(offset.is_some()));
-                    let [kind, of_kind] = numbers_of(*form);
+                    let [kind, of_kind] = form.numbers().map(u64::from);
                     let how = kind | (*ending as u64) << 8;
                     for part in [*start as u64, *end as u64, *number, offset, is_there, how, of_kind] {
                         hash.update(&part.to_le_bytes());
@@ -198,17 +198,6 @@ impl Batch {
             }
         }
         chunks
-    }
-}
-
-/// A form as two numbers.
-fn numbers_of(form: Form) -> [u64; 2] {
-    match form {
-        Form::Json => [0, 0],
-        Form::Html => [1, 0],
-        Form::Row(header) => [2, header.into()],
-        Form::Archive { texts } => [3, texts.into()],
-        Form::Columns(file) => [4, file.into()],
     }
 }
 

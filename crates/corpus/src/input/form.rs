@@ -29,6 +29,20 @@ pub enum Form {
     Columns(u32),
 }
 
+impl Form {
+    /// It as two numbers: of the kind, and within the kind.
+    pub fn numbers(self) -> [u32; 2] {
+        match self {
+            Self::Json => [0, 0],
+            Self::Html => [1, 0],
+            Self::Row(header) => [2, header],
+            Self::Archive { texts } => [3, texts.into()],
+            Self::Columns(file) => [4, file],
+            Self::Arc => [5, 0],
+        }
+    }
+}
+
 /// How a line ends in its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ending {
