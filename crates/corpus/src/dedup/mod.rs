@@ -121,6 +121,7 @@ pub const MAX_BUCKET: u32 = 10_000;
 /// # }
 /// ```
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option by itself")]
 pub struct Dedup {
     /// Files and folders of documents; `-` is standard input.
     pub inputs: Vec<PathBuf>,

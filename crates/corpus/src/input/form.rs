@@ -31,6 +31,7 @@ pub enum Form {
 
 impl Form {
     /// It as two numbers: of the kind, and within the kind.
+    #[must_use]
     pub fn numbers(self) -> [u32; 2] {
         match self {
             Self::Json => [0, 0],
