@@ -581,7 +581,7 @@ impl Query {
             let mut answers = if let Some(texts) = &texts {
                 self.counted(snapshot, &one.sketch, agreement, shingles, texts)?
             } else {
-                let query = self.ask(snapshot, &one.sketch, (agreement, verify))?;
+                let query = self.ask(snapshot, &one.sketch, (agreement, verify));
                 query.map(|query| self.answers(query)).transpose()?.unwrap_or_default()
             };
             answers.hits.retain(|hit| self.shard.has(&hit.key));
@@ -607,27 +607,27 @@ impl Query {
         Ok(totals)
     }
 
-    /// The question about one document; `None` for an empty document, which is near nothing but copies of itself.
+    /// The query for one document; `None` for an empty document, which is near nothing but copies of itself.
     fn ask(
         &self,
         snapshot: &Snapshot,
         sketch: &Sketch,
         (agreement, verify): (Agreement, Option<Counted>),
-    ) -> anyhow::Result<Option<twindex::Query>> {
+    ) -> Option<twindex::Query> {
         let query = match (self.within, self.resembling) {
-            _ if sketch.is_empty() && sketch.set().is_empty() => return Ok(None),
+            _ if sketch.is_empty() && sketch.set().is_empty() => None,
             (Some(within), _) => sketch.fingerprint().map(|fingerprint| snapshot.within(fingerprint, within)),
             (None, Some(threshold)) => Some(agreeing(snapshot.resembling(sketch, threshold), agreement)),
             (None, None) => Some(snapshot.near(sketch)),
         };
-        Ok(query.map(|query| {
+        query.map(|query| {
             let query = self.bounded(query);
             match verify {
                 Some(Counted::None) => query.unverified(),
                 Some(Counted::Signature) => query.estimated(),
                 Some(Counted::Exact) | None => query,
             }
-        }))
+        })
     }
 
     /// The documents that share a band with a sketch and as many shingles as asked for.
