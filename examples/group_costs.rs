@@ -5,13 +5,16 @@
 //! ```
 //!
 //! Documents are fingerprints, near within 3 bits, in one segment: with 1, 30 and 90 % near-duplicates (families of 2 to 10),
-//! in families as large as a tenth of them, and in chains of a hundredth, each in the order of key hashes; then the
-//! families and the chains in an order of priorities that is hostile to questions, a document after those that it waits
-//! for. Each question is asked with nothing known. Then all groups are listed.
+//! in families as large as a tenth of them, in chains of a hundredth, where each is near the next one, and in cubes of as
+//! many, where each is near some fourteen others; and, a tenth as many, texts of one family that resemble each other, with
+//! their sets. Each in the order of key hashes; then families, chains and cubes in an order of priorities that is hostile to
+//! questions, a document after those that it waits for. Each query runs with no answer known: of an index that was
+//! just opened, and of one that was asked before. Then all groups are listed.
 
 use std::time::Instant;
 
-use twindex::{Decision, Document, Error, Fingerprint, Index, Params, Resources, Writer};
+use twindex::params::Near;
+use twindex::{Decision, Document, Error, Fingerprint, Index, Leader, Params, Resources, Snapshot, Writer};
 
 /// Leaders that are asked for.
 const ASKED: u64 = 300;
@@ -31,94 +34,148 @@ fn member(family: u64, place: u64) -> u64 {
     mix(family) ^ 1 << (bits & 63) ^ 1 << (bits >> 8 & 63)
 }
 
-/// A row of fingerprints, each near the next one and few others.
-fn link(chain: u64, place: u64) -> u64 {
-    let gray = place ^ place >> 1;
-    (0..32).fold(mix(chain), |value, bit| if gray >> bit & 1 == 1 { value ^ 3 << (2 * bit) } else { value })
+/// The corners of a cube: each is near those that differ in one of its dimensions.
+fn corner(cube: u64, place: u64) -> u64 {
+    (0..32).fold(mix(cube), |value, bit| if place >> bit & 1 == 1 { value ^ 3 << (2 * bit) } else { value })
 }
 
-/// A corpus: its name, the fingerprint of a document, and its priority.
+/// Rows of fingerprints, each near the next one and few others.
+fn chains(documents: u64, length: u64) -> Vec<u64> {
+    let mut value = 0;
+    let mut link = |i| {
+        let bits = mix(i);
+        value = if i % length == 0 { bits } else { value ^ 1 << (bits & 63) ^ 1 << (bits >> 8 & 63) };
+        value
+    };
+    (0..documents).map(&mut link).collect()
+}
+
+/// The text of a member of a family: one of forty words is another.
+fn text(i: u64) -> String {
+    let word = |place: u64| if place == mix(i) % 40 { format!("x{i}") } else { format!("w{place}") };
+    (0..40).map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// A corpus: its name, how many documents it has, the fingerprint of one, and its priority.
 struct Corpus {
     name: String,
-    fingerprint: Box<dyn Fn(u64) -> u64>,
+    documents: u64,
+    /// None for texts with sets.
+    fingerprint: Option<Box<dyn Fn(u64) -> u64>>,
     priority: fn(u64) -> Option<u64>,
 }
 
 fn corpora(documents: u64) -> Vec<Corpus> {
     let mut all = Vec::new();
+    let mut add = |name: String, fingerprint: Box<dyn Fn(u64) -> u64>, priority| {
+        all.push(Corpus { name, documents, fingerprint: Some(fingerprint), priority });
+    };
     for percent in [1, 30, 90] {
-        // Of ten families of 10 documents, or of 100 documents, so many are of families.
+        // Of ten families of 10 documents, or of 100 documents, that many are of families.
         let fingerprint = move |i: u64| if mix(i / 10) % 100 < percent { member(i / 10, i) } else { mix(!i) };
-        all.push(Corpus {
-            name: format!("{percent} % duplicates"),
-            fingerprint: Box::new(fingerprint),
-            priority: |_| None,
-        });
+        add(format!("{percent} % duplicates"), Box::new(fingerprint), |_| None);
     }
     let (family, chain) = ((documents / 10).max(1), (documents / 100).max(1));
     for (order, priority) in [("", (|_| None) as fn(u64) -> Option<u64>), (", hostile order", Some)] {
-        let of_families = Box::new(move |i| member(i / family, i));
-        all.push(Corpus { name: format!("families of {family}{order}"), fingerprint: of_families, priority });
-        let of_chains = Box::new(move |i| link(i / chain, i % chain));
-        all.push(Corpus { name: format!("chains of {chain}{order}"), fingerprint: of_chains, priority });
+        add(format!("families of {family}{order}"), Box::new(move |i| member(i / family, i)), priority);
+        let links = chains(documents, chain);
+        add(format!("chains of {chain}{order}"), Box::new(move |i| links[i as usize]), priority);
+        add(format!("cubes of {chain}{order}"), Box::new(move |i| corner(i / chain, i % chain)), priority);
     }
+    let name = format!("a family of {family} sets");
+    all.push(Corpus { name, documents: family, fingerprint: None, priority: |_| None });
     all
 }
 
-fn quantiles(mut all: Vec<f64>) -> (f64, f64, f64) {
+fn build(dir: &std::path::Path, corpus: &Corpus) -> twindex::Result<Index> {
+    let builder = Params::builder().u64_keys().priorities();
+    let params = match corpus.fingerprint {
+        Some(_) => builder.simhash(3),
+        None => builder.words(1).minhash(20, 5).near(Near::resembling(0.8)?).sets(),
+    };
+    let index = Index::create(dir, params.build()?)?;
+    let sketcher = index.sketcher()?;
+    let mut writer: Writer = index.writer()?;
+    writer.set_logged(false);
+    for i in 0..corpus.documents {
+        let priority = (corpus.priority)(i);
+        match &corpus.fingerprint {
+            Some(fingerprint) => {
+                writer.put(i, Document::from(Fingerprint(fingerprint(i))).with_priority(priority))?;
+            }
+            None => writer.put(i, Document::from(&sketcher.sketch(&text(i))?).with_priority(priority))?,
+        }
+    }
+    writer.commit()?;
+    drop(writer);
+    index.compact()?;
+    Ok(index)
+}
+
+/// Asks for the leader of a document: queries, none where it is undecided, and microseconds.
+fn ask(snapshot: &Snapshot, key: u64) -> twindex::Result<(Option<Leader>, f64)> {
+    let start = Instant::now();
+    let found = snapshot.leader(key, MOST)?;
+    Ok((found.and_then(Decision::decided), start.elapsed().as_secs_f64() * 1e6))
+}
+
+/// Mean, median, 99th percentile and maximum.
+fn quantiles(mut all: Vec<f64>) -> [f64; 4] {
     all.sort_by(f64::total_cmp);
     let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
-    (mean, all[all.len() * 99 / 100], all[all.len() - 1])
+    [mean, all[all.len() / 2], all[all.len() * 99 / 100], all[all.len() - 1]]
 }
 
 fn main() -> twindex::Result<()> {
     let documents: u64 = std::env::args().nth(1).and_then(|number| number.parse().ok()).unwrap_or(1_000_000);
     let scratch = tempfile::tempdir().map_err(|error| Error::io("make", &std::env::temp_dir(), error))?;
     println!("{documents} documents, {ASKED} leaders with nothing known, at most {MOST} questions for each");
-    println!("corpus\tquestions mean\tp99\tmax\tundecided\tus mean\tp99\tmax\tgroups\tlisting s");
+    let of_four = |name: &str| format!("{name} mean\tmedian\tp99\tmax");
+    let [questions, opened, warm] = ["questions", "us opened", "us"].map(of_four);
+    println!("corpus\t{questions}\tundecided\t{opened}\t{warm}\tgroups\tlisting s");
+    let wanted = std::env::args().nth(2).unwrap_or_default();
     for (number, corpus) in corpora(documents).into_iter().enumerate() {
-        let dir = scratch.path().join(format!("{number}.twx"));
-        let params = Params::builder().u64_keys().simhash(3).priorities().build()?;
-        let index = Index::create(&dir, params)?;
-        let mut writer: Writer = index.writer()?;
-        writer.set_logged(false);
-        for i in 0..documents {
-            let document =
-                Document::from(Fingerprint((corpus.fingerprint)(i))).with_priority((corpus.priority)(i));
-            writer.put(i, document)?;
+        if !corpus.name.contains(&wanted) {
+            continue;
         }
-        writer.commit()?;
-        drop(writer);
-        index.compact()?;
-        let (mut questions, mut micros, mut undecided) = (Vec::new(), Vec::new(), 0);
+        let dir = scratch.path().join(format!("{number}.twx"));
+        let index = build(&dir, &corpus)?;
+        let (mut questions, mut undecided, mut asked) = (Vec::new(), 0, 0);
+        let mut micros = [Vec::new(), Vec::new()];
+        let mut writer: Writer = index.writer()?;
         // The dearest questions of a hostile order take long: then fewer are asked.
-        let began = Instant::now();
+        let (sketcher, began) = (index.sketcher()?, Instant::now());
         for place in 0..ASKED {
             if began.elapsed().as_secs() > 60 {
                 break;
             }
-            // A snapshot of its own knows nothing of the questions before.
-            let snapshot = Index::open(&dir)?.snapshot();
-            let key = mix(place) % documents;
-            let start = Instant::now();
-            let found = snapshot.leader(key, MOST)?;
-            micros.push(start.elapsed().as_secs_f64() * 1e6);
-            if let Some(Decision::Decided(leader)) = found {
-                questions.push(leader.questions as f64);
-            } else {
-                questions.push(MOST as f64);
-                undecided += 1;
+            let key = mix(place) % corpus.documents;
+            if place % 10 == 0 {
+                micros[0].push(ask(&Index::open(&dir)?.snapshot(), key)?.1);
             }
+            // A snapshot of its own knows no answer.
+            let far = corpus.documents + place;
+            match corpus.fingerprint {
+                Some(_) => writer.put(far, Document::from(Fingerprint(mix(far))).with_priority(far))?,
+                None => writer.put(far, &sketcher.sketch(&format!("z{far}"))?)?,
+            }
+            writer.commit()?;
+            let (leader, time) = ask(&index.snapshot(), key)?;
+            micros[1].push(time);
+            asked += 1;
+            undecided += u64::from(leader.is_none());
+            questions.push(leader.map_or(MOST as f64, |leader| leader.questions as f64));
         }
         let start = Instant::now();
         let groups =
             index.snapshot().groups(&Resources { threads: 2, ..Resources::in_dir(scratch.path()) })?;
         let listing = start.elapsed().as_secs_f64();
-        let asked = questions.len();
-        let ((q_mean, q_99, q_max), (u_mean, u_99, u_max)) = (quantiles(questions), quantiles(micros));
+        let shown = |all: Vec<f64>, digits| quantiles(all).map(|one| format!("{one:.digits$}")).join("\t");
+        let [opened, warm] = micros.map(|micros| shown(micros, 0));
         println!(
-            "{}\t{q_mean:.1}\t{q_99}\t{q_max}\t{undecided} of {asked}\t{u_mean:.0}\t{u_99:.0}\t{u_max:.0}\t{}\t{listing:.2}",
+            "{}\t{}\t{undecided} of {asked}\t{opened}\t{warm}\t{}\t{listing:.2}",
             corpus.name,
+            shown(questions, 1),
             groups.count()
         );
     }

@@ -13,8 +13,12 @@
 //! the machine itself makes threads wait.
 //!
 //! Options: `--documents N`, `--kills N`, `--seed N`, `--near-pause US` between two questions of a thread, `--dir FOLDER`
-//! for the index (else a temporary one), `--memtable ROWS` for another size of the memtable, `--json` for nothing but that
-//! line.
+//! for the index (else a temporary one), `--memtable ROWS` for another size of the memtable, `--sets` for an index that keeps
+//! sets, `--json` for nothing but that line.
+//!
+//! `--against PROGRAM` compares with this program as it was built at another commit: both run in turn, `--rounds N` times
+//! (3), which is first changes, and the last line has the medians of their documents a second, and how many times as many
+//! this one took.
 
 #![allow(clippy::cast_sign_loss, reason = "logarithms of times, which are at least a nanosecond")]
 #![allow(
@@ -49,6 +53,7 @@ fn main() -> Result<(), Failure> {
     match options.role.as_str() {
         "write" => write(&options),
         "follow" => follow(&options),
+        _ if options.against.is_some() => compare(&options),
         _ => run(&options),
     }
 }
@@ -62,6 +67,9 @@ struct Options {
     near_pause: u64,
     memtable: u64,
     dir: Option<PathBuf>,
+    against: Option<PathBuf>,
+    rounds: u64,
+    sets: bool,
     json: bool,
 }
 
@@ -75,11 +83,18 @@ impl Options {
             near_pause: 1000,
             memtable: 0,
             dir: None,
+            against: None,
+            rounds: 3,
+            sets: false,
             json: false,
         };
         while let Some(name) = arguments.next() {
-            if name == "--json" {
-                options.json = true;
+            match name.as_str() {
+                "--json" => options.json = true,
+                "--sets" => options.sets = true,
+                _ => {}
+            }
+            if matches!(name.as_str(), "--json" | "--sets") {
                 continue;
             }
             let value = arguments.next().ok_or_else(|| format!("{name} takes a value"))?;
@@ -91,6 +106,8 @@ impl Options {
                 "--near-pause" => options.near_pause = value.parse()?,
                 "--memtable" => options.memtable = value.parse()?,
                 "--dir" => options.dir = Some(value.into()),
+                "--against" => options.against = Some(value.into()),
+                "--rounds" => options.rounds = value.parse()?,
                 _ => return Err(format!("no option {name}").into()),
             }
         }
@@ -344,8 +361,9 @@ impl AppendFile for TimedFile<dyn AppendFile> {
     }
 }
 
-fn create(dir: &Path) -> twindex::Result<Index> {
-    let params = Params::builder().words(5).simhash(3).minhash(20, 6).build()?;
+fn create(dir: &Path, sets: bool) -> twindex::Result<Index> {
+    let params = Params::builder().words(5).simhash(3).minhash(20, 6);
+    let params = if sets { params.sets().build()? } else { params.build()? };
     match Index::create(dir, params) {
         Err(Error::AlreadyExists { .. }) => Index::open(dir),
         other => other,
@@ -544,12 +562,62 @@ fn measure_prefixes(path: &Path, documents: u64) -> Result<Option<(f64, f64)>, F
     Ok(Some((scan.as_secs_f64() * 1000.0, took.as_secs_f64() * 1000.0)))
 }
 
+/// What a run of a program took, in documents a second, by the last line that it prints.
+fn documents_per_second(program: &Path, options: &Options) -> Result<f64, Failure> {
+    let mut command = Command::new(program);
+    for (name, value) in [
+        ("--documents", options.documents),
+        ("--kills", options.kills),
+        ("--seed", options.seed),
+        ("--near-pause", options.near_pause),
+        ("--memtable", options.memtable),
+    ] {
+        command.arg(name).arg(value.to_string());
+    }
+    if options.sets {
+        command.arg("--sets");
+    }
+    let output = command.arg("--json").stderr(Stdio::inherit()).output()?;
+    if !output.status.success() {
+        return Err(format!("{} ended with {}", program.display(), output.status).into());
+    }
+    let printed = String::from_utf8(output.stdout)?;
+    let line = printed.lines().last().unwrap_or_default();
+    println!("{}: {line}", program.display());
+    let rate = line.split("\"documents_per_s\":").nth(1).and_then(|rest| rest.split([',', '}']).next());
+    Ok(rate.ok_or("a line without documents_per_s")?.parse()?)
+}
+
+/// Runs this program and an older one in turn.
+fn compare(options: &Options) -> Result<(), Failure> {
+    let older = options.against.as_deref().ok_or("no program to compare with")?;
+    let this = std::env::current_exe()?;
+    let mut rates = [Vec::new(), Vec::new()];
+    for round in 0..options.rounds.max(1) {
+        let turns = if round % 2 == 0 { [0, 1] } else { [1, 0] };
+        for turn in turns {
+            rates[turn].push(documents_per_second([&this, older][turn], options)?);
+        }
+    }
+    let [now, before] = rates.map(|mut rates| {
+        rates.sort_unstable_by(f64::total_cmp);
+        rates[rates.len() / 2]
+    });
+    println!(
+        "{{\"documents\":{},\"rounds\":{},\"documents_per_s\":{now:.0},\"documents_per_s_against\":{before:.0},\"times\":{:.3}}}",
+        options.documents,
+        options.rounds.max(1),
+        now / before
+    );
+    Ok(())
+}
+
 fn run(options: &Options) -> Result<(), Failure> {
     let temporary = std::env::temp_dir().join(format!("indexer_service-{}", std::process::id()));
     let dir = options.dir.clone().unwrap_or(temporary.clone());
     std::fs::create_dir_all(&dir)?;
     let index = dir.join("pages.twx");
-    drop(create(&index)?);
+    drop(create(&index, options.sets)?);
     let mut seen = Seen::default();
     let mut reader = options.start("follow", &index)?;
     let mut random = Random(options.seed);

@@ -7,10 +7,14 @@ are not ours: rows must have the values, types and metadata of the input.
 Each writer and reader that is not installed is named and skipped. The exit code is 1 if anything differs.
 """
 
+import base64
 import datetime
 import decimal
+import gzip
+import hashlib
 import io
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,6 +23,7 @@ from pathlib import Path
 
 TWINDEX = os.environ.get("TWINDEX", "target/release/twindex")
 ROWS = 60
+PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 failures = []
 
 
@@ -275,6 +280,91 @@ def archives(folder, warcio, brotli):
         check(f"{name}: records by warcio", after, {uri: before[uri] for uri in (f"http://s.example/{row}" for row in KEPT)})
 
 
+def digest(payload):
+    return "sha1:" + base64.b32encode(hashlib.sha1(payload).digest()).decode()
+
+
+def revisits(folder, warcio):
+    """Revisit records, read by warcio: as many as there are copies of payloads, each with what it refers to."""
+    if not warcio:
+        return
+    from warcio.archiveiterator import ArchiveIterator
+    from warcio.statusandheaders import StatusAndHeaders
+    from warcio.warcwriter import WARCWriter
+
+    for name, states in (("stated.warc", True), ("silent.warc", False)):
+        path = folder / name
+        with open(path, "wb") as stream:
+            writer = WARCWriter(stream, gzip=False)
+            for row in range(ROWS):
+                # Rows 2, 5 and so on are copies; every other one of these in another markup, so another payload.
+                tag = "div" if row % 6 == 5 else "p"
+                content = f"<!doctype html><{tag}>{text(row)}</{tag}>".encode()
+                headers = [("Content-Type", "text/html"), ("X-Row", str(row))]
+                http = StatusAndHeaders("200 OK", headers, protocol="HTTP/1.1")
+                record = writer.create_warc_record(
+                    f"http://s.example/{row}", "response", payload=io.BytesIO(content), http_headers=http,
+                    warc_headers_dict={"WARC-Date": f"2026-01-01T00:00:{row:02}Z"},
+                )
+                writer.write_record(record)
+        if not states:
+            path.write_bytes(re.sub(rb"WARC-(Payload|Block)-Digest: [^\r]*\r\n", b"", path.read_bytes()))
+        out = dedup(folder, [path], "--write-revisits")
+        if out is None:
+            continue
+        before = {}
+        with open(path, "rb") as stream:
+            for record in ArchiveIterator(stream):
+                head = record.rec_headers
+                row = int(record.http_headers["X-Row"])
+                before[row] = (head["WARC-Record-ID"], head["WARC-Target-URI"], head["WARC-Date"], record.raw_stream.read())
+        wanted, found = [], []
+        for row in (row for row in range(ROWS) if row % 6 == 2):
+            kept, own = before[row - 2], before[row]
+            wanted.append((own[1], own[2], kept[0], kept[1], kept[2], digest(own[3]), PROFILE, str(row), b"", "1.1"))
+        with open(out / "revisits.warc", "rb") as stream:
+            for record in ArchiveIterator(stream, check_digests="raise"):
+                head = record.rec_headers
+                fields = ["WARC-Target-URI", "WARC-Date", "WARC-Refers-To", "WARC-Refers-To-Target-URI"]
+                fields += ["WARC-Refers-To-Date", "WARC-Payload-Digest", "WARC-Profile"]
+                assert record.rec_type == "revisit", record.rec_type
+                rest = (record.http_headers["X-Row"], record.raw_stream.read(), head.protocol.split("/")[1])
+                found.append(tuple(head[field] for field in fields) + rest)
+        check(f"{name}: revisits by warcio", found, wanted)
+
+
+def arcs(folder, warcio):
+    """ARC files: the same pages as warcio finds, before and after."""
+    if not warcio:
+        return
+    from warcio.archiveiterator import ArchiveIterator
+
+    def record(url, kind, content):
+        return f"{url} 192.0.2.1 20260131120000 {kind} {len(content)}\n".encode() + content + b"\n"
+
+    names = b"URL IP-address Archive-date Content-type Archive-length\n"
+    members = [record("filedesc://a.arc", "text/plain", b"1 0 Maker\n" + names + b"\n")]
+    for row in range(ROWS):
+        page = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>{text(row)}</p>".encode()
+        members.append(record(f"http://s.example/{row}", "text/html", page))
+    for name, pack in (("plain.arc", lambda member: member), ("packed.arc.gz", gzip.compress)):
+        path = folder / name
+        path.write_bytes(b"".join(map(pack, members)))
+        out = dedup(folder, [path])
+        if out is None:
+            continue
+
+        def read(file):
+            with open(file, "rb") as stream:
+                records = ArchiveIterator(stream, arc2warc=True)
+                pages = ((record.rec_headers["WARC-Target-URI"], record.raw_stream.read()) for record in records if record.rec_type == "response")
+                return dict(pages)
+
+        before = read(path)
+        check(f"{name}: pages by warcio", len(before), ROWS)
+        check(f"{name}: kept by warcio", read(out / "kept.arc"), {uri: before[uri] for uri in (f"http://s.example/{row}" for row in KEPT)})
+
+
 def main():
     pa, pandas, polars, duckdb = map(module, ("pyarrow", "pandas", "polars", "duckdb"))
     pq = module("pyarrow.parquet") if pa else None
@@ -283,6 +373,8 @@ def main():
         parquet(Path(folder), pa, pq, polars, duckdb, pandas, fastparquet)
         lines(Path(folder), polars, duckdb, pandas)
         archives(Path(folder), warcio, brotli)
+        revisits(Path(folder), warcio)
+        arcs(Path(folder), warcio)
     print(f"{len(failures)} differences")
     return 1 if failures else 0
 

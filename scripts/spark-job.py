@@ -27,6 +27,7 @@ NEAR = {"within": 3, "resembling": 0.8}
 # Choices of the rule: how the command says them, and how the module does; the second is decided by rounds alone.
 RULES = {
     "first": (["--keep", "smallest-key"], {}),
+    "hash": (["--keep", "key-hash"], {"keep": "key-hash"}),
     "rounds": (
         ["--threshold", "0.5", "--words", "3", "--keep", "max:score", "--inside", "lang"],
         {"threshold": 0.5, "words": 3, "keep": ("max", "score"), "inside": "lang", "driver_edges": 0},
@@ -113,6 +114,10 @@ def expected(documents, work):
         rows = [line.split(b"\t") for line in (work / name / "clusters.tsv").read_bytes().splitlines()[1:]]
         lines = [b"\t".join([key, kept, score]) + b"\n" for key, _, kept, score in rows]
         (right / f"{name}.decided.tsv").write_bytes(b"".join(sorted(lines)))
+    counting = work / "counting.twx"
+    subprocess.run([command, "build", counting, work / "documents.jsonl", "-q"], check=True)
+    lines = subprocess.run([command, "groups", counting, "-q"], check=True, capture_output=True).stdout.splitlines(True)
+    (right / "groups.tsv").write_bytes(b"".join(sorted(lines[1:])))
     say(f"{len(documents)} documents, {(work / 'documents.jsonl').stat().st_size / 1e6:.1f} MB; "
         f"the command alone: {time.monotonic() - began:.1f} s")
     for path in sorted(right.iterdir()):
@@ -312,6 +317,12 @@ def run(arguments, work):
         timed(f"dedup, {name}", decide)
 
     timed("choices", lambda: choices(session, tw, mine))
+    def group():
+        rows = tw.groups(fielded).collect()
+        lines = [b"\t".join([tw._field(row.key), tw._field(row.leader), b"%d" % row.size]) + b"\n" for row in rows]
+        (mine / "groups.tsv").write_bytes(b"".join(sorted(lines)))
+
+    timed("groups", group)
     kept = timed("kept", lambda: tw.kept(documents, tw.clusters(tw.pairs(session, index, within=3))).count())
     refuse_others(session, tw, documents, index, mine)
     counted = {name: counter.value for name, counter in tw.counters(session.sparkContext).items()}

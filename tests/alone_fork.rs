@@ -147,6 +147,25 @@ mod forked {
     }
 
     #[test]
+    fn large_batch_is_refused_in_a_forked_child_before_it_makes_a_segment_and_goes_on_in_the_parent() {
+        for before in [0, 25, 60] {
+            let (_dir, path, index) = created();
+            let mut writer = index.writer().unwrap();
+            writer.set_memtable(10, 1 << 20);
+            (0..before).for_each(|key| put(&mut writer, key));
+            let refused = in_child(|| {
+                let put = |key| writer.put(key, Fingerprint(key));
+                (before..200).map(put).find(twindex::Result::is_err).map_or(1, refused)
+            });
+            assert_eq!(refused, 0, "{before}");
+            (before..90).for_each(|key| put(&mut writer, key));
+            writer.commit().unwrap();
+            drop(writer);
+            assert_eq!(keys(&path), (0..90).collect::<Vec<u64>>(), "{before}");
+        }
+    }
+
+    #[test]
     fn every_change_by_a_writer_in_a_forked_child_is_refused() {
         let (_dir, path, index) = created();
         let mut writer = index.writer().unwrap();

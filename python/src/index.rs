@@ -689,7 +689,7 @@ fn hits(
             }
             None => return Ok(Vec::new()),
         },
-        (None, Some(threshold)) => snapshot.resembling(sketch, threshold)?,
+        (None, Some(threshold)) => snapshot.resembling(sketch, threshold),
         (None, None) => snapshot.near(sketch),
     };
     let query = if unverified { query.unverified() } else { query };

@@ -9,6 +9,7 @@
 
     decided = tw.dedup(documents, 0.8, key="url")     # by the rule of `twindex dedup`, without an index
     kept = tw.kept(documents, decided, key="url")
+    groups = tw.groups(documents, 0.8, key="url")     # key, leader, size: as `twindex groups` lists them
 
 Workers sketch, build segments, and pair segments; the driver writes one manifest. What workers make lies in a folder
 that all of them and the driver see. A segment's bytes depend on its documents alone and its name on its bytes, so a
@@ -46,6 +47,7 @@ __all__ = [
     "dedup",
     "forest",
     "gc",
+    "groups",
     "kept",
     "pairs",
     "query",
@@ -273,6 +275,26 @@ def dedup(
     with _job(context, "twindex: dedup"):
         call = _Dedup(session, threshold, near, weights, words, seed, driver_edges)
         return call.decide(documents, key, text, keep, inside)
+
+
+def groups(documents, threshold=0.8, *, key="id", text="text", keep="key-hash", **options):
+    """The group of each document: key, leader, size, a row for each document.
+
+    A document leads if no leader before it resembles it by `threshold` or more, counted exactly; every other one belongs to
+    the first leader that it resembles. These are the groups that `twindex groups` lists of an index with sets that has the
+    same documents, and `Index.groups` in Python: they depend on the documents and on nothing else.
+
+    keep: which documents come first, as in `dedup`, whose other options can be given too. Of equal numbers of a column the
+        smallest key comes first here, and the smallest hash of the key in an index with priorities.
+
+    The result is cached, as that of `dedup`; `unpersist` frees it.
+    """
+    decided = dedup(documents, threshold, key=key, text=text, keep=keep, **options)
+    sizes = decided.groupBy("kept").agg(F.count("key").alias("size"))
+    grouped = decided.join(sizes, "kept").select("key", F.col("kept").alias("leader"), "size").persist()
+    grouped.count()
+    decided.unpersist()
+    return grouped
 
 
 class _Dedup:

@@ -37,6 +37,7 @@ impl Directory {
     /// Where the first row of `prefix` and the first behind it stand.
     #[must_use]
     #[inline(always)]
+    #[allow(clippy::unused_self, reason = "where rows of other widths stand depends on the directory")]
     pub fn range(&self, prefix: u64) -> Range<u64> {
         prefix * 4..prefix * 4 + 8
     }

@@ -37,16 +37,7 @@ impl Segment {
         let rows = layout.directory.bucket(self.at(section), layout.prefix(key).into())?;
         let bytes = self.read(section, layout.entries(&rows))?;
         let tag = layout.tag(key);
-        // Entries ascend by tag; a bucket is a handful of entries unless it is hot.
-        let (mut low, mut high) = (0, (rows.end - rows.start) as usize);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if layout.decode_one(bytes, &rows, middle).tag < tag {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
+        let low = first_place(layout, bytes, &rows, |entry| entry < tag);
         for place in low..(rows.end - rows.start) as usize {
             let entry = layout.decode_one(bytes, &rows, place);
             if entry.tag != tag {
@@ -56,6 +47,15 @@ impl Segment {
             each(entry.ordinal);
         }
         Ok(())
+    }
+
+    /// How many entries a key has, in a section that is coded as a band.
+    pub(super) fn count_key(&self, section: &Section, layout: &Band, key: u32) -> Result<usize> {
+        let rows = layout.directory.bucket(self.at(section), layout.prefix(key).into())?;
+        let bytes = self.read(section, layout.entries(&rows))?;
+        let tag = layout.tag(key);
+        let end = first_place(layout, bytes, &rows, |entry| entry <= tag);
+        Ok(end - first_place(layout, bytes, &rows, |entry| entry < tag))
     }
 
     /// Asks for what [`same_feature_bits`](Self::same_feature_bits) of a document's features, one a band, will read, without
@@ -270,6 +270,21 @@ impl Segment {
     pub fn banded_documents(&self) -> u64 {
         self.bands.first().map_or(0, |(section, _)| section.rows)
     }
+}
+
+/// The first entry of a bucket whose tag is not `before` others: entries ascend by tag, and a bucket is a handful of entries
+/// unless it is hot.
+fn first_place(layout: &Band, bytes: &[u8], rows: &Range<u64>, before: impl Fn(u32) -> bool) -> usize {
+    let (mut low, mut high) = (0, (rows.end - rows.start) as usize);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if before(layout.decode_one(bytes, rows, middle).tag) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }
 
 impl Segment {

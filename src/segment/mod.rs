@@ -9,7 +9,7 @@
 //! - [`sorted`], [`spilled`]: sorting, and columns that go to scratch files;
 //! - `file`: the bytes, whose pages are compared with their checksums when they are first touched; `parsed`: a file whose
 //!   sections are known; [`open`]: a [`Segment`], whose sections are what the parameters ask for;
-//! - [`keys`], [`near`], [`buckets`], [`samples`], `attached`, [`scan`]: the questions;
+//! - [`keys`], [`near`], [`buckets`], [`samples`], `attached`, [`scan`], [`ordered`]: the questions;
 //! - [`verify`]: the slow proof that all of it is sound; [`salvage`]: what can be read where it is not.
 
 pub mod ask;
@@ -19,11 +19,13 @@ pub mod build;
 mod entries;
 pub mod features;
 mod file;
+pub mod held;
 mod hot;
 pub mod keys;
 pub mod merge;
 pub mod near;
 pub mod open;
+pub mod ordered;
 mod output;
 mod pages;
 mod parsed;

@@ -139,6 +139,22 @@ impl Segment {
         })
     }
 
+    /// Refuses ranks whose lists have more documents than there are.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub(crate) fn check_lists(&self, ranks: &[u32]) -> Result<()> {
+        let mut listed = 0;
+        for &rank in ranks {
+            listed += self.posting_count(rank)? as u64;
+            // As in `search_documents`: lists of documents have each document once.
+            if listed > self.documents() {
+                return Err(self.lists_overlap(rank));
+            }
+        }
+        Ok(())
+    }
+
     #[cold]
     fn lists_overlap(&self, rank: u32) -> Error {
         let Some(fingerprints) = &self.fingerprints else { return Self::keeps_no_fingerprints() };

@@ -18,9 +18,11 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
 
 use super::features::FeatureColumn;
 use super::file::{At, SegmentFile};
+use super::held::Ordered;
 use super::parsed::Parsed;
 use super::tables::{OpenTable, Tables};
 use crate::design::Design;
@@ -37,6 +39,7 @@ use crate::format::table::Codec;
 use crate::format::wire::Fault;
 use crate::format::{design, hot, postings, ranks, signatures};
 use crate::params::{KeyKind, Params};
+use crate::sync::Mutex;
 use crate::sys::{Access, Column};
 use crate::sys::vfs::{MemoryFile, ReadFile, Vfs};
 
@@ -63,6 +66,10 @@ pub struct Segment {
     pub(super) features: OnceLock<FeatureColumn>,
     /// The priority of each document, once somebody asked for them.
     pub(super) priorities: OnceLock<Column<[u64; 2]>>,
+    /// How many priorities were read one by one.
+    pub(super) priority_reads: AtomicU64,
+    /// Long buckets by priority.
+    pub(super) ordered: Mutex<Ordered>,
 }
 
 /// How the keys are coded.
@@ -140,6 +147,8 @@ impl Segment {
             sets,
             features: OnceLock::new(),
             priorities: OnceLock::new(),
+            priority_reads: AtomicU64::new(0),
+            ordered: Mutex::new(Ordered::default()),
         })
     }
 

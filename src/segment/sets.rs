@@ -175,7 +175,19 @@ impl Segment {
         marked: bool,
         mut each: impl FnMut(u32, u32),
     ) -> Result<()> {
-        let Some([(common, classes), (section, layout)]) = &self.sets else { return Ok(()) };
+        let Some([_, (section, layout)]) = &self.sets else { return Ok(()) };
+        self.prefix_keys(set, near, marked)?
+            .into_iter()
+            .try_for_each(|(place, key)| self.same_key(section, layout, key, |found| each(found, place)))
+    }
+
+    /// The keys by which [`sharing_prefix`](Self::sharing_prefix) finds documents, with their places; their entries are
+    /// prefetched.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn prefix_keys(&self, set: &[u64], near: Nearness, marked: bool) -> Result<Vec<(u32, u32)>> {
+        let Some([(common, classes), (section, layout)]) = &self.sets else { return Ok(Vec::new()) };
         let mut tags = Vec::new();
         let class_of = |tag: u32| {
             let mut class = 0;
@@ -189,10 +201,11 @@ impl Segment {
         let kinds = if both { &[false, true][..] } else { &[false] };
         // With both kinds of keys, one of the other kind may be met by accident, and its place would say nothing.
         let places = (0..).zip(&tags).map(|(place, &tag)| (if both { 0 } else { place }, tag));
-        let keys =
-            places.flat_map(|(place, tag)| kinds.iter().map(move |&is_marked| (place, key(tag, is_marked))));
-        self.hint_keys(KEY_BITS, || keys.clone().map(|(_, key)| (section, layout, key)));
-        keys.clone().try_for_each(|(place, key)| self.same_key(section, layout, key, |found| each(found, place)))
+        let keys: Vec<(u32, u32)> = places
+            .flat_map(|(place, tag)| kinds.iter().map(move |&is_marked| (place, key(tag, is_marked))))
+            .collect();
+        self.hint_keys(KEY_BITS, || keys.iter().map(|&(_, key)| (section, layout, key)));
+        Ok(keys)
     }
 
     /// Hands each common tag and its class to `each`, ascending.

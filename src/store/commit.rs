@@ -19,7 +19,7 @@
 //! Most commits do not come this way: they are a record of a log that the manifest names, and a sync of it
 //! (`store::log`).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use zerocopy::IntoBytes;
 
@@ -82,9 +82,17 @@ pub(super) fn sync_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
     vfs.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
 }
 
-/// Step 6: removes what no longer belongs to an index whose current manifest is `manifest`, nor to the generation
-/// `kept` before it. Segments of the numbers `busy` are under way, and with them temporary files. Only the writer calls this. Files whose names are not ours are left alone, and so are those that
-/// cannot be removed: the next sweep tries again. Returns the bytes it removed.
+/// A file that nothing names.
+#[derive(Debug)]
+pub(super) struct Garbage {
+    pub(super) path: PathBuf,
+    pub(super) length: u64,
+    /// Whether this or an earlier writer gave the file its number: no other file gets it.
+    pub(super) is_numbered: bool,
+}
+
+/// Step 6: removes what no longer belongs to an index whose current manifest is `manifest`, as [`garbage`] finds it.
+/// Returns the bytes it removed.
 ///
 /// # Errors
 /// The directory cannot be listed.
@@ -95,6 +103,29 @@ pub(super) fn sweep(
     kept: Option<&Manifest>,
     busy: &[u64],
 ) -> Result<u64> {
+    Ok(remove(vfs, &garbage(vfs, dir, manifest, kept, busy)?))
+}
+
+/// Removes files. What cannot be removed costs space, is named by nothing, and is tried again by the next sweep. Returns
+/// the bytes it removed.
+pub(super) fn remove(vfs: &dyn Vfs, garbage: &[Garbage]) -> u64 {
+    let removed = garbage.iter().filter(|file| vfs.unlink(&file.path).is_ok());
+    removed.map(|file| file.length).sum()
+}
+
+/// The files that belong neither to an index whose current manifest is `manifest`, nor to the generation `kept` before
+/// it. Segments of the numbers `busy` are under way, and with them temporary files. Only the writer calls this. Files
+/// whose names are not ours are not among them.
+///
+/// # Errors
+/// The directory cannot be listed.
+pub(super) fn garbage(
+    vfs: &dyn Vfs,
+    dir: &Path,
+    manifest: &Manifest,
+    kept: Option<&Manifest>,
+    busy: &[u64],
+) -> Result<Vec<Garbage>> {
     let names = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
     let generations = || {
         names.iter().filter_map(|name| match names::parse(name) {
@@ -105,9 +136,10 @@ pub(super) fn sweep(
     // The generation before the current one stays, for those who are just opening it.
     let before = generations().filter(|&generation| generation < manifest.generation).max();
     let named = |is: &dyn Fn(&Manifest) -> bool| is(manifest) || kept.is_some_and(is);
-    let mut removed = 0;
+    let mut found = Vec::new();
     for name in &names {
-        let superfluous = match names::parse(name) {
+        let parsed = names::parse(name);
+        let superfluous = match parsed {
             Some(Name::Manifest(generation)) => {
                 generation != manifest.generation && Some(generation) != before
             }
@@ -127,13 +159,17 @@ pub(super) fn sweep(
         // guard: files that nothing names are removed
         if superfluous {
             let path = dir.join(name);
-            // Only the count of removed bytes depends on the length.
+            // Only the count of removed bytes depends on the length, and whether they are removed at once.
             let length = vfs.open(&path).and_then(|file| file.len()).unwrap_or(0);
-            // What cannot be removed costs space, is named by nothing, and is tried again by the next sweep.
-            if vfs.unlink(&path).is_ok() {
-                removed += length;
-            }
+            let is_numbered = match parsed {
+                Some(Name::Segment(number)) => number < manifest.next_segment,
+                Some(Name::Log(number)) => {
+                    manifest.logged.as_ref().is_some_and(|logged| number < logged.next_log)
+                }
+                _ => false,
+            };
+            found.push(Garbage { path, length, is_numbered });
         }
     }
-    Ok(removed)
+    Ok(found)
 }

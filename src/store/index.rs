@@ -82,15 +82,23 @@ impl Shared {
 /// let index = Index::options().access(Access::Read).open(&path)?;
 /// # Ok::<(), twindex::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Default)]
 #[must_use]
-pub struct OpenOptions {
+pub struct OpenOptions<'a> {
     access: Access,
     generation: Option<u64>,
-    told: Option<fn(u64, u64)>,
+    progress: Option<Box<dyn FnMut(u64, u64) + 'a>>,
 }
 
-impl OpenOptions {
+impl std::fmt::Debug for OpenOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { access, generation, progress } = self;
+        let fields = (access, generation, progress.is_some());
+        f.debug_tuple("OpenOptions").field(&fields.0).field(&fields.1).field(&fields.2).finish()
+    }
+}
+
+impl<'a> OpenOptions<'a> {
     /// How the bytes of segments come into memory: [`Access::Map`] unless said otherwise. It holds for the segments
     /// that [`Index::refresh`] and [`Index::writer`] open later, too.
     pub fn access(mut self, access: Access) -> Self {
@@ -109,12 +117,26 @@ impl OpenOptions {
         self
     }
 
-    /// Who is told how an opening that takes longer than a second goes on, ten times a second: how many bytes of the
-    /// logs have been read, and how many there are. Opening takes time in proportion to the logs, which are short
+    /// What is called while an opening goes on that takes longer than a second, ten times a second, with the bytes of the
+    /// logs that have been read, and all that there are. Opening takes time in proportion to the logs, which are short
     /// unless somebody commits for long without a writer's ever making a segment.
-    pub fn progress(mut self, told: fn(u64, u64)) -> Self {
-        self.told = Some(told);
-        self
+    ///
+    /// ```
+    /// use twindex::{Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("pages.twx");
+    /// # Index::create(&path, Params::builder().words(2).simhash(3).build()?)?;
+    /// let mut lines = Vec::new();
+    /// let index = Index::options().progress(|read, all| lines.push(format!("{read} of {all} bytes"))).open(&path)?;
+    /// assert!(lines.is_empty(), "it was opened in less than a second");
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    pub fn progress<'b>(self, progress: impl FnMut(u64, u64) + 'b) -> OpenOptions<'b>
+    where
+        'a: 'b,
+    {
+        OpenOptions { progress: Some(Box::new(progress)), ..self }
     }
 
     /// Opens an index; never creates one.
@@ -129,14 +151,16 @@ impl OpenOptions {
     ///
     /// # Errors
     /// As [`Index::open`].
-    pub fn open_with(self, vfs: Arc<dyn Vfs>, path: &Path) -> Result<Index> {
+    pub fn open_with(mut self, vfs: Arc<dyn Vfs>, path: &Path) -> Result<Index> {
         // Without a current directory, or of an empty path: the path as it is fails with the reason.
         let dir = vfs.absolute(path).unwrap_or_else(|_| path.to_owned());
         let path = dir.as_path();
         span!("open", path = %path.display());
+        let progress = self.progress.as_deref_mut();
+        let progress = progress.map(|progress| progress as &mut dyn FnMut(u64, u64));
         let state = match self.generation {
-            None => State::load_telling(&*vfs, path, self.access, self.told)?,
-            Some(generation) => State::load_at(&*vfs, path, self.access, generation, self.told)?,
+            None => State::load_telling(&*vfs, path, self.access, progress)?,
+            Some(generation) => State::load_at(&*vfs, path, self.access, generation, progress)?,
         };
         let shared = Shared {
             vfs,
@@ -293,7 +317,7 @@ impl Index {
     }
 
     /// The choices there are when an index is opened.
-    pub fn options() -> OpenOptions {
+    pub fn options() -> OpenOptions<'static> {
         OpenOptions::default()
     }
 

@@ -99,7 +99,7 @@ pub(super) struct Counters {
 impl Counters {
     pub(super) fn of(&self, state: &State) -> Metrics {
         let view = &state.view;
-        let frozen = view.frozen.as_ref().map_or(0, |frozen| frozen.table.read().memory());
+        let frozen = view.frozen.as_ref().map_or(0, |frozen| frozen.table.memory());
         let logs = state.manifest.logged.iter().flat_map(|logged| &logged.logs);
         // That of the log that grows is where it has been read or written to.
         let sealed: u64 = logs.filter(|log| !log.grows).map(|log| log.length).sum();
@@ -109,7 +109,7 @@ impl Counters {
             documents: view.documents(),
             logged_documents: view.logged(),
             segments: view.segments.len() as u64,
-            memtable_bytes: (frozen + view.table.read().memory()) as u64,
+            memtable_bytes: (frozen + view.table.memory()) as u64,
             disk_bytes: segments + sealed + state.position.map_or(0, |position| position.offset),
             verified_bytes: view.segments.iter().map(|segment| segment.verified_bytes()).sum(),
             commits: self.commits.now(),

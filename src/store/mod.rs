@@ -25,6 +25,7 @@ pub mod index;
 mod interleavings;
 mod known_leaders;
 mod log;
+mod memory;
 mod memtable;
 pub mod merge_plan;
 mod merging;

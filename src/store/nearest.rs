@@ -49,12 +49,9 @@ pub(super) fn nearest<'a>(
                     }
                 }
             }
-            Part::Memory { rows, limit, deleted, .. } => {
+            Part::Memory(memory) => {
                 let mut found: Option<(u32, u32)> = None;
-                rows.within(fingerprint, radius, *limit, |row, distance| {
-                    if deleted.is_some_and(|deleted| deleted.contains(row)) {
-                        return ControlFlow::Continue(());
-                    }
+                memory.within(fingerprint, radius, |rows, row, distance| {
                     let nearer = found.is_none_or(|(known, of)| {
                         let key = |row: u32| rows.records().key(row as usize);
                         distance < known || distance == known && key(row) < key(of)

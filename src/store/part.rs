@@ -4,27 +4,19 @@ use std::ops::ControlFlow;
 
 use roaring::RoaringBitmap;
 
-use super::memtable::Rows;
+use super::memory::Memory;
 use crate::design::DesignChoice;
 use crate::error::Result;
 use crate::format::bands;
 use crate::format::fields::unread;
 use crate::key::{Key, KeyBuf};
-use crate::params::Params;
 use crate::segment::{Ask, Scratch, Segment};
-use crate::sync::RwLockReadGuard;
 use twindex_sketch::Nearness;
 
 /// Documents that are asked together. Ordinals are of the part.
 pub(super) enum Part<'a> {
     Segment { segment: &'a Segment, deleted: &'a RoaringBitmap },
-    /// Rows of a memtable; of one that is frozen, less what was deleted since.
-    Memory {
-        rows: RwLockReadGuard<'a, Rows>,
-        limit: u32,
-        deleted: Option<&'a RoaringBitmap>,
-        params: &'a Params,
-    },
+    Memory(Memory<'a>),
 }
 
 impl Part<'_> {
@@ -32,7 +24,7 @@ impl Part<'_> {
     pub(super) fn check_map(&self) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => segment.check_map(),
-            Self::Memory { .. } => Ok(()),
+            Self::Memory(_) => Ok(()),
         }
     }
 
@@ -55,17 +47,12 @@ impl Part<'_> {
                 })?;
                 Ok(scratch.left_out())
             }
-            Self::Memory { rows, limit, deleted, params } => {
+            Self::Memory(memory) => {
                 // What tables of this design would refuse is refused before there are any, too.
-                if let Some(DesignChoice::Named(name)) = params.simhash.map(|simhash| simhash.design) {
+                if let Some(DesignChoice::Named(name)) = memory.params.simhash.map(|simhash| simhash.design) {
                     name.check_within(ask.within)?;
                 }
-                rows.within(fingerprint, ask.within, *limit, |row, distance| {
-                    if deleted.is_some_and(|deleted| deleted.contains(row)) {
-                        return ControlFlow::Continue(());
-                    }
-                    each(row, distance)
-                });
+                memory.within(fingerprint, ask.within, |_, row, distance| each(row, distance));
                 Ok(0)
             }
         }
@@ -75,8 +62,8 @@ impl Part<'_> {
     pub(super) fn same_feature(&self, band: usize, feature: u64, each: impl FnMut(u32)) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => segment.same_feature(band, feature, each),
-            Self::Memory { rows, limit, .. } => {
-                rows.same_feature(band, feature, *limit, each);
+            Self::Memory(memory) => {
+                memory.same_feature(band, feature, each);
                 Ok(())
             }
         }
@@ -93,13 +80,13 @@ impl Part<'_> {
     ) -> Result<()> {
         let params = match self {
             Self::Segment { segment, .. } => segment.params(),
-            Self::Memory { params, .. } => params,
+            Self::Memory(memory) => memory.params,
         };
         match self {
             _ if bits == bands::bits_of(params) => self.same_feature(band, feature, each),
             Self::Segment { segment, .. } => segment.same_feature_bits(band, feature, bits, each),
-            Self::Memory { rows, limit, .. } => {
-                rows.same_feature_bits(band, feature, bits, *limit, each);
+            Self::Memory(memory) => {
+                memory.same_feature_bits(band, feature, bits, each);
                 Ok(())
             }
         }
@@ -124,8 +111,8 @@ impl Part<'_> {
     ) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => segment.sharing_prefix(set, near, marked, each),
-            Self::Memory { rows, limit, .. } => {
-                rows.sharing_prefix(set, marked, *limit, |row| each(row, 0));
+            Self::Memory(memory) => {
+                memory.sharing_prefix(set, marked, |row| each(row, 0));
                 Ok(())
             }
         }
@@ -135,7 +122,9 @@ impl Part<'_> {
     pub(super) fn is_marked(&self, ordinal: u32) -> Result<bool> {
         match self {
             Self::Segment { segment, .. } => Ok(segment.fields(ordinal)?.is_marked()),
-            Self::Memory { rows, .. } => Ok(rows.records().fields(ordinal as usize).is_marked()),
+            Self::Memory(memory) => {
+                Ok(memory.read(|rows| rows.records().fields(ordinal as usize).is_marked()))
+            }
         }
     }
 
@@ -143,10 +132,10 @@ impl Part<'_> {
     pub(super) fn order(&self, ordinal: u32) -> Result<[u64; 2]> {
         match self {
             Self::Segment { segment, .. } => segment.priority(ordinal),
-            Self::Memory { rows, .. } => {
+            Self::Memory(memory) => memory.read(|rows| {
                 let number = rows.records().fields(ordinal as usize).priority().unwrap_or(u64::MAX);
                 Ok([number, rows.records().key(ordinal as usize).priority_hash()])
-            }
+            }),
         }
     }
 
@@ -154,7 +143,9 @@ impl Part<'_> {
     pub(super) fn priority(&self, ordinal: u32) -> Result<Option<u64>> {
         match self {
             Self::Segment { segment, .. } => Ok(segment.fields(ordinal)?.priority()),
-            Self::Memory { rows, .. } => Ok(rows.records().fields(ordinal as usize).priority()),
+            Self::Memory(memory) => {
+                Ok(memory.read(|rows| rows.records().fields(ordinal as usize).priority()))
+            }
         }
     }
 
@@ -162,7 +153,9 @@ impl Part<'_> {
     pub(super) fn set_size(&self, ordinal: u32) -> Result<usize> {
         match self {
             Self::Segment { segment, .. } => segment.set_size(ordinal),
-            Self::Memory { rows, .. } => rows.records().fields(ordinal as usize).set_size().map_err(unread),
+            Self::Memory(memory) => {
+                memory.read(|rows| rows.records().fields(ordinal as usize).set_size()).map_err(unread)
+            }
         }
     }
 
@@ -176,9 +169,11 @@ impl Part<'_> {
     ) -> Result<Option<usize>> {
         match self {
             Self::Segment { segment, .. } => segment.shared_from(ordinal, set, least, scratch),
-            Self::Memory { rows, .. } => {
-                rows.records().fields(ordinal as usize).shared_from(set, least, scratch).map_err(unread)
-            }
+            Self::Memory(memory) => memory
+                .read_set(set.len(), |rows| {
+                    rows.records().fields(ordinal as usize).shared_from(set, least, scratch)
+                })
+                .map_err(unread),
         }
     }
 
@@ -186,16 +181,17 @@ impl Part<'_> {
     pub(super) fn set(&self, ordinal: u32, out: &mut Vec<u64>) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => segment.set(ordinal, out),
-            Self::Memory { rows, .. } => rows.records().set(ordinal as usize, out),
+            Self::Memory(memory) => {
+                memory.read(|rows| rows.records().set(ordinal as usize, out))?;
+                memory.read_set(out.len(), |_| Ok(()))
+            }
         }
     }
 
     pub(super) fn is_live(&self, ordinal: u32) -> bool {
         match self {
             Self::Segment { deleted, .. } => !deleted.contains(ordinal),
-            Self::Memory { rows, limit, deleted, .. } => {
-                rows.is_live(ordinal, *limit) && deleted.is_none_or(|deleted| !deleted.contains(ordinal))
-            }
+            Self::Memory(memory) => memory.is_live(ordinal),
         }
     }
 
@@ -203,7 +199,7 @@ impl Part<'_> {
     pub(super) fn find(&self, key: Key<'_>) -> Result<Option<u32>> {
         let found = match self {
             Self::Segment { segment, .. } => segment.find(key)?,
-            Self::Memory { rows, limit, .. } => rows.find(key, *limit),
+            Self::Memory(memory) => memory.read(|rows| rows.find(key, memory.limit)),
         };
         Ok(found.filter(|&ordinal| self.is_live(ordinal)))
     }
@@ -211,7 +207,7 @@ impl Part<'_> {
     pub(super) fn key(&self, ordinal: u32) -> Result<KeyBuf> {
         match self {
             Self::Segment { segment, .. } => segment.key(ordinal),
-            Self::Memory { rows, .. } => Ok(rows.records().key(ordinal as usize).to_buf()),
+            Self::Memory(memory) => Ok(memory.read(|rows| rows.records().key(ordinal as usize).to_buf())),
         }
     }
 
@@ -221,37 +217,41 @@ impl Part<'_> {
             Self::Segment { segment, .. } => {
                 segment.rank(ordinal)?.map(|rank| segment.fingerprint(rank)).transpose()
             }
-            Self::Memory { rows, .. } => {
-                Ok(rows.fingerprint(ordinal))
-            }
+            Self::Memory(memory) => Ok(memory.read(|rows| rows.fingerprint(ordinal))),
         }
     }
 
-    /// The keys of the bands of a row of the memtable; `None` for one without a sketch, and in a segment, which does not
-    /// know them by document.
-    pub(super) fn band_keys(&self, ordinal: u32) -> Option<&[u32]> {
+    /// Replaces `out` by the features of a row of the memtable, as far as their bits are kept; false for a row without a
+    /// sketch, and in a segment, which does not know them by document.
+    pub(super) fn features(&self, ordinal: u32, out: &mut Vec<u64>) -> bool {
+        out.clear();
         match self {
-            Self::Segment { .. } => None,
-            Self::Memory { rows, .. } => {
-                let records = rows.records();
-                records.is_sketched(ordinal as usize).then(|| records.band_keys(ordinal as usize))
-            }
+            Self::Segment { .. } => false,
+            Self::Memory(memory) => memory.read(|rows| {
+                let (records, row) = (rows.records(), ordinal as usize);
+                let is_sketched = records.is_sketched(row);
+                if is_sketched {
+                    out.extend(records.band_keys(row).iter().map(|&key| u64::from(key) << 32));
+                }
+                is_sketched
+            }),
         }
     }
 
+    /// Reads the signature of a document.
     #[inline]
-    pub(super) fn signature(&self, ordinal: u32) -> Result<&[u8]> {
+    pub(super) fn signature<T>(&self, ordinal: u32, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
         match self {
-            Self::Segment { segment, .. } => segment.signature(ordinal),
-            Self::Memory { rows, .. } => Ok(rows.records().signature(ordinal as usize)),
+            Self::Segment { segment, .. } => Ok(read(segment.signature(ordinal)?)),
+            Self::Memory(memory) => Ok(memory.read(|rows| read(rows.records().signature(ordinal as usize)))),
         }
     }
 
     /// The value of a document; empty where it has none.
-    pub(super) fn value(&self, ordinal: u32) -> Result<&[u8]> {
+    pub(super) fn value(&self, ordinal: u32) -> Result<Vec<u8>> {
         match self {
-            Self::Segment { segment, .. } => segment.value(ordinal),
-            Self::Memory { rows, .. } => Ok(rows.records().value(ordinal as usize)),
+            Self::Segment { segment, .. } => Ok(segment.value(ordinal)?.to_vec()),
+            Self::Memory(memory) => Ok(memory.read(|rows| rows.records().value(ordinal as usize).to_vec())),
         }
     }
 
@@ -259,7 +259,7 @@ impl Part<'_> {
     pub(super) fn stamp(&self, ordinal: u32) -> Result<Option<u64>> {
         match self {
             Self::Segment { segment, .. } => segment.stamp(ordinal),
-            Self::Memory { rows, .. } => Ok(rows.records().stamp(ordinal as usize)),
+            Self::Memory(memory) => Ok(memory.read(|rows| rows.records().stamp(ordinal as usize))),
         }
     }
 
@@ -270,13 +270,13 @@ impl Part<'_> {
                 segment.bottom(ordinal, &mut out[0])?;
                 segment.modular(ordinal, &mut out[1])
             }
-            Self::Memory { rows, .. } => {
+            Self::Memory(memory) => memory.read(|rows| {
                 for (of, out) in out.iter_mut().enumerate() {
                     out.clear();
                     rows.records().sample(ordinal as usize, of, out);
                 }
                 Ok(())
-            }
+            }),
         }
     }
 }

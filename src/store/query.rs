@@ -14,8 +14,9 @@ use crate::format::prefixes::fewest_missing;
 use crate::format::table::Probe;
 use crate::key::KeyBuf;
 use crate::params::{MinhashParams, Near, Params};
+use crate::segment::held::Bucket;
 use crate::segment::records::Kept;
-use crate::segment::{Ask, Scratch};
+use crate::segment::{Ask, Scratch, Segment};
 use twindex_sketch::{Containment, Fingerprint, Nearness, Resemblance, Sample, Sketch, intersection_from, matches};
 
 /// A near document. Ordered by distance (unknown last), then resemblance (highest first, unknown last), then key.
@@ -92,7 +93,8 @@ pub struct Answers {
 }
 
 /// A question, made by [`Snapshot::near`](crate::Snapshot::near), [`within`](crate::Snapshot::within) or
-/// [`resembling`](crate::Snapshot::resembling). Iterate it, or [`run`](Query::run) it.
+/// [`resembling`](crate::Snapshot::resembling). Iterate it, or [`run`](Query::run) it; what cannot be answered is an
+/// error then, and only then.
 #[derive(Debug)]
 #[must_use]
 pub struct Query {
@@ -252,7 +254,7 @@ impl Query {
     /// let mut writer = index.writer()?;
     /// writer.put("a", &sketch)?;
     /// writer.commit()?;
-    /// let fungible = index.snapshot().resembling(&sketch, 0.0)?.sharing(preset.scheme.threshold.into());
+    /// let fungible = index.snapshot().resembling(&sketch, 0.0).sharing(preset.scheme.threshold.into());
     /// assert_eq!(fungible.run()?.hits.len(), 1);
     /// # Ok::<(), twindex::Error>(())
     /// ```
@@ -338,11 +340,25 @@ impl Query {
         Ok(count)
     }
 
-    /// A hit, the first that is found and not the nearest of all; none if there is none. Stops as soon as it has one.
+    /// Any one hit, the first that is met and not the nearest of all; none if there is none. Stops as soon as it has one:
+    /// the way to ask whether there is any. The nearest is that of [`limit(1)`](Self::limit).
+    ///
+    /// ```
+    /// use twindex::{Fingerprint, Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let index = Index::create(dir.path().join("x"), Params::builder().simhash(3).build()?)?;
+    /// let mut writer = index.writer()?;
+    /// writer.put("a", Fingerprint(0b1111))?;
+    /// writer.commit()?;
+    /// assert!(index.snapshot().within(Fingerprint(0b1110), 3).any()?.is_some());
+    /// assert!(index.snapshot().within(Fingerprint(1 << 40), 3).any()?.is_none());
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`run`](Self::run).
-    pub fn first(mut self) -> Result<Option<Hit>> {
+    pub fn any(mut self) -> Result<Option<Hit>> {
         self.check()?;
         let mut stored = [Vec::new(), Vec::new()];
         for part in self.state.parts() {
@@ -459,6 +475,9 @@ impl Query {
         mine: &[u64],
         mut set_of: impl FnMut(&KeyBuf, &mut Vec<u64>) -> Result<()>,
     ) -> Result<Answers> {
+        if let Some(error) = self.refused.take() {
+            return Err(error);
+        }
         let Some(threshold) = self.bands.as_ref().map(|bands| bands.threshold) else {
             return Err(Error::Invalid("sets count resemblance, and this question is about distance alone".into()));
         };
@@ -581,6 +600,57 @@ impl Query {
         Ok(found)
     }
 
+    /// Passes each bucket of a segment that can hold near documents to `each`, with whether all of its documents are near.
+    pub(super) fn for_each_bucket(
+        &self,
+        segment: &Segment,
+        mut each: impl FnMut(Bucket, bool) -> Result<()>,
+    ) -> Result<()> {
+        if let Some((fingerprint, _)) = self.within {
+            let mut ranks = Vec::new();
+            segment.search(&[fingerprint.0], self.ask(), &mut Scratch::default(), |_, near| {
+                ranks.push(near.rank);
+                Ok(ControlFlow::Continue(()))
+            })?;
+            segment.check_lists(&ranks)?;
+            ranks.into_iter().try_for_each(|rank| each(Bucket::Fingerprint(rank), true))?;
+        }
+        let Some(bands) = &self.bands else { return Ok(()) };
+        if let Some(set) = self.counted().filter(|_| self.is_by_prefixes()) {
+            let keys = segment.prefix_keys(set, Nearness::Resemblance(bands.threshold), !self.unmarked)?;
+            return keys.into_iter().try_for_each(|(_, key)| each(Bucket::Prefix(key), false));
+        }
+        segment.hint_features(&bands.features, self.feature_bits);
+        let bits = bands::bits_of(self.params());
+        let keys = bands.features.iter().map(|&feature| bands::key(feature, bits));
+        keys.enumerate().try_for_each(|(band, key)| each(Bucket::Band(band, key), false))
+    }
+
+    /// Passes each live document of a part that can be near to `each`, with whether it is; some of them several times.
+    pub(super) fn for_each_candidate(&self, part: &Part<'_>, mut each: impl FnMut(u32, bool)) -> Result<()> {
+        if let Some((fingerprint, _)) = self.within {
+            part.search(fingerprint.0, self.ask(), &mut Scratch::default(), |ordinal, _| {
+                each(ordinal, true);
+                ControlFlow::Continue(())
+            })?;
+        }
+        if let Some(bands) = &self.bands {
+            let candidates = self.candidates(part, bands)?;
+            candidates.into_iter().filter(|&(ordinal, _)| part.is_live(ordinal)).for_each(|(ordinal, _)| each(ordinal, false));
+        }
+        Ok(())
+    }
+
+    /// Whether a candidate by its set or its bands is near. `scratch` is memory.
+    pub(super) fn resembles(&self, part: &Part<'_>, ordinal: u32, scratch: &mut Vec<u64>) -> Result<bool> {
+        let (Some(bands), Some(minhash)) = (&self.bands, self.params().minhash) else { return Ok(false) };
+        if let Some(set) = self.counted() {
+            return Ok(count_from(part, ordinal, (set, bands.threshold), 0, scratch)?.is_some());
+        }
+        let resemblance = estimate(part, ordinal, &bands.signature, minhash)?;
+        Ok(self.unverified || resemblance.is_none_or(|known| known.at_least(bands.threshold)))
+    }
+
     /// Documents that can be near, each once, some of them no longer live; with the fewest hashes of the set that is
     /// counted that the document does not have.
     fn candidates(&self, part: &Part<'_>, bands: &Bands) -> Result<Vec<(u32, usize)>> {
@@ -677,8 +747,8 @@ fn estimate(
     if minhash.signature_bits == 0 || signature.is_empty() {
         return Ok(None);
     }
-    let stored = part.signature(ordinal)?;
-    let same = matches(signature, stored, minhash.minima(), minhash.signature_bits);
+    let (minima, bits) = (minhash.minima(), minhash.signature_bits);
+    let same = part.signature(ordinal, |stored| matches(signature, stored, minima, bits))?;
     Ok(Some(Resemblance::from_matches(same, minhash.minima(), minhash.signature_bits)))
 }
 

@@ -39,11 +39,11 @@ impl Record {
             part.check_map()?;
             let Some(ordinal) = found else { continue };
             let fingerprint = part.fingerprint(ordinal)?.map(Fingerprint);
-            let signature = part.signature(ordinal)?.to_vec();
+            let signature = part.signature(ordinal, <[u8]>::to_vec)?;
             let mut samples = [Vec::new(), Vec::new()];
             part.samples(ordinal, &mut samples)?;
             let [bottom, modular] = samples;
-            let (value, stamp) = (part.value(ordinal)?.to_vec(), part.stamp(ordinal)?);
+            let (value, stamp) = (part.value(ordinal)?, part.stamp(ordinal)?);
             let mut set = Vec::new();
             part.set(ordinal, &mut set)?;
             let (is_duplicate, priority) = (part.is_marked(ordinal)?, part.priority(ordinal)?);

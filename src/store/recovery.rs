@@ -38,20 +38,20 @@ use crate::format::manifest::{LogEntry, MANIFEST_BYTES_MAX, Manifest};
 use crate::format::wire::Fault;
 use crate::sys::{Access, Vfs};
 
-/// Who is told how many bytes of the logs have been read, and how many there are.
-pub(super) type Told = Option<fn(u64, u64)>;
+/// What is called with the bytes of the logs that have been read, and all that there are.
+pub(super) type Told<'a> = Option<&'a mut dyn FnMut(u64, u64)>;
 
 /// Says how far a recovery has come, from its first second on.
-struct Telling {
-    told: fn(u64, u64),
+struct Telling<'a> {
+    told: &'a mut dyn FnMut(u64, u64),
     last: Instant,
     /// Bytes of the logs before this one.
     before: u64,
     total: u64,
 }
 
-impl Telling {
-    fn of(told: fn(u64, u64), vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Self {
+impl<'a> Telling<'a> {
+    fn of(told: &'a mut dyn FnMut(u64, u64), vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Self {
         let length = |entry: &LogEntry| {
             if !entry.grows {
                 return entry.length;
@@ -85,7 +85,7 @@ impl State {
     }
 
     /// As [`load`](Self::load), and tells how far it has come if that takes long.
-    pub(super) fn load_telling(vfs: &dyn Vfs, dir: &Path, access: Access, told: Told) -> Result<Self> {
+    pub(super) fn load_telling(vfs: &dyn Vfs, dir: &Path, access: Access, told: Told<'_>) -> Result<Self> {
         let state = Self::newer(vfs, dir, access, None, told)?;
         Ok(state.expect("anything is newer than nothing"))
     }
@@ -96,7 +96,7 @@ impl State {
         dir: &Path,
         access: Access,
         known: Option<&Self>,
-        told: Told,
+        mut told: Told<'_>,
     ) -> Result<Option<Self>> {
         // A writer may publish the next generation and remove files of this one at any time. Then a file that this
         // one names is missing, but CURRENT has moved on: start over.
@@ -107,6 +107,7 @@ impl State {
             let same = known.filter(|known| {
                 (known.manifest.uuid, known.manifest.generation) == (current.header.salt.get(), generation)
             });
+            let told = told.as_mut().map(|told| &mut **told as &mut dyn FnMut(u64, u64));
             let read = if let Some(known) = same {
                 known.advanced(vfs, dir)
             } else {
@@ -129,7 +130,7 @@ impl State {
         dir: &Path,
         access: Access,
         generation: u64,
-        told: Told,
+        told: Told<'_>,
     ) -> Result<Self> {
         let manifest = Self::manifest_at(vfs, dir, generation)?;
         Self::load_generation(vfs, dir, access, manifest, None, told)
@@ -194,7 +195,7 @@ impl State {
         access: Access,
         manifest: Manifest,
         known: Option<&Self>,
-        told: Told,
+        told: Told<'_>,
     ) -> Result<Self> {
         let segments = manifest
             .segments

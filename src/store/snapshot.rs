@@ -274,6 +274,10 @@ impl Snapshot {
     }
 
     /// The documents whose fingerprints differ from this one in at most `within` bits, exactly.
+    ///
+    /// # Errors
+    /// When the query is run: [`Error::Invalid`] for a radius over [`WITHIN_MAX`](crate::design::WITHIN_MAX) or an index
+    /// without fingerprints.
     pub fn within(&self, fingerprint: Fingerprint, within: u32) -> Query {
         Query::new(Arc::clone(&self.state)).fingerprint(fingerprint, within)
     }
@@ -294,9 +298,17 @@ impl Snapshot {
     /// ([`Params::check_same_bands`]); then hits have a resemblance, and no distance or containment.
     ///
     /// # Errors
-    /// [`Error::ParamsMismatch`] for a sketch whose bands were made with other parameters, [`Error::Invalid`] for an
-    /// index without `MinHash` or a threshold outside 0 to 1.
-    pub fn resembling(&self, sketch: &Sketch, threshold: f64) -> Result<Query> {
+    /// When the query is run: [`Error::ParamsMismatch`] for a sketch whose bands were made with other parameters,
+    /// [`Error::Invalid`] for an index without `MinHash` or a threshold outside 0 to 1.
+    pub fn resembling(&self, sketch: &Sketch, threshold: f64) -> Query {
+        self.by_bands(sketch, threshold).unwrap_or_else(|error| self.refused(error))
+    }
+
+    fn refused(&self, error: Error) -> Query {
+        Query::new(Arc::clone(&self.state)).refused(error)
+    }
+
+    fn by_bands(&self, sketch: &Sketch, threshold: f64) -> Result<Query> {
         let is_same = sketch.params_digest() == self.state.sketch_digest || self.check_sketch(sketch).is_ok();
         if !is_same {
             sketch.check_same_bands(&self.params().sketch())?;
@@ -327,15 +339,19 @@ impl Snapshot {
     /// let mut writer = index.writer()?;
     /// writer.put("a", &sketch)?;
     /// writer.commit()?;
-    /// let hits = index.snapshot().resembling_set(&sketch.set()[1..], 0.8)?.run()?.hits;
+    /// let hits = index.snapshot().resembling_set(&sketch.set()[1..], 0.8).run()?.hits;
     /// assert_eq!(hits[0].resemblance.unwrap().to_string(), "4/5");
     /// # Ok::<(), twindex::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an index without [sets](crate::params::ParamsBuilder::sets), hashes that do not ascend, or a
-    /// threshold that is not above 0 and at most 1; of one below that of the index, when the query is run.
-    pub fn resembling_set(&self, set: &[u64], threshold: f64) -> Result<Query> {
+    /// When the query is run: [`Error::Invalid`] for an index without [sets](crate::params::ParamsBuilder::sets), hashes
+    /// that do not ascend, or a threshold that is not above 0 and at most 1, or below that of the index.
+    pub fn resembling_set(&self, set: &[u64], threshold: f64) -> Query {
+        self.by_set(set, threshold).unwrap_or_else(|error| self.refused(error))
+    }
+
+    fn by_set(&self, set: &[u64], threshold: f64) -> Result<Query> {
         if !self.params().sets {
             return Err(Error::Invalid("this index keeps no sets: resemblance to a set is not answered".into()));
         }
@@ -360,14 +376,14 @@ impl Snapshot {
     pub fn near_by(&self, sketch: &Sketch, near: Near) -> Query {
         let checked = self.check_sketch(sketch).and_then(|()| near.check_kept(self.params()));
         let by_bands = checked.and_then(|()| match near.threshold {
-            Some(threshold) => self.resembling(sketch, threshold.value()),
+            Some(threshold) => self.by_bands(sketch, threshold.value()),
             None => {
                 Ok(Query::new(Arc::clone(&self.state)).samples(sketch.bottom(), sketch.modular()))
             }
         });
         let query = match by_bands {
             Ok(query) => query,
-            Err(error) => return Query::new(Arc::clone(&self.state)).refused(error),
+            Err(error) => return self.refused(error),
         };
         match (near.within, sketch.fingerprint()) {
             (Some(within), Some(fingerprint)) => query.fingerprint(fingerprint, within.into()),

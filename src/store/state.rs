@@ -8,6 +8,7 @@ use roaring::RoaringBitmap;
 
 use super::known_leaders::KnownLeaders;
 use super::log::Position;
+use super::memory::Memory;
 use super::memtable::Memtable;
 use super::names;
 use super::part::Part;
@@ -251,24 +252,17 @@ impl View {
     /// Segments, then the frozen memtable and the rows of the memtable if there are any.
     pub(super) fn parts<'a>(&'a self, params: &'a Params) -> impl Iterator<Item = Part<'a>> {
         let segments = self.segments.iter().zip(&self.deleted);
-        let frozen = self.frozen.iter().map(move |frozen| Part::Memory {
-            rows: frozen.table.read(),
-            limit: frozen.rows,
-            deleted: Some(&frozen.deleted),
-            params,
-        });
-        let memory = std::iter::once_with(move || Part::Memory {
-            rows: self.table.read(),
+        let frozen = (self.frozen.iter())
+            .map(move |frozen| Memory::new(&frozen.table, frozen.rows, Some(&frozen.deleted), params));
+        let memory = std::iter::once_with(move || {
             // guard: who looks at a snapshot sees its rows alone
             // without it: self.rows -> u32::MAX
-            limit: self.rows,
-            deleted: None,
-            params,
+            let rows = self.rows;
+            Memory::new(&self.table, rows, None, params)
         });
         segments
             .map(|(segment, deleted)| Part::Segment { segment, deleted })
-            .chain(frozen)
-            .chain(memory.filter(|_| self.rows > 0))
+            .chain(frozen.chain(memory.filter(|_| self.rows > 0)).map(Part::Memory))
     }
 
     /// Marks the documents of this key in the segments and the frozen memtable as no longer live.
@@ -349,20 +343,19 @@ impl View {
         loop {
             let offset = operations.offset();
             let Some(operation) = operations.next_operation().map_err(fault)? else { break };
-            let mut rows = table.write();
             let done = match operation {
                 Operation::Put(key, kept, attached) => {
                     self.stamped(attached.stamp);
-                    rows.put(key, kept, attached)
+                    table.put(key, kept, attached)
                 }
-                Operation::Delete(key) => rows.delete(key),
+                Operation::Delete(key) => table.write().delete(key),
             };
             done.map_err(|error| match error {
                 // The caller is not at fault for what stands in a file.
                 Error::Invalid(why) => fault(Fault::new(offset, "a record of this index", why)),
                 other => other,
             })?;
-            let memory = rows.memory();
+            let memory = table.memory();
             if memory > LOGGED_BYTES_MAX {
                 let expected = format!("records that take {LOGGED_BYTES_MAX} bytes of memory");
                 return Err(fault(Fault::new(offset, expected, format!("{memory}"))));

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::vfs::ReadFile;
 
@@ -12,10 +13,14 @@ pub struct Spill {
     file: File,
     buffer: Vec<u8>,
     flushed: u64,
+    /// What is before that was given back.
+    released: AtomicU64,
 }
 
 /// Bytes collected before they are written.
 const BUFFER: usize = 1 << 18;
+/// Bytes that are given back at once.
+const RELEASED: u64 = 16 << 20;
 
 impl Spill {
     /// An empty file on the file system of `dir`.
@@ -24,7 +29,8 @@ impl Spill {
     /// The operating system's.
     #[allow(clippy::disallowed_methods, reason = "scratch files are part of the seam")]
     pub fn create(dir: &Path) -> io::Result<Self> {
-        Ok(Self { file: tempfile::tempfile_in(dir)?, buffer: Vec::new(), flushed: 0 })
+        let released = AtomicU64::new(0);
+        Ok(Self { file: tempfile::tempfile_in(dir)?, buffer: Vec::new(), flushed: 0, released })
     }
 
     /// Bytes in it.
@@ -56,11 +62,23 @@ impl Spill {
         Ok(start)
     }
 
+    /// Gives the disk back what is before `offset`, in large steps, where the file system can: nobody reads it any more.
+    pub fn release(&self, offset: u64) {
+        let (before, offset) = (self.released.load(Relaxed), offset.min(self.flushed) / RELEASED * RELEASED);
+        // Of several threads one gives it back.
+        if offset > before && self.released.compare_exchange(before, offset, Relaxed, Relaxed).is_ok() {
+            give_back(&self.file, before, offset - before);
+        }
+    }
+
     /// Fills `out` from `offset` on.
     ///
     /// # Errors
-    /// The operating system's; [`io::ErrorKind::UnexpectedEof`] behind the end.
+    /// The operating system's; [`io::ErrorKind::UnexpectedEof`] behind the end; for what was [released](Self::release).
     pub fn read_exact_at(&self, out: &mut [u8], offset: u64) -> io::Result<()> {
+        if offset < self.released.load(Relaxed) {
+            return Err(io::Error::other("a part of a scratch file that was given back"));
+        }
         let on_disk = self.flushed.saturating_sub(offset).min(out.len() as u64) as usize;
         let (first, second) = out.split_at_mut(on_disk);
         if !first.is_empty() {
@@ -74,6 +92,16 @@ impl Spill {
         Ok(())
     }
 }
+
+/// Makes a hole. Where that cannot be done, the space stays taken until the file goes.
+#[cfg(target_os = "linux")]
+fn give_back(file: &File, from: u64, bytes: u64) {
+    let flags = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+    let _ = rustix::fs::fallocate(file, flags, from, bytes);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn give_back(_: &File, _: u64, _: u64) {}
 
 /// Scratch files of one thread that fail, for tests of the library.
 #[cfg(test)]
@@ -126,5 +154,28 @@ mod tests {
             }
         }
         assert!(spill.read_exact_at(&mut [0; 2], 700_020).is_err());
+    }
+
+    #[test]
+    fn what_was_given_back_takes_no_space_and_is_not_read_as_anything() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut spill = Spill::create(dir.path()).unwrap();
+        let piece = vec![7; 1 << 20];
+        for _ in 0..40 {
+            spill.append(&piece).unwrap();
+        }
+        #[cfg(target_os = "linux")]
+        let taken = |spill: &Spill| std::os::unix::fs::MetadataExt::blocks(&spill.file.metadata().unwrap()) * 512;
+        #[cfg(target_os = "linux")]
+        let before = taken(&spill);
+        spill.release(RELEASED - 1);
+        spill.read_exact_at(&mut [0], 0).unwrap();
+        spill.release(2 * RELEASED + 5);
+        #[cfg(target_os = "linux")]
+        assert_eq!(before - taken(&spill), 2 * RELEASED);
+        assert!(spill.read_exact_at(&mut [0], 2 * RELEASED - 1).unwrap_err().to_string().contains("given back"));
+        let mut out = [0; 9];
+        spill.read_exact_at(&mut out, 2 * RELEASED).unwrap();
+        assert_eq!((out, spill.len()), ([7; 9], 40 << 20));
     }
 }

@@ -7,7 +7,9 @@
 //! than small ones would, small ones follow; these the system is asked for all at once, which takes it two thirds of what
 //! faults do.
 
-use std::ops::{Deref, DerefMut, Range};
+#[cfg(any(target_os = "linux", test))]
+use std::ops::Range;
+use std::ops::{Deref, DerefMut};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 

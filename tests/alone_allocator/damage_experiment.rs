@@ -17,11 +17,11 @@ use std::ops::Range;
 use std::os::unix::process::ExitStatusExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::allocations::LARGEST;
+use crate::support::itself::itself;
 use crate::support::memory::MemoryVfs;
 use crate::support::random::Random;
 use tempfile::TempDir;
@@ -367,7 +367,7 @@ fn run_range(range: Range<u64>, counts: &Mutex<Counts>) {
     let mut next = range.start;
     let place = tempfile::NamedTempFile::new().unwrap();
     while next < range.end {
-        let mut child = Command::new(std::env::current_exe().unwrap());
+        let mut child = itself();
         child.args([
             "--exact",
             "--nocapture",

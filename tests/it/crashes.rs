@@ -225,6 +225,35 @@ fn beside(vfs: &ModelVfs, history: &mut History) {
     }
 }
 
+/// A batch that is larger than memtables, behind two small ones: threads make segments of it in its middle. What the second
+/// only promised to survive the process is durable with it.
+fn large(vfs: &ModelVfs, history: &mut History) {
+    history.promise(vfs, &[None]);
+    let index = created(vfs);
+    let mut documents = Documents::new();
+    history.committed(vfs, &documents);
+    let mut writer = index.writer().unwrap();
+    writer.set_memtable(4, 1 << 20);
+    for (batch, size) in [(0, 1_u64), (1, 1), (2, 12)] {
+        writer.set_durability(if batch == 1 { Durability::Batch } else { Durability::Sync });
+        for i in 0..size {
+            let (key, fingerprint) = (batch * 2 + i, batch * 100 + i);
+            writer.put(key, Fingerprint(fingerprint)).unwrap();
+            documents.insert(key, fingerprint);
+        }
+        if batch == 2 {
+            writer.delete(1 + batch * 2).unwrap();
+            documents.remove(&(1 + batch * 2));
+        }
+        writer.commit().unwrap();
+        if batch == 1 {
+            history.0.last_mut().unwrap().push(Some(documents.clone()));
+        } else {
+            history.committed(vfs, &documents);
+        }
+    }
+}
+
 /// Commits by which documents expire: in the log, in segments, when a segment has nothing live any more, in a merge and
 /// in a compaction. What has expired by a commit that may be lost is there again if it is, and else never.
 fn expiring(vfs: &ModelVfs, history: &mut History) {
@@ -537,6 +566,18 @@ fn every_crash_of_commits_beside_flushes_leaves_a_whole_commit_and_every_sync_is
     let kept: Vec<usize> =
         (1..=count).filter(|&number| (0..4).all(|_| !is_missed(&beside, &Disk::default(), number))).collect();
     println!("beside: {states} distinct states, {count} syncs, not missed: {kept:?}");
+    assert_eq!(kept, [0_usize; 0]);
+}
+
+#[test]
+fn every_crash_of_batches_larger_than_memtables_leaves_a_whole_commit_and_every_sync_is_missed() {
+    let again = Again { crashes: 1, one_in: 211 };
+    let states = check_again("large", &large, &Disk::default(), again);
+    assert!(states > 200, "{states}");
+    let count = (0..3).map(|_| syncs(&large, &Disk::default())).min().unwrap_or(0);
+    let kept: Vec<usize> =
+        (1..=count).filter(|&number| (0..4).all(|_| !is_missed(&large, &Disk::default(), number))).collect();
+    println!("large: {states} distinct states, {count} syncs, not missed: {kept:?}");
     assert_eq!(kept, [0_usize; 0]);
 }
 

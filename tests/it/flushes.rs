@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::support::model::ModelVfs;
 use twindex::sys::lock::{HeldLock, LockFailure};
 use twindex::sys::vfs::{AppendFile, Bytes, ReadFile, TemporaryFile, Vfs};
-use twindex::{Admitted, Document, Error, Fingerprint, Index, Params, Snapshot, Writer};
+use twindex::{Admitted, Document, Durability, Error, Fingerprint, Index, Params, Snapshot, Writer};
 
 /// Rows of a memtable.
 const ROWS: u32 = 40;
@@ -28,6 +28,34 @@ struct Gate {
     fails: Arc<AtomicBool>,
     /// Bytes read of logs.
     read: Arc<AtomicU64>,
+    sweeps: Sweeps,
+}
+
+/// Where the thread that removes files waits.
+#[derive(Clone, Debug, Default)]
+struct Sweeps {
+    shut: Arc<(Mutex<bool>, Condvar)>,
+    waiting: Arc<AtomicU64>,
+}
+
+impl Sweeps {
+    fn shut(&self, shut: bool) {
+        *self.shut.0.lock().unwrap() = shut;
+        self.shut.1.notify_all();
+    }
+
+    fn pass(&self) {
+        if std::thread::current().name() == Some(SWEEP) {
+            let mut shut = self.shut.0.lock().unwrap();
+            while *shut {
+                self.waiting.fetch_add(1, Ordering::Relaxed);
+                // A test that has failed does not open it, and its writer waits for this thread.
+                let (guard, late) = self.shut.1.wait_timeout(shut, Duration::from_secs(20)).unwrap();
+                shut = guard;
+                *shut &= !late.timed_out();
+            }
+        }
+    }
 }
 
 impl Gate {
@@ -40,7 +68,10 @@ impl Gate {
         if std::thread::current().name() == Some(THREAD) {
             let mut shut = self.shut.0.lock().unwrap();
             while *shut {
-                shut = self.shut.1.wait(shut).unwrap();
+                // A test that has failed does not open it, and its writer waits for this thread.
+                let (guard, late) = self.shut.1.wait_timeout(shut, Duration::from_secs(20)).unwrap();
+                shut = guard;
+                *shut &= !late.timed_out();
             }
             if self.fails.load(Ordering::Relaxed) {
                 return Err(io::ErrorKind::StorageFull.into());
@@ -79,6 +110,7 @@ impl Vfs for Gate {
         self.disk.remove_dir(path)
     }
     fn unlink(&self, path: &Path) -> io::Result<()> {
+        self.sweeps.pass();
         self.disk.unlink(path)
     }
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
@@ -317,6 +349,140 @@ fn commit_waits_where_the_memtable_is_full_twice_and_no_earlier() {
     writer.wait_for_merge().unwrap();
     tried.check(&tried.index.snapshot());
     assert!(tried.index.snapshot().entries().len() >= 2);
+}
+
+#[test]
+fn batch_that_is_larger_than_memtables_goes_on_while_a_thread_makes_segments_of_it() {
+    let mut tried = Tried::new();
+    let mut writer = tried.writer();
+    tried.fill(&mut writer, 0..30); // in the log
+    tried.delete(&mut writer, 4);
+    tried.commit(&mut writer);
+    tried.gate.shut(true);
+    let before = tried.documents.clone();
+    // Twice as many as a memtable has, and the thread has not yet begun: nothing waits for it.
+    for key in 100..155 {
+        tried.put(&mut writer, key, spread(key));
+    }
+    tried.put(&mut writer, 101, spread(7101));
+    tried.delete(&mut writer, 102);
+    tried.delete(&mut writer, 3);
+    assert!(!tried.gate.exists(Path::new("/index/000001.seg")).unwrap());
+    check(&tried.index.snapshot(), &before);
+    let stamped = |tried: &Tried, fingerprint| Document::from(Fingerprint(fingerprint)).with_stamp(tried.now);
+    // The batch is asked as a whole, whatever part of it is where.
+    for (key, there) in [(3, false), (5, true), (100, true), (102, false), (154, true)] {
+        assert_eq!(writer.contains(key).unwrap(), there, "{key}");
+    }
+    match writer.admit(900, stamped(&tried, spread(120) ^ 1)).unwrap() {
+        Admitted::Duplicate(hit) => assert_eq!(hit.key.as_u64(), Some(120)),
+        found => panic!("{found:?}"),
+    }
+    tried.batch.insert(900, (spread(120) ^ 1, tried.now));
+    tried.gate.shut(false);
+    for key in 200..400 {
+        tried.put(&mut writer, key, spread(key));
+    }
+    check(&tried.index.snapshot(), &before);
+    tried.commit(&mut writer);
+    tried.check(&tried.index.snapshot());
+    tried.check(&tried.open().snapshot());
+    assert!(tried.index.snapshot().entries().len() >= 2);
+    tried.fill(&mut writer, 400..420);
+    tried.check(&tried.open().snapshot());
+}
+
+#[test]
+fn large_batch_that_is_abandoned_leaves_what_was_committed() {
+    for fails in [false, true] {
+        let mut tried = Tried::new();
+        let mut writer = tried.writer();
+        writer.set_durability(Durability::None);
+        tried.fill(&mut writer, 0..30);
+        tried.gate.shut(true);
+        for key in 100..155 {
+            tried.put(&mut writer, key, spread(key));
+        }
+        tried.delete(&mut writer, 7);
+        tried.gate.fails.store(fails, Ordering::Relaxed);
+        tried.gate.shut(false);
+        if fails {
+            let error = writer.commit().unwrap_err();
+            assert!(matches!(error, Error::Io { .. }), "{error:?}");
+        }
+        drop(writer);
+        tried.check(&tried.index.snapshot());
+        tried.check(&tried.open().snapshot());
+        let segments = tried.gate.list(Path::new("/index")).unwrap();
+        assert!(!segments.iter().any(|name| name.to_string_lossy().ends_with(".seg")), "{segments:?}");
+        tried.gate.fails.store(false, Ordering::Relaxed);
+        tried.batch.clone_from(&tried.documents);
+        let mut writer = tried.writer();
+        tried.fill(&mut writer, 500..550);
+        tried.check(&tried.open().snapshot());
+    }
+}
+
+#[test]
+fn commit_waits_as_long_as_the_writer_was_given() {
+    let mut tried = Tried::new();
+    let mut writer = tried.writer();
+    writer.set_stalls(Duration::ZERO, 4);
+    tried.gate.shut(true);
+    // Frozen, and three more.
+    tried.fill(&mut writer, 0..190);
+    assert_eq!(tried.index.metrics().stalls.count, 0);
+    writer.set_stalls(Duration::from_millis(3), 5);
+    tried.fill(&mut writer, 190..210);
+    let stalls = tried.index.metrics().stalls;
+    assert!(stalls.count == 2 && stalls.seconds >= 0.006, "{stalls:?}");
+    tried.gate.shut(false);
+    writer.wait_for_merge().unwrap();
+    tried.check(&tried.index.snapshot());
+}
+
+/// Files of more than a megabyte are removed by a thread of this name.
+const SWEEP: &str = "twindex-sweep";
+
+#[test]
+fn large_files_are_removed_beside_commits_and_only_files_that_no_other_will_be() {
+    let mut tried = Tried::new();
+    let value = vec![7; 1 << 16];
+    let mut writer = tried.writer();
+    let fill = |tried: &mut Tried, writer: &mut Writer, key: u64| {
+        tried.now += 1;
+        let document = Document::from(Fingerprint(spread(key))).with_value(&value).with_stamp(tried.now);
+        writer.put(key, document).unwrap();
+        tried.batch.insert(key, (spread(key), tried.now));
+        tried.commit(writer);
+    };
+    (0..40).for_each(|key| fill(&mut tried, &mut writer, key));
+    writer.flush().unwrap();
+    // The log of more than two megabytes is in the way of nobody.
+    tried.gate.sweeps.shut(true);
+    // A file that somebody left under the name of a log to come.
+    let logs = tried.index.snapshot().manifest().logged.as_ref().unwrap().next_log;
+    let left = PathBuf::from(format!("/index/LOG-{:06}", logs + 1));
+    tried.gate.disk.create_append(&left).unwrap().append(&vec![1; 2 << 20]).unwrap();
+    (40..80).for_each(|key| fill(&mut tried, &mut writer, key));
+    writer.flush().unwrap();
+    (80..120).for_each(|key| fill(&mut tried, &mut writer, key));
+    writer.flush().unwrap();
+    let start = Instant::now();
+    while tried.gate.sweeps.waiting.load(Ordering::Relaxed) == 0 {
+        assert!(start.elapsed() < Duration::from_secs(60), "nothing was removed by a thread");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    tried.check(&tried.open().snapshot());
+    fill(&mut tried, &mut writer, 200);
+    tried.gate.sweeps.shut(false);
+    fill(&mut tried, &mut writer, 201);
+    drop(writer);
+    tried.check(&tried.open().snapshot());
+    let left = tried.gate.disk.list(Path::new("/index")).unwrap();
+    drop(tried.index.writer().unwrap());
+    let now = tried.gate.disk.list(Path::new("/index")).unwrap();
+    assert!(now.len() <= left.len() && now.len() < 12, "{left:?}, then {now:?}");
 }
 
 #[test]

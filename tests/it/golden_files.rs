@@ -602,7 +602,7 @@ fn an_index_of_format_3_with_eight_bits_of_each_feature_opens_and_comes_out_byte
     let sketcher = twindex::Sketcher::new(snapshot.params()).unwrap();
     for number in (0..45).filter(|&number| number != 1 && number % 7 != 6) {
         let sketch = sketcher.sketch(&numbered(number)).unwrap();
-        let hits = snapshot.resembling(&sketch, 0.0).unwrap().sharing(8).run().unwrap().hits;
+        let hits = snapshot.resembling(&sketch, 0.0).sharing(8).run().unwrap().hits;
         assert!(hits.iter().any(|hit| hit.key == KeyBuf::U64(number)), "{number}");
     }
     let problems = twindex::store::verify::verify(&RealVfs, &committed, |_| ()).problems;

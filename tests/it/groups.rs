@@ -2,7 +2,8 @@
 //! that of a batch over all that is live, by brute force over the definition.
 //!
 //! `TWINDEX_GROUP_OPERATIONS=1000000` does that number of operations, with at most 2,000 documents live at once, and 1,000
-//! checkpoints, or `TWINDEX_GROUP_CHECKPOINTS`; without it a few hundred.
+//! checkpoints, or `TWINDEX_GROUP_CHECKPOINTS`; without it a few hundred. `TWINDEX_GROUP_ALL=1` asks for the leader of every
+//! live document at each checkpoint, and not of some two hundred. `scripts/groups-model` does all of that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -271,7 +272,8 @@ impl<'w> History<'w> {
         let leaders = self.world.leaders(&self.committed);
         assert_eq!(listed(&snapshot, 1 + random.below(3)), listing(&leaders), "the listing");
         // All of them, or of many every n-th.
-        let spacing = leaders.len() / 200 + 1;
+        let all = std::env::var_os("TWINDEX_GROUP_ALL").is_some();
+        let spacing = if all { 1 } else { leaders.len() / 200 + 1 };
         for (key, expected) in leaders.iter().skip(random.below(spacing)).step_by(spacing) {
             assert_eq!(
                 leader(&snapshot, key, u64::MAX).decided().unwrap().key.to_string(),
@@ -413,6 +415,66 @@ fn a_chain_in_a_hostile_order_is_decided_or_not_by_its_count_of_questions() {
 }
 
 #[test]
+fn hostile_priorities_of_families_and_chains_cost_no_more_than_the_bound_and_are_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    // A chain of families: each of its links has ten documents near each other, which wait for all of the link before.
+    let (links, family) = (60, 10);
+    let own = |place: u64| if place == 0 { 0 } else { 1 << (40 + 2 * place) };
+    let member = |i: u64| chain(i / family) ^ own(i % family);
+    let path = dir.path().join("x");
+    let index = of_fingerprints(&path, (0..links * family).map(|i| (i, member(i), i)));
+    let all = index.snapshot();
+    let scratch = tempfile::tempdir().unwrap();
+    let listing = all.groups(&Resources::in_dir(scratch.path())).unwrap();
+    let bound = 100;
+    let (mut undecided, mut most) = (0, 0);
+    for key in 0..links * family {
+        let unbounded = all.leader(key, u64::MAX).unwrap().unwrap().decided().unwrap();
+        assert_eq!(listing.leader(key).unwrap().unwrap().0, unbounded.key, "{key}");
+        most = most.max(unbounded.questions);
+        // All is known to the first, nothing to the second.
+        let fresh = (key % 10 == 3).then(|| Index::open(&path).unwrap().snapshot());
+        for snapshot in [Some(&all), fresh.as_ref()].into_iter().flatten() {
+            let found = snapshot.leader(key, bound).unwrap().unwrap();
+            assert_eq!(found == Decision::Undecided, unbounded.questions > bound, "{key}: {found:?}");
+            let size = snapshot.group_size(key, bound).unwrap().unwrap();
+            assert!(found != Decision::Undecided || size == Decision::Undecided, "{key}: {size:?}");
+        }
+        undecided += u64::from(unbounded.questions > bound);
+    }
+    assert!(undecided > 100 && undecided < links * family - 100 && most > 500, "{undecided}, {most}");
+}
+
+#[test]
+fn documents_of_long_buckets_have_the_leaders_of_the_definition() {
+    for kind in 0..4 {
+        let mut random = Random(kind as u64 + 100);
+        let world = World::new(kind, &mut random);
+        let mut history = History::new(&world);
+        for number in 0..900 {
+            let priority = [None, Some(random.next() % 4), Some(random.next())][random.below(3)];
+            let live = Live { content: random.below(CONTENTS), priority, stamp: 0 };
+            let key = format!("key {number}");
+            history.writer.as_mut().unwrap().put(key.as_str(), world.document(&live)).unwrap();
+            history.pending.insert(key, live);
+        }
+        history.commit();
+        history.writer.as_mut().unwrap().flush().unwrap();
+        for _ in 0..200 {
+            let key = format!("key {}", random.below(900));
+            history.writer.as_mut().unwrap().delete(key.as_str()).unwrap();
+            history.pending.remove(&key);
+        }
+        history.commit();
+        let snapshot = history.index.snapshot();
+        for (key, expected) in world.leaders(&history.committed) {
+            let found = leader(&snapshot, &key, u64::MAX).decided().unwrap();
+            assert_eq!(found.key.to_string(), expected, "{kind}: {key}");
+        }
+    }
+}
+
+#[test]
 fn equal_documents_are_asked_about_once() {
     let dir = tempfile::tempdir().unwrap();
     // First comes a leader, then 500 copies near it, and last a document near the copies and not near the leader.
@@ -422,6 +484,19 @@ fn equal_documents_are_asked_about_once() {
     let leader = snapshot.leader(501_u64, GROUP_QUESTIONS).unwrap().unwrap().decided().unwrap();
     assert_eq!((leader.key.as_u64(), leader.questions), (Some(501), 3));
     assert_eq!(snapshot.group_size(7_u64, GROUP_QUESTIONS).unwrap(), Some(Decision::Decided(501)));
+    // The same in a segment, whose first documents go.
+    let mut writer = index.writer().unwrap();
+    writer.flush().unwrap();
+    let found = index.snapshot().leader(501_u64, GROUP_QUESTIONS).unwrap().unwrap().decided().unwrap();
+    assert_eq!((found.key.as_u64(), found.questions), (Some(501), 3));
+    for gone in 0..10 {
+        writer.delete(gone).unwrap();
+    }
+    writer.commit().unwrap();
+    for led in [12_u64, 501] {
+        let found = index.snapshot().leader(led, GROUP_QUESTIONS).unwrap().unwrap().decided().unwrap();
+        assert_eq!((found.key.as_u64(), found.questions), (Some(10), 2), "{led}");
+    }
 }
 
 #[test]

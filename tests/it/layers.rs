@@ -16,7 +16,7 @@ const CRATES: [&[&str]; 6] = [
     &["twindex"],
     &["twindex-join", "twindex-passages"],
     &["twindex-corpus"],
-    &["twindex-tools", "twindex-python"],
+    &["twindex-tools", "twindex-python", "twindex-capi"],
 ];
 
 /// The folders and files of `src/`, the lowest first. Those of one line do not import each other.
@@ -33,7 +33,7 @@ const LAYERS: [&[&str]; 9] = [
 ];
 
 /// Sources of each crate whose files are checked for circles.
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
     "crates/kernel/src",
     "crates/sketch/src",
     "crates/urls/src",
@@ -41,6 +41,7 @@ const SOURCES: [&str; 9] = [
     "crates/join/src",
     "crates/passages/src",
     "crates/corpus/src",
+    "crates/capi/src",
     "tools/src",
     "python/src",
 ];
@@ -294,7 +295,7 @@ fn files_import_each_other_in_no_circle() {
 
 #[test]
 fn crates_depend_downwards_only() {
-    let crates = ["kernel", "sketch", "urls", "join", "passages", "corpus"];
+    let crates = ["kernel", "sketch", "urls", "join", "passages", "corpus", "capi"];
     let manifests = crates.map(|name| format!("crates/{name}/Cargo.toml"));
     let mut wrong = Vec::new();
     let others = ["Cargo.toml", "tools/Cargo.toml", "python/Cargo.toml"].map(str::to_owned);
@@ -378,4 +379,34 @@ fn dependency_on_a_crate_above_is_found() {
         ["x/Cargo.toml: twindex-sketch depends on twindex, which is not below it"]
     );
     assert!(crate_faults("x/Cargo.toml", &text.replace("twindex = {", "twindex-kernel = {")).is_empty());
+}
+
+/// Files that may contain `unsafe`. The lint `unsafe_code` can be lifted anywhere; this names who does.
+const UNSAFE: [&str; 4] = ["crates/kernel/src/", "src/sys/mmap.rs", "src/sys/guard.rs", "crates/capi/src/"];
+
+#[test]
+fn unsafe_code_is_where_the_house_rules_allow_it() {
+    let mut wrong = Vec::new();
+    for sources in SOURCES {
+        for (name, text) in read_tree(&root().join(sources)) {
+            let path = format!("{sources}/{name}");
+            if !UNSAFE.iter().any(|allowed| path.starts_with(allowed)) && lifts_unsafe(&text) {
+                wrong.push(path);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "unsafe code is not allowed in {}", wrong.join(", "));
+    assert!(lifts_unsafe("#[allow(unsafe_code, reason = \"x\")]\nfn f() {}"));
+    assert!(!lifts_unsafe("// allow(unsafe_code)\nfn f() {}"));
+}
+
+/// Whether a source allows what the workspace's lint denies, without which `unsafe` does not compile.
+fn lifts_unsafe(text: &str) -> bool {
+    let code = code(text);
+    ["allow(", "expect("].iter().any(|lift| {
+        code.match_indices(lift).any(|(at, _)| {
+            let list = &code[at + lift.len()..];
+            list[..list.find(')').unwrap_or(list.len())].contains("unsafe_code")
+        })
+    })
 }

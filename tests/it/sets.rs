@@ -175,9 +175,9 @@ fn thresholds_below_that_of_the_index_and_documents_without_a_set_are_refused() 
     let index = Index::create(dir.path().join("x"), params.clone()).unwrap();
     let sketch = Sketcher::new(&params).unwrap().sketch("a b c d e f").unwrap();
     let snapshot = index.snapshot();
-    assert!(matches!(snapshot.resembling(&sketch, 0.7).unwrap().run(), Err(Error::Invalid(_))));
-    assert!(snapshot.resembling(&sketch, 0.7).unwrap().estimated().run().is_ok());
-    assert!(snapshot.resembling(&sketch, 0.9).unwrap().run().is_ok());
+    assert!(matches!(snapshot.resembling(&sketch, 0.7).run(), Err(Error::Invalid(_))));
+    assert!(snapshot.resembling(&sketch, 0.7).estimated().run().is_ok());
+    assert!(snapshot.resembling(&sketch, 0.9).run().is_ok());
     let mut writer = index.writer().unwrap();
     let empty = Document::from_row(&params, None);
     assert!(matches!(writer.put("a", empty), Err(Error::Invalid(_))));

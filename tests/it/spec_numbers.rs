@@ -619,6 +619,22 @@ fn limits_and_constants_are_the_ones_specified() {
     compare("## Limits", &["limit", "value", "what happens beyond it"], &limits);
 }
 
+/// Inserts the line of a table that weighs minima in its place. Such weights go with nothing that holds whole elements,
+/// so that no parameters have all lines.
+fn insert_minhash_idf(names: &mut Vec<&str>) {
+    let by_table = Params::builder()
+        .minhash(20, 6)
+        .family(Family::Darts)
+        .minhash_weights(MinhashWeights::Idf { table: 0x1234 })
+        .build()
+        .unwrap();
+    let fields = by_table.fields();
+    let place = fields.iter().position(|(name, _)| *name == "minhash-idf").unwrap();
+    let before = names.iter().position(|name| *name == fields[place - 1].0).unwrap();
+    names.insert(before + 1, "minhash-idf");
+    assert_eq!(names[before + 2], fields[place + 1].0);
+}
+
 #[test]
 fn parameters_have_the_names_order_and_values_specified() {
     let specified = rows("### Parameters", &["name", "values", "meaning"]);
@@ -641,18 +657,7 @@ fn parameters_have_the_names_order_and_values_specified() {
         .build()
         .unwrap();
     let mut names: Vec<&str> = all.fields().into_iter().map(|(name, _)| name).collect();
-    // Weights by a table go with nothing that holds whole elements, so that no parameters have all lines.
-    let by_table = Params::builder()
-        .minhash(20, 6)
-        .family(Family::Darts)
-        .minhash_weights(MinhashWeights::Idf { table: 0x1234 })
-        .build()
-        .unwrap();
-    let fields = by_table.fields();
-    let place = fields.iter().position(|(name, _)| *name == "minhash-idf").unwrap();
-    let before = names.iter().position(|name| *name == fields[place - 1].0).unwrap();
-    names.insert(before + 1, "minhash-idf");
-    assert_eq!(names[before + 2], fields[place + 1].0);
+    insert_minhash_idf(&mut names);
     assert_eq!(specified.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), names);
     // Fewer parameters, in the same order.
     let least = Params::builder().minhash(1, 1).build().unwrap();
@@ -731,10 +736,8 @@ fn parameters_have_the_names_order_and_values_specified() {
     assert_eq!(values("feature-bits"), format!("1 to {}", FEATURE_BITS_MAX - 1));
     assert_eq!(values("bottom"), format!("0 to {BOTTOM_MAX}"));
     assert_eq!(values("modulus"), format!("0 to {}", u32::MAX));
-    for name in ["sets", "marks", "priorities", "values"] {
-        assert_eq!(values(name), "kept");
-        assert!(all.encode().contains(&format!("\n{name}=kept\n")), "{name}");
-    }
+    let is_kept = |name: &&str| values(name) == "kept" && all.encode().contains(&format!("\n{name}=kept\n"));
+    assert!(["sets", "marks", "priorities", "values"].iter().all(is_kept));
     assert_eq!(values("expire-after"), format!("1 to {}", u64::MAX));
     assert_eq!(values("near-within"), format!("none, 0 to {WITHIN_MAX}"));
 }

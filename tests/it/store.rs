@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::support::faults::{Faults, FaultyVfs, ways};
+use crate::support::itself::itself;
 #[cfg(target_os = "linux")]
 use crate::support::skip::{Missing, skip};
 use tempfile::TempDir;
@@ -59,7 +60,7 @@ fn sketch_made_for_another_table_radius_is_accepted_and_found() {
     let error = writer.put(3, &sketch(3)).unwrap_err();
     assert!(matches!(&error, Error::ParamsMismatch { field, .. } if field == "width"), "{error}");
     writer.commit().unwrap();
-    assert!(index.snapshot().near(&sketch(2)).first().unwrap().unwrap().distance == Some(0));
+    assert!(index.snapshot().near(&sketch(2)).any().unwrap().unwrap().distance == Some(0));
     // Rows come with all parameters, and these must be the same.
     let error = writer.put(4, Document::from_row(&params(3), None)).unwrap_err();
     assert!(matches!(&error, Error::ParamsMismatch { field, .. } if field == "within"), "{error}");
@@ -435,6 +436,7 @@ fn a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock() {
             Err(Error::Locked { .. }) => println!("child: locked"),
             Ok(mut writer) => {
                 writer.set_memory(1);
+                writer.set_background_merges(false); // the segment is there when `put` returns
                 put(&mut writer, 9, 9);
                 println!("child: writing");
                 std::process::abort(); // no destructor runs
@@ -445,7 +447,7 @@ fn a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock() {
     }
     let (_dir, path, index) = created(raw());
     let child = || {
-        let output = Command::new(std::env::current_exe().unwrap())
+        let output = itself()
             .args(["--exact", "--nocapture"])
             .arg("store::a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock")
             .env(CHILD, &path)
@@ -568,7 +570,7 @@ fn hits_tell_how_much_of_each_document_is_contained_in_the_other() {
         assert!(empty.bottom.is_empty() && empty.modular.is_empty());
 
         let query = sketcher.sketch(&contained()[0].1).unwrap();
-        let hits = snapshot.resembling(&query, 0.0).unwrap().run().unwrap().hits;
+        let hits = snapshot.resembling(&query, 0.0).run().unwrap().hits;
         let found: BTreeMap<String, _> =
             hits.iter().map(|hit| (hit.key.to_string(), (hit.query_in_hit, hit.hit_in_query))).collect();
         for (key, query_in_hit, hit_in_query) in [("1", 1.0, 1.0), ("2", 0.5, 1.0), ("3", 0.75, 0.375)] {
@@ -669,7 +671,7 @@ fn sketches_of_other_parameters_and_radii_out_of_range_are_refused() {
     assert!(matches!(writer.put("a", &sketch), Err(Error::ParamsMismatch { .. })));
     let snapshot = index.snapshot();
     assert!(matches!(snapshot.near(&sketch).run(), Err(Error::ParamsMismatch { .. })));
-    assert!(matches!(snapshot.resembling(&sketch, 0.5), Err(Error::ParamsMismatch { .. })));
+    assert!(matches!(snapshot.resembling(&sketch, 0.5).run(), Err(Error::ParamsMismatch { .. })));
     writer.put("a", &index.sketcher().unwrap().sketch("a b c").unwrap()).unwrap();
     writer.commit().unwrap();
     assert!(matches!(index.snapshot().within(Fingerprint(0), 11).run(), Err(Error::Invalid(_))));
@@ -1077,7 +1079,7 @@ fn questions_that_the_index_does_not_answer_are_refused_even_when_it_is_empty() 
     let snapshot = index.snapshot();
     assert!(matches!(snapshot.within(Fingerprint(0), 99).run(), Err(Error::Invalid(_))));
     let sketch = index.sketcher().unwrap().sketch("a b c").unwrap();
-    assert!(matches!(snapshot.resembling(&sketch, 0.5), Err(Error::Invalid(_))), "no MinHash is kept");
+    assert!(matches!(snapshot.resembling(&sketch, 0.5).run(), Err(Error::Invalid(_))), "no MinHash is kept");
     assert!(snapshot.near(&sketch).run().unwrap().hits.is_empty(), "near asks what is kept");
 
     let minhash = Params::builder().minhash(4, 2).build().unwrap();
@@ -1086,7 +1088,10 @@ fn questions_that_the_index_does_not_answer_are_refused_even_when_it_is_empty() 
     let sketch = index.sketcher().unwrap().sketch("a b c").unwrap();
     assert!(matches!(snapshot.within(Fingerprint(0), 3).run(), Err(Error::Invalid(_))), "no simhash is kept");
     for threshold in [f64::NAN, -0.1, 1.1] {
-        assert!(matches!(snapshot.resembling(&sketch, threshold), Err(Error::Invalid(_))), "{threshold}");
+        assert!(
+            matches!(snapshot.resembling(&sketch, threshold).run(), Err(Error::Invalid(_))),
+            "{threshold}"
+        );
     }
 }
 

@@ -1,5 +1,7 @@
 //! Indexes whose minima and sets are weighted: by how often a shingle occurs, by a table, by the weights of a vector.
 
+#![allow(clippy::disallowed_methods, reason = "reads headers of an index's files")]
+
 use std::collections::BTreeMap;
 
 use twindex::format::header::{FEATURE_WEIGHTS, HEADER_BYTES};
@@ -123,7 +125,11 @@ fn vectors_are_near_by_the_weights_that_they_bring_and_by_those_of_a_table() {
     let mut random = Random(3);
     let mut vector = || -> Vec<(u64, i64)> {
         let hash = |number: u64| number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (0..6).map(|number| (hash(number), (4096 << random.below(9)) + random.below(1000) as i64)).collect()
+        (0..6)
+            .map(|number| {
+                (hash(number), (4096 << random.below(9)) + i64::try_from(random.below(1000)).unwrap())
+            })
+            .collect()
     };
     let vectors: Vec<Vec<(u64, i64)>> = (0..80).map(|_| vector()).collect();
     let mut counted = IdfBuilder::new(&shingling).min_df(1);
@@ -159,9 +165,9 @@ fn vectors_are_near_by_the_weights_that_they_bring_and_by_those_of_a_table() {
         drop((writer, index));
         let index = Index::open(&path).unwrap();
         let weighted = |vector: &[(u64, i64)]| {
-            let weight = |hash, weight: i64| match by_table {
-                true => weight as u64 * u64::from(table.weight(hash)) / 256,
-                false => weight as u64,
+            let weight = |hash, weight: i64| {
+                let weight = weight.unsigned_abs();
+                if by_table { weight * u64::from(table.weight(hash)) / 256 } else { weight }
             };
             let mut all: Vec<(u64, u64)> =
                 vector.iter().map(|&(hash, units)| (hash, weight(hash, units))).collect();
@@ -171,7 +177,7 @@ fn vectors_are_near_by_the_weights_that_they_bring_and_by_those_of_a_table() {
         let mut squares = 0.0;
         let mut pairs = 0;
         for a in vectors.iter().take(20) {
-            let hits = index.snapshot().resembling(&sketch(a), 0.5).unwrap().estimated().run().unwrap().hits;
+            let hits = index.snapshot().resembling(&sketch(a), 0.5).estimated().run().unwrap().hits;
             assert!(!hits.is_empty());
             for hit in hits {
                 let b = &vectors[hit.key.to_string().parse::<usize>().unwrap()];
@@ -183,7 +189,7 @@ fn vectors_are_near_by_the_weights_that_they_bring_and_by_those_of_a_table() {
             }
         }
         assert!(pairs > 40 && squares / f64::from(pairs) < 0.25 / 240.0, "{pairs}");
-        assert!(WEIGHT_ONE == 1 << 16);
+        const { assert!(WEIGHT_ONE == 1 << 16) };
     }
 }
 

@@ -7,6 +7,7 @@
 pub mod faults;
 pub mod fuzzing;
 pub mod golden;
+pub mod itself;
 pub mod lead_byte;
 pub mod memory;
 pub mod model;

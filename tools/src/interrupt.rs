@@ -1,6 +1,5 @@
 //! Ctrl-C, and requests to end: what is half done goes away first.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -37,7 +36,7 @@ pub(crate) fn watch() {}
 /// The signals that are ignored, a bit for each from 1; none where the system does not say.
 #[cfg(unix)]
 fn ignored() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
@@ -61,9 +60,9 @@ fn end(signal: i32) -> ! {
 #[cfg(unix)]
 fn remove(half_done: &Path) -> bool {
     if half_done.is_dir() {
-        fs::remove_dir_all(half_done).is_ok()
+        std::fs::remove_dir_all(half_done).is_ok()
     } else {
-        fs::remove_file(half_done).is_ok()
+        std::fs::remove_file(half_done).is_ok()
     }
 }
 

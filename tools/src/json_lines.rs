@@ -31,8 +31,10 @@ impl Columns {
     pub(crate) fn of(names: &str, has_numbers_as_keys: bool) -> Self {
         let kind = |name: &str| match name {
             "a" | "b" | "key" | "kept" | "near_key" | "query" | "root" if has_numbers_as_keys => Kind::Digits,
-            "a" | "b" | "key" | "kept" | "query" | "root" | "decision" => Kind::Text,
-            "near_key" | "fingerprint" => Kind::Known,
+            "a" | "b" | "key" | "kept" | "query" | "root" | "decision" | "host" | "template" | "example" => {
+                Kind::Text
+            }
+            "near_key" | "fingerprint" | "parts" => Kind::Known,
             "features" => Kind::List,
             _ => Kind::Number,
         };

@@ -4,11 +4,14 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use twindex::sys::{Access, Room};
 
 use twindex_corpus::RepeatedKeys;
-use twindex_corpus::input::{Charset, Dialect, Ids, InputFormat, InputOptions, InvalidUtf8, Kind, Quote};
+use twindex_corpus::input::{
+    Charset, Dialect, FingerprintForm, Ids, InputFormat, InputOptions, InvalidUtf8, Kind, Quote,
+};
 use twindex_corpus::sketching::Wanted;
 
 /// A mistake in the options that the parser of options cannot see; exit code 2, as for those that it sees.
@@ -108,7 +111,7 @@ pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
 /// Options of verbs that read documents.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct InputArgs {
-    /// JSONL, CSV, TSV, WET and WARC files (.gz, .zst too), Parquet files, folders of text files, text or HTML files,
+    /// JSONL, CSV, TSV, WET, WARC and ARC files (.gz, .zst too), Parquet files, folders of text files, text or HTML files,
     /// or - for JSONL on standard input
     #[arg(value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
@@ -161,6 +164,55 @@ pub(crate) struct InputArgs {
     /// a byte order mark, by what a page says of itself, or by what the bytes look like [default: UTF-8; of HTML, auto]
     #[arg(long, value_name = "LABEL", value_parser = parse_encoding)]
     encoding: Option<Charset>,
+}
+
+/// Fingerprints that records bring, an option of the verbs that compare by distance.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct FingerprintArgs {
+    /// Field of a JSONL object, or column of a table, that holds a fingerprint of 64 bits instead of a text, such as a
+    /// perceptual hash: a string or a whole number. Also a path, meta.phash or /meta/phash. What is kept and compared is
+    /// Hamming distance alone
+    #[arg(long, value_name = "NAME")]
+    fingerprint_field: Option<String>,
+    /// How fingerprints are written: hex, 16 digits, or 0x and up to 16; decimal, without a sign; signed, as databases store
+    /// 64 bits; bits, 64 zeros and ones, the highest first; or auto, any of these, where a string of 16 decimal digits is
+    /// refused because hex and decimal both fit. A number of JSON, or of a column of whole numbers, is decimal or signed
+    /// [default: auto]
+    #[arg(long, value_name = "FORM", requires = "fingerprint_field", value_parser = form_parser())]
+    fingerprint_form: Option<FingerprintForm>,
+}
+
+fn form_parser() -> impl TypedValueParser<Value = FingerprintForm> {
+    PossibleValuesParser::new(FingerprintForm::ALL.map(FingerprintForm::name))
+        .map(|name| FingerprintForm::named(&name).expect("a name from the list"))
+}
+
+impl FingerprintArgs {
+    /// Whether documents are fingerprints, not texts.
+    pub(crate) fn are_read(&self) -> bool {
+        self.fingerprint_field.is_some()
+    }
+
+    /// These options, with the field of fingerprints.
+    pub(crate) fn apply(&self, options: InputOptions) -> InputOptions {
+        let Some(field) = &self.fingerprint_field else { return options };
+        let fingerprint = Some(self.fingerprint_form.unwrap_or_default());
+        InputOptions { text_field: field.clone(), features: false, fingerprint, ..options }
+    }
+
+    /// Refuses another field of what is compared.
+    pub(crate) fn check(&self, input: &InputArgs) -> Result<(), Usage> {
+        let other = [
+            ("--features-field", input.features_field.is_some()),
+            ("--text-field", input.text_field.is_some()),
+        ];
+        match other.iter().find(|(_, given)| *given && self.are_read()) {
+            Some((option, _)) => Err(Usage::new(format!(
+                "{option} and --fingerprint-field both name what is compared; leave one out"
+            ))),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Where keys come from, an option of the verbs that read documents.
@@ -258,6 +310,7 @@ enum Format {
     Parquet,
     Wet,
     Warc,
+    Arc,
     Text,
 }
 
@@ -354,6 +407,7 @@ impl InputArgs {
                 Some(Format::Parquet) => InputFormat::Records(Kind::Parquet),
                 Some(Format::Wet) => InputFormat::Records(Kind::Wet),
                 Some(Format::Warc) => InputFormat::Records(Kind::Warc),
+                Some(Format::Arc) => InputFormat::Records(Kind::Arc),
                 Some(Format::Text) => InputFormat::Text,
             },
             skip_bad: self.skip_bad.unwrap_or(usual.skip_bad),

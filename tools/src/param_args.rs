@@ -89,6 +89,24 @@ pub(crate) struct ParamArgs {
     idf: Option<PathBuf>,
 }
 
+/// What documents of a new index are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Brought {
+    Texts,
+    Features,
+    /// With strings as keys.
+    Fingerprints,
+    /// With numbers as keys.
+    RawFingerprints,
+}
+
+impl Brought {
+    /// Documents that are sketched.
+    pub(crate) fn documents(features: bool) -> Self {
+        if features { Self::Features } else { Self::Texts }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Method {
     Simhash,
@@ -194,13 +212,23 @@ impl ParamArgs {
         self.text.options().check_features(features)
     }
 
-    /// Parameters of a new index: of raw fingerprints, of features, or of texts.
-    pub(crate) fn params(
-        &self,
-        raw: bool,
-        features: bool,
-        table: Option<&IdfTable>,
-    ) -> anyhow::Result<Params> {
+    /// Refuses options of how text is cut and weighted where documents are fingerprints.
+    pub(crate) fn check_fingerprints(&self, fingerprints: bool) -> anyhow::Result<()> {
+        let weighting = [("--idf", self.idf.is_some()), ("--weights", self.weights.is_some())];
+        if let Some((option, _)) = weighting.iter().find(|(_, given)| fingerprints && *given) {
+            let why = format!(
+                "{option} weights shingles of texts, and --fingerprint-field reads no texts: leave it out"
+            );
+            return Err(Usage::new(why).into());
+        }
+        self.text.options().check_fingerprints(fingerprints)
+    }
+
+    /// Parameters of a new index.
+    pub(crate) fn params(&self, brought: Brought, table: Option<&IdfTable>) -> anyhow::Result<Params> {
+        let raw = matches!(brought, Brought::Fingerprints | Brought::RawFingerprints);
+        // So that no text is ever compared with fingerprints that were brought.
+        let features = matches!(brought, Brought::Features | Brought::Fingerprints);
         let (bands, rows) = self.banding();
         let wanted = |method| {
             if self.method.is_empty() {
@@ -242,7 +270,7 @@ impl ParamArgs {
         let mut builder =
             Params::builder().shingling(contents::shingling(&self.text.options(), features, table)?);
         builder = builder.bottom(self.bottom.unwrap_or(0)).modulus(self.modulus.unwrap_or(0));
-        if raw {
+        if brought == Brought::RawFingerprints {
             builder = builder.u64_keys();
         }
         if table.is_some() && !wanted(Method::Simhash) && self.minhash_weights != Some(SetWeights::Idf) {

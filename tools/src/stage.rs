@@ -99,15 +99,6 @@ impl StageArgs {
         Ok(StageFile::json(columns, has_head.then_some(names)))
     }
 
-    /// Refuses `--json` where the results go to standard output.
-    pub(crate) fn check_json(&self, output: &Output) -> anyhow::Result<()> {
-        if output.json && !self.is_file() {
-            let why = "--json prints on standard output, where the results go; name a file, --out OUT or --into DIR";
-            return Err(Usage::new(why).into());
-        }
-        Ok(())
-    }
-
     /// Begins to write.
     ///
     /// # Errors

@@ -1,9 +1,10 @@
-//! What an index is of: texts, or features that callers bring.
+//! What an index is of: texts, or features and fingerprints that callers bring.
 
 use std::path::Path;
 
 use anyhow::ensure;
-use twindex::params::{Shingling, Tokens};
+use twindex::Params;
+use twindex::params::{KeyKind, Shingling, Tokens};
 use twindex::sketch::IdfTable;
 
 use crate::text::TextOptions;
@@ -32,13 +33,33 @@ pub fn check(path: &Path, made: &Shingling, features: bool) -> anyhow::Result<()
     let kept = made.tokens == Tokens::Features;
     ensure!(
         !kept || features,
-        "{}: made of features, and these are texts; --features-field NAME reads features",
+        "{}: made of features or of fingerprints, and these are texts; --features-field NAME reads features, \
+         --fingerprint-field NAME fingerprints",
         path.display()
     );
     ensure!(
         kept || !features,
         "{}: made of texts, and --features-field reads features; leave it out, or make another of features",
         path.display()
+    );
+    Ok(())
+}
+
+/// Refuses fingerprints where an index at `path` is of texts, or keeps more than fingerprints. Fingerprints that were read as
+/// raw numbers have numbers as keys.
+pub fn check_fingerprints(path: &Path, params: &Params) -> anyhow::Result<()> {
+    let path = path.display();
+    let of_raw = params.key == KeyKind::U64;
+    ensure!(
+        of_raw || params.shingling.tokens == Tokens::Features,
+        "{path}: made of texts, and --fingerprint-field reads fingerprints; make an index of those with `build \
+         --fingerprint-field`"
+    );
+    let keeps_more = params.minhash.is_some() || params.bottom > 0 || params.modulus > 0 || params.sets;
+    ensure!(
+        params.simhash.is_some() && !keeps_more,
+        "{path}: keeps more than simhash fingerprints, and --fingerprint-field brings nothing else; make an index of \
+         those with `build --fingerprint-field`"
     );
     Ok(())
 }

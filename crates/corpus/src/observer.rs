@@ -32,6 +32,12 @@ pub trait Observer: Sync {
         let _ = what;
     }
 
+    /// A part of a job that can be [resumed](crate::Dedup::resume) is durable: a run that continues does not repeat it.
+    /// `part` names it.
+    fn sealed(&self, part: &str) {
+        let _ = part;
+    }
+
     /// A folder that is made, and goes if the job fails. Until what is returned is dropped, a program
     /// that ends the process by force may remove it.
     fn half_done(&self, folder: &Path) -> Box<dyn Any> {

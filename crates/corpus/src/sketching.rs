@@ -1,5 +1,6 @@
 //! Documents to sketches, on all cores, in the order of the input.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
@@ -10,7 +11,7 @@ use rayon::Yield;
 use rayon::prelude::*;
 use twindex::sketch::{Scratch, Sketch, Sketcher};
 use twindex::sys::Room;
-use twindex::{Error, Key};
+use twindex::{Error, Fingerprint, Key};
 use twindex_join::{Sorting, Telling};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -19,6 +20,7 @@ use crate::input::{
     check_key,
 };
 use crate::observer::Progress;
+use crate::remembered::{Memory, Recalled, Remembered, put_numbers};
 use crate::repeated::{Fate, RepeatedKeys, SeenKeys};
 use crate::shard::Shard;
 
@@ -71,14 +73,31 @@ pub(crate) fn for_each_chunk_counted<S: Send, T: Send>(
         impl Fn() -> T + Sync,
         impl Fn(&mut S, &mut T, &Parser, Record<'_>) -> anyhow::Result<()> + Sync,
     >,
+    take: impl FnMut(T, &mut Documents) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let job = Job { state: &job.state, begin: |(), _: &Batch| Ok((job.begin)()), work: &job.work };
+    for_each_handed_chunk(documents, progress, &job, || Ok(()), take)
+}
+
+/// As [`for_each_chunk_counted`]; what `hand` says when a chunk is read, in the order of the input, goes with it to where it
+/// is begun.
+fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
+    documents: &mut Documents,
+    progress: &dyn Progress,
+    job: &Job<
+        impl Fn() -> S + Sync,
+        impl Fn(H, &Batch) -> anyhow::Result<T> + Sync,
+        impl Fn(&mut S, &mut T, &Parser, Record<'_>) -> anyhow::Result<()> + Sync,
+    >,
+    mut hand: impl FnMut() -> anyhow::Result<H>,
     mut take: impl FnMut(T, &mut Documents) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let parser = documents.parser().clone();
     let idle = Mutex::new(Vec::new());
-    let lend = |batch: &Batch| -> anyhow::Result<(Seen, T)> {
+    let lend = |batch: &Batch, handed: H| -> anyhow::Result<(Seen, T)> {
         let lent = idle.lock().ok().and_then(|mut idle| idle.pop());
         let (mut buffers, mut state) = lent.unwrap_or_else(|| (Buffers::default(), (job.state)()));
-        let mut made = (job.begin)();
+        let mut made = (job.begin)(handed, batch)?;
         let work = |record: Record<'_>| (job.work)(&mut state, &mut made, &parser, record);
         let seen = batch.whole().read(&parser, &mut buffers, work)?;
         if let Ok(mut idle) = idle.lock() {
@@ -125,8 +144,9 @@ pub(crate) fn for_each_chunk_counted<S: Send, T: Send>(
                         bytes += batch.bytes();
                         let (sender, receiver) = sync_channel(1);
                         coming.push_back(receiver);
+                        let handed = hand()?;
                         scope.spawn_fifo(move |_| {
-                            let made = lend(&batch);
+                            let made = lend(&batch, handed);
                             let _ = sender.send((batch, made)); // nobody waits for it if one before it failed
                         });
                     }
@@ -194,18 +214,18 @@ impl<'s> Sketching<'s> {
     ///
     /// The sketcher is for the other of the two.
     pub fn sketch(&mut self, content: Content<'_>, sketch: &mut Sketch) -> twindex::Result<()> {
-        let Self { sketcher, scratch, set, vector, forms, .. } = self;
+        self.count_forms(content);
+        let Self { sketcher, scratch, set, vector, .. } = self;
         match content {
-            Content::Text(text) => {
-                forms.count(text, &sketcher.params().shingling);
-                Ok(sketcher.sketch_into(text, scratch, sketch)?)
-            }
+            Content::Text(text) => Ok(sketcher.sketch_into(text, scratch, sketch)?),
             // The part of a text that could be read does not decide about the document: only copies of its bytes are near.
-            Content::Opaque { text, identity } => {
-                forms.count(text, &sketcher.params().shingling);
+            Content::Opaque { identity, .. } => {
                 sketcher.sketch_into("", scratch, sketch)?;
                 sketcher.replace_set(identity, sketch);
                 Ok(())
+            }
+            Content::Fingerprint(fingerprint) => {
+                Ok(sketcher.sketch_fingerprint(Fingerprint(fingerprint), scratch, sketch)?)
             }
             Content::Features(features) if features.is_weighted() => {
                 let names = features.names().map(|name| sketcher.feature(name));
@@ -218,6 +238,13 @@ impl<'s> Sketching<'s> {
                 set.extend(features.names().map(|name| sketcher.feature(name)));
                 Ok(sketcher.sketch_features(set, scratch, sketch)?)
             }
+        }
+    }
+
+    /// Counts how the letters of a text are written.
+    fn count_forms(&mut self, content: Content<'_>) {
+        if let Content::Text(text) | Content::Opaque { text, .. } = content {
+            self.forms.count(text, &self.sketcher.params().shingling);
         }
     }
 
@@ -343,12 +370,14 @@ struct Chunked<L> {
     shingles: Vec<u64>,
     ends: Vec<usize>,
     forms: Forms,
+    /// What is kept of it, or was.
+    memory: Memory,
 }
 
 impl<L> Default for Chunked<L> {
     fn default() -> Self {
         let (shingles, ends, forms) = (Vec::new(), Vec::new(), Forms::default());
-        Self { all: Vec::new(), found: Vec::new(), shingles, ends, forms }
+        Self { all: Vec::new(), found: Vec::new(), shingles, ends, forms, memory: Memory::None }
     }
 }
 
@@ -399,13 +428,40 @@ pub fn for_each_looked_up<L: Send>(
     wanted: &Wanted,
     progress: &dyn Progress,
     look: impl Fn(&Sketch, Rest<'_>) -> anyhow::Result<L> + Sync,
+    each: impl FnMut(&Sketched, L, &[u64]) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    for_each_remembered(documents, sketcher, wanted, progress, None, look, each)
+}
+
+/// As [`for_each_looked_up`]; what is found out is kept, and taken from what was kept before.
+///
+/// # Errors
+///
+/// As there; what was kept is damaged, or of other documents.
+pub(crate) fn for_each_remembered<L: Send>(
+    documents: &mut Documents,
+    sketcher: &Sketcher,
+    wanted: &Wanted,
+    progress: &dyn Progress,
+    remembered: Option<Remembered<'_, L>>,
+    look: impl Fn(&Sketch, Rest<'_>) -> anyhow::Result<L> + Sync,
     mut each: impl FnMut(&Sketched, L, &[u64]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut keys = seen_keys(documents, wanted, progress)?;
     let idle: Mutex<Vec<Chunked<L>>> = Mutex::new(Vec::new());
+    let (chunks, how) = match remembered {
+        None => (None, None),
+        Some(Remembered { chunks, minima, put, take }) => (Some(RefCell::new(chunks)), Some((minima, put, take))),
+    };
     let job = Job {
         state: || Sketching::new(sketcher),
-        begin: || idle.lock().ok().and_then(|mut idle| idle.pop()).unwrap_or_default(),
+        begin: |recalled: Option<Recalled>, batch: &Batch| {
+            let mut chunked = idle.lock().ok().and_then(|mut idle| idle.pop()).unwrap_or_default();
+            if how.is_some() {
+                chunked.memory = Memory::of(recalled, batch.digest())?;
+            }
+            Ok(chunked)
+        },
         work: |sketching: &mut Sketching<'_>,
                chunked: &mut Chunked<L>,
                parser: &Parser,
@@ -413,22 +469,51 @@ pub fn for_each_looked_up<L: Send>(
             if wanted.shard.is_some_and(|shard| !shard.has(Key::Bytes(record.key))) {
                 return Ok(());
             }
-            let Chunked { all, found, shingles, ends, forms } = chunked;
+            let Chunked { all, found, shingles, ends, forms, memory } = chunked;
             if all.len() == found.len() {
                 all.push(Sketched::at(record.place()));
             }
             let one = &mut all[found.len()];
-            sketch_into(one, sketching, parser, &record, wanted)?;
+            sketch_into(one, sketching, parser, &record, wanted, memory)?;
             forms.add(std::mem::take(&mut sketching.forms));
+            let recalled = match how {
+                None => None,
+                Some((minima, _, take)) => memory.recall(|bytes| {
+                    bytes.0 = sketcher.restore(minima, bytes.0, &mut one.sketch).ok()?;
+                    let words = bytes.u64().and_then(|count| usize::try_from(count).ok()?.checked_mul(8))?;
+                    let words = bytes.take(words)?.as_chunks().0;
+                    shingles.extend(words.iter().map(|word| u64::from_le_bytes(*word)));
+                    take(bytes)
+                })?,
+            };
+            if let Some(recalled) = recalled {
+                found.push(recalled);
+                ends.push(shingles.len());
+                return Ok(());
+            }
+            let start = shingles.len();
             if wanted.shingles {
                 sketching.shingles(shingles);
             }
-            found.push(look(&one.sketch, sketching.rest(shingles, &one.attached.deciding().inside))?);
+            let looked = look(&one.sketch, sketching.rest(shingles, &one.attached.deciding().inside))?;
+            if let (Some((minima, put, _)), Some(kept)) = (how, memory.kept()) {
+                one.sketch.store(minima, kept);
+                put_numbers(&[(shingles.len() - start) as u64], kept);
+                put_numbers(&shingles[start..], kept);
+                put(&looked, kept);
+            }
+            found.push(looked);
             ends.push(shingles.len());
             Ok(())
         },
     };
-    for_each_chunk_counted(documents, progress, &job, |mut chunked, documents| {
+    let hand = || chunks.as_ref().map_or(Ok(None), |chunks| chunks.borrow_mut().next());
+    for_each_handed_chunk(documents, progress, &job, hand, |mut chunked, documents| {
+        let memory = std::mem::take(&mut chunked.memory);
+        memory.check_end()?;
+        if let (Memory::Kept { digest, bytes }, Some(chunks)) = (memory, &chunks) {
+            chunks.borrow_mut().keep(digest, &bytes)?;
+        }
         documents.account_forms(std::mem::take(&mut chunked.forms));
         let mut start = 0;
         for ((one, found), &end) in chunked.all.iter_mut().zip(chunked.found.drain(..)).zip(&chunked.ends) {
@@ -566,15 +651,28 @@ fn sketch_into(
     parser: &Parser,
     record: &Record<'_>,
     wanted: &Wanted,
+    memory: &mut Memory,
 ) -> anyhow::Result<()> {
     // Before the work: a record without what it should have is one that may be passed over.
     one.attached = record.attached(parser)?;
     check_memory(record, 0, wanted)?;
     record.write_place(&mut one.place);
     one.is_opaque = matches!(record.content, Content::Opaque { .. });
-    let made = sketching.sketch(record.content, &mut one.sketch);
-    made.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
-    check_memory(record, sketching.scratch.shingles().len(), wanted)?;
+    let sizes = memory.recall(|bytes| Some([bytes.u64()?, bytes.u64()?]))?;
+    let [shingles, tokens] = if let Some(sizes) = sizes {
+        sketching.count_forms(record.content);
+        sizes
+    } else {
+        let made = sketching.sketch(record.content, &mut one.sketch);
+        made.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
+        let sizes = [sketching.scratch.shingles().len() as u64, sketching.scratch.tokens() as u64];
+        // Also of a document that is refused in the following.
+        if let Some(kept) = memory.kept() {
+            put_numbers(&sizes, kept);
+        }
+        sizes
+    };
+    check_memory(record, shingles as usize, wanted)?;
     if wanted.whole {
         let line = record.line(parser)?;
         let line = match record.origin() {
@@ -595,7 +693,7 @@ fn sketch_into(
     one.key.extend_from_slice(record.key);
     one.is_own_key = record.is_own;
     one.text_bytes = record.content.bytes() as u64;
-    one.tokens = sketching.scratch.tokens() as u64;
+    one.tokens = tokens;
     Ok(())
 }
 
@@ -636,7 +734,7 @@ pub fn for_each_sketched_as_it_comes(
             let mut all = Vec::new();
             let seen = chunk.read(&parser, buffers, |record| {
                 let mut one = Sketched::at(record.place());
-                sketch_into(&mut one, sketching, &parser, &record, wanted)?;
+                sketch_into(&mut one, sketching, &parser, &record, wanted, &mut Memory::None)?;
                 all.push(one);
                 Ok(())
             })?;

@@ -145,8 +145,8 @@ impl TextOptions {
         given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 
-    /// Refuses options of how text is cut where documents are features, which are not cut.
-    pub fn check_features(&self, features: bool) -> anyhow::Result<()> {
+    /// The first option that was given of how text is cut and compared, but for the seed.
+    fn given(&self) -> Option<&'static str> {
         let given = [
             ("tokens", self.tokens.is_some()),
             ("words", self.words.is_some()),
@@ -156,8 +156,25 @@ impl TextOptions {
             ("stemming", self.stemming.is_some()),
             ("shingle-hash", self.shingle_hash.is_some()),
         ];
-        match given.iter().find(|(_, given)| features && *given) {
-            Some((option, _)) => Err(InvalidOptions::new(format!(
+        given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+    }
+
+    /// Refuses options of how text is cut where documents are fingerprints, which come without one.
+    pub fn check_fingerprints(&self, fingerprints: bool) -> anyhow::Result<()> {
+        let option = self.given().or(self.seed.map(|_| "seed"));
+        match option.filter(|_| fingerprints) {
+            Some(option) => Err(InvalidOptions::new(format!(
+                "--{option} says how text is cut, and --fingerprint-field takes fingerprints as they are: leave it out"
+            ))
+            .into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses options of how text is cut where documents are features, which are not cut.
+    pub fn check_features(&self, features: bool) -> anyhow::Result<()> {
+        match self.given().filter(|_| features) {
+            Some(option) => Err(InvalidOptions::new(format!(
                 "--{option} says how text is cut, and --features-field takes documents as sets, of which no text \
                  is cut"
             ))

@@ -68,6 +68,22 @@ pub struct Told {
     pub(super) leaders: u32,
 }
 
+impl Told {
+    /// As numbers, which [`of_numbers`](Self::of_numbers) takes back: for sets that are added once more, to others which
+    /// were added in the same order.
+    #[must_use]
+    pub fn numbers(self) -> [u64; 3] {
+        [self.leader.into(), self.size as u64, self.leaders.into()]
+    }
+
+    /// What these numbers stand for; none if they are not those of [`numbers`](Self::numbers).
+    #[must_use]
+    pub fn of_numbers([leader, size, leaders]: [u64; 3]) -> Option<Self> {
+        let (leader, leaders) = (leader.try_into().ok()?, leaders.try_into().ok()?);
+        Some(Self { leader, size: size.try_into().ok()?, leaders })
+    }
+}
+
 /// Working memory of [`Leaders::tell`], one for each thread.
 #[derive(Debug, Default)]
 pub struct Telling {

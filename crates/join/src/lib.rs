@@ -33,7 +33,7 @@
 //! | a snapshot, or two | all pairs within a Hamming radius | [`pairs`], [`hamming`] |
 //! | a file of fingerprints | likewise | [`raw`] |
 //! | a snapshot and many queries | all answers within a radius | [`batch`] |
-//! | a snapshot with bands | candidate pairs that share features | [`candidates`] |
+//! | a snapshot with bands | candidate pairs that share features | [`candidates`](mod@candidates) |
 //! | sets of shingle hashes | all pairs from a resemblance on, counted | [`prefix`], [`verified`] |
 //! | sets of shingle hashes | which sets stay: the rule of `dedup` | [`cover`] |
 //! | sketches | pairs by their number of shared elements | [`altavista`] |

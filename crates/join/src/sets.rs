@@ -355,6 +355,17 @@ impl ShingleSets {
         }
     }
 
+    /// Gives the disk back what the sets before this number take in the scratch file, in large steps, where the file system
+    /// can: none of them is read any more. Reading one that was given back is an error. Sets that are in memory stay.
+    ///
+    /// # Panics
+    /// For a number beyond the number of sets.
+    pub fn release_before(&self, number: u32) {
+        let Some(spill) = &self.spill else { return };
+        let words = number.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
+        spill.release(words.saturating_sub(self.held.len() as u64) * size_of::<u64>() as u64);
+    }
+
     /// What stands for a set; read to the end of `read` if that is in the scratch file.
     fn words<'a>(&'a self, number: u32, read: &'a mut Vec<u64>) -> Result<&'a [u64]> {
         if self.is_held(number) {
@@ -560,6 +571,23 @@ mod tests {
                 }
             }
             assert!(budget < 2 << 20 || of_one_family > 50, "{budget}: {of_one_family}");
+        }
+    }
+
+    #[test]
+    fn sets_that_were_given_back_are_an_error_and_later_ones_are_as_they_were() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut sets = ShingleSets::new(dir.path(), 0);
+        let set = |number: u64| (number << 32..(number << 32) + 40_000).collect::<Vec<u64>>();
+        for number in 0..120 {
+            sets.push(&set(number)).unwrap();
+        }
+        sets.release_before(0);
+        assert_eq!(sets.set(0, &mut Vec::new()).unwrap(), set(0));
+        sets.release_before(110);
+        assert!(sets.set(0, &mut Vec::new()).unwrap_err().to_string().contains("given back"));
+        for number in 110..120 {
+            assert_eq!(sets.set(number, &mut Vec::new()).unwrap(), set(number.into()));
         }
     }
 

@@ -8,6 +8,9 @@
 //! cargo run -- torture FOLDER PAGES KILLS   # run, kill, run ..., check, and compare with a run that nobody killed
 //! ```
 //!
+//! `collapse`, `check-collapse` and `torture-collapse` do the same with pages that also change and go, and with results that
+//! are collapsed by group: see `collapse.rs`.
+//!
 //! Two stores cannot commit as one. So each keeps with its commit how many pages it has, tantivy commits first, and
 //! twindex second. After a crash tantivy may be a batch ahead: twindex then has these pages again, decides as it did
 //! before, as a commit is there as a whole or not at all, and tantivy, which knows that it has them, is not given
@@ -31,12 +34,15 @@ use twindex::RealVfs;
 use twindex::verify;
 use twindex::{Admitted, Error, Index, Params};
 
+mod collapse;
 mod pages;
 
 /// Pages of a commit.
 const BATCH: u64 = 1000;
 /// What is said once tantivy has pages of which twindex may not know yet.
 const SEARCHABLE: &str = "searchable";
+/// What is said once twindex has them.
+const KNOWN: &str = "known";
 /// What tantivy may hold in memory.
 const HEAP_BYTES: usize = 50_000_000;
 
@@ -116,7 +122,7 @@ fn run(folder: &Path, pages: u64) -> Result<()> {
         }
         admitting.commit_with(&end.to_le_bytes())?;
         done = end;
-        println!("{done} known");
+        println!("{done} {KNOWN}");
     }
     indexing.wait_merging_threads()?;
     Ok(())
@@ -158,9 +164,10 @@ fn check(folder: &Path, pages: u64) -> Result<Vec<Option<String>>> {
 
 /// Starts the indexer, and kills it at a moment that is different each time: just after its start, somewhere behind a
 /// commit of both, or between those of the one and the other. Returns false if it ended before.
-fn killed(folder: &Path, pages: u64, kill: u64, kills: u64) -> Result<bool> {
+fn killed(verb: &str, folder: &Path, pages: u64, kill: u64, kills: u64) -> Result<bool> {
+    let first = if verb == "run" { SEARCHABLE } else { KNOWN };
     let mut child = Command::new(std::env::current_exe()?)
-        .args(["run".as_ref(), folder.as_os_str(), pages.to_string().as_ref()])
+        .args([verb.as_ref(), folder.as_os_str(), pages.to_string().as_ref()])
         .stdout(Stdio::piped())
         .spawn()?;
     // Read from until the end: a pipe that is closed would end the process more gently.
@@ -171,7 +178,7 @@ fn killed(folder: &Path, pages: u64, kill: u64, kills: u64) -> Result<bool> {
         for line in &mut lines {
             let line = line?;
             let (number, what) = line.split_once(' ').context("a number and what it is")?;
-            if number.parse::<u64>()? >= wanted && (!between || what == SEARCHABLE) {
+            if number.parse::<u64>()? >= wanted && (!between || what == first) {
                 break;
             }
         }
@@ -191,7 +198,7 @@ fn torture(folder: &Path, pages: u64, kills: u64) -> Result<()> {
     let (start, mut ahead) = (Instant::now(), 0);
     for kill in 0..kills {
         ensure!(
-            killed(&kept, pages, kill, kills)?,
+            killed("run", &kept, pages, kill, kills)?,
             "all pages were done before kill {kill}: give it more pages"
         );
         // The next start needs nobody's repair; this only tells what was met.
@@ -212,9 +219,26 @@ fn torture(folder: &Path, pages: u64, kills: u64) -> Result<()> {
     Ok(())
 }
 
+fn torture_collapse(folder: &Path, pages: u64, kills: u64) -> Result<()> {
+    let (kept, other) = (folder.join("collapse-killed"), folder.join("collapse-undisturbed"));
+    for kill in 0..kills {
+        ensure!(
+            killed("collapse", &kept, pages, kill, kills)?,
+            "all pages were done before kill {kill}: give it more pages"
+        );
+    }
+    collapse::run(&kept, pages)?;
+    collapse::run(&other, pages)?;
+    let same = collapse::check(&kept, pages)? == collapse::check(&other, pages)?;
+    ensure!(same, "a run that was killed ends with other groups");
+    println!("after {kills} kills the group of each page is the same as in a run that nobody killed");
+    Ok(())
+}
+
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let usage = "expected: run FOLDER PAGES, check FOLDER PAGES, or torture FOLDER PAGES KILLS";
+    let usage = "expected: run FOLDER PAGES, check FOLDER PAGES, or torture FOLDER PAGES KILLS; or the same with collapse, \
+                 check-collapse and torture-collapse";
     let [verb, folder, numbers @ ..] = &arguments[..] else { bail!(usage) };
     let numbers: Vec<u64> =
         numbers.iter().map(|number| number.parse()).collect::<Result<_, _>>().context(usage)?;
@@ -223,6 +247,9 @@ fn main() -> Result<()> {
         ("run", &[pages]) => run(folder, pages),
         ("check", &[pages]) => check(folder, pages).map(drop),
         ("torture", &[pages, kills]) => torture(folder, pages, kills),
+        ("collapse", &[pages]) => collapse::run(folder, pages),
+        ("check-collapse", &[pages]) => collapse::check(folder, pages).map(drop),
+        ("torture-collapse", &[pages, kills]) => torture_collapse(folder, pages, kills),
         _ => bail!(usage),
     }
 }

@@ -47,7 +47,7 @@ impl Side {
             }
             let documents = match part {
                 Part::Segment { segment, .. } => segment.documents() as u32,
-                Part::Memory { limit, .. } => *limit,
+                Part::Memory(memory) => memory.limit,
             };
             for ordinal in (0..documents).filter(|&ordinal| part.is_live(ordinal)) {
                 keys.insert(part.key(ordinal)?);

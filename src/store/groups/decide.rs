@@ -5,7 +5,7 @@
 //! ends it.
 //!
 //! A document that waits holds the next neighbours only, and finds the others again when these have answered: so a chain
-//! of documents with many neighbours takes 8 KiB for each of them.
+//! of documents with many neighbours takes 32 KiB for each of them at most.
 //!
 //! Questions are counted as if nothing were known: an answer that is remembered comes with the number that it took. So the
 //! count of a document is a function of the snapshot, and a bound on it decides the same way each time.
@@ -15,11 +15,15 @@ use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::answer::Decision;
-use super::near::Neighbourhood;
+use super::candidates::{Candidate, Span};
+use super::near::{GroupRule, Neighbourhood, Rank};
 use crate::error::Result;
 use crate::store::known_leaders::{DocRef, Known};
+use crate::store::query::Query;
 
-/// Neighbours that a document holds while it waits.
+/// Neighbours that a document holds at first where they have to be compared: its leader is among few as a rule.
+const HELD_FIRST: usize = 32;
+/// Neighbours that a document holds while it waits, at most.
 const HELD: usize = 1024;
 
 /// A bound on questions, and how many were asked.
@@ -49,14 +53,15 @@ impl Budget {
 /// A document that waits for its neighbours.
 struct Frame {
     document: DocRef,
+    rank: Rank,
     /// Questions before it was asked about.
     before: u64,
-    /// Some of those that come before it, the first one first.
-    neighbours: Vec<DocRef>,
+    /// Some of the documents that can be near and come before it, the first one first.
+    candidates: Vec<Candidate>,
     /// The one of them that is asked about.
     next: usize,
-    /// Neighbours before these, which have answered.
-    answered: usize,
+    /// How many are held next.
+    count: usize,
     /// Whether there are more after these.
     has_more: bool,
     /// Those that were asked about and are no leaders, by the hash of their contents.
@@ -69,6 +74,7 @@ impl Neighbourhood {
         let known_leaders = &self.state.known_leaders;
         let mut stack: Vec<Frame> = Vec::new();
         let mut asked = of;
+        let mut query = None;
         loop {
             // A document is asked about, and its answer is known or waits for others.
             let mut answer = known_leaders.get(asked);
@@ -85,7 +91,7 @@ impl Neighbourhood {
                 };
                 let mut leader = None;
                 if let Some(known) = answer.take() {
-                    let neighbour = frame.neighbours[frame.next];
+                    let neighbour = frame.candidates[frame.next].document;
                     if known.leader == neighbour {
                         leader = Some(neighbour);
                     } else {
@@ -94,7 +100,7 @@ impl Neighbourhood {
                     }
                 }
                 if leader.is_none() {
-                    match self.next_of(frame)? {
+                    match self.next_of(frame, &mut query)? {
                         Some(neighbour) => {
                             asked = neighbour;
                             break;
@@ -114,26 +120,30 @@ impl Neighbourhood {
 
     /// A document that waits for all of its neighbours.
     fn frame(&self, document: DocRef, before: u64) -> Result<Frame> {
-        let (neighbours, refuted) = (Vec::new(), HashMap::new());
-        let mut frame = Frame { document, before, neighbours, next: 0, answered: 0, has_more: true, refuted };
+        let (candidates, refuted) = (Vec::new(), HashMap::new());
+        let rank = self.rank(document)?;
+        // A search by distance finds all neighbours at once, and takes longer than holding them.
+        let count = if self.rule == GroupRule::Distance { HELD } else { HELD_FIRST };
+        let mut frame = Frame { document, rank, before, candidates, next: 0, count, has_more: true, refuted };
         self.hold_next(&mut frame)?;
         Ok(frame)
     }
 
-    /// Replaces the neighbours of a document, which have answered, by those after them.
+    /// Replaces the candidates of a document, which have answered, by those after them.
     fn hold_next(&self, frame: &mut Frame) -> Result<()> {
-        frame.answered += frame.neighbours.len();
-        let all = self.before(frame.document)?;
-        let rest = all.get(frame.answered..).unwrap_or_default();
-        frame.has_more = rest.len() > HELD;
-        frame.neighbours = rest[..rest.len().min(HELD)].to_vec();
+        let from = frame.candidates.last().map(|last| last.rank);
+        let span = Span { from, upto: frame.rank, count: frame.count };
+        (frame.candidates, frame.has_more) = self.candidates(frame.document, span)?;
+        // The next ones begin after the last of these.
+        frame.has_more &= !frame.candidates.is_empty();
+        frame.count = (frame.count * 2).min(HELD);
         frame.next = 0;
         Ok(())
     }
 
     /// Remembers that a document is no leader, and so none of the same contents after it.
     fn refute(&self, frame: &mut Frame, document: DocRef) -> Result<()> {
-        if frame.has_more || frame.next + 1 < frame.neighbours.len() {
+        if frame.has_more || frame.next + 1 < frame.candidates.len() {
             let mut bytes = Vec::new();
             self.content(document, &mut bytes)?;
             frame.refuted.entry(xxh3_128(&bytes)).or_insert(document);
@@ -143,24 +153,31 @@ impl Neighbourhood {
 
     /// The next neighbour that may be a leader. The first document of some contents is near all others of the same, and
     /// comes before them; if it is no leader, a leader before it is near them too.
-    fn next_of(&self, frame: &mut Frame) -> Result<Option<DocRef>> {
-        let (mut mine, mut theirs) = (Vec::new(), Vec::new());
+    fn next_of(&self, frame: &mut Frame, query: &mut Option<(DocRef, Query)>) -> Result<Option<DocRef>> {
         loop {
-            if frame.next == frame.neighbours.len() && frame.has_more {
+            if frame.next == frame.candidates.len() && frame.has_more {
                 self.hold_next(frame)?;
             }
-            let Some(&document) = frame.neighbours.get(frame.next) else { return Ok(None) };
-            if frame.refuted.is_empty() {
-                return Ok(Some(document));
-            }
-            self.content(document, &mut mine)?;
-            let Some(&same) = frame.refuted.get(&xxh3_128(&mine)) else { return Ok(Some(document)) };
-            self.content(same, &mut theirs)?;
-            if mine != theirs {
-                return Ok(Some(document)); // two contents of one hash
+            let Some(&candidate) = frame.candidates.get(frame.next) else { return Ok(None) };
+            let may_lead = (candidate.is_near || self.resembles(frame.document, candidate.document, query)?)
+                && !self.is_refuted(frame, candidate.document)?;
+            if may_lead {
+                return Ok(Some(candidate.document));
             }
             frame.next += 1;
         }
+    }
+
+    /// Whether a document has the contents of one that was asked about and is no leader.
+    fn is_refuted(&self, frame: &Frame, document: DocRef) -> Result<bool> {
+        if frame.refuted.is_empty() {
+            return Ok(false);
+        }
+        let (mut mine, mut theirs) = (Vec::new(), Vec::new());
+        self.content(document, &mut mine)?;
+        let Some(&same) = frame.refuted.get(&xxh3_128(&mine)) else { return Ok(false) };
+        self.content(same, &mut theirs)?;
+        Ok(mine == theirs) // or two contents of one hash
     }
 
     /// The leader of a document, and all documents that have it.

@@ -6,6 +6,7 @@
 //! independent set of the graph in which near documents are neighbours. It is the rule of `dedup --keep key-hash`.
 //!
 //! - `near`: which documents are near one that is stored, and what comes before what;
+//! - `candidates`: what may be near and comes before, in the order of priority;
 //! - `decide`: the leader of one document, by asking about its neighbours and theirs;
 //! - `sweep`: all leaders, in the order of priority;
 //! - `changes`: whose leader changed between two snapshots.
@@ -14,6 +15,7 @@
 //! and Ito, *An improved constant-time approximation algorithm for maximum matchings*, STOC 2009.
 
 mod answer;
+mod candidates;
 mod changes;
 mod decide;
 mod near;
@@ -51,7 +53,7 @@ impl Snapshot {
     /// Answers depend on the live documents alone: not on the order in which they came, nor on segments, logs and merges.
     /// [`GROUP_QUESTIONS`] is a bound for most uses. Questions are counted as if nothing were known, though the snapshot
     /// remembers answers, so that whether a document is [`Undecided`](Decision::Undecided) depends on the snapshot, the key
-    /// and the bound alone. A chain of documents that wait for each other takes memory, 8 KiB at most for each, and not the
+    /// and the bound alone. A chain of documents that wait for each other takes memory, 32 KiB at most for each, and not the
     /// stack of the thread. Documents with the same fingerprint, or the same set, are asked about once.
     ///
     /// Where resemblance is [estimated](GroupRule::Estimated), the first question reads the bands of all segments, and these

@@ -15,9 +15,6 @@ use crate::store::snapshot::Snapshot;
 use crate::store::state::State;
 use crate::sys::column::Room;
 
-/// Documents of one segment that come into question at once from which on the priorities of all are held.
-const MANY: u32 = 4096;
-
 /// How it is known that two stored documents are near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -68,7 +65,7 @@ pub(super) struct Neighbourhood {
     pub(super) state: Arc<State>,
     /// Whether the memtable is asked as a segment.
     as_segments: bool,
-    rule: GroupRule,
+    pub(super) rule: GroupRule,
     near: Near,
     /// Of each segment, where resemblance is estimated and the segments do not hold them.
     features: Vec<FeatureColumn>,
@@ -115,7 +112,7 @@ impl Neighbourhood {
     }
 
     /// Reads something of a document.
-    fn read<T>(&self, of: DocRef, read: impl FnOnce(&Part<'_>, u32) -> Result<T>) -> Result<T> {
+    pub(super) fn read<T>(&self, of: DocRef, read: impl FnOnce(&Part<'_>, u32) -> Result<T>) -> Result<T> {
         let place = of.part as usize;
         let is_segment = self.as_segments || place < self.state.view.segments.len();
         let part = if is_segment {
@@ -150,7 +147,7 @@ impl Neighbourhood {
     }
 
     /// The question what is near a document.
-    fn question(&self, of: DocRef) -> Result<Query> {
+    pub(super) fn question(&self, of: DocRef) -> Result<Query> {
         let (mut set, mut features) = (Vec::new(), Vec::new());
         let (kept, fingerprint, signature) = self.read(of, |part, ordinal| {
             let fingerprint = if self.near.within.is_some() { part.fingerprint(ordinal)? } else { None };
@@ -161,7 +158,7 @@ impl Neighbourhood {
                 GroupRule::Counted => part.set(ordinal, &mut set)?,
                 GroupRule::Estimated => {
                     is_sketched = self.features_into(of, part, &mut features)?;
-                    signature.extend_from_slice(part.signature(ordinal)?);
+                    part.signature(ordinal, |stored| signature.extend_from_slice(stored))?;
                 }
             }
             Ok((is_sketched, fingerprint, signature))
@@ -185,10 +182,7 @@ impl Neighbourhood {
         if let Part::Segment { segment, .. } = part {
             return Ok(segment.held_features()?.features(of.ordinal, out));
         }
-        out.clear();
-        let keys = part.band_keys(of.ordinal);
-        out.extend(keys.unwrap_or_default().iter().map(|&key| u64::from(key) << 32));
-        Ok(keys.is_some())
+        Ok(part.features(of.ordinal, out))
     }
 
     /// Passes each live document that is near this one, and that is wanted, to `each`; itself among them, unless it is near
@@ -213,34 +207,17 @@ impl Neighbourhood {
         self.read(of, rank)
     }
 
-    /// The documents near this one that come before it, the first one first.
-    pub(super) fn before(&self, of: DocRef) -> Result<Vec<DocRef>> {
-        self.near_by_rank(of, |theirs, mine| theirs <= mine, |theirs, mine| theirs < mine)
-    }
-
-    /// The documents near this one that come after it, the first one first.
+    /// The documents near this one that come after it, in their order.
     pub(super) fn after(&self, of: DocRef) -> Result<Vec<DocRef>> {
-        self.near_by_rank(of, |theirs, mine| theirs >= mine, |theirs, mine| theirs > mine)
-    }
-
-    /// The documents near this one, in their order, whose rank may be wanted, and whose key is if the ranks are equal.
-    fn near_by_rank(
-        &self,
-        of: DocRef,
-        may_be: impl Fn(Rank, Rank) -> bool,
-        is_by_key: impl Fn(&KeyBuf, &KeyBuf) -> bool,
-    ) -> Result<Vec<DocRef>> {
         let mine = self.rank(of)?;
         let mut found: Vec<(Rank, DocRef)> = Vec::new();
-        let mut read = (u32::MAX, 0);
         self.for_each_near(
             of,
             |document, part| {
-                read = if read.0 == document.part { (read.0, read.1 + 1) } else { (document.part, 1) };
-                if let (MANY, Part::Segment { segment, .. }) = (read.1, part) {
-                    segment.hold_priorities()?;
+                if let Part::Segment { segment, .. } = part {
+                    segment.prepare_priorities(1)?;
                 }
-                Ok(document != of && may_be(rank(part, document.ordinal)?, mine))
+                Ok(document != of && rank(part, document.ordinal)? >= mine)
             },
             |document, part| {
                 found.push((rank(part, document.ordinal)?, document));
@@ -252,17 +229,27 @@ impl Neighbourhood {
         for same in found.chunk_by(|a, b| a.0 == b.0) {
             let mut documents: Vec<DocRef> = same.iter().map(|&(_, document)| document).collect();
             if same[0].0 == mine {
-                // Two keys of one hash are rare, and are read.
-                let key = self.key(of)?;
-                let wanted = |document: &DocRef| Ok(is_by_key(&self.key(*document)?, &key));
-                let kept: Vec<bool> = documents.iter().map(wanted).collect::<Result<_>>()?;
-                let mut kept = kept.into_iter();
-                documents.retain(|_| kept.next() == Some(true));
+                self.retain_by_key(&mut documents, of, |theirs, mine| theirs > mine)?;
             }
             self.sort_by_key(&mut documents)?;
             all.append(&mut documents);
         }
         Ok(all)
+    }
+
+    /// Keeps the documents whose keys are wanted, beside the key of `of`. Documents of one rank are rare.
+    pub(super) fn retain_by_key(
+        &self,
+        documents: &mut Vec<DocRef>,
+        of: DocRef,
+        is_wanted: impl Fn(&KeyBuf, &KeyBuf) -> bool,
+    ) -> Result<()> {
+        let key = self.key(of)?;
+        let wanted = |document: &DocRef| Ok(is_wanted(&self.key(*document)?, &key));
+        let kept: Vec<bool> = documents.iter().map(wanted).collect::<Result<_>>()?;
+        let mut kept = kept.into_iter();
+        documents.retain(|_| kept.next() == Some(true));
+        Ok(())
     }
 
     /// Sorts documents of one rank by their keys.
@@ -303,7 +290,7 @@ impl Neighbourhood {
                 GroupRule::Estimated => {
                     let mut features = Vec::new();
                     out.push(u8::from(self.features_into(of, part, &mut features)?));
-                    out.extend_from_slice(part.signature(ordinal)?);
+                    part.signature(ordinal, |stored| out.extend_from_slice(stored))?;
                     out.extend(features.iter().flat_map(|feature| feature.to_le_bytes()));
                 }
             }
@@ -317,7 +304,7 @@ fn key(part: &Part<'_>, ordinal: u32) -> Result<KeyBuf> {
 }
 
 /// The rank of a document of a part.
-fn rank(part: &Part<'_>, ordinal: u32) -> Result<Rank> {
+pub(super) fn rank(part: &Part<'_>, ordinal: u32) -> Result<Rank> {
     let [number, hash] = part.order(ordinal)?;
     Ok(Rank { number, hash })
 }

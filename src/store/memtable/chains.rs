@@ -193,11 +193,20 @@ impl Chains {
     /// Entries of this hash that are the same as the one which `is_same` takes, the newest first.
     #[inline]
     pub(super) fn of(&self, hash: u64, is_same: impl Fn(u32) -> bool) -> impl Iterator<Item = u32> + '_ {
-        let newest = self.search(Self::hash(hash), is_same).map(|(_, entry)| entry);
-        std::iter::successors(newest, move |&entry| {
-            let before = self.before.get(entry as usize);
-            (before != NONE).then_some(before)
-        })
+        std::iter::successors(self.newest(hash, is_same), move |&entry| self.before(entry))
+    }
+
+    /// The newest of these entries.
+    #[inline]
+    pub(super) fn newest(&self, hash: u64, is_same: impl Fn(u32) -> bool) -> Option<u32> {
+        self.search(Self::hash(hash), is_same).map(|(_, entry)| entry)
+    }
+
+    /// The entry before this one that is the same: no entry that comes later changes that.
+    #[inline]
+    pub(super) fn before(&self, entry: u32) -> Option<u32> {
+        let before = self.before.get(entry as usize);
+        (before != NONE).then_some(before)
     }
 
     /// True for an entry that had none before it that is the same.

@@ -14,32 +14,35 @@
 //! - Stamps: a tree, the least first. A row that expires is followed by a delete of its key, which no log has: so it is
 //!   live for those who look at fewer rows, and for nobody else.
 //!
-//! One writer adds under a lock that readers share; it is held for one record, or for one question. Whatever the writer
-//! does under it takes a bounded time, so that no reader waits for long: vectors grow by chunks ([`chunked`]), hash tables
-//! by buckets ([`chains`]), records by pieces ([`pieces`]), and what concerns many rows goes on in steps of a few rows,
-//! between which the lock is free.
+//! One writer adds under a lock that readers share; it is held for one record, or for a step of a question. Whatever the
+//! writer does under it takes a bounded time, so that no reader waits for long: vectors grow by chunks ([`chunked`]), hash
+//! tables by buckets ([`chains`]), records by pieces ([`pieces`]), and what concerns many rows goes on in steps of a few
+//! rows, between which the lock is free. So do questions that meet many rows ([`questions`]): a reader who keeps the lock
+//! keeps the writer waiting, and then all readers behind the writer.
 
 mod chains;
 mod chunked;
 mod pieces;
+mod questions;
 
 use std::collections::BTreeSet;
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use self::chains::Chains;
 use self::chunked::Chunked;
 pub(super) use self::pieces::{FirstRows, Pieces};
+pub(super) use self::questions::At;
 use crate::error::Result;
 use crate::format::attached::Attached;
 use crate::format::fields::{Fields, unread};
-use crate::format::{bands, prefixes};
+use crate::format::prefixes;
 use crate::key::Key;
 use crate::params::Params;
 use crate::segment::records::Kept;
 use crate::segment::sets::nearness;
-use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use crate::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use twindex_sketch::Nearness;
 
 /// The end of a chain, and of a row's life where it has none.
@@ -65,22 +68,25 @@ const STEP: usize = 256;
 #[derive(Debug)]
 pub(super) struct Memtable {
     rows: RwLock<Rows>,
+    /// The writer's alone.
+    common: Mutex<Common>,
 }
 
 impl Memtable {
     pub(super) fn new(params: &Params) -> Self {
-        Self { rows: RwLock::new(Rows::new(params)) }
+        let common = Common { rarity: Rarity::default(), nearness: nearness(params) };
+        Self { rows: RwLock::new(Rows::new(params)), common: Mutex::new(common) }
     }
 
     /// A memtable for the rows that come when this one is full. What was common in this one is known there.
     pub(super) fn next(&self) -> Self {
-        let before = self.read();
-        let mut rows = Rows::new(before.params());
-        rows.rarity = before.rarity.faded();
-        Self { rows: RwLock::new(rows) }
+        let rows = Rows::new(self.read().params());
+        let before = self.common.lock();
+        let common = Common { rarity: before.rarity.faded(), nearness: before.nearness };
+        Self { rows: RwLock::new(rows), common: Mutex::new(common) }
     }
 
-    /// The rows, for one question.
+    /// The rows, for a step of a question.
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Rows> {
         self.rows.read()
     }
@@ -88,6 +94,27 @@ impl Memtable {
     /// The rows, for one record more.
     pub(super) fn write(&self) -> RwLockWriteGuard<'_, Rows> {
         self.rows.write()
+    }
+
+    /// Adds a document; `None` for one without tokens. It counts for nobody before this returns.
+    pub(super) fn put(&self, key: Key<'_>, kept: Option<Kept<'_>>, attached: Attached<'_>) -> Result<()> {
+        let prefix = self.common.lock().keys_of(attached.fields)?;
+        let mut steps = prefix.chunks(STEP);
+        {
+            let mut rows = self.write();
+            rows.put(key, kept, attached)?;
+            rows.add_prefix(steps.next().unwrap_or_default());
+        }
+        for step in steps {
+            self.write().add_prefix(step);
+        }
+        Ok(())
+    }
+
+    /// Bytes it takes.
+    pub(super) fn memory(&self) -> usize {
+        let rarity = 2 * self.common.lock().rarity.0.len();
+        self.read().memory() + rarity
     }
 
     /// Says that there are no documents any more whose stamps are not above this.
@@ -172,6 +199,29 @@ impl Rarity {
     }
 }
 
+/// What the sets of documents that came have in common.
+#[derive(Debug)]
+struct Common {
+    rarity: Rarity,
+    nearness: Option<Nearness>,
+}
+
+impl Common {
+    /// The keys by which a document with these fields is found by its set, which is counted.
+    fn keys_of(&mut self, fields: Fields<'_>) -> Result<Vec<u32>> {
+        let (mut set, mut keys) = (Vec::new(), Vec::new());
+        if let Some(near) = self.nearness {
+            fields.set_into(&mut set).map_err(unread)?;
+            prefixes::rarest_tags(&set, near.indexed(set.len()), |tag| self.rarity.count(tag), &mut keys);
+            self.rarity.add(&set);
+            for tag in &mut keys {
+                *tag = prefixes::key(*tag, fields.is_marked());
+            }
+        }
+        Ok(keys)
+    }
+}
+
 /// The bucket of a fingerprint in a block.
 fn bucket(fingerprint: u64, block: usize) -> usize {
     block * BUCKETS + (fingerprint >> (16 * block)) as usize % BUCKETS
@@ -219,10 +269,8 @@ pub(super) struct Rows {
     next: Chunked<[u32; BLOCKS]>,
     features: Chains,
     prefixes: Chains,
-    rarity: Rarity,
     /// The row and the key of each entry of `prefixes`.
     prefix_entries: Chunked<(u32, u32)>,
-    nearness: Option<Nearness>,
     /// Stamps of rows that have not expired yet, and their rows.
     stamps: BTreeSet<(u64, u32)>,
     bands: usize,
@@ -243,9 +291,7 @@ impl Rows {
             next: Chunked::default(),
             features: Chains::default(),
             prefixes: Chains::default(),
-            rarity: Rarity::default(),
             prefix_entries: Chunked::default(),
-            nearness: nearness(params),
             stamps: BTreeSet::new(),
             bands: params.minhash.map_or(0, |minhash| minhash.bands.into()),
             simhash: params.simhash.is_some(),
@@ -265,7 +311,7 @@ impl Rows {
     /// Bytes they take.
     pub(super) fn memory(&self) -> usize {
         let blocks = if self.linked > 0 { 4 * BLOCKS * BUCKETS } else { 0 };
-        self.records.memory() + self.replaced_by.len() * ROW_BYTES + self.features.bytes() + self.prefixes.bytes() + 8 * self.prefix_entries.len() + 2 * self.rarity.0.len() + blocks
+        self.records.memory() + self.replaced_by.len() * ROW_BYTES + self.features.bytes() + self.prefixes.bytes() + 8 * self.prefix_entries.len() + blocks
     }
 
     /// The records of all rows: of a key the last counts.
@@ -278,18 +324,21 @@ impl Rows {
         self.records.first(rows as usize)
     }
 
-    /// Adds a document; `None` for one without tokens.
-    pub(super) fn put(&mut self, key: Key<'_>, kept: Option<Kept<'_>>, attached: Attached<'_>) -> Result<()> {
-        let prefix = self.keys_of(attached.fields)?;
+    /// Adds a document, which its set does not find yet.
+    fn put(&mut self, key: Key<'_>, kept: Option<Kept<'_>>, attached: Attached<'_>) -> Result<()> {
         self.records.put(key, kept, attached)?;
         self.index();
+        Ok(())
+    }
+
+    /// Lets the last row be found by these keys of its set.
+    fn add_prefix(&mut self, keys: &[u32]) {
         let row = self.len() - 1;
-        self.prefixes.warm(prefix.iter().copied().map(prefix_hash));
-        for key in prefix {
+        self.prefixes.warm(keys.iter().copied().map(prefix_hash));
+        for &key in keys {
             self.prefixes.push(prefix_hash(key), |_| true);
             self.prefix_entries.push((row, key));
         }
-        Ok(())
     }
 
     /// Says that there is no document of this key any more.
@@ -370,20 +419,6 @@ impl Rows {
                 self.features.push(hash, |_| true);
             }
         }
-    }
-
-    /// The keys by which a document with these fields is found by its set, which is counted.
-    fn keys_of(&mut self, fields: Fields<'_>) -> Result<Vec<u32>> {
-        let (mut set, mut keys) = (Vec::new(), Vec::new());
-        if let Some(near) = self.nearness {
-            fields.set_into(&mut set).map_err(unread)?;
-            prefixes::rarest_tags(&set, near.indexed(set.len()), |tag| self.rarity.count(tag), &mut keys);
-            self.rarity.add(&set);
-            for tag in &mut keys {
-                *tag = prefixes::key(*tag, fields.is_marked());
-            }
-        }
-        Ok(keys)
     }
 
     fn index_fingerprint(&mut self, place: usize) {
@@ -482,119 +517,26 @@ impl Rows {
         let sketched = self.simhash && self.records.is_sketched(row as usize);
         sketched.then(|| self.fingerprints.get(row as usize))
     }
-
-    /// Hands each live row within `within` bits of `fingerprint`, and its distance, to `each`; stops at a break.
-    pub(super) fn within(
-        &self,
-        fingerprint: u64,
-        within: u32,
-        limit: u32,
-        mut each: impl FnMut(u32, u32) -> ControlFlow<()>,
-    ) {
-        if !self.simhash {
-            return;
-        }
-        if self.linked < limit as usize || limit < SCANNED as u32 || within > BLOCKS_WITHIN {
-            let mut row = 0;
-            for slice in self.fingerprints.slices() {
-                let left = (limit - row) as usize;
-                for (other, row) in slice.iter().take(left).zip(row..) {
-                    let distance = (fingerprint ^ other).count_ones();
-                    if distance <= within
-                        && self.records.is_sketched(row as usize)
-                        && self.is_live(row, limit)
-                        && each(row, distance).is_break()
-                    {
-                        return;
-                    }
-                }
-                if left <= slice.len() {
-                    return;
-                }
-                row += slice.len() as u32;
-            }
-            return;
-        }
-        for block in 0..BLOCKS {
-            let mut first = self.heads.get(bucket(fingerprint, block));
-            while first != NONE {
-                let other = self.fingerprints.get(first as usize);
-                let differs = fingerprint ^ other;
-                let distance = differs.count_ones();
-                // Found by the first block in which both agree.
-                let earlier = (0..block).any(|block| (differs >> (16 * block)) as u16 == 0);
-                if distance <= within && !earlier {
-                    let is_same = |row: u32| self.fingerprints.get(row as usize) == other;
-                    for row in self.same_fingerprint.of(fingerprint_hash(other), is_same) {
-                        if self.is_live(row, limit) && each(row, distance).is_break() {
-                            return;
-                        }
-                    }
-                }
-                first = self.next.get(first as usize)[block];
-            }
-        }
-    }
-
-    /// Hands each live row that has this feature in this band to `each`, the newest first.
-    pub(super) fn same_feature(&self, band: usize, feature: u64, limit: u32, mut each: impl FnMut(u32)) {
-        let key = bands::key(feature, bands::bits_of(self.params()));
-        for entry in self.features.of(feature_hash(band, key), |_| true) {
-            let (row, of) = ((entry as usize / self.bands) as u32, entry as usize % self.bands);
-            if of == band
-                && self.records.is_sketched(row as usize)
-                && self.records.band_keys(row as usize)[band] == key
-                && self.is_live(row, limit)
-            {
-                each(row);
-            }
-        }
-    }
-
-    /// Hands each live row that can be near a set to `each`, as [`Segment::sharing_prefix`](crate::segment::Segment) does.
-    pub(super) fn sharing_prefix(&self, set: &[u64], marked: bool, limit: u32, mut each: impl FnMut(u32)) {
-        let kinds = if marked && self.params().marks { &[false, true][..] } else { &[false] };
-        let hashes = set.iter().flat_map(|&hash| {
-            kinds.iter().map(move |&is_marked| prefix_hash(prefixes::key(prefixes::tag(hash), is_marked)))
-        });
-        self.prefixes.warm(hashes.clone());
-        for hash in hashes {
-            for entry in self.prefixes.of(hash, |_| true) {
-                let (row, _) = self.prefix_entries.get(entry as usize);
-                if self.is_live(row, limit) {
-                    each(row);
-                }
-            }
-        }
-    }
-
-    /// The same, of features that begin with the same `bits` bits, of those that are kept; the oldest first. All rows
-    /// are looked at.
-    pub(super) fn same_feature_bits(
-        &self,
-        band: usize,
-        feature: u64,
-        bits: u32,
-        limit: u32,
-        mut each: impl FnMut(u32),
-    ) {
-        let key = bands::key(feature, bits);
-        for row in (0..limit).filter(|&row| self.records.is_sketched(row as usize)) {
-            let own = self.records.band_keys(row as usize)[band];
-            if (key ^ own) >> (bands::KEY_BITS - bits) == 0 && self.is_live(row, limit) {
-                each(row);
-            }
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
     use super::*;
     use crate::key::KeyBuf;
 
     fn raw() -> Params {
         Params::builder().u64_keys().simhash(3).build().unwrap()
+    }
+
+    /// Asks by steps of few rows.
+    fn in_steps(mut step: impl FnMut((&mut At, u32)) -> u32) {
+        let (mut at, mut steps) = (At::Start, 1);
+        while at != At::End {
+            step((&mut at, steps));
+            steps = steps % 5 + 1;
+        }
     }
 
     /// A generator of numbers that lie near each other, and repeat.
@@ -636,9 +578,11 @@ mod tests {
                     .collect();
                 expected.sort_unstable();
                 let mut found = Vec::new();
-                rows.within(query, within, limit as u32, |row, distance| {
-                    found.push((row, distance));
-                    ControlFlow::Continue(())
+                in_steps(|turn| {
+                    rows.within(query, within, limit as u32, turn, |row, distance| {
+                        found.push((row, distance));
+                        ControlFlow::Continue(())
+                    })
                 });
                 found.sort_unstable();
                 assert_eq!(found, expected, "{limit} rows, within {within}");
@@ -667,8 +611,10 @@ mod tests {
         rows.delete(Key::from("b")).unwrap();
         let found = |band, feature: u64, limit| {
             let mut found = Vec::new();
-            rows.same_feature(band, feature << 32, limit, |row| {
-                found.push(rows.records().key(row as usize).to_buf());
+            in_steps(|turn| {
+                rows.same_feature((band, feature << 32), limit, turn, |row| {
+                    found.push(rows.records().key(row as usize).to_buf());
+                })
             });
             found
         };
@@ -683,7 +629,9 @@ mod tests {
         // 1, 2 and 3 are all below 4.
         let similar = |band, feature: u64, bits, limit| {
             let mut found = Vec::new();
-            rows.same_feature_bits(band, feature << 32, bits, limit, |row| found.push(row));
+            in_steps(|turn| {
+                rows.same_feature_bits((band, feature << 32, bits), limit, turn, |row| found.push(row))
+            });
             found
         };
         assert_eq!((similar(0, 1, 32, 5), similar(0, 0, 30, 5)), (vec![0, 2], vec![0, 2]));
@@ -697,16 +645,20 @@ mod tests {
         let mut state = 99;
         for within in [0, 3, 3, 5] {
             let mut near = Vec::new();
-            rows.within(fingerprint(&mut state), within, limit, |row, _| {
-                near.push(row);
-                ControlFlow::Continue(())
+            let asked = fingerprint(&mut state);
+            in_steps(|turn| {
+                rows.within(asked, within, limit, turn, |row, _| {
+                    near.push(row);
+                    ControlFlow::Continue(())
+                })
             });
             near.sort_unstable();
             found.push(near);
         }
         for feature in 0..20_u64 {
             let mut same = Vec::new();
-            rows.same_feature((feature % 2) as usize, (feature / 2) << 32, limit, |row| same.push(row));
+            let asked = ((feature % 2) as usize, (feature / 2) << 32);
+            in_steps(|turn| rows.same_feature(asked, limit, turn, |row| same.push(row)));
             found.push(same);
         }
         (rows.live(), keys.collect(), found)

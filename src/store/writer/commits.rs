@@ -311,14 +311,13 @@ impl Writer {
         self.coming = Coming::AsPublished;
         self.owed = Owed::Nothing;
         self.retired = None;
-        let busy: Vec<u64> = self.merging.iter().chain(&self.flushing).map(|work| work.number).collect();
         self.written.clear();
         self.view.commit = generation;
-        let before = Arc::clone(&self.shared.published.read().manifest);
+        let before = Arc::clone(&self.shared.published.read());
         self.show(Arc::new(self.next.clone()));
-        // The commit stands whatever becomes of the garbage; the next sweep tries again.
-        // guard: each commit removes what it does not need
-        let _ = commit::sweep(vfs, dir, &self.next, what.keeps_before().then_some(&*before), &busy);
+        // The commit stands whatever becomes of the garbage.
+        let manifest = Arc::clone(&before.manifest);
+        self.sweep_after(what.keeps_before().then_some(&*manifest), before);
         Ok(generation)
     }
 
@@ -358,10 +357,12 @@ impl Drop for Writer {
             // The thread of the merge does not exist here, so waiting for it would never end.
             std::mem::forget(self.merging.take());
             std::mem::forget(self.flushing.take());
+            std::mem::forget(self.sweeping.take());
             self.shared.writing.store(false, Ordering::Release);
             return;
         }
         self.shorten_tail();
+        self.settle_sweep();
         let under_way = [self.merging.take(), self.flushing.take()];
         self.written.extend(under_way.into_iter().flatten().map(|work| work.number));
         if self.life == Life::Sound

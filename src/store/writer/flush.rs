@@ -14,7 +14,7 @@ use crate::segment::rows::Rows;
 use crate::segment::spilled::Room;
 use crate::segment::{Built, Segment, build};
 use crate::store::memtable::FirstRows;
-use crate::store::merging::{Merged, Source, Work};
+use crate::store::merging::{Merged, Merging, Source, Work};
 use crate::store::names;
 use crate::store::state::{Frozen, open_segment};
 use crate::sync::pause;
@@ -25,9 +25,7 @@ use crate::sys::heap::Heap;
 const MERGED_AT: usize = 64;
 /// Rows that the end of a writer leaves in the log; more become a segment, so that opening the index is quick.
 const TAIL_ROWS: u32 = 1 << 13;
-/// How often a commit looks whether the segment of the memtable before is done, where another is full.
-const HELD_BACK: u32 = 20;
-/// How long it waits each time.
+/// How often a commit that waits looks whether the segment of the memtable before is done.
 const LOOKED: Duration = Duration::from_millis(1);
 /// Rows after which it is looked again whether a memtable is full in the middle of a batch.
 const LOOKED_EVERY: u32 = 1024;
@@ -38,10 +36,10 @@ const LOG_BYTES: u64 = 256 << 20;
 impl Writer {
     /// True where the memtable has `times` what it should have.
     pub(super) fn is_full(&self, times: usize) -> bool {
-        let rows = self.view.table.read();
         let Settings { memtable_rows, memtable_bytes, memory, .. } = self.settings;
-        rows.len() as usize >= (memtable_rows as usize).saturating_mul(times)
-            || rows.len() > 0 && rows.memory() >= memtable_bytes.min(memory).saturating_mul(times)
+        let rows = self.view.table.read().len();
+        rows as usize >= (memtable_rows as usize).saturating_mul(times)
+            || rows > 0 && self.view.table.memory() >= memtable_bytes.min(memory).saturating_mul(times)
     }
 
     /// True once in a while: what the memtable takes need not be added up for each record. One record can be several
@@ -65,11 +63,8 @@ impl Writer {
 
     pub(super) fn flush_if_full(&mut self) -> Result<()> {
         if !self.collects() {
-            // A batch that does not end by then is a large one, and comes with segments. It must not become a record
-            // that no reader takes. Before it began, the memtable may have been full twice, where another is frozen.
-            let times = if self.view.frozen.is_some() { 3 } else { 2 };
-            if self.batch.len() > RECORD_BYTES_MAX as usize / 2 || self.is_time_to_look() && self.is_full(times) {
-                return self.guarded(Self::flush_table);
+            if self.batch.len() > RECORD_BYTES_MAX as usize / 2 || self.is_time_to_look() && self.is_batch_large() {
+                return self.guarded(Self::freeze_batch);
             }
             return Ok(());
         }
@@ -87,6 +82,45 @@ impl Writer {
                 Ok(())
             }
         })
+    }
+
+    /// True for a batch that does not end before the memtable is too full: it is a large one, and comes with segments. It
+    /// must not become a record that no reader takes. Before it began, the memtable may have been nearly as full as
+    /// commits let it be.
+    fn is_batch_large(&mut self) -> bool {
+        let Settings { memtables, background, .. } = self.settings;
+        if self.coming == Coming::AsPublished {
+            return self.is_full(if self.view.frozen.is_some() { memtables + 1 } else { 2 });
+        }
+        if !background || self.settings.one_segment {
+            return self.is_full(2);
+        }
+        // Some of the batch is in segments already, or on its way.
+        let is_full = self.is_full(1);
+        if is_full && self.flushing.is_some() {
+            if self.is_forked() {
+                return true; // and it is refused: there is no thread to wait for here
+            }
+            self.hold_back();
+        }
+        is_full && self.flushing.as_ref().is_none_or(Merging::is_done)
+    }
+
+    /// Makes room in the middle of a large batch: what is in the memtable comes with the generation to come, in a segment,
+    /// which a thread makes. The commit waits for it.
+    pub(super) fn freeze_batch(&mut self) -> Result<()> {
+        self.check_lock()?;
+        self.settle_flush()?;
+        if !self.settings.background || self.settings.one_segment || self.view.rows == 0 {
+            return self.flush_table();
+        }
+        let (rows, live) = (self.view.rows, self.view.live);
+        let logs = self.next.logged.iter().flat_map(|logged| &logged.logs).map(|log| log.number).collect();
+        let table = Arc::clone(&self.view.table);
+        self.leave_table()?;
+        self.view.frozen = Some(Frozen { table, rows, live, deleted: Arc::default(), logs });
+        event!(DEBUG, rows, live, "a memtable is frozen in the middle of a batch");
+        self.start_flush()
     }
 
     /// Moves the records held to a scratch file.
@@ -182,14 +216,15 @@ impl Writer {
     /// Gives the thread that makes a segment time to end before the memtable is too full.
     pub(super) fn hold_back(&mut self) {
         let Some(flushing) = &self.flushing else { return };
-        let (mut pauses, start) = (0, Instant::now());
+        let (mut waited, start) = (Duration::ZERO, Instant::now());
+        let Settings { pause: longest, memtables, .. } = self.settings;
         // guard: a memtable does not grow without end while another becomes a segment
-        // without it: self.is_full(2) -> false
-        while !flushing.is_done() && (pauses < HELD_BACK || self.is_full(2)) {
+        // without it: self.is_full(memtables) -> false
+        while !flushing.is_done() && (waited < longest || self.is_full(memtables)) {
             pause(LOOKED);
-            pauses += 1;
+            waited += LOOKED;
         }
-        if pauses > 0 {
+        if waited > Duration::ZERO {
             event!(WARN, waited = ?start.elapsed(), "a commit waited for the segment of the memtable before");
             self.shared.counters.stalls.add(start.elapsed(), 0);
         }
@@ -232,8 +267,17 @@ impl Writer {
         first.map(FirstRows::into_records)
     }
 
-    /// What is in the memtable comes with the generation to come, in a segment.
+    /// What is in the memtable comes with the generation to come, in a segment that is there.
     pub(super) fn empty_table(&mut self) -> Result<()> {
+        self.leave_table()?;
+        if let Some(logged) = &mut self.next.logged {
+            logged.logs.clear();
+        }
+        Ok(())
+    }
+
+    /// What is in the memtable comes with the generation to come, in a segment that is made.
+    fn leave_table(&mut self) -> Result<()> {
         self.view.table = Arc::new(self.view.table.next());
         self.view.count();
         self.batch.clear();
@@ -247,9 +291,7 @@ impl Writer {
             self.owed = Owed::Sync;
         }
         self.retired = self.log.take().or(self.retired.take());
-        if let Some(logged) = &mut self.next.logged {
-            logged.logs.clear();
-        }
+        self.looked_at = 0;
         self.coming = Coming::Changed;
         Ok(())
     }

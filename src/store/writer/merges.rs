@@ -100,7 +100,9 @@ impl Writer {
             writer.merge_all(table.as_ref(), |_| true)?;
             writer.route = Route::BySettings;
             if writer.coming == Coming::Changed {
-                return writer.publish(Publish::Commit);
+                let generation = writer.publish(Publish::Commit)?;
+                writer.settle_sweep();
+                return Ok(generation);
             }
             writer.keep_promise(Durability::Sync)?;
             writer.sweep_all()?;
@@ -191,6 +193,7 @@ impl Writer {
             writer.settle_merge()?;
             if writer.coming == Coming::Changed { writer.publish(Publish::Shape).map(drop) } else { Ok(()) }
         })?;
+        self.settle_sweep();
         self.merge_failure.take().map_or(Ok(()), Err)
     }
 
@@ -294,6 +297,7 @@ impl Writer {
     }
 
     pub(super) fn sweep_all(&mut self) -> Result<u64> {
+        self.settle_sweep();
         self.check_lock()?;
         // A killed writer may have renamed CURRENT and not synced it; then the one before could come back.
         // guard: the directory is synced before a new writer collects garbage

@@ -11,13 +11,16 @@ mod flush;
 mod merges;
 mod reads;
 mod states;
+mod sweeping;
 
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use self::states::{Coming, Life, Owed, Place, Pointer, Route, Settings};
+use self::sweeping::Sweeping;
 use super::document::Document;
 use super::index::{Index, Shared};
 use super::log::OpenLog;
@@ -114,6 +117,8 @@ pub struct Writer {
     /// The segment of the frozen memtable, under way.
     flushing: Option<Merging>,
     merge_failure: Option<Error>,
+    /// Files that are being removed.
+    sweeping: Option<Sweeping>,
     life: Life,
     owed: Owed,
     pointer: Pointer,
@@ -183,6 +188,7 @@ impl Writer {
             merging: None,
             flushing: None,
             merge_failure: None,
+            sweeping: None,
             life: Life::Sound,
             owed: Owed::Nothing,
             pointer: Pointer::MayBeLost,
@@ -204,12 +210,41 @@ impl Writer {
     /// When the memtable becomes a segment: at so many rows (65,536 at first) or so many bytes (64 MiB at first, and no more
     /// than those of [`set_memory`](Self::set_memory)), whichever comes first. A thread makes the segment while commits go
     /// on; meanwhile there are two memtables, and at most three times this in memory, as a commit waits where the
-    /// memtable is full twice. At least one row and one byte count; at most 2^26 rows and 256 MiB, as what is in memory
+    /// memtable is full twice ([`set_stalls`](Self::set_stalls)); in a batch that is larger than a memtable, at most four
+    /// times. At least one row and one byte count; at most 2^26 rows and 256 MiB, as what is in memory
     /// has to be read from the logs again when the index is opened: some 2 microseconds a document. A small memtable
     /// costs more merges: each document is written once more for each time that it is a quarter of the size.
     pub fn set_memtable(&mut self, rows: u32, bytes: usize) {
         self.settings.memtable_rows = rows.clamp(1, states::MEMTABLE_ROWS_MAX);
         self.settings.memtable_bytes = bytes.clamp(1, states::MEMTABLE_BYTES_MAX);
+    }
+
+    /// What is done where documents come faster than segments are made of them: where the memtable is full again, and the
+    /// one before is not yet a segment, each commit waits for up to `pause` (20 ms at first), and where the memtable is
+    /// full `memtables` times (2 at first, at least 1) until the segment is there. Batches that are larger than a memtable
+    /// pause in the same way every 1,024 documents.
+    ///
+    /// A longer pause slows all commits down a little instead of one of them very much. More memtables let a burst of
+    /// documents pass without a stop; they take the memory of that many more
+    /// ([`set_memtable`](Self::set_memtable)), and opening the index after a kill reads as many more from the logs.
+    /// [`Metrics::stalls`](crate::Metrics::stalls) counts the commits that waited, and how long.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use twindex::{Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let index = Index::create(dir.path().join("x"), Params::builder().simhash(3).build()?)?;
+    /// let mut writer = index.writer()?;
+    /// writer.set_memtable(10_000, 16 << 20);
+    /// writer.set_merge_rate(Some(50 << 20));
+    /// writer.set_stalls(Duration::from_millis(5), 4);
+    /// assert_eq!(index.metrics().stalls.count, 0);
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    pub fn set_stalls(&mut self, pause: Duration, memtables: u32) {
+        self.settings.pause = pause;
+        self.settings.memtables = memtables.max(1) as usize;
     }
 
     /// Whether a batch becomes one segment, whatever its size (at first not). Then a commit takes longer, sorts or
@@ -565,9 +600,8 @@ impl Writer {
             return self.flush_if_full();
         }
         {
-            let mut rows = self.view.table.write();
-            rows.put(key, kept, attached)?;
-            (self.view.rows, self.view.live) = (rows.len(), rows.live());
+            self.view.table.put(key, kept, attached)?;
+            self.view.count();
         }
         self.view.stamped(attached.stamp);
         self.batch.put(&self.params, key, kept, attached);

@@ -1,5 +1,7 @@
 //! The states of a writer, by name: whether it goes on, what its next generation is, and what is known of the disk.
 
+use std::time::Duration;
+
 use super::Durability;
 use crate::params::{Near, Params};
 
@@ -10,6 +12,10 @@ const MEMORY: usize = 1 << 30;
 const MEMTABLE_ROWS: u32 = 1 << 16;
 /// Bytes of such a memtable.
 pub(super) const MEMTABLE_BYTES: usize = 64 << 20;
+
+/// See [`Writer::set_stalls`](super::Writer::set_stalls).
+const PAUSE: Duration = Duration::from_millis(20);
+const MEMTABLES: usize = 2;
 
 /// The largest memtable. Logs of three of them can be read again: see [`Memtable`](crate::store::memtable::Memtable).
 pub(super) const MEMTABLE_ROWS_MAX: u32 = 1 << 26;
@@ -46,6 +52,10 @@ pub(super) struct Settings {
     pub(super) background: bool,
     /// Bytes a second that such a merge may write; `None` for no limit.
     pub(super) rate: Option<u64>,
+    /// How long a commit waits where the memtable is full, and the one before is not yet a segment.
+    pub(super) pause: Duration,
+    /// How many times the memtable is full where it waits until the segment is there.
+    pub(super) memtables: usize,
 }
 
 impl Settings {
@@ -65,6 +75,8 @@ impl Settings {
             max_jump: params.expire_after.unwrap_or(u64::MAX),
             background: true,
             rate: None,
+            pause: PAUSE,
+            memtables: MEMTABLES,
         }
     }
 

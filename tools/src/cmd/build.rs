@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use twindex::params::KeyKind;
 use twindex::sys::RealVfs;
 use twindex::{Document, Error, Fingerprint, Index, Key, Writer};
 use twindex_corpus::RepeatedKeys;
@@ -18,8 +19,8 @@ use twindex_corpus::text::Made;
 
 use crate::attached_args::AttachedArgs;
 use crate::interrupt::HalfDone;
-use crate::options::{IdSource, InputArgs, Output, Repeated, Usage, Work, parse_size};
-use crate::param_args::ParamArgs;
+use crate::options::{FingerprintArgs, IdSource, InputArgs, Output, Repeated, Usage, Work, parse_size};
+use crate::param_args::{Brought, ParamArgs};
 use crate::progress::Progress;
 use crate::raw_column::RawColumn;
 use crate::report::{self, Stopwatch, count, counted};
@@ -34,6 +35,7 @@ use crate::sketch_file::{SketchFile, SketchFiles};
     twindex build pages.twx --method simhash --within 3 more.jsonl.zst\n  \
     twindex build pages.twx pages.sketches\n  \
     twindex build hashes.twx --fingerprints hashes.u64\n  \
+    twindex build images.twx images.csv --fingerprint-field phash --within 4\n  \
     twindex build shard-2.twx parts/*.sketches --shard 2/4 --resume\n\n\
     An index that is there is extended; a document whose key is there is replaced. Of a key that comes twice, \
     the last document counts. Files that `twindex sketch` made are known by their first bytes, and bring their \
@@ -45,8 +47,10 @@ pub(crate) struct Build {
     index: PathBuf,
     #[command(flatten)]
     pub(super) input: InputArgs,
+    #[command(flatten)]
+    fingerprint: FingerprintArgs,
     /// Raw fingerprints instead of documents: little-endian 64-bit numbers, keys are positions
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "idf"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "idf", "fingerprint_field"])]
     fingerprints: Option<PathBuf>,
     /// Where keys come from: `field`, which each record must have; `line`, the file and the number of the record in it,
     /// `FILE:ROW`; `auto`, the field, and `FILE:ROW` where no field `id` is and none is named. With --fingerprints a FILE
@@ -106,11 +110,14 @@ impl Build {
             return Err(Usage::new("nothing to index: name INPUT files, or --fingerprints FILE").into());
         }
         self.params.check_features(self.input.reads_features())?;
+        self.fingerprint.check(&self.input)?;
+        self.params.check_fingerprints(self.fingerprint.are_read())?;
         let source = self.id_source()?;
         // What cannot be read is refused before anything is written.
         let sketches = SketchFiles::among(&self.input.inputs)?;
         let repeated = (self.repeated_keys != Repeated::Last).then_some("repeated-keys");
-        let option = self.input.document_option().or(source.map(|_| "ids")).or(repeated);
+        let brought = self.fingerprint.are_read().then_some("fingerprint-field");
+        let option = self.input.document_option().or(source.map(|_| "ids")).or(repeated).or(brought);
         if let (Some(_), Some(option)) = (&sketches, option) {
             return Err(Usage::new(format!(
                 "--{option} says how documents are read, and {} is a file of sketches; leave it out",
@@ -253,7 +260,14 @@ impl Build {
                         format!("{}: --idf is not the table of this index", self.index.display())
                     })?;
                 }
-                if sketches.is_none() && self.fingerprints.is_none() {
+                if self.fingerprint.are_read() {
+                    contents::check_fingerprints(&self.index, &params)?;
+                    ensure!(
+                        params.key == KeyKind::Bytes,
+                        "{}: its keys are numbers, and those of records are strings; make another index of these",
+                        self.index.display()
+                    );
+                } else if sketches.is_none() && self.fingerprints.is_none() {
                     contents::check(&self.index, &params.shingling, features)?;
                 }
                 (index, false)
@@ -264,7 +278,14 @@ impl Build {
                     (sketches.params().clone(), sketches.table(&self.params)?)
                 } else {
                     let table = self.params.table(features)?;
-                    (self.params.params(self.fingerprints.is_some(), features, table.as_ref())?, table)
+                    let brought = if self.fingerprint.are_read() {
+                        Brought::Fingerprints
+                    } else if self.fingerprints.is_some() {
+                        Brought::RawFingerprints
+                    } else {
+                        Brought::documents(features)
+                    };
+                    (self.params.params(brought, table.as_ref())?, table)
                 };
                 self.attached.apply(&mut params)?;
                 (Index::create_from(Arc::new(RealVfs), &self.index, params, table.as_ref())?, true)
@@ -296,7 +317,8 @@ struct Added {
 impl Build {
     /// How documents are read.
     fn options(&self) -> InputOptions {
-        let options = InputOptions { attached: self.attached.fields(), ..self.input.options() };
+        let options = self.fingerprint.apply(self.input.options());
+        let options = InputOptions { attached: self.attached.fields(), ..options };
         match self.id_source() {
             Ok(Some(source)) => source.apply(options),
             _ => options,

@@ -10,7 +10,7 @@ use twindex_corpus::{Annotations, Dedup as Job, Keep, Report};
 use twindex_join::SampledBy;
 
 use crate::feature_args::FeatureArgs;
-use crate::options::{IdsArgs, InputArgs, Output, Repeated, Work};
+use crate::options::{FingerprintArgs, IdsArgs, InputArgs, Output, Repeated, Work};
 use crate::param_args::{Sets, parse_minima, parse_preset, parse_signature_bits, parse_threshold};
 use crate::progress::Watching;
 use crate::report::{self, count, counted};
@@ -23,6 +23,8 @@ use crate::text_args::TextArgs;
     twindex dedup a.jsonl.gz b.jsonl.zst --threshold 0.9 --keep longest -o deduped\n  \
     twindex dedup folder/of/texts -o deduped\n  \
     twindex dedup today.jsonl --against yesterday -o today\n  \
+    twindex dedup large.jsonl -o deduped --resume   # the same again after a kill\n  \
+    twindex dedup images.parquet --fingerprint-field phash --within 4 -o deduped\n  \
     zcat pages.jsonl.gz | twindex dedup - -o deduped\n\n\
     OUT/report.html   what was found, as a page that stands alone\n\
     OUT/pairs.tsv     document, kept, resemblance, intersection, union: each document that goes, with the one that is\n\
@@ -36,12 +38,17 @@ use crate::text_args::TextArgs;
                       in a later one that stays\n    \
     OUT/hosts.tsv     where keys, or the fields of --url-field, are URLs: pages of each host, and those near another page,
                       one of the host, one of another; OUT/mirrors.tsv has each two hosts with near pages, and shares
+    OUT/revisits.warc with --write-revisits: what of a web archive was the same as a kept page\n    \
     OUT/run.json      the inputs and options, by which `twindex why OUT KEY` reads the documents again\n    \
     OUT/index         the index of the kept ones, for `query`, `stats`, `verify` (not with --method exact)\n\n\
-    A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted.")]
+    A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted; with --resume it leaves\n\
+    `.OUT.twindex-resume`, by which the same command continues.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Dedup {
     #[command(flatten)]
     input: InputArgs,
+    #[command(flatten)]
+    fingerprint: FingerprintArgs,
     #[command(flatten)]
     ids: IdsArgs,
     /// What is done about a key that comes again; numbered keys are those of all results, and of --against OUT. Numbers
@@ -51,9 +58,14 @@ pub(crate) struct Dedup {
     /// Folder to make for the results
     #[arg(long, short, value_name = "OUT")]
     out: PathBuf,
-    /// Replace OUT if an earlier run made it
+    /// Replace OUT if an earlier run made it; without --resume, also remove the journal of a stopped run
     #[arg(long)]
     force: bool,
+    /// Keep a journal in the folder `.OUT.twindex-resume`, by which the same command continues after a kill, and continue
+    /// the run whose journal is there: documents are not sketched again, and finished stages are not repeated. The results
+    /// are the same, byte for byte. Other options and changed inputs are refused. Not with standard input
+    #[arg(long)]
+    resume: bool,
     /// Resemblance from which on documents are near-duplicates, 0.05 to 1 [default: 0.8]
     #[arg(long, value_name = "J", value_parser = parse_threshold)]
     threshold: Option<f64>,
@@ -61,9 +73,9 @@ pub(crate) struct Dedup {
     #[arg(long, value_enum, value_name = "WHAT", default_value = "resemblance")]
     near: NearBy,
     /// What makes documents near: MinHash candidates confirmed exactly, shingles that sketches have in common, simhash
-    /// distance, or equal texts only
-    #[arg(long, value_enum, default_value = "minhash")]
-    method: Method,
+    /// distance, or equal texts only [default: minhash; simhash with --fingerprint-field]
+    #[arg(long, value_enum)]
+    method: Option<Method>,
     /// Hamming radius for --method simhash, 0 to 10 [default: 3]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
     within: Option<u8>,
@@ -161,6 +173,11 @@ pub(crate) struct Dedup {
     /// What stands before the names of the fields that --annotate and --cluster-size add
     #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
     annotation_prefix: String,
+    /// Also write OUT/revisits.warc: for each page of a WARC file that goes, and whose payload is that of the kept one, byte for
+    /// byte, a revisit record of WARC/1.1 with the profile identical-payload-digest. Near pages get none; --annotate says what
+    /// they are near
+    #[arg(long)]
+    write_revisits: bool,
     #[command(flatten)]
     resources: Work,
     #[command(flatten)]
@@ -272,6 +289,7 @@ enum Verify {
 impl Dedup {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.resources.apply()?;
+        self.fingerprint.check(&self.input)?;
         let job = self.job();
         let report = job.run_watched(&Watching { quiet: self.output.quiet })?;
         if self.output.json {
@@ -286,15 +304,17 @@ impl Dedup {
     fn job(&self) -> Job {
         Job {
             inputs: self.input.inputs.clone(),
-            input: self.ids.apply(self.input.options()),
+            input: self.fingerprint.apply(self.ids.apply(self.input.options())),
             repeated_keys: self.repeated_keys.into(),
             out: self.out.clone(),
             force: self.force,
+            resume: self.resume,
             method: match self.method {
-                Method::Minhash => twindex_corpus::Method::Minhash,
-                Method::Shingles => twindex_corpus::Method::Shingles,
-                Method::Simhash => twindex_corpus::Method::Simhash,
-                Method::Exact => twindex_corpus::Method::Exact,
+                None if self.fingerprint.are_read() => twindex_corpus::Method::Simhash,
+                None | Some(Method::Minhash) => twindex_corpus::Method::Minhash,
+                Some(Method::Shingles) => twindex_corpus::Method::Shingles,
+                Some(Method::Simhash) => twindex_corpus::Method::Simhash,
+                Some(Method::Exact) => twindex_corpus::Method::Exact,
             },
             near: match self.near {
                 NearBy::Resemblance => twindex_corpus::NearBy::Resemblance,
@@ -351,6 +371,7 @@ impl Dedup {
                 cluster_size: self.cluster_size,
                 prefix: self.annotation_prefix.clone(),
             },
+            write_revisits: self.write_revisits,
             memory: self.resources.memory,
         }
     }
@@ -359,18 +380,8 @@ impl Dedup {
 /// What a person is told at the end.
 fn summary(job: &Job, report: &Report) -> Vec<String> {
     let input = &report.input;
-    let is_normalised = job.method == twindex_corpus::Method::Exact && job.text.normalises();
-    let equal = if is_normalised { "equal after normalisation" } else { "byte for byte" };
     let share = report.removed as f64 * 100.0 / input.documents.max(1) as f64;
-    let mut lines = vec![
-        format!(
-            "{}, {} of text, in {:.1} s",
-            counted(input.documents, "document"),
-            report::bytes(input.text_bytes),
-            report.seconds
-        ),
-        format!("  identical  {:>11}  copies of another document, {equal}", count(report.identical)),
-    ];
+    let mut lines = what_was_read(job, report);
     if let Some(dropped) = report.dropped {
         let against: Vec<String> = job.against.iter().map(|path| path.display().to_string()).collect();
         lines.push(format!(
@@ -430,6 +441,13 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
         count(report.clusters),
         count(report.largest_cluster)
     ));
+    lines.extend(report.revisits_written.map(|revisits| {
+        format!(
+            "  revisits   {:>11}  records for payloads that are those of a kept page (revisits.warc); {} more that go have none",
+            count(revisits.records),
+            count(revisits.left_out)
+        )
+    }));
     lines.extend(report.hosts.as_ref().map(of_hosts));
     lines.push(format!(
         "  removed    {:>11}  documents, {share:.1} %; {} kept",
@@ -453,6 +471,27 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
     let kept = kept.join(", ");
     lines.push(format!("{}: pairs.tsv, clusters.tsv, {kept}{against}{index}", job.out.display()));
     lines
+}
+
+/// What was read, and what of it was equal.
+fn what_was_read(job: &Job, report: &Report) -> Vec<String> {
+    let input = &report.input;
+    let is_normalised = job.method == twindex_corpus::Method::Exact && job.text.normalises();
+    let are_fingerprints = job.input.fingerprint.is_some();
+    let equal = match (are_fingerprints, is_normalised) {
+        (true, _) => "documents with the fingerprint of another",
+        (false, true) => "copies of another document, equal after normalisation",
+        (false, false) => "copies of another document, byte for byte",
+    };
+    let read = if are_fingerprints {
+        counted(input.documents, "fingerprint")
+    } else {
+        format!("{}, {} of text", counted(input.documents, "document"), report::bytes(input.text_bytes))
+    };
+    vec![
+        format!("{read}, in {:.1} s", report.seconds),
+        format!("  identical  {:>11}  {equal}", count(report.identical)),
+    ]
 }
 
 /// How many clusters there are of each class of sizes.

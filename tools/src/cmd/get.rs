@@ -19,7 +19,7 @@ use crate::report;
     Prints a line for each key that is there: key, fingerprint (hexadecimal; - where there is none), bytes of signature, \
     sampled hashes, \
     value (- for none), age (by the newest stamp in the index; - where documents do not expire). A key that is not there \
-    is an error, after the others; exit code 1.")]
+    is an error, after the others; exit code 1. With --json an object a line for each key, and a last one with the figures.")]
 pub(crate) struct Get {
     /// Directory of the index
     index: PathBuf,
@@ -46,6 +46,15 @@ struct Document {
     age: Option<u64>,
     #[serde(skip)]
     value_bytes: Vec<u8>,
+}
+
+/// The figures of `--json`.
+#[derive(Serialize)]
+struct Report {
+    /// Documents that were found.
+    documents: u64,
+    /// Keys of none.
+    absent: u64,
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -92,7 +101,9 @@ impl Get {
             });
         }
         if self.output.json {
-            report::print_json(&all)?;
+            // One after the other: together they may be large.
+            all.iter().try_for_each(report::print_json)?;
+            report::print_json(&Report { documents: all.len() as u64 - absent, absent })?;
         } else {
             let lines: Vec<String> = all
                 .iter()

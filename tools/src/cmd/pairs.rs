@@ -1,5 +1,6 @@
 //! `twindex pairs`: all near pairs inside an index, or across two.
 
+mod brought;
 mod raw;
 mod resembling;
 
@@ -20,7 +21,7 @@ use twindex_join::{Effort, Meeting, meetings_within, pairs_within};
 use super::query::{key_number, write_key};
 use crate::feature_args::FeatureArgs;
 use crate::in_order::in_order;
-use crate::options::{Output, Usage, Verify, Work, parse_resemblance};
+use crate::options::{FingerprintArgs, Output, Usage, Verify, Work, parse_resemblance};
 use crate::pair_file::{Fields, PAIRS, PairWriter};
 use crate::report::{self, Stopwatch, mix};
 use crate::shard::ShardArgs;
@@ -33,6 +34,7 @@ use crate::stage::{StageArgs, StageFile, Written};
     twindex pairs hashes.twx --count\n  \
     twindex pairs today.twx --with yesterday.twx\n  \
     twindex pairs --fingerprints hashes.u64 --within 3 --threads 2\n  \
+    twindex pairs --fingerprints images.csv --fingerprint-field phash --within 4\n  \
     twindex pairs pages.twx --resembling 0.8\n  \
     twindex pairs without-sets.twx --resembling 0.8 --texts pages.jsonl\n  \
     twindex pairs pages.twx --shard 2/4 --into pairs\n\n\
@@ -45,11 +47,14 @@ pub(crate) struct Pairs {
     #[arg(required_unless_present = "fingerprints")]
     index: Option<PathBuf>,
     /// Instead of an index, raw fingerprints: little-endian 64-bit numbers, named by position. They are held in
-    /// memory beside --memory, some 50 bytes each; an index is not
+    /// memory beside --memory, some 50 bytes each; an index is not. With --fingerprint-field, a JSONL, CSV, TSV or Parquet
+    /// file of fingerprints with keys, of which a scratch index is made
     #[arg(long, value_name = "FILE", conflicts_with_all = ["index", "resembling"], requires = "within")]
     fingerprints: Option<PathBuf>,
+    #[command(flatten)]
+    fingerprint: FingerprintArgs,
     /// The keys of --fingerprints, as many little-endian 64-bit numbers, all different
-    #[arg(long, value_name = "FILE", requires = "fingerprints")]
+    #[arg(long, value_name = "FILE", requires = "fingerprints", conflicts_with = "fingerprint_field")]
     ids: Option<PathBuf>,
     /// Hamming radius, 0 to 10 [default: the index's, unless resemblance alone makes its documents near]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10))]
@@ -77,8 +82,8 @@ pub(crate) struct Pairs {
     /// Field of a JSONL object that holds the text [default: text]
     #[arg(long, value_name = "NAME", requires = "texts")]
     text_field: Option<String>,
-    /// Field of a JSONL object that holds the document's key [default: id]
-    #[arg(long, value_name = "NAME", requires = "texts")]
+    /// Field of a JSONL object, or with --fingerprint-field column of a table, that holds the document's key [default: id]
+    #[arg(long, value_name = "NAME")]
     id_field: Option<String>,
     /// Print the number of pairs only
     #[arg(long)]
@@ -194,7 +199,7 @@ impl Pairs {
         self.work.apply()?;
         self.check()?;
         if let Some(path) = &self.fingerprints {
-            return self.raw(path);
+            return if self.fingerprint.are_read() { self.brought(path) } else { self.raw(path) };
         }
         let index = Index::open(self.index()?)?;
         let snapshot = index.snapshot();
@@ -421,6 +426,15 @@ impl Pairs {
             return Err(
                 Usage::new("--verify is about resemblance, and distances are exact; leave it out").into()
             );
+        }
+        if self.fingerprint.are_read() && self.fingerprints.is_none() {
+            return Err(Usage::new(
+                "--fingerprint-field goes with --fingerprints FILE: an index has its own",
+            )
+            .into());
+        }
+        if self.id_field.is_some() && self.texts.is_empty() && !self.fingerprint.are_read() {
+            return Err(Usage::new("--id-field goes with --texts INPUT or --fingerprint-field NAME").into());
         }
         if !self.texts.is_empty() && self.resembling.is_none() {
             return Err(Usage::new("--texts goes with --resembling J").into());

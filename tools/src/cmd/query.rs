@@ -26,7 +26,9 @@ use twindex_join::Agreement;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::feature_args::FeatureArgs;
-use crate::options::{AccessArgs, IdsArgs, InputArgs, Output, RepeatedArgs, Usage, Work, parse_resemblance};
+use crate::options::{
+    AccessArgs, FingerprintArgs, IdsArgs, InputArgs, Output, RepeatedArgs, Usage, Work, parse_resemblance,
+};
 use crate::progress::{Progress, Watching};
 use crate::raw_column::RawColumn;
 use crate::recall;
@@ -52,6 +54,7 @@ const BATCH_MAX: usize = 1 << 18;
     twindex query pages.twx new.jsonl --within 3\n  \
     twindex query pages.twx new.jsonl --resembling 0.9 --limit 1\n  \
     twindex query hashes.twx --fingerprints queries.u64 --count\n  \
+    twindex query images.twx new.jsonl --fingerprint-field phash --within 4\n  \
     twindex query --against-fingerprints hashes.u64 --fingerprints queries.u64 --within 3\n  \
     twindex query shard-2.twx new.jsonl --into hits\n\n\
     Prints a line for each hit: query, key, distance, resemblance (- where unknown), nearest first. Resemblance is \
@@ -66,6 +69,8 @@ pub(crate) struct Query {
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
+    fingerprint: FingerprintArgs,
+    #[command(flatten)]
     ids: IdsArgs,
     #[command(flatten)]
     repeated: RepeatedArgs,
@@ -78,7 +83,7 @@ pub(crate) struct Query {
     #[arg(long, value_enum, value_name = "WAY", default_value = "auto", requires = "fingerprints")]
     by: By,
     /// Raw fingerprints instead of documents: little-endian 64-bit numbers, queries are named by position
-    #[arg(long, value_name = "FILE", conflicts_with = "inputs")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "fingerprint_field"])]
     fingerprints: Option<PathBuf>,
     /// Only documents within this Hamming radius, 0 to 10, exactly [default with --fingerprints: the index's]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10))]
@@ -543,8 +548,14 @@ impl Query {
         (agreement, verify): (Agreement, Option<Counted>),
         out: &mut StageFile,
     ) -> anyhow::Result<Totals> {
-        contents::check(self.index(), &snapshot.params().shingling, self.input.reads_features())?;
-        let mut documents = Documents::open(&self.input.inputs, &self.ids.apply(self.input.options()))?;
+        self.fingerprint.check(&self.input)?;
+        if self.fingerprint.are_read() {
+            contents::check_fingerprints(self.index(), snapshot.params())?;
+        } else {
+            contents::check(self.index(), &snapshot.params().shingling, self.input.reads_features())?;
+        }
+        let options = self.fingerprint.apply(self.ids.apply(self.input.options()));
+        let mut documents = Documents::open(&self.input.inputs, &options)?;
         let progress =
             Progress::bytes(documents.total_bytes(), "querying", self.output.quiet || self.prints());
         let mut totals = Totals::default();
@@ -570,7 +581,7 @@ impl Query {
             let mut answers = if let Some(texts) = &texts {
                 self.counted(snapshot, &one.sketch, agreement, shingles, texts)?
             } else {
-                let query = self.ask(snapshot, &one.sketch, (agreement, verify))?;
+                let query = self.ask(snapshot, &one.sketch, (agreement, verify));
                 query.map(|query| self.answers(query)).transpose()?.unwrap_or_default()
             };
             answers.hits.retain(|hit| self.shard.has(&hit.key));
@@ -596,27 +607,27 @@ impl Query {
         Ok(totals)
     }
 
-    /// The question about one document; `None` for an empty document, which is near nothing but copies of itself.
+    /// The query for one document; `None` for an empty document, which is near nothing but copies of itself.
     fn ask(
         &self,
         snapshot: &Snapshot,
         sketch: &Sketch,
         (agreement, verify): (Agreement, Option<Counted>),
-    ) -> anyhow::Result<Option<twindex::Query>> {
+    ) -> Option<twindex::Query> {
         let query = match (self.within, self.resembling) {
-            _ if sketch.is_empty() && sketch.set().is_empty() => return Ok(None),
+            _ if sketch.is_empty() && sketch.set().is_empty() => None,
             (Some(within), _) => sketch.fingerprint().map(|fingerprint| snapshot.within(fingerprint, within)),
-            (None, Some(threshold)) => Some(agreeing(snapshot.resembling(sketch, threshold)?, agreement)),
+            (None, Some(threshold)) => Some(agreeing(snapshot.resembling(sketch, threshold), agreement)),
             (None, None) => Some(snapshot.near(sketch)),
         };
-        Ok(query.map(|query| {
+        query.map(|query| {
             let query = self.bounded(query);
             match verify {
                 Some(Counted::None) => query.unverified(),
                 Some(Counted::Signature) => query.estimated(),
                 Some(Counted::Exact) | None => query,
             }
-        }))
+        })
     }
 
     /// The documents that share a band with a sketch and as many shingles as asked for.
@@ -632,7 +643,7 @@ impl Query {
         let Some(threshold) = self.resembling.filter(|_| !sketch.is_empty()) else { return Ok(answers) };
         let mut read = Vec::new();
         // What an estimate says of a candidate does not matter.
-        for mut hit in agreeing(snapshot.resembling(sketch, 0.0)?.estimated(), agreement).run()?.hits {
+        for mut hit in agreeing(snapshot.resembling(sketch, 0.0).estimated(), agreement).run()?.hits {
             read.clear();
             let other = texts.sets.set(texts.number(&hit.key)?, &mut read)?;
             let (intersection, union) = jaccard(shingles, other);
@@ -668,7 +679,7 @@ impl Query {
             return query.run();
         }
         let mut answers = twindex::Answers::default();
-        answers.hits.extend(query.first()?);
+        answers.hits.extend(query.any()?);
         Ok(answers)
     }
 }

@@ -20,7 +20,7 @@ use twindex_corpus::tsv;
 
 use crate::json_lines::Columns;
 use crate::options::{IdsArgs, InputArgs, Output, RepeatedArgs, Usage, Work};
-use crate::param_args::ParamArgs;
+use crate::param_args::{Brought, ParamArgs};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, counted};
 use crate::resume::InputId;
@@ -113,7 +113,7 @@ impl Sketch {
         }
         let features = self.input.reads_features();
         let table = self.params.table(features)?;
-        let params = self.params.params(false, features, table.as_ref())?;
+        let params = self.params.params(Brought::documents(features), table.as_ref())?;
         let sketcher = match table {
             None => Sketcher::new(&params)?,
             Some(table) => Sketcher::with_idf(&params, Arc::new(table))?,

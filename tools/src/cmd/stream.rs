@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use twindex::params::{KeyKind, Near};
 use twindex::sys::RealVfs;
 use twindex::{Admitted, Decision, Durability, Error, GROUP_QUESTIONS, Index, Membership, Params, Writer};
 use twindex_corpus::contents;
-use twindex_corpus::input::{Counts, Documents};
+use twindex_corpus::input::{Counts, Documents, InputOptions};
 use twindex_corpus::sketching::{
     Sketched, Taking, for_each_sketched, for_each_sketched_as_it_comes, refused,
 };
@@ -23,8 +22,8 @@ use twindex_corpus::tsv;
 
 use crate::attached_args::AttachedArgs;
 use crate::json_lines::{Columns, JsonLines};
-use crate::options::{IdsArgs, InputArgs, Output, RepeatedArgs, Usage, Work};
-use crate::param_args::ParamArgs;
+use crate::options::{FingerprintArgs, IdsArgs, InputArgs, Output, RepeatedArgs, Usage, Work};
+use crate::param_args::{Brought, ParamArgs};
 use crate::progress::Progress;
 use crate::recall;
 use crate::report::{self, Stopwatch, count};
@@ -53,6 +52,8 @@ pub(crate) struct Stream {
     index: PathBuf,
     #[command(flatten)]
     input: InputArgs,
+    #[command(flatten)]
+    fingerprint: FingerprintArgs,
     #[command(flatten)]
     ids: IdsArgs,
     #[command(flatten)]
@@ -190,11 +191,20 @@ impl<W: Write> Admitting<'_, W> {
 }
 
 /// True if standard input has more, or its end, within this time.
+#[cfg(unix)]
 fn has_more(within: Duration) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
     let stdin = io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
     let within = Timespec::try_from(within).ok();
     !matches!(poll(&mut fds, within.as_ref()), Ok(0))
+}
+
+/// As above, where that is not known: what has come is committed before the wait.
+#[cfg(not(unix))]
+fn has_more(_within: Duration) -> bool {
+    false
 }
 
 impl<W: Write> Taking for Admitting<'_, W> {
@@ -245,16 +255,22 @@ fn lines_out(is_json: bool, has_numbers_as_keys: bool) -> Box<dyn Write> {
 }
 
 impl Stream {
+    /// How documents are read.
+    fn options(&self) -> anyhow::Result<InputOptions> {
+        self.params.check_features(self.input.reads_features())?;
+        self.fingerprint.check(&self.input)?;
+        self.params.check_fingerprints(self.fingerprint.are_read())?;
+        let options = self.fingerprint.apply(self.ids.apply(self.input.options()));
+        Ok(InputOptions { as_it_comes: true, attached: self.attached.fields(), ..options })
+    }
+
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
         let watch = Stopwatch::start();
         if self.input.inputs.is_empty() {
             return Err(Usage::new("nothing to admit: name INPUT files, or - for standard input").into());
         }
-        self.params.check_features(self.input.reads_features())?;
-        let mut options = self.ids.apply(self.input.options());
-        (options.as_it_comes, options.attached) = (true, self.attached.fields());
-        let mut documents = Documents::open(&self.input.inputs, &options)?;
+        let mut documents = Documents::open(&self.input.inputs, &self.options()?)?;
         // A regular file is read ahead, as it cannot let wait.
         let piped = documents.total_bytes().is_none();
         let (index, (near, verify)) = self.open()?;
@@ -382,13 +398,22 @@ impl Stream {
                         format!("{}: --idf is not the table of this index", self.index.display())
                     })?;
                 }
-                contents::check(&self.index, &params.shingling, features)?;
+                if self.fingerprint.are_read() {
+                    contents::check_fingerprints(&self.index, &params)?;
+                } else {
+                    contents::check(&self.index, &params.shingling, features)?;
+                }
                 let near = self.near(&params)?;
                 Ok((index, near))
             }
             Err(Error::NotAnIndex { .. }) if !self.index.exists() => {
                 let table = self.params.table(features)?;
-                let mut params = self.params.params(false, features, table.as_ref())?;
+                let brought = if self.fingerprint.are_read() {
+                    Brought::Fingerprints
+                } else {
+                    Brought::documents(features)
+                };
+                let mut params = self.params.params(brought, table.as_ref())?;
                 self.attached.apply(&mut params)?;
                 // What is a duplicate is told apart from what decides.
                 params.marks = true;

@@ -85,6 +85,22 @@ struct Report {
     peak_rss_bytes: u64,
 }
 
+/// A line of `--apply --json`.
+#[derive(Serialize)]
+struct Normalised<'u> {
+    /// As it came; bytes that are not UTF-8 replaced.
+    url: &'u str,
+    normal: &'u str,
+}
+
+/// The figures of `--apply --json`.
+#[derive(Serialize)]
+struct Applied {
+    urls: u64,
+    /// Those with another normal form.
+    changed: u64,
+}
+
 impl Urls {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match (&self.apply, &self.input) {
@@ -97,7 +113,6 @@ impl Urls {
     fn learn(&self, input: &Path) -> anyhow::Result<ExitCode> {
         let watch = Stopwatch::start();
         self.stage.check(RULES)?;
-        self.stage.check_json(&self.output)?;
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
         let half_done = HalfDone::new(scratch.path());
         let is_index = input.join("CURRENT").is_file();
@@ -129,7 +144,7 @@ impl Urls {
             counted(learned.other_keys, "document")
         );
         drop(half_done);
-        let mut out = self.stage.create(RULES)?;
+        let mut out = self.stage.create_table(RULES, twindex_urls::COLUMNS, (true, false), &self.output)?;
         write!(out, "{}", learned.rules).context("cannot write the rules")?;
         let written = out.finish()?;
         let rules = learned.rules.rules();
@@ -164,8 +179,8 @@ impl Urls {
     }
 
     fn apply_to_stdin(&self, path: &Path) -> anyhow::Result<ExitCode> {
-        if self.stage.is_file() || self.output.json {
-            let why = "--apply prints URLs on standard output; leave out --out, --into and --json";
+        if self.stage.is_file() {
+            let why = "--apply prints URLs on standard output; leave out --out and --into";
             return Err(Usage::new(why).into());
         }
         let shown = path.display();
@@ -174,6 +189,7 @@ impl Urls {
         let mut input = BufReader::with_capacity(1 << 20, io::stdin().lock());
         let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
         let (mut line, mut number) = (Vec::new(), 0_u64);
+        let mut applied = Applied { urls: 0, changed: 0 };
         loop {
             line.clear();
             number += 1;
@@ -188,11 +204,24 @@ impl Urls {
             }
             let end = if line.ends_with(b"\n") { line.len() - 1 } else { line.len() };
             let (url, end) = line.split_at(end);
-            let written = match std::str::from_utf8(url) {
-                Ok(url) => out.write_all(rules.normalise(url).as_bytes()),
-                Err(_) => out.write_all(url),
+            let normal = match std::str::from_utf8(url) {
+                Ok(url) => rules.normalise(url).into_bytes(),
+                Err(_) => url.to_vec(),
             };
-            written.and_then(|()| out.write_all(end)).context("cannot write to standard output")?;
+            applied.urls += 1;
+            applied.changed += u64::from(normal != url);
+            let written = if self.output.json {
+                let [url, normal] = [url, &normal].map(String::from_utf8_lossy);
+                serde_json::to_writer(&mut out, &Normalised { url: &url, normal: &normal })?;
+                out.write_all(b"\n")
+            } else {
+                out.write_all(&normal).and_then(|()| out.write_all(end))
+            };
+            written.context("cannot write to standard output")?;
+        }
+        if self.output.json {
+            serde_json::to_writer(&mut out, &applied)?;
+            out.write_all(b"\n").context("cannot write to standard output")?;
         }
         out.flush().context("cannot write to standard output")?;
         Ok(ExitCode::SUCCESS)

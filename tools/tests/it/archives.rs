@@ -99,3 +99,122 @@ fn files_of_folders_are_chosen_by_patterns_and_why_reads_the_same_ones() {
     assert_eq!(output.status.code(), Some(2));
     says(&String::from_utf8(output.stderr).unwrap(), &["--include: "]);
 }
+
+/// A response with a head of its own and a payload.
+fn capture(uri: &str, date: &str, id: u32, server: &str, payload: &str) -> String {
+    let content = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nServer: {server}\r\n\r\n{payload}");
+    format!(
+        "WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-{id:012}>\r\n\
+         WARC-Date: {date}\r\nWARC-Target-URI: {uri}\r\nContent-Type: application/http; msgtype=response\r\n\
+         Content-Length: {}\r\n\r\n{content}\r\n\r\n",
+        content.len()
+    )
+}
+
+#[test]
+fn a_plain_archive_that_breaks_off_is_read_up_to_there_and_counted() {
+    let bench = Bench::new();
+    let archive = page("http://s/1", "one two three") + &page("http://s/2", "four five six");
+    bench.write("cut.warc", &archive[..archive.len() - 9]);
+    let report = bench.json("dedup cut.warc -o out");
+    assert_eq!((&report["documents"], &report["cut_archives"]), (&1.into(), &1.into()));
+    let first = report["first_cut"].as_str().unwrap();
+    says(first, &["cut.warc, after 1 records: the file ends after ", "of http://s/2"]);
+    says(&bench.ok("dedup cut.warc -o told"), &["1 archive breaks off"]);
+    // A record in the middle that says a wrong length is bad, and no end.
+    bench.write("wrong.warc", archive.replacen("Content-Length: ", "Content-Length: 9", 1));
+    says(&bench.refused("dedup wrong.warc -o wrong"), &["wrong.warc, record 1: its Content-Length is 9"]);
+}
+
+#[test]
+fn arc_files_are_read_and_kept_as_arc_files() {
+    let bench = Bench::new();
+    let record = |url: &str, content: &str| {
+        format!("{url} 192.0.2.1 20260131120000 text/html {}\n{content}\n", content.len())
+    };
+    let answer = |url: &str, text: &str| {
+        record(url, &format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>{text}</p>"))
+    };
+    let first =
+        record("filedesc://x.arc", "1 0 Maker\nURL IP-address Archive-date Content-type Archive-length\n\n");
+    let text = "some words that are seen by all of them";
+    let all = [
+        first.clone(),
+        answer("http://s/a", text),
+        record("dns:s", "20260131120000\ns. 1 IN A 192.0.2.1"),
+        answer("http://s/b", text),
+        answer("http://s/c", "quite another text with its own words"),
+    ];
+    bench.write("x.arc", all.concat());
+    bench.write("members.arc.gz", all.iter().flat_map(|member| gzip(member.as_bytes())).collect::<Vec<u8>>());
+    bench.write("unnamed", all.concat());
+    for name in ["x.arc", "members.arc.gz", "unnamed"] {
+        let report = bench.json(&format!("dedup {name} -o out-{name}"));
+        assert_eq!(
+            (&report["documents"], &report["kept"], &report["no_documents"]),
+            (&3.into(), &2.into(), &2.into()),
+            "{name}"
+        );
+        let kept = bench.read(&format!("out-{name}/kept.arc"));
+        assert!(
+            kept.starts_with("filedesc://kept.arc ") && kept.ends_with(&(all[1].clone() + &all[4])),
+            "{kept}"
+        );
+        // It is an archive again.
+        assert_eq!(bench.json(&format!("dedup out-{name}/kept.arc -o again-{name}"))["documents"], 2);
+    }
+    says(&bench.ok("why out-x.arc http://s/b"), &["goes for http://s/a", "x.arc, record 4"]);
+    let of_record = bench.json("dedup x.arc --id-field Archive-date -o dates");
+    assert_eq!((&of_record["documents"], &of_record["numbered_keys"]), (&3.into(), &2.into()));
+    bench.ok("build i.twx x.arc --value-field IP-address -q");
+    assert_eq!(bench.json_lines("get i.twx http://s/c")[0]["value"], "192.0.2.1");
+    bench.write("cut.arc", &all.concat()[..all.concat().len() - 20]);
+    let cut = bench.json("dedup cut.arc -o cut");
+    assert_eq!((&cut["documents"], &cut["cut_archives"]), (&2.into(), &1.into()));
+    bench.write("two.arc", all.concat().replacen("1 0 Maker", "2 0 Maker", 1));
+    says(&bench.refused("dedup two.arc -o two"), &["two.arc, record 1: an ARC file of version \"2\""]);
+    says(&bench.refused("dedup x.arc -o annotated --annotate"), &["no room for another"]);
+}
+
+#[test]
+fn revisit_records_are_written_for_equal_payloads_alone() {
+    let bench = Bench::new();
+    let page = "<p>some words that are seen by all of them and more of these</p>";
+    let date = |day: u32| format!("2026-01-{day:02}T12:00:00Z");
+    bench.write(
+        "in.warc",
+        capture("http://s/a", &date(1), 1, "x", page)
+            // The same payload under another head.
+            + &capture("http://s/b", &date(2), 2, "y", page)
+            // The same text in another payload.
+            + &capture("http://s/c", &date(3), 3, "x", &page.replace("<p>", "<div>"))
+            + &capture("http://s/d", &date(4), 4, "x", "<p>quite another text with words of its own</p>"),
+    );
+    let report = bench.json("dedup in.warc -o out --write-revisits");
+    assert_eq!((&report["kept"], &report["removed"]), (&2.into(), &2.into()));
+    assert_eq!(report["revisits_written"], serde_json::json!({ "records": 1, "left_out": 1 }));
+    let revisits = bench.read("out/revisits.warc");
+    assert_eq!(revisits.matches("WARC/1.1\r\n").count(), 1);
+    says(
+        &revisits,
+        &[
+            "WARC-Type: revisit\r\n",
+            "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\n",
+            "WARC-Target-URI: http://s/b\r\nWARC-Date: 2026-01-02T12:00:00Z\r\n",
+            "WARC-Refers-To: <urn:uuid:00000000-0000-4000-8000-000000000001>\r\n",
+            "WARC-Refers-To-Target-URI: http://s/a\r\n",
+            "WARC-Refers-To-Date: 2026-01-01T12:00:00Z\r\n",
+            "WARC-Payload-Digest: sha1:",
+            "Server: y\r\n\r\n",
+        ],
+    );
+    assert!(!revisits.contains("server-not-modified") && !revisits.contains("http://s/c"));
+    // It is read as what it is, and the same input gives the same bytes.
+    assert_eq!(bench.json("dedup in.warc out/revisits.warc -o with")["revisits"], serde_json::json!(1));
+    bench.ok("dedup in.warc -o one --write-revisits --threads 1 --memory 64K -q");
+    assert_eq!(bench.read("one/revisits.warc"), revisits);
+    says(
+        &bench.ok("dedup in.warc -o one --write-revisits --force"),
+        &["  revisits             1  records", "1 more that go have none"],
+    );
+}

@@ -297,8 +297,9 @@ fn the_first_mistakes_are_told_with_what_to_do() {
 
 /// The value of each document and the stamp, as `get` tells them.
 fn attached(bench: &Bench, index: &str, keys: &str) -> Vec<(String, u64)> {
-    let got = bench.json(&format!("get {index} {keys}"));
-    let records = got.as_array().unwrap().iter();
+    let mut got = bench.json_lines(&format!("get {index} {keys}"));
+    assert_eq!(got.pop().unwrap()["documents"], got.len());
+    let records = got.iter();
     let pair = |record: &serde_json::Value| {
         (record["value"].as_str().unwrap_or_default().to_owned(), record["stamp"].as_u64().unwrap())
     };

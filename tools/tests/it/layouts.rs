@@ -108,7 +108,6 @@ fn what_is_not_undone_is_called_by_its_name_with_what_undoes_it() {
         ("x.jsonl.bz2", b"BZh91AY&SY", ["is bzip2", "`bzip2 -dc x.jsonl.bz2`"]),
         ("x.lz4", b"\x04\x22\x4d\x18\x64", ["is lz4", "`lz4 -dc x.lz4`"]),
         ("x.zip", b"PK\x03\x04\x14\0", ["is zip", "`unzip -p x.zip`"]),
-        ("x.arc", b"filedesc://x.arc 0.0.0.0", ["is an ARC archive", "`warcio recompress x.arc`"]),
         ("x.jsonl.gz", b"", ["x.jsonl.gz: empty", "compressed"]),
         ("wide.jsonl", b"\xff\xfe{\0", ["wide.jsonl:1: UTF-16", "iconv -f UTF-16 -t UTF-8"]),
         ("wide.csv", b"\xff\xfei\0d\0", ["wide.csv: UTF-16", "iconv -f UTF-16 -t UTF-8"]),

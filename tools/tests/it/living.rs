@@ -150,7 +150,8 @@ fn values_and_stamps_come_from_fields_and_old_documents_expire() {
     bench.write("more.jsonl", line("d", ",\"t\":186400"));
     bench.ok(&format!("stream i.twx more.jsonl -q {made}"));
     assert_eq!(bench.ok("keys i.twx"), "b\nc\nd\n");
-    let got = bench.json("get i.twx b");
+    let got = bench.json_lines("get i.twx b");
+    assert_eq!(got[1], serde_json::json!({ "documents": 1, "absent": 0 }));
     let fields = (got[0]["value"].as_str(), got[0]["stamp"].as_u64(), got[0]["age"].as_u64());
     assert_eq!(fields, (Some("{\"n\": [1]}"), Some(150_000), Some(36_400)));
     assert!(bench.refused("get i.twx a").contains("no document `a`"));

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use crate::support::{Bench, corpus, gzip, jsonl, says};
+use parquet::basic::ConvertedType;
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::{
@@ -408,4 +409,81 @@ fn a_key_that_comes_again_is_numbered_or_passed_over_by_every_verb_that_takes_do
     let mut piped = bench.command("stream p.twx - --repeated-keys number -q");
     let out = piped.write_stdin(bench.read("in.jsonl")).output().unwrap();
     assert_eq!(keys(&String::from_utf8(out.stdout).unwrap()), ["k", "k#2", "k#3"]);
+}
+
+#[test]
+fn bloom_filters_of_parquet_are_written_again_over_the_rows_that_stay() {
+    let bench = Bench::new();
+    let column = |name: &str| {
+        let column =
+            Type::primitive_type_builder(name, Physical::BYTE_ARRAY).with_repetition(Repetition::REQUIRED);
+        Arc::new(column.with_converted_type(ConvertedType::UTF8).build().unwrap())
+    };
+    let root =
+        Type::group_type_builder("root").with_fields(vec![column("id"), column("text")]).build().unwrap();
+    let properties = WriterProperties::builder().set_column_bloom_filter_enabled("id".into(), true).build();
+    let file = File::create(bench.path("in.parquet")).unwrap();
+    let mut writer = SerializedFileWriter::new(file, Arc::new(root), Arc::new(properties)).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    // Row 3 has the text of row 0.
+    for of in [|row: usize| format!("key-{row}"), |row: usize| if row == 3 { text(0) } else { text(row) }] {
+        let values: Vec<ByteArray> = (0..40).map(|row| ByteArray::from(of(row).as_str())).collect();
+        let mut next = group.next_column().unwrap().unwrap();
+        next.typed::<ByteArrayType>().write_batch(&values, None, None).unwrap();
+        next.close().unwrap();
+    }
+    group.close().unwrap();
+    writer.close().unwrap();
+    assert_eq!(bench.json("dedup in.parquet -o out")["kept"], 39);
+    let read = parquet::file::serialized_reader::ReadOptionsBuilder::new()
+        .with_reader_properties(
+            parquet::file::properties::ReaderProperties::builder().set_read_bloom_filter(true).build(),
+        )
+        .build();
+    let kept =
+        SerializedFileReader::new_with_options(File::open(bench.path("out/kept.parquet")).unwrap(), read)
+            .unwrap();
+    let group = kept.get_row_group(0).unwrap();
+    let filter = group.get_column_bloom_filter(0).expect("the filter of `id`");
+    assert!(group.get_column_bloom_filter(1).is_none());
+    let has = |row: usize| filter.check(format!("key-{row}").as_str());
+    assert!((0..40).filter(|&row| row != 3).all(has), "no value that stays is missing");
+    let others = (1000..3000).filter(|&row| has(row)).count();
+    assert!(others < 400, "{others} of 2,000 others seem to be there");
+}
+
+#[test]
+fn keys_of_96_bits_inside_of_a_column_are_exact_beyond_the_years_of_nanoseconds() {
+    let bench = Bench::new();
+    let once = Repetition::REQUIRED;
+    let time = Type::primitive_type_builder("at", Physical::INT96).with_repetition(once).build().unwrap();
+    let meta = Type::group_type_builder("meta")
+        .with_repetition(once)
+        .with_fields(vec![Arc::new(time)])
+        .build()
+        .unwrap();
+    let words = Type::primitive_type_builder("text", Physical::BYTE_ARRAY).with_repetition(once);
+    let words = words.with_converted_type(ConvertedType::UTF8).build().unwrap();
+    let root =
+        Type::group_type_builder("root").with_fields(vec![Arc::new(meta), Arc::new(words)]).build().unwrap();
+    let file = File::create(bench.path("in.parquet")).unwrap();
+    let mut writer =
+        SerializedFileWriter::new(file, Arc::new(root), Arc::new(WriterProperties::new())).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut next = group.next_column().unwrap().unwrap();
+    next.typed::<Int96Type>().write_batch(&[when(0), when(1), when(2)], None, None).unwrap();
+    next.close().unwrap();
+    let mut next = group.next_column().unwrap().unwrap();
+    let texts: Vec<ByteArray> = (0..3).map(|row| ByteArray::from(text(row).as_str())).collect();
+    next.typed::<ByteArrayType>().write_batch(&texts, None, None).unwrap();
+    next.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+    bench.ok("dedup in.parquet --id-field meta.at -o out -q");
+    let keys: Vec<String> = bench
+        .rows("out/clusters.tsv", "key\tcluster\tkept\tscore")
+        .iter()
+        .map(|row| row.split('\t').next().unwrap().split('T').next().unwrap().to_owned())
+        .collect();
+    assert_eq!(keys, ["0001-01-01", "1970-01-01", "9999-12-31"]);
 }

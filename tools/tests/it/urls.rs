@@ -199,3 +199,32 @@ fn page_about_an_index_has_the_hosts_of_its_keys() {
     bench.ok("build plain.twx plain.jsonl -q");
     assert!(bench.json("report plain.twx")["hosts"].is_null());
 }
+
+#[test]
+fn rules_and_normal_forms_are_objects_a_line_and_figures_come_last() {
+    let bench = Bench::new();
+    bench.write("pages.jsonl", jsonl(&shop()));
+    bench.ok("dedup pages.jsonl -o out -q");
+    let figures = bench.json("urls out -o rules.tsv -q");
+    let lines = bench.json_lines("urls out -q");
+    let (last, rules) = lines.split_last().unwrap();
+    assert_eq!((rules.len() as u64, &last["pages"]), (figures["rules"].as_u64().unwrap(), &figures["pages"]));
+    let table = bench.read("rules.tsv");
+    for (rule, line) in rules.iter().zip(table.lines().skip(1)) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        assert_eq!((&rule["host"], &rule["template"]), (&fields[0].into(), &fields[1].into()), "{line}");
+        assert!(rule["pages"].is_u64() && rule["confidence"].is_number(), "{rule}");
+    }
+    let plain = applied(&bench, "rules.tsv");
+    let output = bench.command("urls --apply rules.tsv --json").write_stdin(SAID).output().unwrap();
+    let lines: Vec<serde_json::Value> = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let (last, urls) = lines.split_last().unwrap();
+    let normal: Vec<&str> = urls.iter().map(|one| one["normal"].as_str().unwrap()).collect();
+    assert_eq!(normal, plain.lines().collect::<Vec<_>>());
+    let changed = urls.iter().filter(|one| one["url"] != one["normal"]).count();
+    assert_eq!((&last["urls"], &last["changed"]), (&urls.len().into(), &changed.into()));
+}

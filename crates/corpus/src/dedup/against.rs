@@ -229,7 +229,7 @@ impl Against {
                 if set.is_empty() {
                     return Ok(None);
                 }
-                let near = self.snapshot.resembling_set(set, threshold)?.unmarked().run()?.hits;
+                let near = self.snapshot.resembling_set(set, threshold).unmarked().run()?.hits;
                 let first = near.into_iter().min_by(|a, b| a.key.cmp(&b.key));
                 return Ok(first.and_then(|hit| {
                     let (intersection, union) = match hit.resemblance? {
@@ -240,7 +240,7 @@ impl Against {
                     Some(Dropped { near: HowNear::Counted { intersection, union }, other: hit.key })
                 }));
             }
-            Question::Resembling(threshold) => self.snapshot.resembling(sketch, threshold)?.estimated(),
+            Question::Resembling(threshold) => self.snapshot.resembling(sketch, threshold).estimated(),
             Question::Within(within) => {
                 let Some(fingerprint) = sketch.fingerprint() else { return Ok(None) };
                 self.snapshot.within(fingerprint, within)

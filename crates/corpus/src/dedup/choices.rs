@@ -147,6 +147,7 @@ impl Dedup {
         {
             return Err(InvalidOptions::new(format!("{option} goes with --method shingles")).into());
         }
+        self.check_fingerprints()?;
         self.check_join()?;
         check_clusters(self.clusters, self.max_cluster)?;
         check_cut(self.keep, self.max_cluster)?;
@@ -181,7 +182,30 @@ impl Dedup {
             ))
             .into());
         }
-        self.text.check_features(self.input.features)
+        self.text.check_features(self.input.features)?;
+        self.text.check_fingerprints(self.input.fingerprint.is_some())
+    }
+
+    /// Refuses what needs a text where documents are fingerprints.
+    fn check_fingerprints(&self) -> Result<(), InvalidOptions> {
+        if self.input.fingerprint.is_none() {
+            return Ok(());
+        }
+        let method = match self.method {
+            Method::Minhash => Some("--method minhash"),
+            Method::Shingles => Some("--method shingles"),
+            Method::Exact => Some("--method exact"),
+            Method::Simhash => None,
+        };
+        let longest = (self.keep == Keep::Longest).then_some("--keep longest");
+        let idf = self.idf.is_some().then_some("--idf");
+        match method.or(longest).or(idf) {
+            Some(option) => Err(InvalidOptions::new(format!(
+                "{option} needs texts, and --fingerprint-field brings fingerprints without them: they are compared by their \
+                 Hamming distance, --method simhash --within K"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Refuses fields that go with nothing.
@@ -448,7 +472,7 @@ impl Dedup {
 
     /// The parameters of `OUT/index`.
     pub fn params(&self, table: Option<&IdfTable>) -> anyhow::Result<Params> {
-        let shingling = contents::shingling(&self.text, self.input.features, table)?;
+        let shingling = contents::shingling(&self.text, self.input.is_brought(), table)?;
         let builder = Params::builder().shingling(shingling);
         Ok(match self.method {
             Method::Minhash | Method::Shingles | Method::Exact => {

@@ -166,6 +166,11 @@ impl Corpus {
         Ok(())
     }
 
+    /// The line of a document.
+    pub(super) fn line(&self, document: u32) -> anyhow::Result<Vec<u8>> {
+        found(&self.places, document, self.lines.get(document as usize))
+    }
+
     /// Reads lines, as a rule one after the other.
     pub(super) fn reading(&self) -> Reading<'_> {
         self.lines.reading()

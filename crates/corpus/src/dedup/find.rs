@@ -16,15 +16,17 @@ use super::annotated::{write_annotated, write_kept};
 use super::clusters::{Clusters, Measure};
 use super::contained::Contained;
 use super::corpus::Corpus;
+use super::groups::Grouped;
 use super::hosts::Hosts;
 use super::keys::ByKey;
 use super::near::{Join, Limits, Near, Signatures, Verify};
 use super::priority::{OrderedBy, Priority, is_by_key};
+use super::revisits::{Revisits, write_revisits};
 use super::rules::{Clustering, NearBy, Rules};
 use super::score::Score;
 use super::sketches::{Sketched, Wanted};
 use super::{Dedup, IndexOf, ListedPairs, Method, layout, out};
-use crate::input::Noted;
+use crate::input::{Noted, SUFFIX_OF_KEYS, is_name_of_kept};
 use crate::observer::Observer;
 use crate::page::{self, Figures, Look};
 use crate::urls::URLS;
@@ -38,6 +40,8 @@ pub(super) struct Done {
     pub(super) contained: Option<u64>,
     /// Where near documents come from, if documents have URLs.
     pub(super) hosts: Option<Hosts>,
+    /// Revisit records, if they were asked for.
+    pub(super) revisits: Option<Revisits>,
     /// Lines of pairs.tsv.
     pub(super) pairs: u64,
     /// The names of the files of documents that are kept.
@@ -68,16 +72,17 @@ impl Indexed<'_> {
     fn make_of_all(&self, path: &Path, memory: usize, corpus: &Corpus) -> anyhow::Result<Snapshot> {
         let mut params = self.params.clone();
         (params.sets, params.marks) = (false, false);
-        Indexed { params: &params, ..*self }.make(path, memory, corpus, |_| Wanted::Kept)
+        Indexed { params: &params, ..*self }.make(path, memory, corpus, (|_| Wanted::Kept, false))
     }
 
-    /// Makes an index of the documents that are wanted.
+    /// Makes an index of the documents that are wanted. If it is the `last` one, the disk gets the space of sketches and sets
+    /// back meanwhile.
     fn make(
         &self,
         path: &Path,
         memory: usize,
         corpus: &Corpus,
-        wanted: impl FnMut(u32) -> Wanted,
+        (wanted, last): (impl Fn(u32) -> Wanted, bool),
     ) -> anyhow::Result<Snapshot> {
         let table = self.table.map(|table| &**table);
         let index = Index::create_from(Arc::new(RealVfs), path, self.params.clone(), table)?;
@@ -85,9 +90,20 @@ impl Indexed<'_> {
         writer.set_memory(memory);
         writer.set_logged(false); // one commit, and what it makes is looked at as a segment
         let grouped = &corpus.grouped;
+        let group = |number: u32| grouped.group_of[(corpus.history + number) as usize];
+        let numbers = 0..corpus.documents().len() as u32;
+        // A set may be that of a later document, too, where these are not in the order of their groups.
+        let frees_sets =
+            last && numbers.filter(|&number| wanted(number) != Wanted::Not).map(group).is_sorted();
+        if frees_sets && !self.params.sets {
+            grouped.sets.release_before(grouped.sets.len() as u32);
+        }
         let mut read = Vec::new();
-        self.sketches.put(&mut writer, self.params, wanted, |number, out| {
-            let group = grouped.group_of[(corpus.history + number) as usize];
+        self.sketches.put(&mut writer, self.params, last, &wanted, |number, out| {
+            let group = group(number);
+            if frees_sets {
+                grouped.sets.release_before(group);
+            }
             read.clear();
             out.extend_from_slice(grouped.sets.set(group, &mut read)?);
             Ok(())
@@ -135,9 +151,7 @@ impl Dedup {
             let watch = Stopwatch::of_thread();
             let snapshot = match (whole, indexed) {
                 (Some(whole), _) => Some(whole),
-                (None, Some(indexed)) => {
-                    Some(indexed.make(&limits.folder.join(layout::INDEX), half.memory, corpus, wanted)?)
-                }
+                (None, Some(indexed)) => Some(make_of_kept(indexed, corpus, &half, wanted)?),
                 (None, None) => None,
             };
             let indexing = watch.cpu_seconds();
@@ -146,8 +160,7 @@ impl Dedup {
         let kept_and_tables = || {
             let kept = || {
                 let watch = Stopwatch::of_thread();
-                let kept = write_kept(corpus, &clusters, self.sized().as_ref(), half.folder);
-                (kept, watch.cpu_seconds())
+                (self.keep_documents(corpus, &clusters, &half), watch.cpu_seconds())
             };
             let tables = || {
                 let watch = Stopwatch::of_thread();
@@ -158,14 +171,16 @@ impl Dedup {
                 let pairs = pairs.and_then(|pairs| {
                     let path = half.folder.join(layout::CONTAINED);
                     contained.as_ref().map_or(Ok(()), |found| out::write_contained(corpus, found, &path))?;
-                    Ok((pairs, out::write_hosts(corpus, &clusters, &half)?))
+                    let revisits =
+                        self.write_revisits.then(|| write_revisits(corpus, &clusters, half.folder));
+                    Ok((pairs, out::write_hosts(corpus, &clusters, &half)?, revisits.transpose()?))
                 });
                 (pairs, watch.cpu_seconds())
             };
             rayon::join(kept, tables)
         };
         let (aside, ((kept, keeping), (pairs, tabling))) = rayon::join(aside, kept_and_tables);
-        let (aside, kept_files, ((pairs, annotated_files), hosts)) = (aside?, kept?, pairs?);
+        let (aside, kept_files, ((pairs, annotated_files), hosts, revisits)) = (aside?, kept?, pairs?);
         let watch = Stopwatch::start();
         if let Some(figures) = aside.figures
             && let Err(error) =
@@ -177,7 +192,30 @@ impl Dedup {
         stages.insert("report", aside.looking + watch.cpu_seconds());
         stages.insert("write", keeping + tabling);
         let contained = contained.map(|found| found.len() as u64);
-        Ok(Done { near, clusters, contained, hosts, pairs, kept_files, annotated_files })
+        Ok(Done { near, clusters, contained, hosts, revisits, pairs, kept_files, annotated_files })
+    }
+
+    /// Writes the documents to keep, unless a run that was stopped has, and returns the names of the files.
+    fn keep_documents(
+        &self,
+        corpus: &Corpus,
+        clusters: &Clusters,
+        limits: &Limits<'_>,
+    ) -> anyhow::Result<Vec<String>> {
+        let write = || write_kept(corpus, clusters, self.sized().as_ref(), limits.folder);
+        let Some(journal) = limits.journal else { return write() };
+        let with_keys = |names: &[String]| {
+            let keys = names.iter().map(|name| format!("{name}{SUFFIX_OF_KEYS}"));
+            let there = keys.filter(|name| limits.folder.join(name).exists());
+            names.iter().cloned().chain(there).collect::<Vec<_>>()
+        };
+        if let Some(mut names) = journal.files(KEPT)? {
+            names.retain(|name| is_name_of_kept(name));
+            return Ok(names);
+        }
+        let names = write()?;
+        journal.seal_files(KEPT, &with_keys(&names))?;
+        Ok(names)
     }
 
     /// The documents of the history that stand in later ones that stay, where containment is counted.
@@ -215,10 +253,12 @@ impl Dedup {
         let watch = Stopwatch::start();
         let scratch = tempfile::tempdir_in(limits.folder)
             .with_context(|| format!("{}: cannot create a folder in it", limits.folder.display()))?;
-        let whole = match indexed.filter(|_| !is_by_sets) {
+        let is_result = self.index == IndexOf::All && indexed.is_some_and(|indexed| !indexed.params.marks);
+        let saved = load(&corpus.grouped, limits)?;
+        let whole = match indexed.filter(|_| !is_by_sets && (saved.is_none() || is_result)) {
             None => None,
             // Duplicates get marks when it is known what they are.
-            Some(indexed) if self.index == IndexOf::All && !indexed.params.marks => {
+            Some(indexed) if is_result => {
                 Some(indexed.make_of_all(&limits.folder.join(layout::INDEX), limits.memory, corpus)?)
             }
             Some(indexed) => Some(indexed.make_of_all(&scratch.path().join("all"), limits.memory, corpus)?),
@@ -226,11 +266,15 @@ impl Dedup {
         if whole.is_some() {
             stages.add("index", watch);
         }
-        let mut near = if is_by_sets {
-            Near::by_sets(&corpus.grouped, self.join(), rules, limits)?
-        } else {
-            self.near(corpus, whole.as_ref(), rules, limits, stages)?
+        let is_saved = saved.is_some();
+        let mut near = match saved {
+            Some(near) => near,
+            None if is_by_sets => Near::by_sets(&corpus.grouped, self.join(), rules, limits)?,
+            None => self.near(corpus, whole.as_ref(), rules, limits, stages)?,
         };
+        if let Some(journal) = limits.journal.filter(|_| !is_saved && near.is_decided_only()) {
+            journal.seal(DECIDED, |out| near.save(out))?;
+        }
         if self.method != Method::Exact {
             stages.insert("candidates", near.seconds.0);
             stages.insert("verify", near.seconds.1);
@@ -238,9 +282,7 @@ impl Dedup {
         let watch = Stopwatch::start();
         let clusters = self.clusters(corpus, &mut near, rules, whole.as_ref())?;
         stages.add("cluster", watch);
-        let is_result =
-            |_: &Snapshot| self.index == IndexOf::All && indexed.is_some_and(|indexed| !indexed.params.marks);
-        Ok((near, clusters, whole.filter(is_result)))
+        Ok((near, clusters, whole.filter(|_| is_result)))
     }
 
     /// Looks at the index for the page about it, if there is one.
@@ -361,6 +403,40 @@ impl Dedup {
             most_comparisons: self.max_work,
         }
     }
+}
+
+/// What is sealed of a run that another one goes on with.
+const DECIDED: &str = "decided";
+/// See [`DECIDED`].
+const KEPT: &str = "kept";
+
+/// What stays, as a run that was stopped has found it out.
+fn load(grouped: &Grouped, limits: &Limits<'_>) -> anyhow::Result<Option<Near>> {
+    let Some(mut content) = limits.journal.map(|journal| journal.sealed(DECIDED)).transpose()?.flatten()
+    else {
+        return Ok(None);
+    };
+    Near::load(&mut content, grouped)
+        .context("what stays, as a run that was stopped has found it out")
+        .map(Some)
+}
+
+/// Makes the index of the documents that are wanted, unless a run that was stopped has.
+fn make_of_kept(
+    indexed: &Indexed<'_>,
+    corpus: &Corpus,
+    limits: &Limits<'_>,
+    wanted: impl Fn(u32) -> Wanted,
+) -> anyhow::Result<Snapshot> {
+    let path = limits.folder.join(layout::INDEX);
+    let make = |wanted| indexed.make(&path, limits.memory, corpus, (wanted, true));
+    let Some(journal) = limits.journal else { return make(wanted) };
+    if journal.files(layout::INDEX)?.is_some() {
+        return Ok(Index::open(&path)?.snapshot());
+    }
+    let snapshot = make(wanted)?;
+    journal.seal_folder(layout::INDEX, layout::INDEX)?;
+    Ok(snapshot)
 }
 
 fn note_no_page(error: &anyhow::Error, observer: &dyn Observer) {

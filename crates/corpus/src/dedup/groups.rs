@@ -71,7 +71,7 @@ impl Members {
 }
 
 /// Minima by which near texts find each other.
-const ANCHORS: usize = 12;
+pub(super) const ANCHORS: usize = 12;
 
 /// Hashes of which texts that resemble each other most likely share some: minima, or features where none are kept.
 pub(super) struct Anchors {

@@ -12,10 +12,12 @@ use crate::urls::URLS;
 /// The files that `dedup` makes always; who finds neither finds the work of somebody else.
 pub(super) const PROOF: [&str; 2] = ["pairs.tsv", "clusters.tsv"];
 /// The files in OUT, beside those of the documents that are kept.
-const FILES: [&str; 9] =
-    ["pairs.tsv", "clusters.tsv", "against.tsv", HOSTS, MIRRORS, URLS, CONTAINED, REPORT, RUN];
+const FILES: [&str; 10] =
+    ["pairs.tsv", "clusters.tsv", "against.tsv", HOSTS, MIRRORS, URLS, CONTAINED, REPORT, RUN, REVISITS];
 /// The documents of a history that stand in later ones.
 pub(super) const CONTAINED: &str = "contained.tsv";
+/// Revisit records of pages that go.
+pub(super) const REVISITS: &str = "revisits.warc";
 /// The page about what was found.
 pub(super) const REPORT: &str = "report.html";
 /// The inputs and options of the run.

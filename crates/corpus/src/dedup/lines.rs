@@ -48,13 +48,7 @@ fn packed(form: Form, ending: Ending) -> [u32; 2] {
         Ending::Crlf => 1,
         Ending::None => 2,
     };
-    let [kind, number] = match form {
-        Form::Json => [0, 0],
-        Form::Html => [1, 0],
-        Form::Row(number) => [2, number],
-        Form::Archive { texts } => [3, texts.into()],
-        Form::Columns(number) => [4, number],
-    };
+    let [kind, number] = form.numbers();
     [kind | ending << FORM_BITS, number]
 }
 
@@ -70,6 +64,7 @@ fn unpacked([kind, number]: [u32; 2]) -> (Form, Ending) {
         1 => Form::Html,
         2 => Form::Row(number),
         3 => Form::Archive { texts: number != 0 },
+        5 => Form::Arc,
         _ => Form::Columns(number),
     };
     (form, ending)
@@ -261,6 +256,7 @@ mod tests {
             Form::Archive { texts: true },
             Form::Archive { texts: false },
             Form::Columns(u32::MAX),
+            Form::Arc,
         ] {
             for ending in [Ending::Newline, Ending::Crlf, Ending::None] {
                 assert_eq!(unpacked(packed(form, ending)), (form, ending));

@@ -11,7 +11,8 @@
 //!    ([`twindex_join::cover`]). Or one document of each connected component of the verified pairs stays.
 //! 5. *write*; what is kept also into an index, `OUT/index`.
 //!
-//! All output is made in a temporary folder beside OUT, which gets its name at the end. [`DedupTexts`] does the same with
+//! All output is made in a temporary folder beside OUT, which gets its name at the end. With [`Dedup::resume`] that folder
+//! is in a `journal`, by which a run continues after a kill. [`DedupTexts`] does the same with
 //! texts in memory, and writes nothing.
 
 mod against;
@@ -26,13 +27,17 @@ mod find;
 mod groups;
 mod hosts;
 mod inside;
+mod journal;
 mod keys;
 mod layout;
 mod lines;
 mod near;
+mod near_file;
 mod out;
 mod priority;
 mod report;
+mod resume;
+mod revisits;
 mod rules;
 mod run_file;
 mod score;
@@ -57,9 +62,11 @@ use self::corpus::Corpus;
 use self::find::{Done, Indexed};
 use self::groups::{Anchors, NewSet};
 use self::inside::shingles_inside;
+use self::journal::{Asked, Journal, Parts};
 use self::near::Limits;
 use self::out::Out;
 use self::report::common_shingles;
+use self::resume::remembered;
 use self::run_file::RunFile;
 use self::sketches::Sketches;
 use crate::idf;
@@ -67,7 +74,7 @@ use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
 use crate::repeated::RepeatedKeys;
 use crate::sharing::Sharing;
-use crate::sketching::{Rest, Wanted, for_each_looked_up};
+use crate::sketching::{Rest, Wanted, for_each_remembered};
 use crate::text::TextOptions;
 use crate::watch::{self, Stages, Stopwatch};
 
@@ -76,6 +83,7 @@ pub use self::hosts::{Host, HostCounter, Hosts, Mirror};
 pub use self::near::{Join, Verify};
 pub use self::priority::Keep;
 pub use self::report::{CommonShingle, Report};
+pub use self::revisits::Revisits;
 pub use self::rules::{Clustering, NearBy};
 pub use self::texts::{Beside, DedupTexts, Found, set_of_text};
 pub use self::weights::Weights;
@@ -113,6 +121,7 @@ pub const MAX_BUCKET: u32 = 10_000;
 /// # }
 /// ```
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option by itself")]
 pub struct Dedup {
     /// Files and folders of documents; `-` is standard input.
     pub inputs: Vec<PathBuf>,
@@ -122,8 +131,13 @@ pub struct Dedup {
     pub repeated_keys: RepeatedKeys,
     /// The folder to make for the results.
     pub out: PathBuf,
-    /// Replace `out` if an earlier run made it.
+    /// Replace `out` if an earlier run made it. Without [`resume`](Self::resume), also remove the journal of a
+    /// stopped run.
     pub force: bool,
+    /// Keep a journal, by which a run with the same options and inputs continues after a kill; and continue such a run. The
+    /// journal is a folder beside `out`, `.OUT.twindex-resume`, which is removed when the results have their name. The
+    /// results are the same, byte for byte. Inputs are files and folders: a pipe cannot be read again.
+    pub resume: bool,
     /// What makes documents near.
     pub method: Method,
     /// What is counted of two documents; [`NearBy::Resemblance`] by default.
@@ -187,6 +201,9 @@ pub struct Dedup {
     pub max_bucket: u32,
     /// What is written with documents of what was decided about them.
     pub annotations: Annotations,
+    /// Write `OUT/revisits.warc`: for each page of a WARC file that goes, and whose payload is that of the kept one, byte
+    /// for byte, a revisit record of WARC/1.1.
+    pub write_revisits: bool,
     /// Bytes for work that can go to disk instead, [`MEMORY_MIN`] or more.
     pub memory: usize,
 }
@@ -235,6 +252,7 @@ impl Dedup {
             repeated_keys: RepeatedKeys::Number,
             out: out.into(),
             force: false,
+            resume: false,
             method: Method::Minhash,
             near: NearBy::Resemblance,
             threshold: None,
@@ -264,17 +282,19 @@ impl Dedup {
             max_cluster: None,
             max_bucket: MAX_BUCKET,
             annotations: Annotations::default(),
+            write_revisits: false,
             memory: MEMORY,
         }
     }
 
     /// Does it, on the threads of the pool of rayon that it is called in. The results have their place when it returns;
-    /// if it fails, nothing of them is left, and an earlier `out` is as it was.
+    /// if it fails, nothing of them is left, but for what [`resume`](Self::resume) keeps, and an earlier `out` is as it was.
     ///
     /// # Errors
     ///
     /// [`InvalidOptions`](crate::InvalidOptions); inputs that cannot be read, with file, line and what is wrong; the
-    /// system's; those of `twindex`.
+    /// system's; those of `twindex`; with [`resume`](Self::resume), what was kept is damaged, or of a run with other options
+    /// or inputs, which are named.
     pub fn run(&self) -> anyhow::Result<Report> {
         self.run_watched(&())
     }
@@ -288,7 +308,9 @@ impl Dedup {
         self.check()?;
         let out = Out::resolve(&self.out)?;
         out.check_inputs(&self.inputs)?;
-        out.check(self.force)?;
+        if !self.resume {
+            out.check(self.force)?;
+        }
         let features = self.input.features;
         let table = self.idf.as_deref().map(|path| idf::open_for(path, &self.text, features)).transpose()?;
         let table = table.map(Arc::new);
@@ -297,15 +319,52 @@ impl Dedup {
         let past = self.past(&params)?;
         self.check_annotated(&past)?;
         self.note_recall(&params, observer)?;
+        if self.resume {
+            let read = (documents, &past, table.as_ref());
+            return self.run_resumed(&out, &params, read, observer);
+        }
+        journal::check_none(out.path(), self.force)?;
         let made = out.make_parents()?;
         let folder = out::temporary_folder(out.parent())?;
         let half_done = observer.half_done(folder.path());
 
-        let report = self.work(&params, documents, &past, table.as_ref(), folder.path(), observer)?;
+        let place = Place { folder: folder.path(), journal: None, observer };
+        let report = self.work(&params, documents, &past, table.as_ref(), place)?;
         drop(half_done);
         crate::lost::check()?;
-        out.put_in_place(folder, self.force)?;
+        out.put_in_place(folder.path(), self.force)?;
+        let _ = folder.keep(); // it is no longer at its temporary name
         made.sync()?;
+        Ok(report)
+    }
+
+    /// Continues a stopped run, or starts one with a journal.
+    fn run_resumed(
+        &self,
+        out: &Out<'_>,
+        params: &Params,
+        (documents, past, table): (Documents, &Past, Option<&Arc<IdfTable>>),
+        observer: &dyn Observer,
+    ) -> anyhow::Result<Report> {
+        let asked = Asked::of(self.deciding_options(params), &documents, &self.other_files())?;
+        if !journal::folder_of(out.path()).exists() {
+            out.check(self.force)?;
+        }
+        let made = out.make_parents()?;
+        let journal = Journal::open(out.path(), &asked, self.memory, observer)?;
+        drop(asked);
+        // If the stopped run has put its results there, they are replaced by the same ones.
+        let force = self.force || journal.is_published(out.path())?;
+        out.check(force)?;
+        let folder = journal.results()?;
+
+        let place = Place { folder: &folder, journal: Some(&journal), observer };
+        let report = self.work(params, documents, past, table, place)?;
+        crate::lost::check()?;
+        journal.publish(&folder)?;
+        out.put_in_place(&folder, force)?;
+        made.sync()?;
+        journal.end()?;
         Ok(report)
     }
 
@@ -315,8 +374,7 @@ impl Dedup {
         mut documents: Documents,
         past: &Past,
         table: Option<&Arc<IdfTable>>,
-        folder: &Path,
-        observer: &dyn Observer,
+        Place { folder, journal, observer }: Place<'_>,
     ) -> anyhow::Result<Report> {
         let whole = Stopwatch::start();
         let max_bucket = self.max_bucket as usize;
@@ -335,11 +393,14 @@ impl Dedup {
         let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;
         let mut corpus = self.corpus(folder, &documents)?;
         if let Some(history) = history {
-            let read = self.read_history(history, &documents, &sketcher, &mut corpus, observer);
+            let kept = journal.map(|journal| journal.parts("history")).transpose()?;
+            let read = self.read_history((history, kept), &documents, &sketcher, &mut corpus, observer);
             read.map_err(|error| self.say_memory(error))?;
             documents.parser().headers().begin();
         }
-        let read = self.read(&mut documents, &sketcher, against, sketches.as_mut(), &mut corpus, observer);
+        let kept = journal.map(|journal| journal.parts("reading")).transpose()?;
+        let with = (&sketcher, &against[..], kept);
+        let read = self.read(&mut documents, with, sketches.as_mut(), &mut corpus, observer);
         let (empty, exact) = read.map_err(|error| self.say_memory(error))?;
         let sketched = sketches.map(Sketches::finish).transpose()?;
         corpus.end(!self.is_by_sets());
@@ -348,9 +409,9 @@ impl Dedup {
         stages.insert("exact", exact.min(read));
         stages.add("read", watch);
 
-        let limits = Limits { folder, observer, memory: self.memory / 2, max_bucket, watched: None };
+        let limits = Limits { folder, journal, observer, memory: self.memory / 2, max_bucket, watched: None };
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
-        let Done { near, clusters, contained, hosts, pairs, kept_files, annotated_files } =
+        let Done { near, clusters, contained, hosts, revisits, pairs, kept_files, annotated_files } =
             self.find(indexed.as_ref(), &corpus, against, &limits, &mut stages)?;
         RunFile::of(self, params, corpus.has_pages()).write(folder)?;
 
@@ -365,6 +426,7 @@ impl Dedup {
             counted: near.counted,
             pairs,
             hosts,
+            revisits_written: revisits,
             clusters: clusters.of_several(),
             largest_cluster: u64::from(clusters.largest),
             inside_values: self.inside.is_some().then(|| corpus.grouped.values.len() as u64),
@@ -397,7 +459,7 @@ impl Dedup {
     /// Reads the documents of the history into the corpus.
     fn read_history(
         &self,
-        history: &History,
+        (history, mut kept): (&History, Option<Parts<'_>>),
         documents: &Documents,
         sketcher: &Sketcher,
         corpus: &mut Corpus,
@@ -415,15 +477,26 @@ impl Dedup {
         let room = Some(corpus.grouped.room.clone());
         let wanted = Wanted { repeated_keys, room, ..self.wanted(!self.holds_sets()) };
         let leaders = self.holds_sets().then(|| corpus.grouped.sets.leaders());
-        let look =
-            |sketch: &Sketch, rest: Rest<'_>| Ok(leaders.as_ref().map(|leaders| tell(leaders, sketch, rest)));
+        let look = |sketch: &Sketch, rest: Rest<'_>| {
+            Ok((None, leaders.as_ref().map(|leaders| tell(leaders, sketch, rest))))
+        };
         let mut found = Vec::new();
-        for_each_looked_up(&mut texts, sketcher, &wanted, &*progress, look, |one, told, words| {
-            if !history.has(&one.key, &mut found)? {
-                return Ok(());
-            }
-            corpus.add_history(one, NewSet::of(told, words))
-        })?;
+        let remembered = kept.as_mut().map(remembered);
+        for_each_remembered(
+            &mut texts,
+            sketcher,
+            &wanted,
+            &*progress,
+            remembered,
+            look,
+            |one, (_, told), words| {
+                if !history.has(&one.key, &mut found)? {
+                    return Ok(());
+                }
+                corpus.add_history(one, NewSet::of(told, words))
+            },
+        )?;
+        kept.map_or(Ok(()), Parts::finish)?;
         history.check(&found)
     }
 
@@ -432,8 +505,7 @@ impl Dedup {
     fn read(
         &self,
         documents: &mut Documents,
-        sketcher: &Sketcher,
-        against: &[Against],
+        (sketcher, against, mut kept): (&Sketcher, &[Against], Option<Parts<'_>>),
         mut sketches: Option<&mut Sketches>,
         corpus: &mut Corpus,
         observer: &dyn Observer,
@@ -459,20 +531,30 @@ impl Dedup {
             let told = told.map(|leaders| tell(leaders, sketch, rest));
             Ok((near, told))
         };
-        for_each_looked_up(documents, sketcher, &wanted, &*progress, look, |one, (near, told), words| {
-            empty += u64::from(one.sketch.is_empty() && !one.is_opaque);
-            if let Some(near) = near {
-                return corpus.drop_near(one, &near);
-            }
-            // A clock of the processor is a call of the system, and would be the slower part.
-            let start = Instant::now();
-            corpus.add(one, NewSet::of(told, words))?;
-            finding_copies += start.elapsed();
-            let Some(sketches) = &mut sketches else { return Ok(()) };
-            sketches
-                .push(&one.key, &one.sketch)
-                .with_context(|| format!("{}: cannot index the document", one.place))
-        })?;
+        let remembered = kept.as_mut().map(remembered);
+        for_each_remembered(
+            documents,
+            sketcher,
+            &wanted,
+            &*progress,
+            remembered,
+            look,
+            |one, (near, told), words| {
+                empty += u64::from(one.sketch.is_empty() && !one.is_opaque);
+                if let Some(near) = near {
+                    return corpus.drop_near(one, &near);
+                }
+                // A clock of the processor is a call of the system, and would be the slower part.
+                let start = Instant::now();
+                corpus.add(one, NewSet::of(told, words))?;
+                finding_copies += start.elapsed();
+                let Some(sketches) = &mut sketches else { return Ok(()) };
+                sketches
+                    .push(&one.key, &one.sketch)
+                    .with_context(|| format!("{}: cannot index the document", one.place))
+            },
+        )?;
+        kept.map_or(Ok(()), Parts::finish)?;
         Ok((empty, finding_copies))
     }
 
@@ -501,6 +583,15 @@ impl Dedup {
     pub(super) fn counts(&self) -> bool {
         self.method == Method::Exact || self.holds_sets()
     }
+}
+
+/// Where a job works, and who watches it.
+struct Place<'p> {
+    /// For results and scratch files.
+    folder: &'p Path,
+    /// With [`Dedup::resume`].
+    journal: Option<&'p Journal<'p>>,
+    observer: &'p dyn Observer,
 }
 
 /// What there is to say of a new document's set beside the sets that are held, of shingles inside its value.

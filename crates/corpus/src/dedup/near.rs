@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use twindex::sketch::{Nearness, matches};
 use twindex::sys::Column;
 use twindex::{Key, Resemblance, Snapshot};
@@ -14,6 +15,7 @@ use twindex_join::{
 
 use super::corpus::Corpus;
 use super::groups::Grouped;
+use super::journal::Journal;
 use super::rules::{Clustering, NearBy, Rules};
 use super::score::{Estimate, Kind, Sampled, Score};
 use crate::observer::Observer;
@@ -69,7 +71,7 @@ pub(super) enum Decided {
 }
 
 /// What has so many members that they were not all paired with one another.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Deserialize, Serialize)]
 pub(super) struct Capped {
     /// Buckets of bands.
     pub buckets: u64,
@@ -84,6 +86,8 @@ pub(super) struct Capped {
 /// Where the work is done, what it may take, and who watches it.
 pub(super) struct Limits<'a> {
     pub folder: &'a Path,
+    /// With [`Dedup::resume`](super::Dedup::resume).
+    pub journal: Option<&'a Journal<'a>>,
     pub observer: &'a dyn Observer,
     pub memory: usize,
     pub max_bucket: usize,

@@ -50,6 +50,11 @@ impl<'a> Out<'a> {
         Ok(Self { given, path: parent.join(name), parent: parent.to_owned() })
     }
 
+    /// Where the results go, by a name that can be changed.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The folder above.
     pub(super) fn parent(&self) -> &Path {
         &self.parent
@@ -141,12 +146,10 @@ impl<'a> Out<'a> {
     }
 
     /// Gives the results their name. Earlier ones step aside first and come back if that fails.
-    pub(super) fn put_in_place(&self, folder: tempfile::TempDir, force: bool) -> anyhow::Result<()> {
+    pub(super) fn put_in_place(&self, folder: &Path, force: bool) -> anyhow::Result<()> {
         let shown = self.given.display();
         self.check(force)?; // something may have come there meanwhile
-        RealVfs
-            .sync_dir(folder.path())
-            .with_context(|| format!("{shown}: cannot make the results durable"))?;
+        RealVfs.sync_dir(folder).with_context(|| format!("{shown}: cannot make the results durable"))?;
         let aside = temporary_folder(&self.parent)?;
         let earlier = match self.set_aside(aside.path()) {
             Ok(earlier) => earlier,
@@ -157,14 +160,13 @@ impl<'a> Out<'a> {
                 return Err(error);
             }
         };
-        if let Err(error) = fs::rename(folder.path(), &self.path) {
+        if let Err(error) = fs::rename(folder, &self.path) {
             if earlier.is_some_and(|earlier| fs::rename(earlier, &self.path).is_err()) {
                 let kept = aside.keep().join("earlier");
                 bail!("{shown}: cannot be replaced: {error}; the earlier results are at {}", kept.display());
             }
             return Err(error).with_context(|| format!("{shown}: cannot give the results their name"));
         }
-        let _ = folder.keep(); // it is no longer at its temporary name
         // Only then may the earlier results go: after a power failure there are these or those.
         RealVfs.sync_dir(&self.parent).with_context(|| {
             format!("{shown}: the results are there, but may not outlast a power failure; sync the disk")

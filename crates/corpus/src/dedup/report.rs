@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::corpus::Corpus;
 use super::hosts::Hosts;
 use super::near::Near;
+use super::revisits::Revisits;
 use crate::input::Counts;
 use crate::watch::Stages;
 
@@ -52,6 +53,9 @@ pub struct Report {
     /// Where near documents come from, where keys, or a field, are URLs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Hosts>,
+    /// Revisit records, with `--write-revisits`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revisits_written: Option<Revisits>,
     /// Documents that do not stay.
     pub removed: u64,
     /// Documents that stay.

@@ -14,7 +14,8 @@ use super::rules::Clustering;
 use super::weights::Weights;
 use super::{Dedup, Method, layout};
 use crate::input::{
-    Charset, DecidingFields, Dialect, Ids, InputFormat, InputOptions, InvalidUtf8, Kind, Quote, inside_of,
+    Charset, DecidingFields, Dialect, FingerprintForm, Ids, InputFormat, InputOptions, InvalidUtf8, Kind,
+    Quote, inside_of,
 };
 use crate::repeated::RepeatedKeys;
 use crate::tsv;
@@ -70,6 +71,9 @@ struct InputFields {
     text_field: String,
     id_field: String,
     features: bool,
+    /// How fingerprints are written, where these are read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
     format: String,
     invalid_utf8: String,
     skip_bad: u64,
@@ -145,7 +149,7 @@ const INVALID: [(&str, InvalidUtf8); 4] = [
     ("replace", InvalidUtf8::Replace),
     ("skip", InvalidUtf8::Skip),
 ];
-const FORMATS: [(&str, InputFormat); 8] = [
+const FORMATS: [(&str, InputFormat); 9] = [
     ("auto", InputFormat::Auto),
     ("text", InputFormat::Text),
     ("jsonl", InputFormat::Records(Kind::Jsonl)),
@@ -154,6 +158,7 @@ const FORMATS: [(&str, InputFormat); 8] = [
     ("wet", InputFormat::Records(Kind::Wet)),
     ("warc", InputFormat::Records(Kind::Warc)),
     ("parquet", InputFormat::Records(Kind::Parquet)),
+    ("arc", InputFormat::Records(Kind::Arc)),
 ];
 
 const IDS: [(&str, Ids); 3] = [("field", Ids::Field), ("auto", Ids::FieldOrLine), ("line", Ids::Line)];
@@ -166,6 +171,11 @@ const REPEATED: [(&str, RepeatedKeys); 4] = [
 
 fn encoding_of(name: &str) -> anyhow::Result<Charset> {
     Charset::named(name).with_context(|| format!("the field \"encoding\" has the unknown value {name:?}"))
+}
+
+fn form_of(name: &str) -> anyhow::Result<FingerprintForm> {
+    let form = FingerprintForm::named(name);
+    form.with_context(|| format!("the field \"fingerprint\" has the unknown value {name:?}"))
 }
 
 /// The name of a value in a table of names.
@@ -221,6 +231,7 @@ impl RunFile {
                 text_field: job.input.text_field.clone(),
                 id_field: job.input.id_field.clone(),
                 features: job.input.features,
+                fingerprint: job.input.fingerprint.map(|form| form.name().to_owned()),
                 format: name_of(&FORMATS, job.input.format),
                 invalid_utf8: name_of(&INVALID, job.input.invalid_utf8),
                 skip_bad: job.input.skip_bad,
@@ -318,6 +329,7 @@ impl RunFile {
             id_field,
             ids: value_of(&IDS, "ids", &self.input.ids)?,
             features,
+            fingerprint: self.input.fingerprint.as_deref().map(form_of).transpose()?,
             format: value_of(&FORMATS, "format", &format)?,
             invalid_utf8: value_of(&INVALID, "invalid_utf8", &invalid_utf8)?,
             encoding: self.input.encoding.as_deref().map(encoding_of).transpose()?,
@@ -357,6 +369,7 @@ mod tests {
             let mut job = Dedup::new([odd.clone(), PathBuf::from("-")], "out");
             job.input.format = format;
             job.input.skip_bad = 7;
+            job.input.fingerprint = Some(FingerprintForm::Signed);
             (job.input.ids, job.repeated_keys) = (Ids::Line, RepeatedKeys::Last);
             job.threshold = Some(0.55);
             (job.keep, job.keep_field, job.inside) = (Keep::Max, Some("s".into()), Some("lang".into()));
@@ -365,6 +378,7 @@ mod tests {
             let run = RunFile::read(dir.path()).unwrap().unwrap();
             assert_eq!(run.input_options().unwrap().format, format, "{format_name}");
             assert_eq!(run.input_options().unwrap().skip_bad, 7);
+            assert_eq!(run.input_options().unwrap().fingerprint, Some(FingerprintForm::Signed));
             assert_eq!(
                 (run.keep().unwrap(), run.deciding()),
                 (Some(Keep::Max), job.input_options().attached.deciding)

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use serde::{Deserialize, Serialize};
 use twindex::Resemblance;
 use twindex_join::Common;
 
@@ -44,7 +45,7 @@ const WHOLE: u32 = (1 << (u64::BITS - 2 * COUNT_BITS)) - 1;
 const COUNT_BITS: u32 = 20;
 
 /// What all scores of a run are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) enum Kind {
     Resemblance,
     /// Of the document that goes: what it shares of all its shingles.

@@ -100,11 +100,13 @@ impl Sketches {
 
 impl Sketched {
     /// Puts the documents that are wanted, of those numbered in the order in which they were added, into an index with
-    /// the parameters `kept`; those that are duplicates with a mark. Where the index keeps sets, `set_of` appends that of a document with words.
+    /// the parameters `kept`; those that are duplicates with a mark. If it is the `last` time, their space is given back
+    /// meanwhile. Where the index keeps sets, `set_of` appends that of a document with words.
     pub(super) fn put(
         &self,
         writer: &mut Writer,
         kept: &Params,
+        last: bool,
         mut wanted: impl FnMut(u32) -> Wanted,
         mut set_of: impl FnMut(u32, &mut Vec<u64>) -> twindex::Result<()>,
     ) -> anyhow::Result<()> {
@@ -114,6 +116,9 @@ impl Sketched {
             part.resize(decoder.wants(), 0);
             self.spill.read_exact_at(&mut part, at).with_context(|| cannot("read", &self.folder))?;
             at += part.len() as u64;
+            if last {
+                self.spill.release(at);
+            }
             let mut rows = decoder.feed(&part).map_err(|why| self.damaged(&why))?;
             while let Some((key, row, set)) = rows.next_with_set().map_err(|why| self.damaged(&why))? {
                 let wanted = wanted(number);

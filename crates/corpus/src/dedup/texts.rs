@@ -237,6 +237,7 @@ impl DedupTexts {
         let (grouped, history_groups) = self.group(texts, beside, scratch.path(), watched)?;
         let limits = Limits {
             folder: scratch.path(),
+            journal: None,
             observer: &(),
             memory: self.memory / 2,
             max_bucket: self.max_bucket as usize,

@@ -132,6 +132,7 @@ impl Noted {
                 Ok(self.row(line, note, header.written(), encoding_of(line, charset)))
             }
             Form::Archive { .. } => self.record(line, note).ok_or_else(|| "no record of an archive".to_owned()),
+            Form::Arc => Err("records of ARC files have no room for fields; convert them to WARC".to_owned()),
             Form::Columns(_) => Ok(line.to_vec()),
         }
     }

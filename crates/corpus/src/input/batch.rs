@@ -8,10 +8,13 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
+use xxhash_rust::xxh3::Xxh3Default;
+
 use super::content::Content;
 use super::form::{Ending, Form};
 use super::jsonl::Found;
 use super::parser::{self, Parser, Understood};
+use super::partition::{self, Partitioned};
 use super::{Loss, OwnAttached, Place, Problem, folder, http, lossy};
 
 /// Bytes of a batch that is cut up for many threads, and little enough that it is still in the caches of one when it is
@@ -149,6 +152,33 @@ impl Batch {
         self.records.push(record);
     }
 
+    /// A hash of all that is in it, by which the same batch is known when it is read once more.
+    pub(crate) fn digest(&self) -> u64 {
+        let mut hash = Xxh3Default::new();
+        hash.update(&self.bytes);
+        for record in &self.records {
+            match record {
+                Raw::Line { start, end, form, number, name: _, offset, ending, key } => {
+                    let (offset, is_there) = (offset.unwrap_or(0), u64::from(offset.is_some()));
+                    let [kind, of_kind] = form.numbers().map(u64::from);
+                    let how = kind | (*ending as u64) << 8;
+                    for part in [*start as u64, *end as u64, *number, offset, is_there, how, of_kind] {
+                        hash.update(&part.to_le_bytes());
+                    }
+                    hash.update(key.as_deref().unwrap_or_default());
+                }
+                Raw::Whole(whole) => {
+                    hash.update(&(whole.key.len() as u64).to_le_bytes());
+                    hash.update(&whole.key);
+                    hash.update(whole.text.shown.as_bytes());
+                    hash.update(whole.text.lossy.as_deref().unwrap_or_default());
+                }
+                Raw::Bad(bad) => hash.update(bad.to_string().as_bytes()),
+            }
+        }
+        hash.digest()
+    }
+
     /// All of the batch.
     #[must_use]
     pub fn whole(&self) -> Chunk<'_> {
@@ -205,8 +235,12 @@ pub struct Buffers {
     text: String,
     /// What is compared of it, if that is not all.
     identity: Vec<u8>,
-    /// A key that is made of a place.
+    /// A key that is made of a place, or of folders.
     key: Vec<u8>,
+    /// What the folders of the file say.
+    partitions: partition::Cache,
+    /// For records whose keys stand elsewhere.
+    keyed: Option<Parser>,
 }
 
 /// One document.
@@ -219,6 +253,8 @@ pub struct Record<'r> {
     /// What is sketched of it.
     pub content: Content<'r>,
     from: From<'r>,
+    /// What the folders of its file say, if that is asked for.
+    partitioned: Option<&'r Partitioned>,
 }
 
 /// What a record was read from.
@@ -268,7 +304,9 @@ impl Record<'_> {
     pub fn attached(&self, parser: &Parser) -> anyhow::Result<OwnAttached> {
         match &self.from {
             From::Line { form, line, .. } => {
-                let own = parser::attached(*form, line, parser).and_then(|mut own| {
+                let of_record = self.partitioned.map_or(parser, |partitioned| &partitioned.parser);
+                let own = parser::attached(*form, line, of_record).and_then(|own| {
+                    let mut own = self.partitioned.map_or(Ok(own.clone()), |folders| folders.attached(own))?;
                     parser.fields.attached.deciding.take_host(self.key, &mut own.deciding)?;
                     Ok(own)
                 });
@@ -375,7 +413,8 @@ impl Chunk<'_> {
                 Raw::Whole(whole) => match read_whole(whole, buffers) {
                     Ok((content, loss)) => {
                         let from = From::Whole(whole);
-                        let record = Record { key: &whole.key, is_own: true, content, from };
+                        let record =
+                            Record { key: &whole.key, is_own: true, content, from, partitioned: None };
                         (record, loss, whole.text.is_detected)
                     }
                     Err(reason) => {
@@ -386,10 +425,28 @@ impl Chunk<'_> {
                 Raw::Line { start, end, form, number, name, offset, ending, key: other } => {
                     let (start, end, form, number, name) = (*start, *end, *form, *number, *name);
                     let (line, name) = (&self.batch.bytes[start..end], &self.batch.names[name]);
-                    match parser::understand(form, line, parser, &mut buffers.lines) {
+                    let partitioned = buffers.partitions.of(parser, name);
+                    let mut of_record = partitioned.map_or(parser, |partitioned| &partitioned.parser);
+                    if other.is_some() {
+                        of_record = buffers.keyed.get_or_insert_with(|| parser.of_other_keys());
+                    }
+                    match parser::understand(form, line, of_record, &mut buffers.lines) {
                         Ok(Understood::Document { key, content, loss, is_detected }) => {
-                            let is_own = key.is_some() && other.is_none();
+                            let of_folders = partitioned.filter(|_| other.is_none());
+                            let of_folders = of_folders.and_then(|folders| folders.key(key)).transpose();
+                            let is_own = key.is_some() && other.is_none() && matches!(of_folders, Ok(None));
                             let key = match (other, key) {
+                                _ if !matches!(of_folders, Ok(None)) => match of_folders {
+                                    Ok(key) => {
+                                        buffers.key = key.unwrap_or_default();
+                                        buffers.key.as_slice()
+                                    }
+                                    Err(reason) => {
+                                        let place = Place::of(Arc::clone(name), number, form.unit());
+                                        seen.bad.push(Problem { place, reason });
+                                        continue;
+                                    }
+                                },
                                 (Some(other), _) => other,
                                 (None, Some(key)) => key,
                                 (None, None) => match place_key(&mut buffers.key, name, number) {
@@ -405,7 +462,7 @@ impl Chunk<'_> {
                                 },
                             };
                             let from = From::Line { form, line, number, name, offset: *offset, ending: *ending };
-                            (Record { key, is_own, content, from }, loss, is_detected)
+                            (Record { key, is_own, content, from, partitioned }, loss, is_detected)
                         }
                         Ok(Understood::NoDocument) => {
                             seen.no_documents += 1;

@@ -28,6 +28,7 @@ use parquet::file::metadata::{ParquetMetaData, SortingColumn};
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
 use super::fields::{self, Ids, push_key, push_text};
+use super::fingerprint;
 use super::leaves::{
     Fits, Leaf, Table, bytes, digits, is_key, is_text, is_text_or_number, number_or_bytes,
 };
@@ -307,7 +308,11 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
         }
     };
     let selection = fields.named.as_deref().map(|named| &named.text);
-    let mut text = table.select(&fields.text, selection, is_text, "strings")?;
+    let (fits, expected) = match fields.fingerprint {
+        Some(_) => (is_text_or_number as Fits, numbers),
+        None => (is_text as Fits, "strings"),
+    };
+    let mut text = table.select(&fields.text, selection, fits, expected)?;
     let named = |name: Option<&str>, option, expected, fits| {
         name.map(|name| find(name, option, expected, fits)).transpose()
     };
@@ -364,13 +369,8 @@ fn viewed(schema: &Schema, stored: &SchemaDescriptor, fields: &fields::Fields) -
             || attached.contains(&Some(name.as_str()))
             || is_part(name)
     };
-    let is_of_96_bits = |root: &Type| root.is_primitive() && root.get_physical_type() == PhysicalType::INT96;
     let viewed = |(field, root): (&Arc<Field>, &TypePtr)| {
-        let of_type = match viewed_type(field.data_type()) {
-            // In nanoseconds, 64 bits hold no time before 1677 or after 2262.
-            DataType::Timestamp(_, zone) if is_of_96_bits(root) => DataType::Timestamp(TimeUnit::Microsecond, zone),
-            other => other,
-        };
+        let of_type = viewed_type(field.data_type(), root);
         // guard: a text that a dictionary has once is lent
         if is_read(field.name()) {
             Arc::new(field.as_ref().clone().with_data_type(of_type))
@@ -382,16 +382,20 @@ fn viewed(schema: &Schema, stored: &SchemaDescriptor, fields: &fields::Fields) -
     Arc::new(Schema::new_with_metadata(columns, schema.metadata().clone()))
 }
 
-/// The type of a column whose strings are lent, those inside of it too.
-fn viewed_type(of_type: &DataType) -> DataType {
+/// The type of a column whose strings are lent, and whose times of 96 bits are in microseconds, those inside of it too.
+fn viewed_type(of_type: &DataType, stored: &Type) -> DataType {
     match of_type {
+        // In nanoseconds, 64 bits hold no time before 1677 or after 2262.
+        DataType::Timestamp(_, zone) if stored.is_primitive() && stored.get_physical_type() == PhysicalType::INT96 => {
+            DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
+        }
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
         DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
-        DataType::Struct(fields) => {
-            let viewed = |field: &Arc<Field>| {
-                Arc::new(field.as_ref().clone().with_data_type(viewed_type(field.data_type())))
+        DataType::Struct(fields) if stored.is_group() && stored.get_fields().len() == fields.len() => {
+            let viewed = |(field, stored): (&Arc<Field>, &TypePtr)| {
+                Arc::new(field.as_ref().clone().with_data_type(viewed_type(field.data_type(), stored)))
             };
-            DataType::Struct(fields.iter().map(viewed).collect())
+            DataType::Struct(fields.iter().zip(stored.get_fields()).map(viewed).collect())
         }
         other => other.clone(),
     }
@@ -511,7 +515,7 @@ pub(super) fn parts<'l>(line: &'l [u8], fields: &fields::Fields) -> Option<Parts
     let (key, rest) = line.get(HEAD_BYTES..)?.split_at_checked(key_bytes as usize)?;
     // No row has an empty key of its own.
     let key = Some(key).filter(|key| !key.is_empty());
-    if !fields.attached.any() {
+    if !fields.has_attached() {
         let number = FieldNumber::default();
         return Some(Parts { key, text: rest, value: &[], stamp: None, number, inside: &[], url: &[] });
     }
@@ -540,6 +544,10 @@ fn line(
     let part = |leaf: &Leaf| leaf.of(batch, at).and_then(|column| bytes(column, at)).unwrap_or_default();
     let mut joined = Vec::new();
     let text = match &places.text[..] {
+        [leaf] if fields.fingerprint.is_some() => {
+            joined = fingerprint_of(leaf, batch, at, fields)?.into_bytes();
+            &joined
+        }
         [leaf] => part(leaf),
         leaves => {
             for (number, leaf) in leaves.iter().enumerate() {
@@ -568,7 +576,7 @@ fn line(
         // guard: keys of Parquet are looked at before they are copied
         super::check_key(&key)?;
     }
-    if !fields.attached.any() {
+    if !fields.has_attached() {
         return Ok(to_line(row, &key, None, text));
     }
     let value = places.value.and_then(|place| number_or_bytes(batch.column(place), at));
@@ -585,6 +593,19 @@ fn line(
         Ok(OwnAttached { deciding, ..own })
     });
     Ok(to_line(row, &key, Some(&attached.map_err(|error| error.to_string())?), text))
+}
+
+/// The fingerprint of a row, as all readers of lines take it.
+fn fingerprint_of(leaf: &Leaf, batch: &RecordBatch, at: usize, fields: &fields::Fields) -> Result<String, String> {
+    let (column, form) = (leaf.of(batch, at), fields.fingerprint.unwrap_or_default());
+    let found = match column.and_then(|column| digits(column, at)) {
+        Some(digits) => form.parse_number(&digits),
+        None => match column.and_then(|column| bytes(column, at)) {
+            Some(written) => form.parse(&String::from_utf8_lossy(written)),
+            None => Err("it is null, and a document needs a fingerprint".to_owned()),
+        },
+    };
+    found.map(fingerprint::written).map_err(|why| format!("field {:?}: {why}", fields.text))
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ pub enum Content<'r> {
     Text(&'r str),
     /// Features that the caller brought.
     Features(&'r Features),
+    /// A fingerprint that the caller brought.
+    Fingerprint(u64),
     /// A text that does not say all that was there: bytes stand in it as U+FFFD, or a page shows nothing. It is equal to
     /// another only if what was there is.
     Opaque {
@@ -22,12 +24,13 @@ pub enum Content<'r> {
 }
 
 impl<'r> Content<'r> {
-    /// The length of the text, or of the names of the features.
+    /// The length of the text, of the names of the features, or of the fingerprint.
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
             Self::Text(text) | Self::Opaque { text, .. } => text.len(),
             Self::Features(features) => features.bytes(),
+            Self::Fingerprint(_) => size_of::<u64>(),
         }
     }
 
@@ -37,6 +40,7 @@ impl<'r> Content<'r> {
         match self {
             Self::Text(text) => Cow::Borrowed(text.as_bytes()),
             Self::Features(features) => Cow::Owned(features.canonical()),
+            Self::Fingerprint(fingerprint) => Cow::Owned(fingerprint.to_be_bytes().to_vec()),
             Self::Opaque { identity, .. } => Cow::Borrowed(identity),
         }
     }

@@ -4,6 +4,7 @@
 //! JSON pointer, `/meta/url` (RFC 6901), and several of them are separated by commas: `shard,row`.
 
 use super::attached::AttachedFields;
+use super::fingerprint::FingerprintForm;
 
 /// What makes a document out of a record.
 #[derive(Clone, Debug, Default)]
@@ -16,8 +17,12 @@ pub(super) struct Fields {
     pub(super) ids: Ids,
     /// Whether the second field holds features instead of a text.
     pub(super) features: bool,
+    /// Whether it holds a fingerprint instead, and how that is written.
+    pub(super) fingerprint: Option<FingerprintForm>,
     /// Those of what it has beside its text.
     pub(super) attached: AttachedFields,
+    /// Whether folders say some of them, so that no record is looked into for these.
+    pub(super) folders_say_attached: bool,
     /// Names that no field may have, as fields of these names are added.
     pub(super) reserved: Vec<String>,
 }
@@ -78,13 +83,29 @@ impl Fields {
         let named = [id, text].iter().any(|name| name.contains([',', '.']) || name.starts_with('/'));
         let named = named.then(|| Box::new(Named { id: Selection::of(id), text: Selection::of(text) }));
         let (id, text) = (id.to_owned(), text.to_owned());
-        Self { id, text, named, ids, features, attached: attached.clone(), reserved: Vec::new() }
+        Self { id, text, named, ids, features, fingerprint: None, attached: attached.clone(), ..Self::default() }
     }
 }
 
 /// What is wrong with a field that is there already.
 pub(super) fn in_the_way(name: &str) -> String {
     format!("a field {name:?} is there already, and one of this name is to be added (--annotation-prefix)")
+}
+
+impl Fields {
+    /// Whether a document has anything beside its text, wherever it is said.
+    pub(super) fn has_attached(&self) -> bool {
+        self.attached.any() || self.folders_say_attached
+    }
+
+    /// These fields, the second of which holds a fingerprint. It is one field, whatever commas its name has.
+    pub(super) fn with_fingerprint(mut self, form: Option<FingerprintForm>) -> Self {
+        self.fingerprint = form;
+        if let (Some(named), true) = (&mut self.named, form.is_some()) {
+            named.text.parts = vec![Part::of(&self.text)];
+        }
+        self
+    }
 }
 
 impl Selection {

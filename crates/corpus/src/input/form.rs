@@ -23,8 +23,25 @@ pub enum Form {
         /// Of texts, not of pages.
         texts: bool,
     },
+    /// A record of an ARC file.
+    Arc,
     /// A row of a Parquet file, which stands at this number in the `Headers`.
     Columns(u32),
+}
+
+impl Form {
+    /// It as two numbers: of the kind, and within the kind.
+    #[must_use]
+    pub fn numbers(self) -> [u32; 2] {
+        match self {
+            Self::Json => [0, 0],
+            Self::Html => [1, 0],
+            Self::Row(header) => [2, header],
+            Self::Archive { texts } => [3, texts.into()],
+            Self::Columns(file) => [4, file],
+            Self::Arc => [5, 0],
+        }
+    }
 }
 
 /// How a line ends in its file.
@@ -55,7 +72,7 @@ impl Form {
     pub(super) fn unit(self) -> Unit {
         match self {
             Self::Json | Self::Html | Self::Row(_) => Unit::Line,
-            Self::Archive { .. } => Unit::Record,
+            Self::Archive { .. } | Self::Arc => Unit::Record,
             Self::Columns(_) => Unit::Row,
         }
     }

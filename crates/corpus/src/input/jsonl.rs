@@ -16,6 +16,7 @@ use super::charset::{self, Charset};
 use super::content::Content;
 use super::features::{self, Features};
 use super::fields::{Fields, Ids, Named, Selection, in_the_way, push_key, push_text};
+use super::fingerprint::FingerprintForm;
 use super::form::Ending;
 use super::nested;
 use super::open::Reader;
@@ -310,6 +311,15 @@ fn parse_utf8<'p>(line: &'p str, fields: &Fields, values: &'p mut Values) -> Res
         let content = Content::Features(features);
         return Ok(Parsed { key, content, is_lossy: false, is_detected: false });
     }
+    if let Some(form) = fields.fingerprint {
+        let (own, fingerprint) = parse_fingerprint(line, fields, form)?;
+        let key = own.map(|own| {
+            *key = own.into();
+            key.as_str().as_bytes()
+        });
+        let content = Content::Fingerprint(fingerprint);
+        return Ok(Parsed { key, content, is_lossy: false, is_detected: false });
+    }
     let usual = if fields.named.is_none() { scan::scan(line, fields, key, text) } else { None };
     let usual = usual
         // guard: keys of usual lines of JSON are looked at
@@ -339,7 +349,12 @@ fn parse_lossy<'p>(
     buffers: &'p mut Buffers,
 ) -> Result<Parsed<'p>, Bad> {
     let Buffers { values: Values { key, text, features }, identity, .. } = buffers;
-    let (own, found) = if fields.features {
+    let mut brought = None;
+    let (own, found) = if let Some(form) = fields.fingerprint {
+        let (own, fingerprint) = parse_fingerprint(marked, fields, form)?;
+        brought = Some(fingerprint);
+        (own, None)
+    } else if fields.features {
         let (own, found) = parse_features(marked, fields)?;
         if found.names().any(|name| std::str::from_utf8(name).is_ok_and(lossy::is_lossy)) {
             let reason = format!("field {:?}: not UTF-8; bytes of texts are replaced, not of features", fields.text);
@@ -365,7 +380,8 @@ fn parse_lossy<'p>(
         }
     };
     let parsed = |content, is_lossy| Ok(Parsed { key: own, content, is_lossy, is_detected: false });
-    let Some(found) = found else { return parsed(Content::Features(features), false) };
+    let brought = brought.map_or(Content::Features(features), Content::Fingerprint);
+    let Some(found) = found else { return parsed(brought, false) };
     let is_lossy = lossy::is_lossy(&found);
     if is_lossy && invalid == InvalidUtf8::Skip {
         return Err(Bad::Skipped);
@@ -489,6 +505,32 @@ fn parse_features(line: &str, fields: &Fields) -> Result<(Option<String>, Featur
     let Some(value) = value else { return Err(missing(line, &fields.text, "--features-field")) };
     let features = features::of_value(value).map_err(|why| format!("field {:?} {why}", fields.text))?;
     Ok((key, features))
+}
+
+/// The key and the fingerprint of a line.
+fn parse_fingerprint(
+    line: &str,
+    fields: &Fields,
+    form: FingerprintForm,
+) -> Result<(Option<String>, u64), String> {
+    let (key, value) = if let Some(named) = &fields.named {
+        let [ids, values] = select(line, named)?;
+        let value = values.first().copied().flatten().map(|value| scalar(value.get())).transpose()?;
+        (select_key(line, &ids, named, fields)?, value)
+    } else {
+        let picked = pick(line, fields, Value)?;
+        (key_of(line, picked.id, fields)?, picked.content)
+    };
+    let field = &fields.text;
+    let Some(value) = value else { return Err(missing(line, field, "--fingerprint-field")) };
+    let found = match value {
+        Scalar::String(written) => form.parse(&written),
+        Scalar::Integer(digits) => form.parse_number(&digits),
+        Scalar::Fraction => return Err(format!("field {field:?} is a number beyond 64 bits, or with a fraction")),
+        Scalar::Null => return Err(format!("field {field:?} is null, and a document needs a fingerprint")),
+        Scalar::Other(found) => return Err(format!("field {field:?} is {found}, not a string or a number")),
+    };
+    Ok((key, found.map_err(|why| format!("field {field:?}: {why}"))?))
 }
 
 /// Both fields of a line, the second one as `seed` reads it.

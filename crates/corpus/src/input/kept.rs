@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::Annotation;
+use super::arc;
 use super::form::{Ending, Form, PARQUET};
 use super::headers::Headers;
 use super::kept_keys;
@@ -15,6 +16,8 @@ use crate::durable_file::DurableFile;
 
 /// The end of the name of a file of JSON lines.
 const JSONL: &str = "jsonl";
+/// The end of the name of an ARC file.
+const ARC: &str = "arc";
 
 /// Documents that are written at once.
 #[derive(Default)]
@@ -89,6 +92,7 @@ impl Block {
             // guard: records of archives are kept with the ends between them
             // without it: b"\r\n\r\n" -> b""
             Form::Archive { .. } => b"\r\n\r\n",
+            Form::Arc => b"\n",
             Form::Columns(_) => b"",
         });
         let (end, is_line) = (self.bytes.len(), matches!(form, Form::Json | Form::Html | Form::Row(_)));
@@ -172,7 +176,7 @@ impl<'n> Kept<'n> {
     fn write_run(&mut self, run: &Run, start: usize, block: &Block, keys: &[OtherKey]) -> anyhow::Result<()> {
         let bytes = &block.bytes[start..run.end];
         let header = match run.form {
-            Form::Json | Form::Html | Form::Archive { .. } => None,
+            Form::Json | Form::Html | Form::Archive { .. } | Form::Arc => None,
             Form::Row(number) => Some(number),
             Form::Columns(number) => {
                 let file = self.headers.columns(number).context("a row of no file")?;
@@ -243,6 +247,9 @@ impl<'n> Kept<'n> {
             if first.as_ref().is_some_and(|header| header.is_marked) || is_marked {
                 file.write_all(b"\xef\xbb\xbf")?;
             }
+            if known.is_none() && suffix == ARC {
+                file.write_all(arc::PREAMBLE)?;
+            }
             if let Some((header, mut line)) = first.as_ref().and_then(|header| Some((header, header.line.clone()?))) {
                 if let Some(annotation) = annotation {
                     annotation.noted.add_names(&mut line, header.written());
@@ -260,7 +267,8 @@ impl<'n> Kept<'n> {
             let lines = |line: &[u8]| memchr::memchr_iter(b'\n', line).count() as u64;
             // The end of the last line is counted when it is there.
             let is_open = first.as_ref().is_some_and(|header| header.line.is_some() && header.ending == Ending::None);
-            let written = first.map_or(0, |header| {
+            // The description of an ARC file is its first record.
+            let written = first.map_or(u64::from(suffix == ARC), |header| {
                 header.line.as_deref().map_or(0, |line| lines(line) + u64::from(!is_open))
             });
             self.files.push(File { suffix, header, name, written, is_open });
@@ -290,7 +298,7 @@ impl<'n> Kept<'n> {
                     self.columns.make(&file)?;
                 }
                 Form::Row(number) => drop(self.file(suffix(form, &self.headers), Some(number))?),
-                Form::Json | Form::Html | Form::Archive { .. } => drop(self.file(suffix(form, &self.headers), None)?),
+                Form::Json | Form::Html | Form::Archive { .. } | Form::Arc => drop(self.file(suffix(form, &self.headers), None)?),
             }
         }
         let columns = self.columns.finish()?;
@@ -310,6 +318,7 @@ fn suffix(form: Form, headers: &Headers) -> &'static str {
         Form::Row(number) => headers.row(number).map_or("csv", |header| header.suffix()),
         Form::Archive { texts: true } => "wet",
         Form::Archive { texts: false } => "warc",
+        Form::Arc => ARC,
         Form::Columns(_) => PARQUET,
     }
 }

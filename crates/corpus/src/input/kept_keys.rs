@@ -13,7 +13,7 @@ use crate::durable_file::DurableFile;
 use crate::tsv;
 
 /// The end of the names of such files, behind the names of those that they belong to.
-const SUFFIX: &str = ".keys";
+pub const SUFFIX: &str = ".keys";
 const HEADER: &str = "number\tkey";
 
 /// Whether a file has the name of one with keys.

@@ -30,7 +30,7 @@ fn begins_with(file: &str, name: &str) -> bool {
         "" => Some(1),
         rest => rest.strip_prefix('-')?.parse::<u32>().ok().filter(|number| *number > 1),
     });
-    ["jsonl", "csv", "tsv", "wet", "warc", PARQUET].contains(&suffix) && number.is_some()
+    ["jsonl", "csv", "tsv", "wet", "warc", "arc", PARQUET].contains(&suffix) && number.is_some()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! *.jsonl         JSON lines; so are .ndjson, .jl, .json      one a line, key = the id field
 //! *.csv, *.tsv    a table, its first row naming the columns   one a row, key = the id column
 //! *.parquet       a table                                     one a row, key = the id column
-//! *.wet, *.warc   a web archive                               one a text or page, key = its address
+//! *.wet, *.warc   a web archive; so is .arc                   one a text or page, key = its address
 //! FOLDER          every regular file below it, in order       one a file, key = the path below FOLDER
 //! -               standard input, or a pipe named otherwise   as JSON lines
 //! *.html          a page; so are .htm and .xhtml              one, reduced to text
@@ -27,6 +27,7 @@
 //! the order of the input.
 
 mod annotate;
+mod arc;
 mod attached;
 mod batch;
 mod charset;
@@ -37,6 +38,7 @@ mod deciding;
 mod dialect;
 mod features;
 mod fields;
+mod fingerprint;
 mod folder;
 mod form;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -57,8 +59,10 @@ mod notes;
 mod open;
 mod packed;
 mod parser;
+mod partition;
 mod patterns;
 mod place;
+mod revisit;
 pub mod rewritten;
 mod rows;
 mod rows_kept;
@@ -94,6 +98,7 @@ pub use deciding::{Deciding, DecidingFields, FieldNumber, UrlPart, inside_of};
 use dialect::Written;
 pub use dialect::{Dialect, Quote};
 pub use fields::Ids;
+pub use fingerprint::FingerprintForm;
 pub(crate) use features::Features;
 use folder::Contents;
 pub use form::{Ending, Form};
@@ -101,12 +106,13 @@ use headers::Headers;
 use jsonl::JsonLines;
 pub use kept::{Block, Kept};
 use kept_keys::KeptKeys;
-pub use kept_keys::is_name as is_name_of_keys;
+pub use kept_keys::{SUFFIX as SUFFIX_OF_KEYS, is_name as is_name_of_keys};
 pub use kept_names::{ANNOTATED, KEPT, is_name as is_name_of_kept, is_name_of_annotated};
 use open::{Origin, Reader};
 pub use parser::Parser;
 use patterns::Patterns;
 pub use place::Place;
+pub use revisit::revisit;
 use window::Window;
 
 /// The longest key, in bytes: what the index can hold.
@@ -194,10 +200,13 @@ pub enum Kind {
     Warc,
     /// Tables of Parquet.
     Parquet,
+    /// Pages of ARC files.
+    Arc,
 }
 
 impl Kind {
-    const ALL: [Self; 6] = [Self::Jsonl, Self::Csv, Self::Tsv, Self::Wet, Self::Warc, Self::Parquet];
+    const ALL: [Self; 7] =
+        [Self::Jsonl, Self::Csv, Self::Tsv, Self::Wet, Self::Warc, Self::Parquet, Self::Arc];
 
     /// The ends of the names of such files, those of compressions aside.
     fn suffixes(self) -> &'static [&'static str] {
@@ -208,6 +217,7 @@ impl Kind {
             Self::Wet => &["wet"],
             Self::Warc => &["warc"],
             Self::Parquet => &[form::PARQUET, "pq"],
+            Self::Arc => &["arc"],
         }
     }
 
@@ -230,6 +240,8 @@ pub struct InputOptions {
     /// Whether that field holds features instead: an array of strings and integers, an array of pairs of a feature and its
     /// weight, or an object of weights.
     pub features: bool,
+    /// Whether that field holds a fingerprint instead, and how it is written: documents have no text then.
+    pub fingerprint: Option<FingerprintForm>,
     /// The field that holds the key, `id` by default; a path, or several, as for texts, joined by commas. Numbers,
     /// decimals, UUIDs and times are taken as they are written.
     pub id_field: String,
@@ -262,11 +274,20 @@ pub struct InputOptions {
     pub as_it_comes: bool,
 }
 
+impl InputOptions {
+    /// Whether documents come without a text: as features, or as fingerprints.
+    #[must_use]
+    pub fn is_brought(&self) -> bool {
+        self.features || self.fingerprint.is_some()
+    }
+}
+
 impl Default for InputOptions {
     fn default() -> Self {
         Self {
             text_field: TEXT_FIELD.to_owned(),
             features: false,
+            fingerprint: None,
             id_field: ID_FIELD.to_owned(),
             ids: Ids::FieldOrLine,
             attached: AttachedFields::default(),
@@ -322,7 +343,7 @@ pub struct Counts {
     /// Records of web archives that say of a capture that it was the same as an earlier one.
     #[serde(skip_serializing_if = "is_zero")]
     pub revisits: u64,
-    /// Web archives that are compressed and break off: their records before that were read.
+    /// Web archives that break off: their records before that were read.
     #[serde(skip_serializing_if = "is_zero")]
     pub cut_archives: u64,
     /// The first of these.
@@ -514,7 +535,7 @@ impl Counts {
         }
         if let Some(first) = &self.first_cut {
             remarks.push(format!(
-                "{} off in the middle of what is compressed; the records before that were read, the first: {first}",
+                "{} off; the records before that were read, the first: {first}",
                 match self.cut_archives {
                     1 => "1 archive breaks".to_owned(),
                     more => format!("{} archives break", count(more)),
@@ -726,6 +747,7 @@ enum Stream {
     Lines(JsonLines),
     Rows(Box<rows::Rows>, Form),
     Archive(warc::Records, Form),
+    Arc(arc::Records),
     Columns(Box<columns::Rows>, Form),
 }
 
@@ -742,6 +764,11 @@ impl Records {
             Origin::File(path) => KeptKeys::beside(path)?,
             Origin::Stream { .. } => None,
         };
+        let name = origin.name();
+        let partitioned = partition::Partitioned::of(parser, &name);
+        let parser = partitioned.as_ref().map_or(parser, |partitioned| &partitioned.parser);
+        let keyed = keys.is_some().then(|| parser.of_other_keys());
+        let parser = keyed.as_ref().unwrap_or(parser);
         Ok(Self { stream: Stream::open(origin, kind, parser, bytes_max, consumed)?, keys })
     }
 
@@ -749,6 +776,7 @@ impl Records {
     fn cut(&self) -> Option<String> {
         match &self.stream {
             Stream::Archive(records, _) => records.cut(),
+            Stream::Arc(records) => records.cut(),
             Stream::Lines(_) | Stream::Rows(..) | Stream::Columns(..) => None,
         }
     }
@@ -818,6 +846,10 @@ impl Stream {
                 headers.meet(form, false);
                 Self::Rows(Box::new(rows), form)
             }
+            Kind::Arc => {
+                headers.meet(Form::Arc, false);
+                Self::Arc(arc::Records::new(Window::new(reader), bytes_max))
+            }
             Kind::Wet | Kind::Warc => {
                 let form = Form::Archive { texts: kind == Kind::Wet };
                 headers.meet(form, false);
@@ -846,6 +878,10 @@ impl Stream {
             Self::Archive(records, form) => {
                 let name = Arc::clone(records.name());
                 records.next(|number, found| take(*form, name, number, found))
+            }
+            Self::Arc(records) => {
+                let name = Arc::clone(records.name());
+                records.next(|number, found| take(Form::Arc, name, number, found))
             }
             Self::Columns(rows, form) => {
                 let Some((number, line)) = rows.next()? else { return Ok(false) };
@@ -926,7 +962,11 @@ impl Documents {
         stdin: &mut dyn FnMut() -> Box<dyn Read + Send>,
     ) -> anyhow::Result<Self> {
         if options.id_field == options.text_field {
-            let what = if options.features { "features" } else { "text" };
+            let what = match options.fingerprint {
+                Some(_) => "fingerprint",
+                None if options.features => "features",
+                None => "text",
+            };
             bail!("the id and the {what} are both to be read from the field {:?}", options.id_field);
         }
         if paths.iter().filter(|path| is_stdin(path)).count() > 1 {
@@ -965,6 +1005,19 @@ impl Documents {
                 options.text_field
             );
         }
+        let has_columns = |source: &Source| {
+            matches!(source, Source::Records(_, Kind::Jsonl | Kind::Csv | Kind::Tsv | Kind::Parquet))
+        };
+        if options.fingerprint.is_some()
+            && let Some(source) = documents.sources.iter().find(|source| !has_columns(source))
+        {
+            bail!(
+                "{}: no JSONL, CSV, TSV or Parquet, whose fields --fingerprint-field {} asks for (--format takes any file as \
+                 one of these)",
+                source.name().display(),
+                options.text_field
+            );
+        }
         if options.encoding.is_some_and(Charset::is_utf16)
             && let Some(source) = documents.sources.iter().find(|source| {
                 matches!(source, Source::Records(_, Kind::Jsonl | Kind::Csv | Kind::Tsv))
@@ -976,7 +1029,7 @@ impl Documents {
         let named = &mut documents.counts.named;
         named.value.clone_from(&options.attached.value);
         if options.text_field != TEXT_FIELD {
-            let is_archive = |source: &&Source| matches!(source, Source::Records(_, Kind::Wet | Kind::Warc));
+            let is_archive = |source: &&Source| matches!(source, Source::Records(_, Kind::Wet | Kind::Warc | Kind::Arc));
             named.text = Some(options.text_field.clone());
             named.inputs = documents.sources.len() as u64;
             named.archives = documents.sources.iter().filter(is_archive).count() as u64;
@@ -1019,6 +1072,33 @@ impl Documents {
             );
         }
         Self::open(paths, options)
+    }
+
+    /// Hands the files that are to be read to `each`, in their order.
+    ///
+    /// # Errors
+    ///
+    /// One of the inputs is a pipe, which cannot be read again; those of `each`.
+    pub(crate) fn for_each_file(
+        &self,
+        mut each: impl FnMut(&Path) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        for source in self.sources.iter().rev() {
+            match source {
+                Source::Records(Origin::File(path), _) | Source::Whole(Origin::File(path), _) => each(path)?,
+                Source::Folder { root, files } => {
+                    files.as_slice().iter().try_for_each(|file| each(&root.join(file)))?;
+                }
+                Source::Records(Origin::Stream { name, .. }, _) | Source::Whole(Origin::Stream { name, .. }, _) => {
+                    return Err(InvalidOptions::new(format!(
+                        "{}: can be read only once, and --resume reads the inputs again; write it to a file",
+                        name.display()
+                    ))
+                    .into());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Adds what stands at `path`.
@@ -1078,7 +1158,7 @@ impl Documents {
     /// Refuses, before any work is done, a file that cannot be read, is not what its name says, or lacks a column.
     fn check_file(&self, path: &Path, kind: Option<Kind>) -> Result<(), Problem> {
         let Some(kind @ (Kind::Csv | Kind::Tsv | Kind::Parquet)) = kind else {
-            let may_break = matches!(kind, Some(Kind::Wet | Kind::Warc));
+            let may_break = matches!(kind, Some(Kind::Wet | Kind::Warc | Kind::Arc));
             return open::check_file(path, may_break);
         };
         // Headers are numbered when files are read, in their order.

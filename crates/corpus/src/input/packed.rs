@@ -8,9 +8,6 @@ pub(super) fn packed(start: &[u8]) -> Option<(&'static str, &'static str)> {
         [0x04, 0x22, 0x4d, 0x18, ..] => ("lz4", "lz4 -dc"),
         [b'P', b'K', 3, 4, ..] => ("zip", "unzip -p"),
         [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => ("7z", "7z x -so"),
-        [b'f', b'i', b'l', b'e', b'd', b'e', b's', b'c', b':', b'/', b'/', ..] => {
-            ("an ARC archive", "warcio recompress")
-        }
         _ => return None,
     })
 }

@@ -11,10 +11,11 @@ use twindex::sketch::{Cutter, Units};
 use super::charset::{self, Charset};
 use super::content::Content;
 use super::fields::{Fields, Ids};
+use super::fingerprint::FingerprintForm;
 use super::form::Form;
 use super::headers::Headers;
 use super::{
-    Dialect, ID_FIELD, InputOptions, Note, Noted, InvalidUtf8, LOSSY_ADVICE, Loss, OwnAttached, columns, http, jsonl, lossy, page_text, rows,
+    Dialect, ID_FIELD, arc, InputOptions, Note, Noted, InvalidUtf8, LOSSY_ADVICE, Loss, OwnAttached, columns, http, jsonl, lossy, page_text, rows,
     warc,
 };
 
@@ -39,7 +40,8 @@ impl Parser {
         // A field that was named must be there.
         let is_named = options.ids == Ids::FieldOrLine && id_field != ID_FIELD;
         let ids = if is_named { Ids::Field } else { options.ids };
-        let mut fields = Fields::new(id_field, text_field, ids, options.features, attached);
+        let mut fields = Fields::new(id_field, text_field, ids, options.features, attached)
+            .with_fingerprint(options.fingerprint);
         fields.reserved.clone_from(&options.reserved);
         let (invalid_utf8, record_bytes_max) = (options.invalid_utf8, options.record_bytes_max);
         let (headers, charset, dialect) = (Headers::default(), options.encoding, options.dialect);
@@ -94,6 +96,15 @@ impl Parser {
         noted.line(form, line, note, &self.headers, self.charset)
     }
 
+    /// For records that need not say their keys, as others have them.
+    pub(super) fn of_other_keys(&self) -> Self {
+        let mut parser = self.clone();
+        if parser.fields.ids == Ids::Field {
+            parser.fields.ids = Ids::FieldOrLine;
+        }
+        parser
+    }
+
     /// What stood once in an input and concerns all of its records.
     #[must_use]
     pub fn headers(&self) -> &Headers {
@@ -143,7 +154,7 @@ pub(super) fn understand<'l>(
     parser: &Parser,
     buffers: &'l mut Buffers,
 ) -> Result<Understood<'l>, String> {
-    let is_page_or_archive = matches!(form, Form::Html | Form::Archive { .. });
+    let is_page_or_archive = matches!(form, Form::Html | Form::Archive { .. } | Form::Arc);
     let invalid = parser.invalid_utf8.of(is_page_or_archive);
     let mut is_detected = false;
     let (key, text): (Option<&[u8]>, &[u8]) = match form {
@@ -187,8 +198,9 @@ pub(super) fn understand<'l>(
             buffers.header = Some((number, header));
             found?
         }
-        Form::Archive { .. } => {
-            match warc::understand(line, &parser.fields, parser.record_bytes_max, parser.charset)? {
+        Form::Archive { .. } | Form::Arc => {
+            let understand = if form == Form::Arc { arc::understand } else { warc::understand };
+            match understand(line, &parser.fields, parser.record_bytes_max, parser.charset)? {
                 warc::Says::Text { key, text } => (key_in(&mut buffers.key, key), text),
                 warc::Says::Made { key, shown } => {
                     let http::Shown { text, opaque, is_detected } = shown;
@@ -217,6 +229,15 @@ pub(super) fn understand<'l>(
     };
     // guard: keys of rows and of texts in archives are looked at
     key.map_or(Ok(()), check_key)?;
+    if let Some(said) = parser.fields.fingerprint {
+        // Rows of Parquet are written so when they are read.
+        let written_so = if matches!(form, Form::Columns(_)) { FingerprintForm::Hex } else { said };
+        // What is no UTF-8 is no fingerprint either.
+        let fingerprint = written_so.parse(&String::from_utf8_lossy(text));
+        let fingerprint = fingerprint.map_err(|why| format!("field {:?}: {why}", parser.fields.text))?;
+        let content = Content::Fingerprint(fingerprint);
+        return Ok(Understood::Document { key, content, loss: Loss::None, is_detected });
+    }
     let (content, loss) = match (std::str::from_utf8(text), invalid) {
         (Ok(text), _) => (Content::Text(text), Loss::None),
         (Err(error), InvalidUtf8::Error | InvalidUtf8::Usual) => {
@@ -307,6 +328,7 @@ pub(super) fn attached(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
             }
         }
         Form::Archive { .. } => warc::attached(line, fields),
+        Form::Arc => arc::attached(line, fields),
         Form::Columns(_) => {
             let parts = columns::parts(line, fields).context("it cannot be read again")?;
             Ok(parts.attached())
@@ -323,8 +345,9 @@ pub(super) fn identity(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
     let mut buffers = Buffers::default();
     // It was taken before, whatever was lost in it.
     let mut parser = Parser { invalid_utf8: InvalidUtf8::Replace, ..parser.clone() };
-    // So was a field of a history that other documents may not have.
+    // So was a field of a history that other documents may not have, and a key of which folders may say a part.
     parser.fields.reserved.clear();
+    parser.fields.ids = Ids::Line;
     let parser = &parser;
     match understand(form, line, parser, &mut buffers) {
         Ok(Understood::Document { content, .. }) => Ok(Cow::into_owned(content.identity())),

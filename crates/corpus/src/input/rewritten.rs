@@ -17,7 +17,7 @@ use super::{InvalidUtf8, charset, nested, warc};
 #[must_use]
 pub fn stands_in_line(form: Form, line: &[u8], text: &str) -> bool {
     match form {
-        Form::Html => false,
+        Form::Html | Form::Arc => false,
         Form::Archive { .. } => line.ends_with(text.as_bytes()),
         Form::Json | Form::Row(_) | Form::Columns(_) => true,
     }
@@ -34,7 +34,7 @@ pub fn check_form(form: Form) -> anyhow::Result<()> {
             "texts of Parquet files cannot be cut in their files; read the documents from JSONL, CSV, TSV, WET or text \
              files, or cut them by the places in spans.tsv"
         ),
-        Form::Json | Form::Html | Form::Row(_) | Form::Archive { .. } => Ok(()),
+        Form::Json | Form::Html | Form::Row(_) | Form::Archive { .. } | Form::Arc => Ok(()),
     }
 }
 
@@ -81,7 +81,7 @@ pub fn line_without(
             header.line_without(utf8, cut)?
         }
         Form::Archive { .. } => (archive_without(line, text, cut)?, without(text, cut)),
-        Form::Html | Form::Columns(_) => bail!("its text is not in its line"),
+        Form::Html | Form::Arc | Form::Columns(_) => bail!("its text is not in its line"),
     };
     let mut buffers = Buffers::default();
     let parser = Parser { invalid_utf8: InvalidUtf8::Error, ..parser.clone() };

@@ -423,19 +423,31 @@ impl Rows {
         let mut line = self.reader.line();
         let mut begun = false;
         loop {
-            if taken == self.window.bytes().len() {
-                // guard: a long row is refused
-                if taken > self.row_bytes_max {
-                    if let Some(row) = self.first_line(taken, line, &self.too_long()) {
-                        return Ok(Some(row));
-                    }
-                    // What is too long is read to its end all the same, and thrown away.
+            // No further, so that where a row is found to be too long does not depend on how the stream is cut.
+            let limit = self.row_bytes_max.saturating_add(1);
+            // guard: a long row is refused
+            if taken == limit {
+                if !begun {
+                    // Blank lines are no row.
                     self.window.take(taken);
-                    (taken, discarded) = (0, true);
+                    taken = 0;
+                    continue;
                 }
+                if !discarded && let Some(row) = self.first_line(taken, line, &self.too_long()) {
+                    return Ok(Some(row));
+                }
+                if !discarded && lines(&self.window.bytes()[..taken]) == 1 {
+                    return self.rest_of_line(taken, line).map(Some);
+                }
+                // What is too long is read to its end all the same, and thrown away.
+                self.window.take(taken);
+                (taken, discarded) = (0, true);
+            }
+            if taken == self.window.bytes().len() {
                 self.window.more()?;
             }
-            let input = &self.window.bytes()[taken..];
+            let end = self.window.bytes().len().min(limit);
+            let input = &self.window.bytes()[taken..end];
             if !begun {
                 // Ends of lines before the row: the rest of the last one's, and blank ones.
                 let ends = input.iter().take_while(|byte| b"\r\n".contains(byte)).count();
@@ -463,7 +475,9 @@ impl Rows {
                     } else {
                         None
                     };
-                    let again = problem.as_deref().and_then(|problem| self.first_line(taken, line, problem));
+                    // Of a row that was thrown away the first line is gone.
+                    let again = problem.as_deref().filter(|_| !discarded);
+                    let again = again.and_then(|problem| self.first_line(taken, line, problem));
                     return Ok(Some(again.unwrap_or(Row { taken, line, problem })));
                 }
                 ReadRecordResult::InputEmpty
@@ -482,6 +496,27 @@ impl Rows {
             Some(b'\r' | b'\n') => Ending::Newline,
             _ => Ending::None,
         })
+    }
+
+    /// A row that is too long in its first line: that line goes, and rows are sought again after it.
+    fn rest_of_line(&mut self, mut taken: usize, line: u64) -> Result<Row, Problem> {
+        let problem = Some(self.too_long());
+        loop {
+            let rest = &self.window.bytes()[taken..];
+            if let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
+                let next = line + u64::from(rest[at] == b'\n');
+                taken += at + 1;
+                self.start_at(next);
+                return Ok(Row { taken, line, problem });
+            }
+            let seen = self.window.bytes().len();
+            self.window.take(seen);
+            taken = 0;
+            if !self.window.more()? {
+                self.start_at(line);
+                return Ok(Row { taken, line, problem });
+            }
+        }
     }
 
     fn too_long(&self) -> String {
@@ -619,14 +654,42 @@ mod tests {
         let too_long = "a row of more than 1000 bytes".to_owned();
         assert_eq!(found[0], (2, Err("1 fields, where the first row names 2".to_owned())));
         assert_eq!(found[1], (3, Err(too_long.clone())));
-        // Of a row over lines that is too long each is a row again, as a quote may have made it so long.
+        // A line that is too long by itself goes, and each line after it is a row again, as a quote may have joined them.
         let one_of = |lines: usize| format!("; a quote makes {lines} lines of it, of which this one alone is passed over");
-        assert_eq!(found[2], (4, Err(too_long + &one_of(2))));
+        assert_eq!(found[2], (4, Err(too_long)));
         let not_ended = "a field that begins with a quote is not ended by one".to_owned();
         assert_eq!(found[3], (5, Err(not_ended + &one_of(4))));
         assert_eq!(found[4], good(6, "4", "d"));
         assert_eq!(found[5], (7, Err("3 fields, where the first row names 2".to_owned())));
         assert_eq!(found[6], good(8, "6", ""));
+    }
+
+    #[test]
+    fn rows_that_are_too_long_are_the_same_however_the_stream_is_cut() {
+        struct Pieces(std::io::Cursor<Vec<u8>>, usize);
+        impl std::io::Read for Pieces {
+            fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+                let most = self.1.min(buffer.len());
+                self.0.read(&mut buffer[..most])
+            }
+        }
+        let table = b"id,text\n1,\"ab\ncd\"\n2,\"x\r\n\n\n3,z\"\r\n\n\n\n\n4,\"long long\n5,q\n6,r\n\"\r7,s\n";
+        let read = |piece: usize, max: usize| {
+            let reader = Box::new(Pieces(std::io::Cursor::new(table.to_vec()), piece));
+            let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
+            let window = Window::new(Stream::open_verbatim(origin, &Arc::default()).unwrap());
+            let fields = fields::Fields { id: "id".into(), text: "text".into(), ..Default::default() };
+            let written = Written::of(Dialect { quote: Quote::Byte(b'"'), ..Dialect::default() }, false);
+            let (mut rows, _) =
+                Rows::open(window, written, false, None, &fields, max).map_err(|problem| problem.to_string()).unwrap();
+            let mut all = Vec::new();
+            while rows.next(|line, found| all.push((line, found.map(|found| found.line.to_vec())))).unwrap() {}
+            all
+        };
+        for max in 0..30 {
+            let whole = read(usize::MAX, max);
+            assert!((1..9).all(|piece| read(piece, max) == whole), "{max}: {whole:?}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! other type holds, or a column that somebody else's reader knows. A group of rows becomes one, without the rows that go, so
 //! that what is said of its order stays true.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,9 @@ use super::{Annotation, kept_keys, kept_names, notes};
 
 /// Under this name a writer of Arrow says what the columns were in memory.
 const ARROW_SCHEMA: &str = "ARROW:schema";
+
+/// Distinct values for which a bloom filter has room at most: some megabytes.
+const BLOOM_VALUES_MAX: u64 = 1 << 22;
 
 /// Files of rows that are kept, one for each set of columns, in the order in which these came.
 pub(super) struct Writers<'n> {
@@ -235,8 +238,11 @@ impl Input {
 
 /// How columns are written that stood so in a file.
 fn properties(metadata: &ParquetMetaData, columns: &Columns) -> WriterProperties {
+    let mut most_values = HashMap::new();
+    // Whether a column of dictionaries has a filter is what the file says, not the writer's choice.
     let mut builder = WriterProperties::builder()
-        .set_sorting_columns(columns.sorting.clone());
+        .set_sorting_columns(columns.sorting.clone())
+        .set_bloom_filter_for_dictionary_encoded_chunks(true);
     if let Some(group) = metadata.row_groups().first() {
         for column in group.columns() {
             let path = column.column_path().clone();
@@ -244,6 +250,16 @@ fn properties(metadata: &ParquetMetaData, columns: &Columns) -> WriterProperties
             let has_dictionary = column.dictionary_page_offset().is_some()
                 || column.encodings().any(|encoding| encoding == Encoding::RLE_DICTIONARY);
             builder = builder.set_column_dictionary_enabled(path, has_dictionary);
+        }
+    }
+    for group in metadata.row_groups() {
+        for column in group.columns().iter().filter(|column| column.bloom_filter_offset().is_some()) {
+            let path = column.column_path().clone();
+            // No more distinct values than there are; a filter shrinks to what it holds.
+            let values = u64::try_from(column.num_values()).unwrap_or(0).clamp(1, BLOOM_VALUES_MAX);
+            let known = most_values.entry(path.clone()).or_insert(0);
+            *known = values.max(*known);
+            builder = builder.set_column_bloom_filter_max_ndv(path, *known);
         }
     }
     builder.build()

@@ -35,6 +35,7 @@ fn kind_of(start: &[u8]) -> Option<Kind> {
     match text {
         [b'P', b'A', b'R', b'1', ..] => Some(Kind::Parquet),
         [b'W', b'A', b'R', b'C', b'/', b'0'..=b'9', b'.', ..] => Some(Kind::Warc),
+        [b'f', b'i', b'l', b'e', b'd', b'e', b's', b'c', b':', ..] => Some(Kind::Arc),
         [b'{', ..] => is_line_of_json(text, start.len() == LOOKED_AT).then_some(Kind::Jsonl),
         _ => None,
     }
@@ -62,6 +63,7 @@ mod tests {
             (b"{% template %}\n", None),
             (b"WARC/1.0\r\n", Some(Kind::Warc)),
             (b"PAR1\x15\x04", Some(Kind::Parquet)),
+            (b"filedesc://a.arc 0.0.0.0 ", Some(Kind::Arc)),
             (b"WARCs are archives", None),
             (b"plain", None),
             (b"", None),

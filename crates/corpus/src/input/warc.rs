@@ -35,16 +35,19 @@ pub(super) struct Records {
     record_bytes_max: usize,
     /// Whether the window may begin in the middle of something.
     lost: bool,
+    /// Why the stream ended in a record.
+    cut: Option<String>,
 }
 
 impl Records {
     pub(super) fn new(window: Window, record_bytes_max: usize) -> Self {
-        Self { window: window.up_to_its_break(), number: 0, record_bytes_max, lost: false }
+        Self { window: window.up_to_its_break(), number: 0, record_bytes_max, lost: false, cut: None }
     }
 
     /// Where the stream broke off, if it did.
     pub(super) fn cut(&self) -> Option<String> {
-        self.window.broke_off().map(|why| format!("{}, after {} records: {why}", self.name().display(), self.number))
+        let why = self.window.broke_off().or(self.cut.as_deref());
+        why.map(|why| format!("{}, after {} records: {why}", self.name().display(), self.number))
     }
 
     /// What messages call the stream.
@@ -78,16 +81,19 @@ impl Records {
             }
         }
         self.number += 1;
-        let measured = self.measure()?;
-        if self.window.broke_off().is_some() && matches!(measured, Err(Bad { is_short: true, .. })) {
-            self.number -= 1;
-            return Ok(false);
-        }
-        match measured {
+        match self.measure()? {
             Ok((bytes, behind)) => {
                 let offset = self.window.offset();
                 take(self.number, Ok(Found { line: &self.window.bytes()[..bytes], offset, ending: Ending::default() }));
                 self.window.take(behind);
+            }
+            // guard: the records before a break are read
+            Err(Bad { reason, is_short, .. }) if is_short => {
+                self.number -= 1;
+                self.cut = Some(reason);
+                let rest = self.window.bytes().len();
+                self.window.take(rest);
+                return Ok(false);
             }
             Err(Bad { reason, skip, .. }) => {
                 take(self.number, Err(reason));
@@ -108,7 +114,9 @@ impl Records {
             return Ok(Err(Bad {
                 reason: format!("expected a record, so WARC/1.0, found \"{found}\""),
                 skip: 0,
-                is_short: start.len() < VERSION_BYTES,
+                // A file of nothing else is no archive.
+                is_short: start.len() < VERSION_BYTES
+                    && (self.number > 1 || self.window.broke_off().is_some()),
             }));
         }
         let head = loop {
@@ -142,7 +150,7 @@ impl Records {
         }
         let end = head + length;
         let whole = self.window.hold(end)?;
-        self.window.hold(end + ENDS_MAX + VERSION_BYTES)?;
+        let goes_on = self.window.hold(end + ENDS_MAX + VERSION_BYTES)?;
         // No further than what was asked for: what came with it depends on the stream, which what is said must not.
         let bytes = self.window.bytes();
         // guard: what is said of a length does not depend on how a stream is cut
@@ -151,7 +159,9 @@ impl Records {
         if whole {
             let behind = &bytes[end..];
             let ends = behind.iter().take(ENDS_MAX).take_while(|byte| b"\r\n".contains(byte)).count();
-            if ends == behind.len() || begins(&behind[ends..]) {
+            let next = &behind[ends..];
+            // Where the stream ends in the beginning of the next record, this one is whole.
+            if next.is_empty() || begins(next) || !goes_on && can_begin(next) {
                 return Ok(Ok((end, end + ends)));
             }
         }
@@ -203,6 +213,12 @@ struct Bad {
 /// Whether a record begins here: `WARC/`, a digit, a point, a digit.
 fn begins(bytes: &[u8]) -> bool {
     matches!(bytes, [b'W', b'A', b'R', b'C', b'/', b'0'..=b'9', b'.', b'0'..=b'9', ..])
+}
+
+/// Whether these few bytes are the first ones of a record.
+fn can_begin(bytes: &[u8]) -> bool {
+    let is_one = |(byte, wanted): (&u8, &u8)| if *wanted == b'0' { byte.is_ascii_digit() } else { byte == wanted };
+    bytes.len() < VERSION_BYTES && bytes.iter().zip(b"WARC/0.0").all(is_one)
 }
 
 /// Where the next line begins that begins as a record does.
@@ -404,7 +420,8 @@ mod tests {
     fn what_is_cut_or_no_archive_is_told() {
         let archive = text("a", "right");
         let cut = &archive.as_bytes()[..archive.len() - 7];
-        assert_eq!(read(cut, 1000), [Err("the file ends after 2 of its 5 bytes, of a".to_owned())]);
+        assert_eq!(read(cut, 1000), [], "the record that breaks off is none");
+        assert_eq!(read(b"WARC", 1000).len(), 1);
         let other = b"{\"id\":1}\n{}\n";
         assert_eq!(
             read(other, 1000),
@@ -414,6 +431,25 @@ mod tests {
         assert!(read(&headless, 1000).iter().all(Result::is_err));
         assert_eq!(read(b"", 1000), []);
         assert_eq!(read(b"\r\n\r\n", 1000), []);
+    }
+
+    #[test]
+    fn a_plain_archive_that_breaks_off_has_the_records_before_and_says_where() {
+        let archive = [text("a", "right"), text("b", "right"), text("c", "cut off")].concat();
+        for (bytes, why) in [
+            (archive.len() - 7, "the file ends after 4 of its 7 bytes, of c"),
+            (archive.len() - 30, "its head is not ended by an empty line"),
+            (archive.len() - record("conversion", "c", "text/plain", "cut off").len() + 3, "expected a record"),
+        ] {
+            let reader = Box::new(std::io::Cursor::new(archive.as_bytes()[..bytes].to_vec()));
+            let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
+            let mut records =
+                Records::new(Window::new(Reader::open_verbatim(origin, &Arc::default()).unwrap()), 1000);
+            let mut all = 0;
+            while records.next(|_, found| all += u64::from(found.is_ok())).unwrap() {}
+            let cut = records.cut().unwrap();
+            assert!(all == 2 && cut.starts_with("t, after 2 records: ") && cut.contains(why), "{all} {cut}");
+        }
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl PassageQuery {
                 let (hashing, hashed, work) = state;
                 let text = match record.content {
                     Content::Text(text) | Content::Opaque { text, .. } => text,
-                    Content::Features(_) => "",
+                    Content::Features(_) | Content::Fingerprint(_) => "",
                 };
                 if u32::try_from(text.len()).is_err() {
                     return Err(record.bad(&"a text of 4 GiB or more"));

@@ -424,7 +424,7 @@ fn again(documents: &Documents, passages: &Passages) -> anyhow::Result<Documents
 fn text_of<'r>(record: &Record<'r>) -> &'r str {
     match record.content {
         Content::Text(text) => text,
-        Content::Opaque { .. } | Content::Features(_) => "",
+        Content::Opaque { .. } | Content::Features(_) | Content::Fingerprint(_) => "",
     }
 }
 

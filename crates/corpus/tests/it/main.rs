@@ -4,4 +4,5 @@ mod corpora;
 mod doors;
 mod histories;
 mod paths;
+mod resume;
 mod rule;

@@ -289,7 +289,7 @@ fn a_stored_index_accepts_as_many_fungible_documents_as_the_formula_says() {
             let (mut accepted, mut by_one) = (0, 0);
             for (key, [_, asked]) in (0_u64..).zip(&pairs) {
                 let hits = |sharing| {
-                    let query = snapshot.resembling(asked, 0.0).unwrap().sharing(sharing);
+                    let query = snapshot.resembling(asked, 0.0).sharing(sharing);
                     let query = query.feature_bits(u32::from(preset.scheme.feature_bits).min(32));
                     query.run().unwrap().hits.iter().filter(|hit| hit.key.as_u64() == Some(key)).count()
                 };
@@ -411,7 +411,7 @@ fn joins_and_questions_agree_about_who_agrees() {
         found.for_each_batch(each).unwrap();
         assert!(pairs == wanted && !wanted.is_empty(), "{agreement:?}: {} {}", pairs.len(), wanted.len());
         for (asked, sketch) in sketches.iter().enumerate().step_by(37) {
-            let query = snapshot.resembling(sketch, 0.0).unwrap();
+            let query = snapshot.resembling(sketch, 0.0);
             let hits = query.sharing(features.into()).feature_bits(bits).run().unwrap().hits;
             let mut hits: Vec<usize> = hits.iter().map(|hit| hit.key.as_u64().unwrap() as usize).collect();
             hits.sort_unstable();
@@ -426,6 +426,6 @@ fn joins_and_questions_agree_about_who_agrees() {
     for bits in [0, 33] {
         let agreement = Agreement { features: 1, bits };
         assert!(candidates_agreeing(&snapshot, agreement, 10, (dir.path(), 0), number).is_err());
-        assert!(snapshot.resembling(&sketches[0], 0.0).unwrap().feature_bits(bits).run().is_err());
+        assert!(snapshot.resembling(&sketches[0], 0.0).feature_bits(bits).run().is_err());
     }
 }

@@ -63,7 +63,7 @@ fn put(index: &Index, sketches: &[Sketch], from: usize) {
 
 /// Who agrees with a document in at least so many features, in all bits that are asked for.
 fn hits(snapshot: &Snapshot, sketch: &Sketch, features: usize, bits: Option<u32>) -> Vec<u64> {
-    let query = snapshot.resembling(sketch, 0.0).unwrap().sharing(features);
+    let query = snapshot.resembling(sketch, 0.0).sharing(features);
     let query = bits.into_iter().fold(query, twindex::Query::feature_bits);
     let mut keys: Vec<u64> = query.run().unwrap().hits.iter().map(|hit| hit.key.as_u64().unwrap()).collect();
     keys.sort_unstable();
@@ -233,7 +233,7 @@ fn more_bits_than_are_kept_are_refused_and_the_error_says_how_many_there_are() {
     let snapshot = index.snapshot();
     let room: (&Path, usize) = (dir.path(), 0);
     for bits in [0, 9, 32, 33] {
-        let query = snapshot.resembling(&all[0], 0.0).unwrap().feature_bits(bits);
+        let query = snapshot.resembling(&all[0], 0.0).feature_bits(bits);
         let refused = query.run().unwrap_err().to_string();
         let expected = format!("{bits} bits of a feature: the index keeps 8 of each; ask for 1 to 8");
         assert!(refused.contains(&expected), "{refused}");

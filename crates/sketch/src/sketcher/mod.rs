@@ -1,6 +1,7 @@
 //! The sketcher: all sketches of a document with one set of parameters.
 
 mod sketch;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -384,6 +385,46 @@ impl Sketcher {
         Ok(())
     }
 
+    /// The sketch of a fingerprint that the caller brought, made by no text, replacing what `sketch` holds.
+    ///
+    /// ```
+    /// use twindex_sketch::params::{Shingling, SimhashWeights, SketchParams, Tokens};
+    /// use twindex_sketch::{Fingerprint, Scratch, Sketch, Sketcher};
+    ///
+    /// let features = Shingling::words(1, 0).with_tokens(Tokens::Features)?;
+    /// let mut params = SketchParams::new(features);
+    /// params.simhash = Some(SimhashWeights::Occurrences);
+    /// let sketcher = Sketcher::new(params)?;
+    /// let (mut scratch, mut sketch) = (Scratch::default(), Sketch::default());
+    /// sketcher.sketch_fingerprint(Fingerprint(7), &mut scratch, &mut sketch)?;
+    /// assert_eq!(sketch.fingerprint(), Some(Fingerprint(7)));
+    /// # Ok::<(), twindex_sketch::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the parameters keep no simhash, or anything that a fingerprint does not say: minima, samples or
+    /// sets.
+    pub fn sketch_fingerprint(
+        &self,
+        fingerprint: Fingerprint,
+        scratch: &mut Scratch,
+        sketch: &mut Sketch,
+    ) -> Result<()> {
+        let keeps_sets = self.params.minhash.is_some()
+            || self.params.bottom > 0
+            || self.params.modulus > 0
+            || self.params.sets;
+        if self.weights.is_none() || keeps_sets {
+            return Err(Error::Invalid(
+                "these parameters keep more than a simhash, and a fingerprint is nothing else".into(),
+            ));
+        }
+        scratch.shingles.clear();
+        scratch.tokens = 1;
+        self.finish(scratch, sketch, Some(fingerprint));
+        Ok(())
+    }
+
     /// Refuses vectors where their weights would count in minima, and the parameters keep what cannot hold them.
     fn check_vectors(&self) -> Result<()> {
         if self.minhash_weights == MinhashWeights::Distinct {
@@ -419,7 +460,7 @@ impl Sketcher {
         let by_table = matches!(self.minhash_weights, MinhashWeights::Idf { .. });
         let Some(idf) = self.idf.as_deref().filter(|_| by_table) else { return units };
         // Weights of the table are below 2^14, with 8 fractional bits, and units below 2^40.
-        (units * u64::from(idf.weight(shingle)) >> 8).clamp(WEIGHT_MIN, WEIGHT_MAX)
+        ((units * u64::from(idf.weight(shingle))) >> 8).clamp(WEIGHT_MIN, WEIGHT_MAX)
     }
 
     fn check_features(&self) -> Result<()> {
@@ -464,20 +505,26 @@ impl Sketcher {
         self.finish(scratch, sketch, fingerprint);
     }
 
-    /// From the shingles in `scratch`, with their elements or weights where these count, and their fingerprint to the
-    /// sketch.
-    fn finish(&self, scratch: &mut Scratch, sketch: &mut Sketch, fingerprint: Option<Fingerprint>) {
-        let Scratch { bytes, shingles, hashes, elements, has_elements, weighted, .. } = scratch;
+    /// Removes what `sketch` holds of a document.
+    fn clear(&self, sketch: &mut Sketch) {
         if sketch.digest != self.digest {
             sketch.params = Some(Arc::clone(&self.params));
             sketch.digest = self.digest;
         }
-        sketch.fingerprint = fingerprint;
+        sketch.fingerprint = None;
         sketch.signature.clear();
         sketch.features.clear();
         sketch.bottom.clear();
         sketch.modular.clear();
         sketch.set.clear();
+    }
+
+    /// From the shingles in `scratch`, with their elements or weights where these count, and their fingerprint to the
+    /// sketch.
+    fn finish(&self, scratch: &mut Scratch, sketch: &mut Sketch, fingerprint: Option<Fingerprint>) {
+        let Scratch { bytes, shingles, hashes, elements, has_elements, weighted, .. } = scratch;
+        self.clear(sketch);
+        sketch.fingerprint = fingerprint;
         if shingles.is_empty() {
             return;
         }

@@ -49,15 +49,16 @@ impl Sketch {
         &self.features
     }
 
-    /// The least hashes of the document by [`samples`], ascending: `bottom` of them, all if the document has fewer;
-    /// none if the parameters keep none or the sketch is empty. [`Sample::bottom`](crate::Sample::bottom) compares them.
+    /// The least hashes of the document by [`samples`](crate::samples), ascending: `bottom` of them, all if the document
+    /// has fewer; none if the parameters keep none or the sketch is empty. [`Sample::bottom`](crate::Sample::bottom)
+    /// compares them.
     #[must_use]
     pub fn bottom(&self) -> &[u64] {
         &self.bottom
     }
 
-    /// The hashes of the document by [`samples`] that `modulus` divides, ascending; none if the parameters keep none.
-    /// [`Sample::modular`](crate::Sample::modular) compares them.
+    /// The hashes of the document by [`samples`](crate::samples) that `modulus` divides, ascending; none if the parameters
+    /// keep none. [`Sample::modular`](crate::Sample::modular) compares them.
     #[must_use]
     pub fn modular(&self) -> &[u64] {
         &self.modular

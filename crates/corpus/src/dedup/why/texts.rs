@@ -25,6 +25,7 @@ pub(super) struct Found {
 pub(super) enum OwnContent {
     Text(String),
     Features(Features),
+    Fingerprint(u64),
 }
 
 impl OwnContent {
@@ -32,6 +33,7 @@ impl OwnContent {
         match self {
             Self::Text(text) => Content::Text(text),
             Self::Features(features) => Content::Features(features),
+            Self::Fingerprint(fingerprint) => Content::Fingerprint(*fingerprint),
         }
     }
 
@@ -119,6 +121,7 @@ pub(super) fn find(
             let content = match record.content {
                 Content::Text(text) => OwnContent::Text(text.to_owned()),
                 Content::Features(features) => OwnContent::Features(features.clone()),
+                Content::Fingerprint(fingerprint) => OwnContent::Fingerprint(fingerprint),
                 Content::Opaque { .. } => OwnContent::Text(String::new()), // nothing goes by what it says
             };
             let identity = parser.identity(record.content).into_owned();

@@ -13,6 +13,7 @@ use parquet::basic::{BrotliLevel, Compression, Encoding, GzipLevel, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 
 use super::super::*;
+use super::OF_ARC;
 
 /// Bytes of an input before those of the documents.
 pub(super) const HEAD: usize = 12;
@@ -424,6 +425,10 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let page: &[u8] =
         b"<!doctype html><title>T &ngE; &#x1F600;</title><style>p{}</style><svg><svg></svg></svg>\
         <p>a<b>b</b><textarea>c<i></textarea><!-- x --><plaintext>d&amp;</p>";
+    let arc: &[u8] = b"filedesc://a.arc 0.0.0.0 20260131120000 text/plain 4\n1 0 \n\
+        http://a/ 192.0.2.1 20260131120000 text/html 52\nHTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>a b c\n\
+        http://b/ 192.0.2.1 20260131120000 text/plain 99\nshort\n\
+        ftp://c/ 192.0.2.1 20260131120000 text/plain 5\nplain\ndns:d 192.0.2.1 20260131120000 text/dns 1\nx\n";
     let made: &[u8] = b"\x00one text\xff\x80two\xff\x05\x09<p>page of gzip\xff\x05\x03<p>zstd\xff\x25\x1aplain\
         \xff\x45\x17deep\xff\x05\x84no gzip\xff\x18a lie\xff\x43<p>resource\xff\x06info\xff\x02<p>\xe4\xff\x07a\0b\0\
         \xff\x04HTTP/1.1 200 OK\nContent-Type: text/plain\n\nx\
@@ -446,6 +451,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         (9, page),
         (9, b"a\0b"),
         (10, page),
+        (OF_ARC, arc),
     ]
     .into_iter()
     .enumerate()

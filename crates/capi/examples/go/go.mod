@@ -1,0 +1,3 @@
+module twindex-example
+
+go 1.19

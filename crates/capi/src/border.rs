@@ -1,0 +1,232 @@
+//! Where addresses become references, and panics become errors.
+
+use std::any::Any;
+use std::ffi::{CStr, c_char};
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard};
+
+use twindex::{Key, KeyBuf};
+
+pub(crate) use crate::catch::{ask, free};
+use crate::error::{Code, Error};
+
+/// What the parts of a call return on their way to [`call`].
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+/// Runs the body of a function of the interface. Its error, or its panic, goes to `error`, if the caller wants it, and its
+/// code is returned.
+pub(crate) fn call(error: Option<&mut MaybeUninit<*mut Error>>, body: impl FnOnce() -> Result<()>) -> Code {
+    // A mutex guards a handle that changes, and refuses it after a panic in the middle of a change.
+    let ended = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
+    let (code, given) = match ended {
+        Ok(()) => (Code::Ok, std::ptr::null_mut()),
+        Err(failed) => {
+            let code = failed.code();
+            (code, if error.is_some() { Box::into_raw(Box::new(failed)) } else { std::ptr::null_mut() })
+        }
+    };
+    if let Some(error) = error {
+        error.write(given);
+    }
+    code
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Error {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    Error::new(Code::Panicked, format!("a defect of twindex, please report it: {text}"))
+}
+
+/// The handle, or an error that names the argument.
+pub(crate) fn given<'a, T>(handle: Option<&'a T>, name: &str) -> Result<&'a T> {
+    handle.ok_or_else(|| Error::invalid(format!("{name} is null")))
+}
+
+/// What a mutex guards; an error if a call on the same handle has panicked.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> Result<MutexGuard<'_, T>> {
+    mutex.lock().map_err(|_| {
+        Error::new(
+            Code::Panicked,
+            "an earlier call on this handle failed by a defect of twindex: free the handle",
+        )
+    })
+}
+
+/// Where a result goes: it holds null or zero until the call succeeds.
+#[derive(Debug)]
+pub(crate) struct Slot<'a, T>(&'a mut MaybeUninit<T>);
+
+impl<'a, T> Slot<'a, T> {
+    pub(crate) fn new(out: Option<&'a mut MaybeUninit<T>>, empty: T, name: &str) -> Result<Self> {
+        let out =
+            out.ok_or_else(|| Error::invalid(format!("{name} is null: there is no place for the result")))?;
+        out.write(empty);
+        Ok(Self(out))
+    }
+
+    pub(crate) fn put(self, value: T) {
+        self.0.write(value);
+    }
+}
+
+impl<'a, T> Slot<'a, *mut T> {
+    pub(crate) fn handle(out: Option<&'a mut MaybeUninit<*mut T>>, name: &str) -> Result<Self> {
+        Self::new(out, std::ptr::null_mut(), name)
+    }
+
+    /// Gives the value to the caller, who must free it.
+    pub(crate) fn give(self, value: T) {
+        self.put(Box::into_raw(Box::new(value)));
+    }
+}
+
+/// Bytes of the caller; null is allowed where there are none.
+///
+/// # Safety
+/// `bytes` is null, or the caller lets us read `len` bytes from there until the call returns, and nobody writes to them.
+pub(crate) unsafe fn bytes<'a>(bytes: *const u8, len: usize, name: &str) -> Result<&'a [u8]> {
+    if len == 0 {
+        return Ok(&[]);
+    }
+    if bytes.is_null() {
+        return Err(Error::invalid(format!("{name} is null, and its length is {len}")));
+    }
+    if isize::try_from(len).is_err() {
+        return Err(Error::invalid(format!("the length of {name} is {len}, more than memory can have")));
+    }
+    // SAFETY: not null, `u8` needs no alignment, the length fits, and the rest is what this function asks for.
+    Ok(unsafe { std::slice::from_raw_parts(bytes, len) })
+}
+
+/// A plain structure of the caller that begins with its own size.
+///
+/// # Safety
+/// `value` is null, or points to a `T` that its size, the first field, describes and nobody writes to until the call
+/// returns. All bit patterns of `T` are valid, but for pointers, whose use needs a proof of its own.
+pub(crate) unsafe fn sized<'a, T>(value: *const T, name: &str) -> Result<&'a T> {
+    if value.is_null() || !value.is_aligned() {
+        return Err(Error::invalid(format!("{name} is null or not aligned")));
+    }
+    // SAFETY: aligned for `T`, whose first field is a `usize`, which the caller has filled.
+    let size = unsafe { value.cast::<usize>().read() };
+    let wanted = size_of::<T>();
+    if size != wanted {
+        return Err(Error::invalid(format!(
+            "struct_size of {name} is {size}, expected {wanted}: begin with its INIT"
+        )));
+    }
+    // SAFETY: not null, aligned, and as large as `T` by its own word.
+    Ok(unsafe { &*value })
+}
+
+/// A string of the caller.
+///
+/// # Safety
+/// `text` is null or a string that ends with a zero byte, and nobody writes to it until the call returns.
+pub(crate) unsafe fn text<'a>(text: *const c_char, name: &str) -> Result<&'a CStr> {
+    if text.is_null() {
+        return Err(Error::invalid(format!("{name} is null")));
+    }
+    // SAFETY: not null; the rest is what this function asks for.
+    Ok(unsafe { CStr::from_ptr(text) })
+}
+
+/// A path: any bytes on Unix, UTF-8 elsewhere.
+///
+/// # Safety
+/// As [`text`].
+pub(crate) unsafe fn path(given: *const c_char) -> Result<PathBuf> {
+    // SAFETY: what this function asks for.
+    let path = unsafe { text(given, "path") }?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt as _;
+        Ok(std::ffi::OsStr::from_bytes(path.to_bytes()).into())
+    }
+    #[cfg(not(unix))]
+    {
+        path.to_str().map(Into::into).map_err(|_| Error::invalid("path is not UTF-8"))
+    }
+}
+
+/// A key: the bytes, or the 8 bytes of a number in the machine's order.
+pub(crate) fn key<'a>(params: &twindex::Params, bytes: &'a [u8]) -> Result<Key<'a>> {
+    if matches!(params.key, twindex::params::KeyKind::Bytes) {
+        return Ok(Key::Bytes(bytes));
+    }
+    let number = <[u8; 8]>::try_from(bytes).map_err(|_| {
+        Error::invalid(format!(
+            "keys of this index are numbers: pass a uint64_t and length 8, not {}",
+            bytes.len()
+        ))
+    })?;
+    Ok(Key::U64(u64::from_ne_bytes(number)))
+}
+
+/// Shows a key as [`key`] takes it.
+pub(crate) fn show_key(key: &KeyBuf, len: Option<&mut MaybeUninit<usize>>) -> *const u8 {
+    let (start, bytes) = match key {
+        KeyBuf::Bytes(bytes) => (bytes.as_ptr(), bytes.len()),
+        KeyBuf::U64(number) => (std::ptr::from_ref(number).cast(), size_of::<u64>()),
+    };
+    show(start, bytes, len)
+}
+
+/// Shows bytes of a handle.
+pub(crate) fn show_bytes(bytes: &[u8], len: Option<&mut MaybeUninit<usize>>) -> *const u8 {
+    show(bytes.as_ptr(), bytes.len(), len)
+}
+
+fn show(start: *const u8, bytes: usize, len: Option<&mut MaybeUninit<usize>>) -> *const u8 {
+    if let Some(len) = len {
+        len.write(bytes);
+    }
+    start
+}
+
+/// Shows that there are no bytes.
+pub(crate) fn show_nothing(len: Option<&mut MaybeUninit<usize>>) -> *const u8 {
+    show(std::ptr::null(), 0, len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{twindex_error_code, twindex_error_free};
+
+    #[test]
+    fn panic_becomes_an_error_with_its_message() {
+        let mut error = MaybeUninit::uninit();
+        assert_eq!(call(Some(&mut error), || panic!("number {}", 7)), Code::Panicked);
+        // SAFETY: `call` has written a pointer from `Box::into_raw`.
+        let error = unsafe { Box::from_raw(error.assume_init()) };
+        assert!(format!("{error:?}").contains("number 7"), "{error:?}");
+        assert_eq!(twindex_error_code(Some(&error)), Code::Panicked);
+        twindex_error_free(Some(error));
+        assert_eq!(ask(3, || panic!("unseen")), 3);
+    }
+
+    #[test]
+    fn handle_is_refused_after_a_panic_in_the_middle_of_a_change() {
+        let handle = Mutex::new(0);
+        let code = call(None, || {
+            let mut held = lock(&handle)?;
+            *held += 1;
+            panic!("in the middle");
+        });
+        assert_eq!(code, Code::Panicked);
+        assert_eq!(call(None, || lock(&handle).map(drop)), Code::Panicked);
+    }
+
+    #[test]
+    fn lengths_that_cannot_be_are_refused() {
+        // SAFETY: a null pointer, and a length that is refused before anything is read.
+        let (null, long) =
+            unsafe { (bytes(std::ptr::null(), 3, "x"), bytes(b"x".as_ptr(), usize::MAX, "x")) };
+        assert_eq!((null.unwrap_err().code(), long.unwrap_err().code()), (Code::Invalid, Code::Invalid));
+        // SAFETY: nothing is read of zero bytes.
+        assert!(unsafe { bytes(std::ptr::null(), 0, "x") }.unwrap().is_empty());
+    }
+}

@@ -1,0 +1,270 @@
+//! A directory as an index.
+
+use std::ffi::c_char;
+use std::mem::MaybeUninit;
+
+use crate::border::{self, Result, Slot, given};
+use crate::error::{Code, Error};
+use crate::params::Params;
+use crate::sketch::Sketcher;
+use crate::snapshot::Snapshot;
+use crate::verify::Findings;
+use crate::writer::Writer;
+
+/// An open index. Snapshots, sketchers and writers that were made from it stay valid after `twindex_index_free`.
+#[derive(Debug)]
+pub struct Index {
+    inner: twindex::Index,
+}
+
+/// Numbers of an index. Begin with `TWINDEX_METRICS_INIT`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Metrics {
+    /// The size of this structure in the caller's program.
+    pub struct_size: usize,
+    /// The last commit.
+    pub commit: u64,
+    /// Live documents.
+    pub documents: u64,
+    /// Live documents that are in no segment yet.
+    pub logged_documents: u64,
+    /// Segments on disk.
+    pub segments: u64,
+    /// Bytes of the memtable, and of the one that becomes a segment.
+    pub memtable_bytes: u64,
+    /// Bytes of segments and logs.
+    pub disk_bytes: u64,
+}
+
+fn open_by(
+    index: Option<&mut MaybeUninit<*mut Index>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+    open: impl FnOnce() -> Result<twindex::Index>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(index, "index")?;
+        slot.give(Index { inner: open()? });
+        Ok(())
+    })
+}
+
+/// Creates an empty index in a new directory and opens it. Never overwrites.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_index_create(
+    path: *const c_char,
+    params: Option<&Params>,
+    index: Option<&mut MaybeUninit<*mut Index>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    open_by(index, error, || {
+        // SAFETY: the caller passes a string, or null.
+        let path = unsafe { border::path(path) }?;
+        Ok(twindex::Index::create(path, given(params, "params")?.build()?)?)
+    })
+}
+
+/// Opens an index. Never creates one.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_index_open(
+    path: *const c_char,
+    index: Option<&mut MaybeUninit<*mut Index>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    open_by(index, error, || {
+        // SAFETY: the caller passes a string, or null.
+        let path = unsafe { border::path(path) }?;
+        Ok(twindex::Index::open(path)?)
+    })
+}
+
+/// Opens the index at this path, or creates it. `TWINDEX_CODE_PARAMS_MISMATCH` if it has other parameters.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_index_open_or_create(
+    path: *const c_char,
+    params: Option<&Params>,
+    index: Option<&mut MaybeUninit<*mut Index>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    open_by(index, error, || {
+        // SAFETY: the caller passes a string, or null.
+        let path = unsafe { border::path(path) }?;
+        Ok(twindex::Index::open_or_create(path, given(params, "params")?.build()?)?)
+    })
+}
+
+/// The parameters of the index, complete. Free them.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_index_params(
+    index: Option<&Index>,
+    params: Option<&mut MaybeUninit<*mut Params>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(params, "params")?;
+        slot.give(Params::complete(given(index, "index")?.inner.params()));
+        Ok(())
+    })
+}
+
+/// A sketcher with the parameters of the index. Free it.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_index_sketcher(
+    index: Option<&Index>,
+    sketcher: Option<&mut MaybeUninit<*mut Sketcher>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(sketcher, "sketcher")?;
+        slot.give(Sketcher::new(given(index, "index")?.inner.sketcher()?));
+        Ok(())
+    })
+}
+
+/// The index as it is now. Later commits do not change it, and it keeps its files open until it is freed.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_index_snapshot(
+    index: Option<&Index>,
+    snapshot: Option<&mut MaybeUninit<*mut Snapshot>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(snapshot, "snapshot")?;
+        slot.give(Snapshot::new(given(index, "index")?.inner.snapshot()));
+        Ok(())
+    })
+}
+
+/// Becomes the one writer of the index. `TWINDEX_CODE_LOCKED` if there is one, in any process.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_index_writer(
+    index: Option<&Index>,
+    writer: Option<&mut MaybeUninit<*mut Writer>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(writer, "writer")?;
+        let index = given(index, "index")?;
+        slot.give(Writer::new(index.inner.writer()?, index.inner.clone()));
+        Ok(())
+    })
+}
+
+/// Takes in commits of other processes. `changed`, which may be null, is set to whether there were any.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_index_refresh(
+    index: Option<&Index>,
+    changed: Option<&mut MaybeUninit<bool>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let has_changed = given(index, "index")?.inner.refresh();
+        if let Some(changed) = changed {
+            changed.write(matches!(has_changed, Ok(true)));
+        }
+        has_changed?;
+        Ok(())
+    })
+}
+
+/// Fills `metrics`, whose `struct_size` says how large it is.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_index_metrics(
+    index: Option<&Index>,
+    metrics: *mut Metrics,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        // SAFETY: the caller passes a structure that begins with its size, or null; the reference ends with this line.
+        let struct_size = unsafe { border::sized(metrics.cast_const(), "metrics") }?.struct_size;
+        let now = given(index, "index")?.inner.metrics();
+        let filled = Metrics {
+            struct_size,
+            commit: now.commit,
+            documents: now.documents,
+            logged_documents: now.logged_documents,
+            segments: now.segments,
+            memtable_bytes: now.memtable_bytes,
+            disk_bytes: now.disk_bytes,
+        };
+        // SAFETY: `sized` has checked that it is not null, aligned, and as large as `Metrics`.
+        unsafe { metrics.write(filled) };
+        Ok(())
+    })
+}
+
+/// Checks all files of the index to the last byte. `TWINDEX_CODE_OK` says that it was checked, and
+/// `twindex_findings_problems` how many problems there are. Free the findings.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_index_verify(
+    index: Option<&Index>,
+    findings: Option<&mut MaybeUninit<*mut Findings>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(findings, "findings")?;
+        slot.give(Findings::new(&given(index, "index")?.inner.verify()));
+        Ok(())
+    })
+}
+
+/// Merges all segments to one. There must be no writer.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_index_compact(
+    index: Option<&Index>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        given(index, "index")?.inner.compact()?;
+        Ok(())
+    })
+}
+
+/// Removes files that nothing needs. There must be no writer. `bytes`, which may be null, is set to what they had.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_index_gc(
+    index: Option<&Index>,
+    bytes: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let removed = given(index, "index")?.inner.gc()?;
+        if let Some(bytes) = bytes {
+            bytes.write(removed);
+        }
+        Ok(())
+    })
+}
+
+/// Closes an index; null is allowed.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_index_free(index: Option<Box<Index>>) {
+    border::free(index);
+}
+
+/// Makes pages of a map that cannot be read an error of the call, instead of SIGBUS, in this process, once and for all. Only
+/// on Linux; `TWINDEX_CODE_UNSUPPORTED` elsewhere.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_guard_install(error: Option<&mut MaybeUninit<*mut Error>>) -> Code {
+    border::call(error, || {
+        #[cfg(target_os = "linux")]
+        return twindex::guard::install()
+            .map_err(|why| Error::new(Code::Io, format!("cannot install a guard: {why}")));
+        #[cfg(not(target_os = "linux"))]
+        Err(Error::new(Code::Unsupported, "guards of maps are only available on Linux"))
+    })
+}

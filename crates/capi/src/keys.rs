@@ -1,0 +1,53 @@
+//! Keys in order.
+
+use std::mem::MaybeUninit;
+use std::sync::Mutex;
+
+use twindex::KeyBuf;
+
+use crate::border::{self, Slot, given, lock, show_key};
+use crate::error::{Code, Error};
+
+/// The keys of a snapshot, ascending. Free it with `twindex_keys_free`.
+#[derive(Debug)]
+pub struct Keys {
+    walk: Mutex<(twindex::Keys, Option<KeyBuf>)>,
+}
+
+impl Keys {
+    pub(crate) fn new(keys: twindex::Keys) -> Self {
+        Self { walk: Mutex::new((keys, None)) }
+    }
+}
+
+/// Sets `key` to the next key and `key_len` to its length; `key` to null at the end. The key lives until the next call
+/// for these keys, so two threads must not share them.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_keys_next(
+    keys: Option<&Keys>,
+    key: Option<&mut MaybeUninit<*const u8>>,
+    key_len: Option<&mut MaybeUninit<usize>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::new(key, std::ptr::null(), "key")?;
+        let len = Slot::new(key_len, 0, "key_len")?;
+        let mut walk = lock(&given(keys, "keys")?.walk)?;
+        walk.1 = walk.0.next().transpose()?;
+        if let Some(next) = &walk.1 {
+            let mut bytes = MaybeUninit::new(0);
+            slot.put(show_key(next, Some(&mut bytes)));
+            // SAFETY: initialised when it was made.
+            len.put(unsafe { bytes.assume_init() });
+        }
+        Ok(())
+    })
+}
+
+/// Frees keys; null is allowed.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_keys_free(keys: Option<Box<Keys>>) {
+    border::free(keys);
+}

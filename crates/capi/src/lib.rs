@@ -1,0 +1,123 @@
+//! The C interface of twindex. `include/twindex.h` is made from this crate by cbindgen, so the comments here are the
+//! manual of C programs. README.md has the rules on ownership, errors and threads.
+//!
+//! Handles come in as `Option<&T>` and are taken back as `Option<Box<T>>`, which the language guarantees to be pointers
+//! that may be null. So only `border.rs` turns addresses into slices, and every function runs in `border::call`, which
+//! stops panics.
+
+#![allow(
+    unsafe_code,
+    reason = "a C interface exports symbols and receives addresses (D-199); each block states what its caller promised"
+)]
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "the promises are the same everywhere and stand at the head of the header: addresses are valid or null"
+)]
+#![allow(
+    unreachable_pub,
+    reason = "what is exported to C is `pub`, which cbindgen goes by, and no Rust crate links this one"
+)]
+
+mod border;
+mod catch;
+mod error;
+mod hits;
+mod index;
+mod keys;
+mod params;
+mod record;
+mod sketch;
+mod snapshot;
+mod verify;
+mod writer;
+
+use std::ffi::c_char;
+
+/// Version of this interface; it grows with each addition. A library of the same soname and an equal or higher version has
+/// all that a program compiled with this header needs.
+pub const TWINDEX_ABI_VERSION: u32 = 1;
+
+/// The `TWINDEX_ABI_VERSION` of the library that is loaded.
+// SAFETY: no other symbol of this name: names that begin with `twindex_` are this crate's. So it is for all functions.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_abi_version() -> u32 {
+    TWINDEX_ABI_VERSION
+}
+
+/// The version of the library that is loaded, such as "0.1.0". Never freed.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_version() -> *const c_char {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    VERSION.as_ptr().cast()
+}
+
+/// Programs may share handles between threads; only freeing needs a handle that nobody uses any more.
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    shared::<error::Error>();
+    shared::<hits::Hits>();
+    shared::<index::Index>();
+    shared::<keys::Keys>();
+    shared::<params::Params>();
+    shared::<record::Record>();
+    shared::<sketch::Sketch>();
+    shared::<sketch::Sketcher>();
+    shared::<snapshot::Snapshot>();
+    shared::<verify::Findings>();
+    shared::<writer::Writer>();
+};
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    const SOURCES: [&str; 11] = [
+        include_str!("lib.rs"),
+        include_str!("error.rs"),
+        include_str!("hits.rs"),
+        include_str!("index.rs"),
+        include_str!("keys.rs"),
+        include_str!("params.rs"),
+        include_str!("record.rs"),
+        include_str!("sketch.rs"),
+        include_str!("snapshot.rs"),
+        include_str!("verify.rs"),
+        include_str!("writer.rs"),
+    ];
+
+    /// Functions after `before`, and how many arguments each has.
+    fn functions(text: &str, before: &str) -> BTreeMap<String, usize> {
+        let found = text.match_indices(before).filter_map(|(at, _)| {
+            let (name, rest) = text[at + before.len()..].split_once('(')?;
+            let arguments = rest[..rest.find(')')?].split(',').filter(|argument| {
+                let argument = argument.trim();
+                !argument.is_empty() && argument != "void"
+            });
+            let is_name = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+            is_name.then(|| (format!("twindex_{name}"), arguments.count()))
+        });
+        found.collect()
+    }
+
+    /// cbindgen is not everywhere: this sees without it that a function was forgotten.
+    #[test]
+    fn header_declares_all_functions_with_as_many_arguments() {
+        let rust: BTreeMap<_, _> =
+            SOURCES.iter().flat_map(|text| functions(text, "extern \"C\" fn twindex_")).collect();
+        let lines = include_str!("../include/twindex.h").lines();
+        let code = lines.filter(|line| !line.trim_start().starts_with("//") && !line.starts_with('#'));
+        let header = code.collect::<Vec<_>>().join("\n");
+        let header =
+            header.split_once("*/").expect("a comment at the head").1.replace("*twindex_", " twindex_");
+        let declared = functions(&header, " twindex_");
+        assert!(rust.len() > 60, "{}", rust.len());
+        assert_eq!(rust, declared, "run scripts/capi-header");
+    }
+
+    /// Names with a version must be found by the map of the linker.
+    #[test]
+    fn symbols_have_a_version() {
+        assert!(include_str!("../twindex.map").starts_with("TWINDEX_1 {"));
+    }
+}

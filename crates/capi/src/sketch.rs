@@ -1,0 +1,98 @@
+//! Text to numbers.
+
+use std::mem::MaybeUninit;
+
+use crate::border::{self, Slot, given, show_nothing};
+use crate::error::{Code, Error};
+
+/// Makes sketches of texts. Any number of threads may use one at once.
+#[derive(Debug)]
+pub struct Sketcher {
+    inner: twindex::Sketcher,
+}
+
+impl Sketcher {
+    pub(crate) fn new(inner: twindex::Sketcher) -> Self {
+        Self { inner }
+    }
+}
+
+/// The numbers of one text. Free it with `twindex_sketch_free`.
+#[derive(Debug)]
+pub struct Sketch {
+    pub(crate) inner: twindex::Sketch,
+}
+
+/// Sketches a text in UTF-8; bytes that are not UTF-8 are replaced by U+FFFD. Free the sketch.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_sketcher_sketch(
+    sketcher: Option<&Sketcher>,
+    text: *const u8,
+    text_len: usize,
+    sketch: Option<&mut MaybeUninit<*mut Sketch>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(sketch, "sketch")?;
+        let sketcher = given(sketcher, "sketcher")?;
+        // SAFETY: the caller passes `text_len` bytes, or null and 0.
+        let text = unsafe { border::bytes(text, text_len, "text") }?;
+        let text = String::from_utf8_lossy(text);
+        let sketch = sketcher.inner.sketch(&text).map_err(twindex::Error::from)?;
+        slot.give(Sketch { inner: sketch });
+        Ok(())
+    })
+}
+
+/// Frees a sketcher; null is allowed.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_sketcher_free(sketcher: Option<Box<Sketcher>>) {
+    border::free(sketcher);
+}
+
+/// True if the text had no tokens: it is near nothing.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_sketch_is_empty(sketch: Option<&Sketch>) -> bool {
+    border::ask(true, || sketch.is_none_or(|sketch| sketch.inner.is_empty()))
+}
+
+/// Sets `fingerprint`, if it is not null, to the simhash fingerprint; false if there is none.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_sketch_fingerprint(
+    sketch: Option<&Sketch>,
+    fingerprint: Option<&mut MaybeUninit<u64>>,
+) -> bool {
+    border::ask(false, || {
+        let found = sketch.and_then(|sketch| sketch.inner.fingerprint());
+        if let Some(fingerprint) = fingerprint {
+            fingerprint.write(found.map_or(0, |found| found.0));
+        }
+        found.is_some()
+    })
+}
+
+/// The distinct shingle hashes, ascending, of an index with sets, and how many. They live as long as the sketch.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_sketch_set(
+    sketch: Option<&Sketch>,
+    len: Option<&mut MaybeUninit<usize>>,
+) -> *const u64 {
+    let Some(sketch) = sketch else { return show_nothing(len).cast() };
+    let set = sketch.inner.set();
+    if let Some(len) = len {
+        len.write(set.len());
+    }
+    set.as_ptr()
+}
+
+/// Frees a sketch; null is allowed.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_sketch_free(sketch: Option<Box<Sketch>>) {
+    border::free(sketch);
+}

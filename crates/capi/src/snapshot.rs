@@ -1,0 +1,202 @@
+//! An index at one commit.
+
+use std::mem::MaybeUninit;
+
+use twindex::{Fingerprint, Query};
+
+use crate::border::{self, Result, Slot, given, key, show_bytes, show_nothing};
+use crate::error::{Code, Error};
+use crate::hits::Hits;
+use crate::keys::Keys;
+use crate::record::Record;
+use crate::sketch::Sketch;
+
+/// An index at one commit; it never changes. Free it with `twindex_snapshot_free`.
+#[derive(Debug)]
+pub struct Snapshot {
+    inner: twindex::Snapshot,
+}
+
+impl Snapshot {
+    pub(crate) fn new(inner: twindex::Snapshot) -> Self {
+        Self { inner }
+    }
+}
+
+/// All that share a band are hits, whatever their resemblance.
+pub const TWINDEX_QUERY_UNVERIFIED: u32 = 1;
+/// Resemblance is estimated, though the index keeps sets.
+pub const TWINDEX_QUERY_ESTIMATED: u32 = 2;
+/// Documents with the mark of a duplicate are no hits.
+pub const TWINDEX_QUERY_UNMARKED: u32 = 4;
+
+/// Live documents; 0 for null.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_snapshot_documents(snapshot: Option<&Snapshot>) -> u64 {
+    border::ask(0, || snapshot.map_or(0, |snapshot| snapshot.inner.documents()))
+}
+
+/// The number of its commit; 0 for null.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_snapshot_commit(snapshot: Option<&Snapshot>) -> u64 {
+    border::ask(0, || snapshot.map_or(0, |snapshot| snapshot.inner.generation()))
+}
+
+/// The payload of the last `twindex_writer_commit_with`, and its length; null if there is none. It lives as long as the
+/// snapshot.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_snapshot_payload(
+    snapshot: Option<&Snapshot>,
+    len: Option<&mut MaybeUninit<usize>>,
+) -> *const u8 {
+    match snapshot.and_then(|snapshot| snapshot.inner.payload()) {
+        Some(payload) => show_bytes(payload, len),
+        None => show_nothing(len),
+    }
+}
+
+/// Sets `contained` to whether there is a live document with this key.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_snapshot_contains(
+    snapshot: Option<&Snapshot>,
+    key_bytes: *const u8,
+    key_len: usize,
+    contained: Option<&mut MaybeUninit<bool>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::new(contained, false, "contained")?;
+        let snapshot = &given(snapshot, "snapshot")?.inner;
+        // SAFETY: the caller passes `key_len` bytes, or null and 0.
+        let bytes = unsafe { border::bytes(key_bytes, key_len, "key") }?;
+        slot.put(snapshot.contains(key(snapshot.params(), bytes)?)?);
+        Ok(())
+    })
+}
+
+/// Sets `record` to what is kept of the document with this key; to null, with `TWINDEX_CODE_OK`, if there is none. Free
+/// the record.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_snapshot_get(
+    snapshot: Option<&Snapshot>,
+    key_bytes: *const u8,
+    key_len: usize,
+    record: Option<&mut MaybeUninit<*mut Record>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(record, "record")?;
+        let snapshot = &given(snapshot, "snapshot")?.inner;
+        // SAFETY: the caller passes `key_len` bytes, or null and 0.
+        let bytes = unsafe { border::bytes(key_bytes, key_len, "key") }?;
+        if let Some(found) = snapshot.get(key(snapshot.params(), bytes)?)? {
+            slot.give(Record::new(found));
+        }
+        Ok(())
+    })
+}
+
+/// All keys that begin with `prefix`, ascending; all keys for an empty prefix. Free them.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_snapshot_keys(
+    snapshot: Option<&Snapshot>,
+    prefix: *const u8,
+    prefix_len: usize,
+    keys: Option<&mut MaybeUninit<*mut Keys>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(keys, "keys")?;
+        let snapshot = &given(snapshot, "snapshot")?.inner;
+        // SAFETY: the caller passes `prefix_len` bytes, or null and 0.
+        let prefix = unsafe { border::bytes(prefix, prefix_len, "prefix") }?;
+        let found = if prefix.is_empty() { snapshot.range::<&[u8]>(..) } else { snapshot.prefix(prefix) };
+        slot.give(Keys::new(found?));
+        Ok(())
+    })
+}
+
+fn run(query: Query, limit: usize, slot: Slot<'_, *mut Hits>) -> Result<()> {
+    let answers = query.limit(limit).run()?;
+    slot.give(Hits::new(answers.hits, answers.left_out));
+    Ok(())
+}
+
+/// The documents near a sketch, by the rule of the index: at most `limit`, the nearest. Free the hits.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_snapshot_near(
+    snapshot: Option<&Snapshot>,
+    sketch: Option<&Sketch>,
+    limit: usize,
+    hits: Option<&mut MaybeUninit<*mut Hits>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(hits, "hits")?;
+        run(given(snapshot, "snapshot")?.inner.near(&given(sketch, "sketch")?.inner), limit, slot)
+    })
+}
+
+/// The documents whose resemblance to a sketch is `threshold` or more. `flags` is 0 or a sum of `TWINDEX_QUERY_...`.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_snapshot_resembling(
+    snapshot: Option<&Snapshot>,
+    sketch: Option<&Sketch>,
+    threshold: f64,
+    flags: u32,
+    limit: usize,
+    hits: Option<&mut MaybeUninit<*mut Hits>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(hits, "hits")?;
+        let known = TWINDEX_QUERY_UNVERIFIED | TWINDEX_QUERY_ESTIMATED | TWINDEX_QUERY_UNMARKED;
+        if flags & !known != 0 {
+            return Err(Error::invalid(format!("flags are {flags:#x}, this version knows {known:#x}")));
+        }
+        let sketch = &given(sketch, "sketch")?.inner;
+        let mut query = given(snapshot, "snapshot")?.inner.resembling(sketch, threshold);
+        if flags & TWINDEX_QUERY_UNVERIFIED != 0 {
+            query = query.unverified();
+        }
+        if flags & TWINDEX_QUERY_ESTIMATED != 0 {
+            query = query.estimated();
+        }
+        if flags & TWINDEX_QUERY_UNMARKED != 0 {
+            query = query.unmarked();
+        }
+        run(query, limit, slot)
+    })
+}
+
+/// The documents whose fingerprints differ from this one in at most `within` bits, exactly.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_snapshot_within(
+    snapshot: Option<&Snapshot>,
+    fingerprint: u64,
+    within: u32,
+    limit: usize,
+    hits: Option<&mut MaybeUninit<*mut Hits>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(hits, "hits")?;
+        run(given(snapshot, "snapshot")?.inner.within(Fingerprint(fingerprint), within), limit, slot)
+    })
+}
+
+/// Frees a snapshot; null is allowed.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_snapshot_free(snapshot: Option<Box<Snapshot>>) {
+    border::free(snapshot);
+}

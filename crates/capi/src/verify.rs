@@ -1,0 +1,69 @@
+//! What a check of all files found.
+
+use std::ffi::{CString, c_char};
+
+use crate::border;
+
+/// What `twindex_index_verify` found. Free it with `twindex_findings_free`.
+#[derive(Debug)]
+pub struct Findings {
+    problems: Vec<CString>,
+    notes: Vec<CString>,
+    bytes: u64,
+}
+
+fn strings(lines: impl Iterator<Item = String>) -> Vec<CString> {
+    lines.map(|line| CString::new(line.replace('\0', "")).unwrap_or_default()).collect()
+}
+
+impl Findings {
+    pub(crate) fn new(findings: &twindex::Findings) -> Self {
+        Self {
+            problems: strings(findings.problems.iter().map(ToString::to_string)),
+            notes: strings(findings.notes.iter().cloned()),
+            bytes: findings.bytes,
+        }
+    }
+}
+
+/// How many problems there are: 0 for a sound index.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_findings_problems(findings: Option<&Findings>) -> usize {
+    findings.map_or(0, |findings| findings.problems.len())
+}
+
+/// Problem number `at`, from 0; null beyond the last. It lives as long as the findings.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_findings_problem(findings: Option<&Findings>, at: usize) -> *const c_char {
+    findings.and_then(|findings| findings.problems.get(at)).map_or(std::ptr::null(), |line| line.as_ptr())
+}
+
+/// How many notes there are: what is odd but harmless.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_findings_notes(findings: Option<&Findings>) -> usize {
+    findings.map_or(0, |findings| findings.notes.len())
+}
+
+/// Note number `at`, from 0; null beyond the last. It lives as long as the findings.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_findings_note(findings: Option<&Findings>, at: usize) -> *const c_char {
+    findings.and_then(|findings| findings.notes.get(at)).map_or(std::ptr::null(), |line| line.as_ptr())
+}
+
+/// Bytes that were checked.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_findings_bytes(findings: Option<&Findings>) -> u64 {
+    findings.map_or(0, |findings| findings.bytes)
+}
+
+/// Frees findings; null is allowed.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_findings_free(findings: Option<Box<Findings>>) {
+    border::free(findings);
+}

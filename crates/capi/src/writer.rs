@@ -1,0 +1,395 @@
+//! The one writer of an index.
+
+use std::mem::MaybeUninit;
+use std::sync::Mutex;
+
+use crate::border::{self, Result, Slot, given, key, lock};
+use crate::error::{Code, Error};
+use crate::hits::Hits;
+use crate::params::near;
+use crate::sketch::Sketch;
+
+/// The one writer of an index. Its calls wait for each other, whatever the thread. What it was given is invisible until a
+/// commit, and gone if it is freed before.
+#[derive(Debug)]
+pub struct Writer {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    writer: twindex::Writer,
+    index: twindex::Index,
+    params: twindex::Params,
+    /// Made when a text comes.
+    sketcher: Option<twindex::Sketcher>,
+}
+
+impl Writer {
+    pub(crate) fn new(writer: twindex::Writer, index: twindex::Index) -> Self {
+        let params = index.params();
+        Self { inner: Mutex::new(Inner { writer, index, params, sketcher: None }) }
+    }
+}
+
+impl Inner {
+    fn sketch(&mut self, text: &[u8]) -> Result<twindex::Sketch> {
+        if self.sketcher.is_none() {
+            self.sketcher = Some(self.index.sketcher()?);
+        }
+        let sketcher = self.sketcher.as_ref().ok_or_else(|| Error::invalid("no sketcher"))?;
+        Ok(sketcher.sketch(&String::from_utf8_lossy(text)).map_err(twindex::Error::from)?)
+    }
+}
+
+/// What `twindex_writer_admit` found. Numbers never change.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admitted {
+    /// Near no other document; added.
+    New = 0,
+    /// There was a document of this key, and no other is near; replaced.
+    Updated = 1,
+    /// There was a document of this key, and another is near; replaced.
+    Known = 2,
+    /// Near another document; added, or left out after `twindex_writer_drop_duplicates`.
+    Duplicate = 3,
+    /// Too old by its own stamp; not added.
+    Expired = 4,
+}
+
+/// A commit survives the machine, as at first.
+pub const TWINDEX_DURABILITY_SYNC: u32 = 0;
+/// A commit survives the process; `twindex_writer_sync` makes many of them survive the machine.
+pub const TWINDEX_DURABILITY_BATCH: u32 = 1;
+/// A commit may be held in memory until `twindex_writer_sync`.
+pub const TWINDEX_DURABILITY_NONE: u32 = 2;
+
+/// A document and all that an index can keep with it. Begin with `TWINDEX_DOCUMENT_INIT` and set a sketch or a fingerprint;
+/// null pointers leave the rest out.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Document {
+    /// The size of this structure in the caller's program.
+    pub struct_size: usize,
+    /// The sketch of its text, or null.
+    pub sketch: *const Sketch,
+    /// Without a sketch: its fingerprint, for an index that keeps fingerprints only.
+    pub fingerprint: *const u64,
+    /// The value, or null.
+    pub value: *const u8,
+    /// Bytes of the value.
+    pub value_len: usize,
+    /// The stamp, or null.
+    pub stamp: *const u64,
+    /// The priority, or null.
+    pub priority: *const u64,
+    /// Not 0: give it the mark of a duplicate.
+    pub is_duplicate: u8,
+}
+
+/// Calls `then` with the document.
+///
+/// # Safety
+/// `document` is null or filled as the header says, and nobody changes it, or what it points to, until the call returns.
+unsafe fn with_document<T>(
+    document: *const Document,
+    then: impl FnOnce(twindex::Document<'_>) -> Result<T>,
+) -> Result<T> {
+    // SAFETY: the caller passes a structure that begins with its size, or null.
+    let given = unsafe { border::sized(document, "document") }?;
+    // SAFETY: each pointer is null or valid, as the header asks of the caller.
+    let (sketch, fingerprint, stamp, priority) = unsafe {
+        (given.sketch.as_ref(), given.fingerprint.as_ref(), given.stamp.as_ref(), given.priority.as_ref())
+    };
+    // SAFETY: `value` is null or has `value_len` bytes.
+    let value = unsafe { border::bytes(given.value, given.value_len, "value") }?;
+    let document: twindex::Document<'_> = match (sketch, fingerprint) {
+        (Some(sketch), None) => (&sketch.inner).into(),
+        (None, Some(&fingerprint)) => twindex::Fingerprint(fingerprint).into(),
+        _ => return Err(Error::invalid("document: set either a sketch or a fingerprint")),
+    };
+    let document = document.with_value(value).with_stamp(stamp.copied()).with_priority(priority.copied());
+    then(if given.is_duplicate != 0 { document.as_duplicate() } else { document })
+}
+
+/// Runs `change` on the writer.
+fn with(
+    writer: Option<&Writer>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+    change: impl FnOnce(&mut Inner) -> Result<()>,
+) -> Code {
+    border::call(error, || change(&mut *lock(&given(writer, "writer")?.inner)?))
+}
+
+fn show_admitted(
+    found: twindex::Admitted,
+    admitted: Slot<'_, Admitted>,
+    hits: Option<Slot<'_, *mut Hits>>,
+) -> Result<()> {
+    let (what, hit) = match found {
+        twindex::Admitted::New => (Admitted::New, None),
+        twindex::Admitted::Updated => (Admitted::Updated, None),
+        twindex::Admitted::Known { near } => (Admitted::Known, Some(near)),
+        twindex::Admitted::Duplicate(hit) => (Admitted::Duplicate, Some(hit)),
+        twindex::Admitted::Expired => (Admitted::Expired, None),
+        _ => return Err(Error::new(Code::Other, "an answer for which this version has no number")),
+    };
+    admitted.put(what);
+    if let (Some(slot), Some(hit)) = (hits, hit) {
+        slot.give(Hits::new(vec![hit], 0));
+    }
+    Ok(())
+}
+
+/// Adds a document, or replaces the one of this key.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_writer_put(
+    writer: Option<&Writer>,
+    key_bytes: *const u8,
+    key_len: usize,
+    document: *const Document,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    with(writer, error, |inner| {
+        // SAFETY: the caller passes `key_len` bytes, or null and 0.
+        let bytes = unsafe { border::bytes(key_bytes, key_len, "key") }?;
+        let key = key(&inner.params, bytes)?;
+        // SAFETY: the caller passes a document as the header says.
+        unsafe { with_document(document, |document| Ok(inner.writer.put(key, document)?)) }
+    })
+}
+
+/// Adds the document with this text in UTF-8, or replaces the one of this key.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_writer_put_text(
+    writer: Option<&Writer>,
+    key_bytes: *const u8,
+    key_len: usize,
+    text: *const u8,
+    text_len: usize,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    with(writer, error, |inner| {
+        // SAFETY: the caller passes this many bytes, or null and 0.
+        let (bytes, text) =
+            unsafe { (border::bytes(key_bytes, key_len, "key")?, border::bytes(text, text_len, "text")?) };
+        let sketch = inner.sketch(text)?;
+        Ok(inner.writer.put(key(&inner.params, bytes)?, &sketch)?)
+    })
+}
+
+/// Finds the nearest document and adds this one, as one step. `near`, which may be null, is set to that document for
+/// `TWINDEX_ADMITTED_KNOWN` and `_DUPLICATE`, otherwise to null. Free the hits.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_writer_admit(
+    writer: Option<&Writer>,
+    key_bytes: *const u8,
+    key_len: usize,
+    document: *const Document,
+    admitted: Option<&mut MaybeUninit<Admitted>>,
+    near: Option<&mut MaybeUninit<*mut Hits>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    with(writer, error, |inner| {
+        let near = near.map(|near| Slot::handle(Some(near), "near")).transpose()?;
+        let admitted = Slot::new(admitted, Admitted::Expired, "admitted")?;
+        // SAFETY: the caller passes `key_len` bytes, or null and 0.
+        let bytes = unsafe { border::bytes(key_bytes, key_len, "key") }?;
+        let key = key(&inner.params, bytes)?;
+        // SAFETY: the caller passes a document as the header says.
+        let found = unsafe { with_document(document, |document| Ok(inner.writer.admit(key, document)?)) }?;
+        show_admitted(found, admitted, near)
+    })
+}
+
+/// As `twindex_writer_admit`, with a text in UTF-8.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_writer_admit_text(
+    writer: Option<&Writer>,
+    key_bytes: *const u8,
+    key_len: usize,
+    text: *const u8,
+    text_len: usize,
+    admitted: Option<&mut MaybeUninit<Admitted>>,
+    near: Option<&mut MaybeUninit<*mut Hits>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    with(writer, error, |inner| {
+        let near = near.map(|near| Slot::handle(Some(near), "near")).transpose()?;
+        let admitted = Slot::new(admitted, Admitted::Expired, "admitted")?;
+        // SAFETY: the caller passes this many bytes, or null and 0.
+        let (bytes, text) =
+            unsafe { (border::bytes(key_bytes, key_len, "key")?, border::bytes(text, text_len, "text")?) };
+        let sketch = inner.sketch(text)?;
+        let found = inner.writer.admit(key(&inner.params, bytes)?, &sketch)?;
+        show_admitted(found, admitted, near)
+    })
+}
+
+/// Removes the document with this key, if there is one.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_writer_delete(
+    writer: Option<&Writer>,
+    key_bytes: *const u8,
+    key_len: usize,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    with(writer, error, |inner| {
+        // SAFETY: the caller passes `key_len` bytes, or null and 0.
+        let bytes = unsafe { border::bytes(key_bytes, key_len, "key") }?;
+        Ok(inner.writer.delete(key(&inner.params, bytes)?)?)
+    })
+}
+
+/// Sets `contained` to whether there is a document with this key, with the batch.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_writer_contains(
+    writer: Option<&Writer>,
+    key_bytes: *const u8,
+    key_len: usize,
+    contained: Option<&mut MaybeUninit<bool>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    with(writer, error, |inner| {
+        let slot = Slot::new(contained, false, "contained")?;
+        // SAFETY: the caller passes `key_len` bytes, or null and 0.
+        let bytes = unsafe { border::bytes(key_bytes, key_len, "key") }?;
+        slot.put(inner.writer.contains(key(&inner.params, bytes)?)?);
+        Ok(())
+    })
+}
+
+/// Publishes the batch, durably unless less was asked for. `commit`, which may be null, is set to its number.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_writer_commit(
+    writer: Option<&Writer>,
+    commit: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    with(writer, error, |inner| {
+        let number = inner.writer.commit()?;
+        if let Some(commit) = commit {
+            commit.write(number);
+        }
+        Ok(())
+    })
+}
+
+/// As `twindex_writer_commit`, and keeps up to 64 KiB of the caller's with the commit: where to go on after a crash.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_writer_commit_with(
+    writer: Option<&Writer>,
+    payload: *const u8,
+    payload_len: usize,
+    commit: Option<&mut MaybeUninit<u64>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    with(writer, error, |inner| {
+        // SAFETY: the caller passes `payload_len` bytes, or null and 0.
+        let payload = unsafe { border::bytes(payload, payload_len, "payload") }?;
+        let number = inner.writer.commit_with(payload)?;
+        if let Some(commit) = commit {
+            commit.write(number);
+        }
+        Ok(())
+    })
+}
+
+/// Makes all commits survive the machine.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_writer_sync(
+    writer: Option<&Writer>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    with(writer, error, |inner| Ok(inner.writer.sync()?))
+}
+
+/// What a commit promises: one of `TWINDEX_DURABILITY_...`.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_writer_durability(
+    writer: Option<&Writer>,
+    durability: u32,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    with(writer, error, |inner| {
+        inner.writer.set_durability(match durability {
+            TWINDEX_DURABILITY_SYNC => twindex::Durability::Sync,
+            TWINDEX_DURABILITY_BATCH => twindex::Durability::Batch,
+            TWINDEX_DURABILITY_NONE => twindex::Durability::None,
+            other => return Err(Error::invalid(format!("durability is {other}, expected 0, 1 or 2"))),
+        });
+        Ok(())
+    })
+}
+
+/// Not 0: `twindex_writer_admit` leaves duplicates out. 0 at first.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_writer_drop_duplicates(
+    writer: Option<&Writer>,
+    drop_duplicates: i32,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    with(writer, error, |inner| {
+        inner.writer.set_drop_duplicates(drop_duplicates != 0);
+        Ok(())
+    })
+}
+
+/// Not 0: `twindex_writer_admit` may drop or mark a document by an estimate, in an index without sets. 0 at first.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_writer_estimated(
+    writer: Option<&Writer>,
+    estimated: i32,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    with(writer, error, |inner| {
+        inner.writer.set_estimated(estimated != 0);
+        Ok(())
+    })
+}
+
+/// Which documents are near for this writer, as in `twindex_params_near`.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_writer_near(
+    writer: Option<&Writer>,
+    threshold: f64,
+    within: i32,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    with(writer, error, |inner| Ok(inner.writer.set_near(near(threshold, within)?)?))
+}
+
+/// How many bytes of records a batch may hold in memory.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_writer_memory(
+    writer: Option<&Writer>,
+    bytes: usize,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    with(writer, error, |inner| {
+        inner.writer.set_memory(bytes);
+        Ok(())
+    })
+}
+
+/// Ends a writer; null is allowed. A batch that was not committed is gone.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_writer_free(writer: Option<Box<Writer>>) {
+    border::free(writer);
+}

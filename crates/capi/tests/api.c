@@ -1,0 +1,353 @@
+/* The C interface, used as a program uses it: api DIRECTORY, an empty one. Run by scripts/capi-test under
+ * AddressSanitizer and valgrind, so what is not freed or read out of bounds is an error, too. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <twindex.h>
+
+#define CHECK(condition)                                                                 \
+    do {                                                                                 \
+        if (!(condition)) {                                                              \
+            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);    \
+            exit(1);                                                                     \
+        }                                                                                \
+    } while (0)
+
+/* Expects success, and prints the message otherwise. */
+#define OK(call)                                                                         \
+    do {                                                                                 \
+        if ((call) != TWINDEX_CODE_OK) {                                                 \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call,                \
+                    twindex_error_message(error));                                       \
+            exit(1);                                                                     \
+        }                                                                                \
+        CHECK(error == NULL);                                                            \
+    } while (0)
+
+/* Expects this code, and a message with these words. */
+#define FAILS(expected, words, call)                                                     \
+    do {                                                                                 \
+        CHECK((call) == (expected));                                                     \
+        CHECK(error != NULL && twindex_error_code(error) == (expected));                 \
+        if (strstr(twindex_error_message(error), words) == NULL) {                       \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, twindex_error_message(error)); \
+            exit(1);                                                                     \
+        }                                                                                \
+        twindex_error_free(error);                                                       \
+        error = NULL;                                                                    \
+    } while (0)
+
+#define BYTES(text) (const uint8_t *)(text), strlen(text)
+
+static const char *ROSE = "a rose is a rose is a rose is a rose";
+static const char *ROSES = "A rose is a rose is a rose is a rose!";
+static const char *OTHER = "entirely different words about the sea and its tides";
+
+static char path[4096];
+
+static const char *at(const char *directory, const char *name) {
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return path;
+}
+
+static int is_key(const twindex_hits *hits, size_t number, const char *key) {
+    size_t len;
+    const uint8_t *found = twindex_hits_key(hits, number, &len);
+    return found != NULL && len == strlen(key) && memcmp(found, key, len) == 0;
+}
+
+static void errors(const char *directory) {
+    twindex_error *error = NULL;
+    twindex_index *index = (twindex_index *)1;
+    FAILS(TWINDEX_CODE_NOT_AN_INDEX, "none.twx", twindex_index_open(at(directory, "none.twx"), &index, &error));
+    CHECK(index == NULL);
+    CHECK(twindex_index_open(path, &index, NULL) == TWINDEX_CODE_NOT_AN_INDEX);
+    FAILS(TWINDEX_CODE_INVALID, "path is null", twindex_index_open(NULL, &index, &error));
+    FAILS(TWINDEX_CODE_INVALID, "no place for the result", twindex_index_open(path, NULL, &error));
+    FAILS(TWINDEX_CODE_INVALID, "index is null", twindex_index_refresh(NULL, NULL, &error));
+    FAILS(TWINDEX_CODE_INVALID, "writer is null", twindex_writer_commit(NULL, NULL, &error));
+    FAILS(TWINDEX_CODE_INVALID, "params is null", twindex_index_create(path, NULL, &index, &error));
+
+    twindex_params *params = twindex_params_new();
+    OK(twindex_params_words(params, 200, &error));
+    OK(twindex_params_simhash(params, 3, &error));
+    FAILS(TWINDEX_CODE_INVALID, "width", twindex_index_create(path, params, &index, &error));
+    FAILS(TWINDEX_CODE_INVALID, "lsh-20x6", twindex_params_preset(params, "unknown", &error));
+    FAILS(TWINDEX_CODE_INVALID, "near", twindex_params_near(params, 0.0, -1, &error));
+    twindex_params_free(params);
+    FAILS(TWINDEX_CODE_INVALID, "", twindex_params_parse("key=bytes\n", &params, &error));
+    CHECK(params == NULL);
+
+    /* Null is a handle with nothing in it. */
+    twindex_error_free(NULL);
+    twindex_params_free(NULL);
+    twindex_index_free(NULL);
+    twindex_snapshot_free(NULL);
+    twindex_sketcher_free(NULL);
+    twindex_sketch_free(NULL);
+    twindex_writer_free(NULL);
+    twindex_hits_free(NULL);
+    twindex_keys_free(NULL);
+    twindex_record_free(NULL);
+    twindex_findings_free(NULL);
+    CHECK(twindex_hits_len(NULL) == 0 && twindex_hits_key(NULL, 0, NULL) == NULL);
+    CHECK(twindex_error_message(NULL)[0] == 0);
+}
+
+static twindex_index *make(const char *where) {
+    twindex_error *error = NULL;
+    twindex_params *params = twindex_params_new();
+    OK(twindex_params_words(params, 2, &error));
+    OK(twindex_params_simhash(params, 3, &error));
+    OK(twindex_params_minhash(params, 20, 6, &error));
+    OK(twindex_params_sets(params, &error));
+    OK(twindex_params_marks(params, &error));
+    OK(twindex_params_values(params, &error));
+    OK(twindex_params_expire_after(params, 100, &error));
+    OK(twindex_params_near(params, 0.7, -1, &error));
+    twindex_index *index;
+    OK(twindex_index_create(where, params, &index, &error));
+    FAILS(TWINDEX_CODE_ALREADY_EXISTS, "already exists", twindex_index_create(where, params, (twindex_index *[]){NULL}, &error));
+    twindex_params_free(params);
+
+    OK(twindex_index_params(index, &params, &error));
+    CHECK(strstr(twindex_params_text(params), "width=2\n") != NULL);
+    FAILS(TWINDEX_CODE_INVALID, "complete", twindex_params_words(params, 3, &error));
+    twindex_params *again;
+    OK(twindex_params_parse(twindex_params_text(params), &again, &error));
+    CHECK(strcmp(twindex_params_text(params), twindex_params_text(again)) == 0);
+    twindex_index *same;
+    OK(twindex_index_open_or_create(where, again, &same, &error));
+    twindex_index_free(same);
+    twindex_params_free(again);
+    twindex_params_free(params);
+    return index;
+}
+
+static void documents(const char *where) {
+    twindex_error *error = NULL;
+    twindex_index *index = make(where);
+    twindex_sketcher *sketcher;
+    OK(twindex_index_sketcher(index, &sketcher, &error));
+    twindex_sketch *rose, *roses, *none;
+    OK(twindex_sketcher_sketch(sketcher, BYTES(ROSE), &rose, &error));
+    OK(twindex_sketcher_sketch(sketcher, BYTES(ROSES), &roses, &error));
+    OK(twindex_sketcher_sketch(sketcher, NULL, 0, &none, &error));
+    CHECK(!twindex_sketch_is_empty(rose) && twindex_sketch_is_empty(none));
+    uint64_t fingerprint, other;
+    CHECK(twindex_sketch_fingerprint(rose, &fingerprint) && twindex_sketch_fingerprint(roses, &other));
+    CHECK(fingerprint == other && !twindex_sketch_fingerprint(none, NULL));
+    size_t len;
+    CHECK(twindex_sketch_set(rose, &len) != NULL && len == 3); /* a rose, rose is, is a */
+
+    twindex_writer *writer, *second;
+    OK(twindex_index_writer(index, &writer, &error));
+    FAILS(TWINDEX_CODE_LOCKED, "one writer", twindex_index_writer(index, &second, &error));
+    CHECK(second == NULL);
+
+    uint64_t stamp = 1000, late = 900;
+    twindex_document document = TWINDEX_DOCUMENT_INIT;
+    document.stamp = &stamp;
+    FAILS(TWINDEX_CODE_INVALID, "sketch or a fingerprint", twindex_writer_put(writer, BYTES("a"), &document, &error));
+    document.sketch = rose;
+    document.value = (const uint8_t *)"page 7";
+    document.value_len = 6;
+    twindex_document wrong = document;
+    wrong.struct_size = 8;
+    FAILS(TWINDEX_CODE_INVALID, "struct_size", twindex_writer_put(writer, BYTES("a"), &wrong, &error));
+    FAILS(TWINDEX_CODE_INVALID, "document is null", twindex_writer_put(writer, BYTES("a"), NULL, &error));
+    OK(twindex_writer_put(writer, BYTES("a"), &document, &error));
+    bool contained;
+    OK(twindex_writer_contains(writer, BYTES("a"), &contained, &error));
+    CHECK(contained);
+
+    twindex_admitted admitted;
+    twindex_hits *hits;
+    document.sketch = roses;
+    OK(twindex_writer_admit(writer, BYTES("b"), &document, &admitted, &hits, &error));
+    CHECK(admitted == TWINDEX_ADMITTED_DUPLICATE && twindex_hits_len(hits) == 1 && is_key(hits, 0, "a"));
+    CHECK(twindex_hits_resemblance(hits, 0) == 1.0);
+    CHECK(twindex_hits_key(hits, 1, &len) == NULL && len == 0 && twindex_hits_resemblance(hits, 1) == -1.0);
+    twindex_hits_free(hits);
+    OK(twindex_writer_admit(writer, BYTES("b"), &document, &admitted, NULL, &error));
+    CHECK(admitted == TWINDEX_ADMITTED_KNOWN);
+    document.stamp = &late;
+    OK(twindex_writer_admit(writer, BYTES("c"), &document, &admitted, &hits, &error));
+    CHECK(admitted == TWINDEX_ADMITTED_EXPIRED && hits == NULL);
+    FAILS(TWINDEX_CODE_INVALID, "stamp", twindex_writer_put_text(writer, BYTES("c"), BYTES(OTHER), &error));
+
+    twindex_snapshot *before, *after;
+    OK(twindex_index_snapshot(index, &before, &error));
+    uint64_t commit;
+    OK(twindex_writer_commit_with(writer, BYTES("offset 17"), &commit, &error));
+    OK(twindex_index_snapshot(index, &after, &error));
+    CHECK(twindex_snapshot_documents(before) == 0 && twindex_snapshot_documents(after) == 2);
+    CHECK(twindex_snapshot_commit(after) == commit);
+    const uint8_t *payload = twindex_snapshot_payload(after, &len);
+    CHECK(len == 9 && memcmp(payload, "offset 17", len) == 0);
+    CHECK(twindex_snapshot_payload(before, &len) == NULL && len == 0);
+
+    OK(twindex_snapshot_near(after, rose, SIZE_MAX, &hits, &error));
+    CHECK(twindex_hits_len(hits) == 2 && is_key(hits, 0, "a") && is_key(hits, 1, "b"));
+    CHECK(twindex_hits_distance(hits, 0) == 0);
+    twindex_hits_free(hits);
+    OK(twindex_snapshot_resembling(after, rose, 0.9, TWINDEX_QUERY_UNMARKED, 10, &hits, &error));
+    CHECK(twindex_hits_len(hits) == 1 && is_key(hits, 0, "a"));
+    twindex_hits_free(hits);
+    OK(twindex_snapshot_within(after, fingerprint, 3, 1, &hits, &error));
+    CHECK(twindex_hits_len(hits) == 1 && twindex_hits_left_out(hits) == 1);
+    twindex_hits_free(hits);
+    FAILS(TWINDEX_CODE_INVALID, "flags", twindex_snapshot_resembling(after, rose, 0.9, 64, 10, &hits, &error));
+    FAILS(TWINDEX_CODE_INVALID, "", twindex_snapshot_resembling(after, rose, 7.0, 0, 10, &hits, &error));
+    CHECK(hits == NULL);
+
+    twindex_record *record;
+    OK(twindex_snapshot_get(after, BYTES("b"), &record, &error));
+    const uint8_t *value = twindex_record_value(record, &len);
+    CHECK(len == 6 && memcmp(value, "page 7", len) == 0 && twindex_record_is_duplicate(record));
+    CHECK(twindex_record_fingerprint(record, &other) && other == fingerprint);
+    CHECK(twindex_record_stamp(record, &other) && other == 1000 && !twindex_record_priority(record, NULL));
+    twindex_record_free(record);
+    OK(twindex_snapshot_get(after, BYTES("none"), &record, &error));
+    CHECK(record == NULL);
+
+    OK(twindex_writer_delete(writer, BYTES("a"), &error));
+    OK(twindex_writer_durability(writer, TWINDEX_DURABILITY_BATCH, &error));
+    FAILS(TWINDEX_CODE_INVALID, "durability", twindex_writer_durability(writer, 9, &error));
+    OK(twindex_writer_commit(writer, NULL, &error));
+    OK(twindex_writer_sync(writer, &error));
+    twindex_writer_free(writer);
+
+    /* The old snapshot still has both. Keys in order, with a prefix and without. */
+    twindex_keys *keys;
+    const uint8_t *key;
+    OK(twindex_snapshot_keys(after, NULL, 0, &keys, &error));
+    OK(twindex_keys_next(keys, &key, &len, &error));
+    CHECK(len == 1 && *key == 'a');
+    OK(twindex_keys_next(keys, &key, &len, &error));
+    CHECK(len == 1 && *key == 'b');
+    OK(twindex_keys_next(keys, &key, &len, &error));
+    CHECK(key == NULL && len == 0);
+    twindex_keys_free(keys);
+    twindex_snapshot_free(before);
+    twindex_snapshot_free(after);
+
+    twindex_metrics metrics = TWINDEX_METRICS_INIT;
+    OK(twindex_index_metrics(index, &metrics, &error));
+    CHECK(metrics.documents == 1 && metrics.struct_size == sizeof metrics);
+    metrics.struct_size = 1;
+    FAILS(TWINDEX_CODE_INVALID, "struct_size", twindex_index_metrics(index, &metrics, &error));
+    uint64_t removed;
+    OK(twindex_index_compact(index, &error));
+    OK(twindex_index_gc(index, &removed, &error));
+    bool changed;
+    OK(twindex_index_refresh(index, &changed, &error));
+    twindex_findings *findings;
+    OK(twindex_index_verify(index, &findings, &error));
+    CHECK(twindex_findings_problems(findings) == 0 && twindex_findings_problem(findings, 0) == NULL);
+    twindex_findings_free(findings);
+    twindex_sketch_free(rose);
+    twindex_sketch_free(roses);
+    twindex_sketch_free(none);
+    twindex_sketcher_free(sketcher);
+    twindex_index_free(index);
+}
+
+static void numbers(const char *where) {
+    twindex_error *error = NULL;
+    twindex_params *params = twindex_params_new();
+    OK(twindex_params_u64_keys(params, &error));
+    OK(twindex_params_simhash(params, 3, &error));
+    twindex_index *index;
+    OK(twindex_index_open_or_create(where, params, &index, &error));
+    twindex_params_free(params);
+    twindex_writer *writer;
+    OK(twindex_index_writer(index, &writer, &error));
+    for (uint64_t key = 1; key <= 3; key++) {
+        uint64_t fingerprint = key;
+        twindex_document document = TWINDEX_DOCUMENT_INIT;
+        document.fingerprint = &fingerprint;
+        OK(twindex_writer_put(writer, (const uint8_t *)&key, sizeof key, &document, &error));
+        FAILS(TWINDEX_CODE_INVALID, "length 8", twindex_writer_put(writer, (const uint8_t *)&key, 4, &document, &error));
+    }
+    OK(twindex_writer_commit(writer, NULL, &error));
+    twindex_writer_free(writer);
+    twindex_snapshot *snapshot;
+    OK(twindex_index_snapshot(index, &snapshot, &error));
+    twindex_index_free(index); /* the snapshot does not need it */
+    twindex_hits *hits;
+    OK(twindex_snapshot_within(snapshot, 1, 1, 10, &hits, &error));
+    CHECK(twindex_hits_len(hits) == 2); /* 1 and 3 */
+    uint64_t key;
+    size_t len;
+    const uint8_t *bytes = twindex_hits_key(hits, 1, &len);
+    CHECK(len == sizeof key);
+    memcpy(&key, bytes, sizeof key);
+    CHECK(key == 3 && twindex_hits_distance(hits, 1) == 1 && twindex_hits_resemblance(hits, 1) == -1.0);
+    twindex_hits_free(hits);
+    twindex_snapshot_free(snapshot);
+}
+
+/* Threads that write through one writer and read through one index. */
+enum { THREADS = 4, PAGES = 200 };
+static twindex_index *shared_index;
+static twindex_writer *shared_writer;
+
+static void *work(void *argument) {
+    twindex_error *error = NULL;
+    int number = *(int *)argument;
+    for (int page = 0; page < PAGES; page++) {
+        char key[32], text[128];
+        snprintf(key, sizeof key, "%d/%d", number, page);
+        snprintf(text, sizeof text, "thread %d page %d with words %d that %d are its own %d", number, page, page * 7, page + 1, number * 1000 + page);
+        OK(twindex_writer_put_text(shared_writer, BYTES(key), BYTES(text), &error));
+        if (page % 50 == 0) {
+            OK(twindex_writer_commit(shared_writer, NULL, &error));
+            twindex_snapshot *snapshot;
+            OK(twindex_index_snapshot(shared_index, &snapshot, &error));
+            bool contained;
+            OK(twindex_snapshot_contains(snapshot, BYTES(key), &contained, &error));
+            CHECK(contained);
+            twindex_snapshot_free(snapshot);
+        }
+    }
+    return NULL;
+}
+
+static void threads(const char *where) {
+    twindex_error *error = NULL;
+    twindex_params *params = twindex_params_new();
+    OK(twindex_params_preset(params, "lsh-20x6", &error));
+    OK(twindex_index_create(where, params, &shared_index, &error));
+    twindex_params_free(params);
+    OK(twindex_index_writer(shared_index, &shared_writer, &error));
+    OK(twindex_writer_durability(shared_writer, TWINDEX_DURABILITY_NONE, &error));
+    pthread_t ids[THREADS];
+    int thread_numbers[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        thread_numbers[i] = i;
+        CHECK(pthread_create(&ids[i], NULL, work, &thread_numbers[i]) == 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        CHECK(pthread_join(ids[i], NULL) == 0);
+    }
+    OK(twindex_writer_commit(shared_writer, NULL, &error));
+    twindex_snapshot *snapshot;
+    OK(twindex_index_snapshot(shared_index, &snapshot, &error));
+    CHECK(twindex_snapshot_documents(snapshot) == THREADS * PAGES);
+    twindex_snapshot_free(snapshot);
+    twindex_writer_free(shared_writer);
+    twindex_index_free(shared_index);
+}
+
+int main(int argc, char **argv) {
+    CHECK(argc == 2);
+    CHECK(twindex_abi_version() == TWINDEX_ABI_VERSION && twindex_version()[0] != 0);
+    errors(argv[1]);
+    documents(at(argv[1], "documents.twx"));
+    numbers(at(argv[1], "numbers.twx"));
+    threads(at(argv[1], "threads.twx"));
+    puts("api: passed");
+    return 0;
+}

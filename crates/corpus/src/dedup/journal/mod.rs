@@ -1,0 +1,302 @@
+//! The journal of `dedup --resume`: files by which the same command continues a run after a kill.
+//!
+//! ```text
+//! .OUT.twindex-resume/     beside OUT
+//!   LOCK                   held by the run that works on it
+//!   manifest               the options that decide the results, and a random number of the run
+//!   inputs                 each file that is read: bytes, time of the last change, path
+//!   reading-000001 ...     results of the chunks of the inputs; history-... those of a history
+//!   decided                which groups stay
+//!   index, kept            finished files of results, with their hashes
+//!   published              the identity of the folder of results, before it is renamed
+//!   results/               the results, until they are renamed to OUT
+//! ```
+//!
+//! Each file is written under a temporary name (with `.tmp`), synced and renamed; then the folder is synced. So a file
+//! that has its name is complete, and was so before any later file. Each has the number of its run and a hash of all
+//! its bytes: a damaged file is refused by name.
+//!
+//! A run that continues has the results of one that was not stopped: kept chunks replace the sketching of the same
+//! chunks, in the same order, and all later work is computed from them.
+
+mod fingerprint;
+mod parts;
+mod results;
+mod sealed;
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use twindex::sys::lock::FileLock;
+use twindex::sys::vfs::LockFailure;
+use twindex::sys::{RealVfs, Vfs};
+
+use crate::observer::Observer;
+use crate::remembered::BEGIN_ANEW;
+
+pub(super) use self::fingerprint::{Asked, Options};
+pub(super) use self::parts::Parts;
+
+/// Behind the name of OUT, in the name of the folder.
+const SUFFIX: &str = ".twindex-resume";
+/// Behind the name of a file that is being written.
+const UNFINISHED: &str = ".tmp";
+const LOCK: &str = "LOCK";
+const MANIFEST: &str = "manifest";
+const INPUTS: &str = "inputs";
+/// The folder of results.
+const RESULTS: &str = "results";
+/// What says that the results were about to get their name.
+const PUBLISHED: &str = "published";
+/// The parts of readings.
+const READINGS: [&str; 2] = ["history", "reading"];
+/// All other files that are sealed.
+const SEALED: [&str; 4] = ["decided", "index", "kept", PUBLISHED];
+
+/// The journal of a run.
+pub(super) struct Journal<'o> {
+    folder: PathBuf,
+    /// The number of the run.
+    run: u128,
+    observer: &'o dyn Observer,
+    /// Bytes of a part.
+    part_bytes: u64,
+    /// Released with the process.
+    _lock: FileLock,
+}
+
+/// The folder of the journal of a run to `out`.
+pub(super) fn folder_of(out: &Path) -> PathBuf {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(out.file_name().unwrap_or_default());
+    name.push(SUFFIX);
+    out.with_file_name(name)
+}
+
+/// Refuses to start over where a stopped run can be continued; with `force`, removes its journal.
+pub(super) fn check_none(out: &Path, force: bool) -> anyhow::Result<()> {
+    let folder = folder_of(out);
+    if folder.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    ensure!(
+        force,
+        "{}: a run was stopped and left its work in {}; --resume continues it, --force removes it and starts over",
+        out.display(),
+        folder.display()
+    );
+    let _lock = lock(&folder)?;
+    check_ours(&folder)?;
+    remove(&folder)
+}
+
+/// Locks the folder, which exists.
+fn lock(folder: &Path) -> anyhow::Result<FileLock> {
+    FileLock::acquire(&folder.join(LOCK)).map_err(|failure| match failure {
+        LockFailure::Held(Some(process)) => {
+            anyhow::anyhow!("{}: the process {process} works on it; wait for it, or end it", folder.display())
+        }
+        LockFailure::Held(None) => {
+            anyhow::anyhow!("{}: another process works on it; wait for it, or end it", folder.display())
+        }
+        LockFailure::Io(error) => {
+            anyhow::Error::new(error).context(format!("{}: cannot lock it", folder.display()))
+        }
+    })
+}
+
+/// Whether a journal has files of this name.
+fn is_ours(name: &str) -> bool {
+    let name = name.strip_suffix(UNFINISHED).unwrap_or(name);
+    let is_part = || READINGS.iter().any(|reading| parts::number(reading, name).is_some());
+    [LOCK, MANIFEST, INPUTS, RESULTS].contains(&name) || SEALED.contains(&name) || is_part()
+}
+
+/// Refuses a folder with files of other names.
+fn check_ours(folder: &Path) -> anyhow::Result<()> {
+    for name in names(folder)? {
+        ensure!(
+            name.to_str().is_some_and(is_ours),
+            "{}: `{}` in it is not of a run that was stopped; move it away",
+            folder.display(),
+            name.display()
+        );
+    }
+    Ok(())
+}
+
+fn names(folder: &Path) -> anyhow::Result<Vec<std::ffi::OsString>> {
+    let list = || fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>();
+    list().with_context(|| format!("{}: cannot be listed", folder.display()))
+}
+
+fn remove(folder: &Path) -> anyhow::Result<()> {
+    fs::remove_dir_all(folder).with_context(|| format!("{}: cannot be removed", folder.display()))
+}
+
+/// Removes a file or a folder.
+fn remove_any(path: &Path) -> anyhow::Result<()> {
+    let is_folder = path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+    let removed = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    removed.with_context(|| format!("{}: cannot be removed", path.display()))
+}
+
+impl<'o> Journal<'o> {
+    /// Creates the journal of a run to `out`, or opens that of a stopped run. The observer gets a note which of the two.
+    ///
+    /// # Errors
+    ///
+    /// Another process uses the folder; the stopped run had other options or inputs, which are named; its files are
+    /// damaged; the system's.
+    pub(super) fn open(
+        out: &Path,
+        asked: &Asked<'_>,
+        memory: usize,
+        observer: &'o dyn Observer,
+    ) -> anyhow::Result<Self> {
+        let folder = folder_of(out);
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(error).with_context(|| format!("{}: cannot create", folder.display()));
+            }
+            _ => {}
+        }
+        let lock = lock(&folder)?;
+        check_ours(&folder)?;
+        for name in names(&folder)? {
+            if name.to_str().is_some_and(|name| name.ends_with(UNFINISHED)) {
+                remove_any(&folder.join(name))?;
+            }
+        }
+        let part_bytes = (memory as u64 / 4).clamp(PART_LEAST, PART_MOST);
+        let journal = |run| Self { folder: folder.clone(), run, observer, part_bytes, _lock: lock };
+        if !folder.join(MANIFEST).exists() {
+            // A run that was stopped before it wrote the manifest has left the list of inputs at most.
+            if names(&folder)?.iter().any(|name| *name != *LOCK && *name != *INPUTS) {
+                return Err(missing(&folder, MANIFEST));
+            }
+            let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+            RealVfs
+                .sync_dir(parent.unwrap_or(Path::new(".")))
+                .with_context(|| format!("{}: cannot make its name durable", folder.display()))?;
+            asked.write_inputs(&folder)?;
+            let run = asked.write_manifest(&folder)?;
+            observer.note(&format!(
+                "nothing to continue in {}: the run starts with the first input",
+                folder.display()
+            ));
+            return Ok(journal(run));
+        }
+        let journal = journal(asked.check(&folder)?);
+        let parts = parts::last(&folder, "reading")?;
+        let done = if journal.has("decided") {
+            "after the decision which documents stay".to_owned()
+        } else {
+            format!("after {parts} parts of the reading")
+        };
+        observer.note(&format!("continuing {done}, from {}", folder.display()));
+        Ok(journal)
+    }
+
+    /// The folder of results, without files that are not known to be complete.
+    pub(super) fn results(&self) -> anyhow::Result<PathBuf> {
+        let results = self.folder.join(RESULTS);
+        if results.is_dir() {
+            self.clean(&results)?;
+            return Ok(results);
+        }
+        // Their files were renamed with OUT, or are gone.
+        for name in ["index", "kept"] {
+            if self.has(name) {
+                remove_any(&self.folder.join(name))?;
+            }
+        }
+        let made = || {
+            fs::create_dir(&results)?;
+            RealVfs.sync_dir(&self.folder)
+        };
+        made().with_context(|| format!("{}: cannot create", results.display()))?;
+        Ok(results)
+    }
+
+    /// Whether `out` is the folder of results of this run: it was killed after the rename.
+    pub(super) fn is_published(&self, out: &Path) -> anyhow::Result<bool> {
+        let Some(mut content) = self.sealed(PUBLISHED)? else { return Ok(false) };
+        let mut known = String::new();
+        content
+            .read_to_string(&mut known)
+            .with_context(|| format!("{}: cannot read", self.folder.join(PUBLISHED).display()))?;
+        Ok(identity(out).is_some_and(|found| found == known))
+    }
+
+    /// Records the results that are about to be renamed.
+    pub(super) fn publish(&self, results: &Path) -> anyhow::Result<()> {
+        let known = identity(results).unwrap_or_default();
+        self.seal(PUBLISHED, |out| out.write_all(known.as_bytes()))
+    }
+
+    /// Removes the journal: the results have their name.
+    pub(super) fn end(self) -> anyhow::Result<()> {
+        remove(&self.folder)
+    }
+
+    /// The results of the chunks of a reading.
+    pub(super) fn parts(&self, reading: &'static str) -> anyhow::Result<Parts<'_>> {
+        Parts::open(self, reading)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.folder.join(name).exists()
+    }
+
+    /// Syncs a file, gives it its name, and syncs the folder.
+    fn name(&self, file: &fs::File, name: &str) -> anyhow::Result<()> {
+        name_file(&self.folder, file, name)
+    }
+}
+
+/// The least bytes of a part.
+const PART_LEAST: u64 = 256 << 10;
+/// The most: a kill loses at most this many bytes of results, and those of the part before.
+const PART_MOST: u64 = 256 << 20;
+
+/// The identity of a folder, which a rename does not change; none if there is no folder, or the system has none.
+#[cfg(unix)]
+fn identity(folder: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    folder.symlink_metadata().ok().map(|metadata| format!("{} {}", metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(_: &Path) -> Option<String> {
+    None
+}
+
+/// Syncs a file of the folder, gives it its name, and syncs the folder.
+fn name_file(folder: &Path, file: &fs::File, name: &str) -> anyhow::Result<()> {
+    let path = folder.join(name);
+    let named = || {
+        file.sync_all()?;
+        fs::rename(folder.join(format!("{name}{UNFINISHED}")), &path)?;
+        RealVfs.sync_dir(folder)
+    };
+    named().with_context(|| format!("{}: cannot make it durable", path.display()))
+}
+
+/// A new file of the folder, under its temporary name.
+fn unnamed_file(folder: &Path, name: &str) -> anyhow::Result<fs::File> {
+    let path = folder.join(format!("{name}{UNFINISHED}"));
+    fs::File::create(&path).with_context(|| format!("{}: cannot create", path.display()))
+}
+
+/// The error for a run that cannot be continued.
+fn refuse(what: &str) -> anyhow::Error {
+    anyhow::anyhow!("{what}; {BEGIN_ANEW}")
+}
+
+/// The error for a missing file.
+fn missing(folder: &Path, name: &str) -> anyhow::Error {
+    refuse(&format!("{}: is missing, though later files are there", folder.join(name).display()))
+}

@@ -1,0 +1,316 @@
+//! The results of the chunks of a reading, in parts: each part has consecutive chunks of the input.
+//!
+//! ```text
+//! part:  "twindex part 001"  run: 16  part: 8  first chunk: 8  hash: 8
+//! chunk: number: 8  digest of its records: 8  bytes: 8  hash of these and of the content: 8  content
+//! end:   2^64 - 1: 8  chunks of the part: 8  1 if the input ends with it: 8  hash: 8
+//! ```
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use anyhow::{Context, bail};
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+
+use super::{Journal, missing, name_file, names, refuse, unnamed_file};
+use crate::remembered::{Bytes, Chunks, Recalled, damaged};
+
+const MAGIC: &[u8; 16] = b"twindex part 001";
+/// Bytes before the first chunk.
+const HEAD: usize = 56;
+/// Bytes before the content of a chunk, and of the end.
+const CHUNK_HEAD: usize = 32;
+/// In the place of the number of a chunk: the part ends.
+const END: u64 = u64::MAX;
+/// Bytes that are read, or written, at once.
+const BUFFER: usize = 1 << 20;
+
+/// The name of a part.
+fn name(reading: &str, number: u64) -> String {
+    format!("{reading}-{number:06}")
+}
+
+/// The number of the part with this name.
+pub(super) fn number(reading: &str, file: &str) -> Option<u64> {
+    let number = file.strip_prefix(reading)?.strip_prefix('-')?.parse().ok()?;
+    (number > 0 && name(reading, number) == file).then_some(number)
+}
+
+/// The number of the last part of a reading, 0 if there is none.
+///
+/// # Errors
+///
+/// An earlier part is missing.
+pub(super) fn last(folder: &Path, reading: &str) -> anyhow::Result<u64> {
+    let names = names(folder)?;
+    let mut numbers: Vec<u64> = names.iter().filter_map(|file| number(reading, file.to_str()?)).collect();
+    numbers.sort_unstable();
+    for (expected, &found) in (1..).zip(&numbers) {
+        if found != expected {
+            return Err(missing(folder, &name(reading, expected)));
+        }
+    }
+    Ok(numbers.len() as u64)
+}
+
+/// The chunks of a reading: first those that the stopped run has kept, then those that are kept now.
+pub(in super::super) struct Parts<'j> {
+    journal: &'j Journal<'j>,
+    reading: &'static str,
+    /// The last part of the stopped run.
+    last: u64,
+    /// The part that is read, or written.
+    part: u64,
+    open: Option<Open>,
+    /// The number of the next chunk that is read, or, when all are read, kept.
+    chunk: u64,
+    /// Whether the last part that was read says that the input ends with it.
+    is_over: bool,
+    writing: Option<Writing>,
+    /// The part that is being synced.
+    sealing: Option<(u64, JoinHandle<anyhow::Result<()>>)>,
+}
+
+/// A part that is read.
+struct Open {
+    shown: Arc<str>,
+    file: BufReader<File>,
+    left: u64,
+    chunks: u64,
+}
+
+/// A part that is written.
+struct Writing {
+    out: BufWriter<File>,
+    bytes: u64,
+    chunks: u64,
+}
+
+impl<'j> Parts<'j> {
+    pub(super) fn open(journal: &'j Journal<'j>, reading: &'static str) -> anyhow::Result<Self> {
+        let last = last(&journal.folder, reading)?;
+        Ok(Self {
+            journal,
+            reading,
+            last,
+            part: 0,
+            open: None,
+            chunk: 0,
+            is_over: false,
+            writing: None,
+            sealing: None,
+        })
+    }
+
+    /// Ends the reading, after the last chunk.
+    ///
+    /// # Errors
+    ///
+    /// The stopped run has read more chunks; the system's.
+    pub(in super::super) fn finish(mut self) -> anyhow::Result<()> {
+        if self.next()?.is_some() {
+            let part = self.journal.folder.join(name(self.reading, self.part));
+            bail!(refuse(&format!(
+                "the input has fewer documents than the stopped run has read (see {})",
+                part.display()
+            )));
+        }
+        if !self.is_over {
+            self.end_part(true)?;
+        }
+        self.sealed()
+    }
+
+    /// The path of the part, as it is shown.
+    fn shown(&self) -> Arc<str> {
+        self.journal.folder.join(name(self.reading, self.part)).display().to_string().into()
+    }
+
+    /// Opens the next part of the stopped run.
+    fn open_part(&mut self) -> anyhow::Result<Option<Open>> {
+        if self.part >= self.last {
+            return Ok(None);
+        }
+        self.part += 1;
+        let shown = self.shown();
+        if self.is_over {
+            bail!("{}", damaged(&shown)); // a part behind the end
+        }
+        let path = self.journal.folder.join(name(self.reading, self.part));
+        let opened = || -> io::Result<_> {
+            let file = File::open(&path)?;
+            let left = file.metadata()?.len();
+            let (mut file, mut head) = (BufReader::with_capacity(BUFFER, file), [0; HEAD]);
+            if left >= HEAD as u64 {
+                file.read_exact(&mut head)?;
+            }
+            Ok((file, left, head))
+        };
+        let (file, left, head) = opened().with_context(|| format!("{shown}: cannot read"))?;
+        if left < HEAD as u64 || head != self.head(self.part, self.chunk) {
+            bail!("{}", damaged(&shown));
+        }
+        Ok(Some(Open { shown, file, left: left - HEAD as u64, chunks: 0 }))
+    }
+
+    /// The first bytes of a part.
+    fn head(&self, part: u64, chunk: u64) -> [u8; HEAD] {
+        let mut head = [0; HEAD];
+        head[..16].copy_from_slice(MAGIC);
+        head[16..32].copy_from_slice(&self.journal.run.to_le_bytes());
+        head[32..40].copy_from_slice(&part.to_le_bytes());
+        head[40..48].copy_from_slice(&chunk.to_le_bytes());
+        let hash = xxh3_64(&head[..48]);
+        head[48..].copy_from_slice(&hash.to_le_bytes());
+        head
+    }
+
+    /// Ends the part that is written; another thread syncs it.
+    fn end_part(&mut self, is_over: bool) -> anyhow::Result<()> {
+        let mut writing = match self.writing.take() {
+            Some(writing) => writing,
+            None if !is_over => return Ok(()),
+            None => self.begin_part()?,
+        };
+        let numbers = [END, writing.chunks, is_over.into()];
+        let end = chunk_head(numbers, &[]);
+        let whole = || {
+            writing.out.write_all(&end)?;
+            writing.out.into_inner().map_err(io::IntoInnerError::into_error)
+        };
+        let file = whole().with_context(|| format!("{}: cannot write", self.shown()))?;
+        self.sealed()?;
+        let (folder, name) = (self.journal.folder.clone(), name(self.reading, self.part));
+        let seal = move || name_file(&folder, &file, &name);
+        let thread = std::thread::Builder::new().name("sealing".to_owned());
+        let sealing = thread.spawn(seal).context("cannot start a thread")?;
+        self.sealing = Some((self.part, sealing));
+        Ok(())
+    }
+
+    fn begin_part(&mut self) -> anyhow::Result<Writing> {
+        self.part += 1;
+        let file = unnamed_file(&self.journal.folder, &name(self.reading, self.part))?;
+        let mut out = BufWriter::with_capacity(BUFFER, file);
+        out.write_all(&self.head(self.part, self.chunk))
+            .with_context(|| format!("{}: cannot write", self.shown()))?;
+        Ok(Writing { out, bytes: 0, chunks: 0 })
+    }
+
+    /// Waits until the part that is being synced is durable.
+    fn sealed(&mut self) -> anyhow::Result<()> {
+        let Some((part, sealing)) = self.sealing.take() else { return Ok(()) };
+        match sealing.join() {
+            Ok(sealed) => sealed?,
+            Err(panicked) => std::panic::resume_unwind(panicked),
+        }
+        self.journal.observer.sealed(&name(self.reading, part));
+        Ok(())
+    }
+}
+
+impl Drop for Parts<'_> {
+    /// Waits for the last write to the folder, before its lock is released.
+    fn drop(&mut self) {
+        if let Some((_, sealing)) = self.sealing.take() {
+            let _ = sealing.join();
+        }
+    }
+}
+
+/// The numbers before a content, and their hash.
+fn chunk_head(numbers: [u64; 3], content: &[u8]) -> [u8; CHUNK_HEAD] {
+    let mut head = [0; CHUNK_HEAD];
+    for (bytes, number) in head.chunks_exact_mut(8).zip(numbers) {
+        bytes.copy_from_slice(&number.to_le_bytes());
+    }
+    let hash = chunk_hash(numbers, content);
+    head[24..].copy_from_slice(&hash.to_le_bytes());
+    head
+}
+
+fn chunk_hash(numbers: [u64; 3], content: &[u8]) -> u64 {
+    let mut hash = Xxh3Default::new();
+    for number in numbers {
+        hash.update(&number.to_le_bytes());
+    }
+    hash.update(content);
+    hash.digest()
+}
+
+impl Chunks for Parts<'_> {
+    fn next(&mut self) -> anyhow::Result<Option<Recalled>> {
+        loop {
+            let mut open = match self.open.take() {
+                Some(open) => open,
+                None => match self.open_part()? {
+                    Some(open) => open,
+                    None => return Ok(None),
+                },
+            };
+            let not_as_written = || anyhow::anyhow!("{}", damaged(&open.shown));
+            if open.left < CHUNK_HEAD as u64 {
+                return Err(not_as_written());
+            }
+            let cannot = || format!("{}: cannot read", open.shown);
+            let mut head = [0; CHUNK_HEAD];
+            open.file.read_exact(&mut head).with_context(cannot)?;
+            open.left -= CHUNK_HEAD as u64;
+            let mut head = Bytes(&head);
+            let (Some(number), Some(digest), Some(length), Some(hash)) =
+                (head.u64(), head.u64(), head.u64(), head.u64())
+            else {
+                return Err(not_as_written());
+            };
+            if number == END {
+                let is_end = hash == chunk_hash([number, digest, length], &[]);
+                if !is_end || open.left > 0 || digest != open.chunks {
+                    return Err(not_as_written());
+                }
+                self.is_over = length == 1;
+                continue;
+            }
+            if number != self.chunk || length > open.left {
+                return Err(not_as_written());
+            }
+            let mut bytes = vec![0; length as usize];
+            open.file.read_exact(&mut bytes).with_context(cannot)?;
+            open.left -= length;
+            open.chunks += 1;
+            self.chunk += 1;
+            let recalled = Recalled { at: Arc::clone(&open.shown), digest, bytes, is_whole, hash, number };
+            self.open = Some(open);
+            return Ok(Some(recalled));
+        }
+    }
+
+    fn keep(&mut self, digest: u64, bytes: &[u8]) -> anyhow::Result<()> {
+        if self.is_over {
+            let part = self.shown();
+            bail!(refuse(&format!(
+                "the input has more documents than the stopped run has read (see {part})"
+            )));
+        }
+        let mut writing = match self.writing.take() {
+            Some(writing) => writing,
+            None => self.begin_part()?,
+        };
+        let head = chunk_head([self.chunk, digest, bytes.len() as u64], bytes);
+        let written = writing.out.write_all(&head).and_then(|()| writing.out.write_all(bytes));
+        written.with_context(|| format!("{}: cannot write", self.shown()))?;
+        self.chunk += 1;
+        writing.chunks += 1;
+        writing.bytes += (CHUNK_HEAD + bytes.len()) as u64;
+        let is_full = writing.bytes >= self.journal.part_bytes;
+        self.writing = Some(writing);
+        if is_full { self.end_part(false) } else { Ok(()) }
+    }
+}
+
+fn is_whole(recalled: &Recalled) -> bool {
+    let Recalled { digest, bytes, hash, number, .. } = recalled;
+    chunk_hash([*number, *digest, bytes.len() as u64], bytes) == *hash
+}

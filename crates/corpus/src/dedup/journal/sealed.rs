@@ -1,0 +1,109 @@
+//! Files that are written once and have a hash of their content.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::{Journal, unnamed_file};
+use crate::remembered::damaged;
+
+/// With what each file begins, followed by the number of the run.
+const MAGIC: &[u8; 16] = b"twindex sealed 1";
+/// Bytes before the content.
+const HEAD: u64 = 32;
+/// Bytes of the hash behind it.
+const HASH: u64 = 8;
+/// Bytes that are read, or written, at once.
+const BUFFER: usize = 256 << 10;
+
+/// Takes what is written to a file, and hashes it.
+pub(in super::super) struct Writing {
+    out: BufWriter<File>,
+    hash: Xxh3Default,
+}
+
+impl Write for Writing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.out.write(bytes)?;
+        self.hash.update(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// The content of a file that is as it was written.
+pub(in super::super) type Reading = io::Take<BufReader<File>>;
+
+impl Journal<'_> {
+    /// Writes a file, which is durable when this returns.
+    pub(in super::super) fn seal(
+        &self,
+        name: &str,
+        write: impl FnOnce(&mut Writing) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
+        let file = unnamed_file(&self.folder, name)?;
+        let written = || {
+            let mut writing =
+                Writing { out: BufWriter::with_capacity(BUFFER, file), hash: Xxh3Default::new() };
+            writing.write_all(MAGIC)?;
+            writing.write_all(&self.run.to_le_bytes())?;
+            write(&mut writing)?;
+            let Writing { mut out, hash } = writing;
+            out.write_all(&hash.digest().to_le_bytes())?;
+            out.into_inner().map_err(io::IntoInnerError::into_error)
+        };
+        let file =
+            written().with_context(|| format!("{}: cannot write", self.folder.join(name).display()))?;
+        self.name(&file, name)?;
+        self.observer.sealed(name);
+        Ok(())
+    }
+
+    /// The content of a sealed file; none if there is no such file.
+    ///
+    /// # Errors
+    ///
+    /// It is damaged.
+    pub(in super::super) fn sealed(&self, name: &str) -> anyhow::Result<Option<Reading>> {
+        let path = self.folder.join(name);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let content =
+            open_sealed(&path, self.run).with_context(|| format!("{}: cannot read", path.display()))?;
+        match content {
+            Some(content) => Ok(Some(content)),
+            None => anyhow::bail!("{}", damaged(&path.display().to_string())),
+        }
+    }
+}
+
+/// The content of a file; none if it is not as a run of this number wrote it.
+fn open_sealed(path: &Path, run: u128) -> io::Result<Option<Reading>> {
+    let file = File::open(path)?;
+    let Some(length) = file.metadata()?.len().checked_sub(HEAD + HASH) else { return Ok(None) };
+    let mut content = BufReader::with_capacity(BUFFER, file).take(HEAD + length);
+    let (mut hash, mut buffer, mut head) = (Xxh3Default::new(), vec![0; BUFFER], Vec::new());
+    loop {
+        let count = content.read(&mut buffer)?;
+        if count == 0 {
+            break;
+        }
+        hash.update(&buffer[..count]);
+        head.extend(buffer[..count].iter().take(HEAD as usize - head.len()));
+    }
+    let mut expected = [0; HASH as usize];
+    content.into_inner().read_exact(&mut expected)?;
+    if hash.digest().to_le_bytes() != expected || head[..16] != *MAGIC || head[16..] != run.to_le_bytes() {
+        return Ok(None);
+    }
+    let mut file = BufReader::with_capacity(BUFFER, File::open(path)?);
+    file.read_exact(&mut head)?;
+    Ok(Some(file.take(length)))
+}

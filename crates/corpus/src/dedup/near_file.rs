@@ -1,0 +1,85 @@
+//! Which groups stay, as a file of the journal.
+
+use std::io::{self, BufRead, Read, Write};
+
+use anyhow::ensure;
+use serde::{Deserialize, Serialize};
+use twindex::sys::Column;
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::groups::Grouped;
+use super::near::{Capped, Decided, Near};
+use super::score::Kind;
+
+/// What there is beside the columns.
+#[derive(Deserialize, Serialize)]
+struct Head {
+    groups: usize,
+    kind: Kind,
+    candidates: u64,
+    counted: Option<u64>,
+    capped: Capped,
+    most_common: Vec<(u64, u64, u32)>,
+}
+
+/// Values of a column that are read at once.
+const TOGETHER: usize = 1 << 16;
+
+impl Near {
+    /// Whether all that was found out is which groups stay, and for which others go.
+    pub(super) fn is_decided_only(&self) -> bool {
+        self.pairs.is_none() && matches!(self.decided, Decided::Leaders { .. })
+    }
+
+    /// Writes it; nothing of what is not [decided](Self::is_decided_only).
+    pub(super) fn save(&self, out: &mut impl Write) -> io::Result<()> {
+        let Decided::Leaders { by, scores } = &self.decided else { return Ok(()) };
+        let head = Head {
+            groups: by.len(),
+            kind: self.kind,
+            candidates: self.candidates,
+            counted: self.counted,
+            capped: self.capped,
+            most_common: self.most_common.clone(),
+        };
+        serde_json::to_writer(&mut *out, &head)?;
+        out.write_all(b"\n")?;
+        out.write_all(by[..].as_bytes())?;
+        out.write_all(scores[..].as_bytes())
+    }
+
+    /// Reads what was written of these groups. The seconds that it took are not in it.
+    pub(super) fn load(input: &mut impl BufRead, grouped: &Grouped) -> anyhow::Result<Self> {
+        let mut head = Vec::new();
+        input.read_until(b'\n', &mut head)?;
+        let Head { groups, kind, candidates, counted, capped, most_common } = serde_json::from_slice(&head)?;
+        let expected = grouped.groups.len();
+        ensure!(groups == expected, "expected {expected} groups, found {groups}");
+        let by = column(input, grouped, 0_u32)?;
+        let scores = column(input, grouped, 0_u64)?;
+        let is_there = by.iter().all(|&by| (by as usize) < groups);
+        ensure!(is_there && input.read(&mut [0])? == 0, "expected {groups} groups, found others");
+        Ok(Self {
+            pairs: None,
+            decided: Decided::Leaders { by, scores },
+            kind,
+            candidates,
+            counted,
+            capped,
+            most_common,
+            seconds: (0.0, 0.0),
+        })
+    }
+}
+
+/// Reads a value for each group.
+fn column<T>(input: &mut impl Read, grouped: &Grouped, none: T) -> anyhow::Result<Column<T>>
+where
+    T: twindex::sys::column::Value + FromZeros,
+{
+    let mut column = Column::filled(&grouped.room, grouped.groups.len(), none)?;
+    for some in column.chunks_mut(TOGETHER) {
+        input.read_exact(some.as_mut_bytes())?;
+    }
+    Ok(column)
+}

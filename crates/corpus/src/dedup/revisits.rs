@@ -1,0 +1,59 @@
+//! `OUT/revisits.warc`: for each page of a web archive that goes and whose payload is that of the kept one, byte for byte, a
+//! record that says so.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::clusters::Clusters;
+use super::corpus::Corpus;
+use super::file::write_file;
+use super::layout::REVISITS;
+use crate::input::{Form, revisit};
+
+/// Revisit records that were written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Revisits {
+    /// Records in revisits.warc.
+    pub records: u64,
+    /// Documents that go and have none: near ones, and what is no whole response of a WARC file.
+    pub left_out: u64,
+}
+
+/// Writes the revisit records of documents that go for one that is kept, in the order of the input.
+pub(super) fn write_revisits(
+    corpus: &Corpus,
+    clusters: &Clusters,
+    folder: &Path,
+) -> anyhow::Result<Revisits> {
+    let mut found = Revisits { records: 0, left_out: corpus.dropped.len() as u64 };
+    let mut failure = None;
+    let is_page = |document| corpus.form(document) == Form::Archive { texts: false };
+    let of = |document: u32| -> anyhow::Result<Option<Vec<u8>>> {
+        let kept = clusters.kept_of_group[corpus.grouped.group_of[document as usize] as usize];
+        // A record of a history is not among the results.
+        if kept < corpus.history || !is_page(document) || !is_page(kept) {
+            return Ok(None);
+        }
+        Ok(revisit(&corpus.line(document)?, &corpus.line(kept)?))
+    };
+    let written = write_file(&folder.join(REVISITS), |out| {
+        for document in corpus.documents().filter(|&document| !clusters.is_kept(&corpus.grouped, document)) {
+            match of(document) {
+                Ok(Some(record)) => {
+                    out.write_all(&record)?;
+                    found.records += 1;
+                }
+                Ok(None) => found.left_out += 1,
+                Err(error) => {
+                    failure = Some(error);
+                    return Err(io::Error::other("a record cannot be read again"));
+                }
+            }
+        }
+        Ok(())
+    });
+    written.map_err(|error| failure.unwrap_or(error))?;
+    Ok(found)
+}

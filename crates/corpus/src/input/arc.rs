@@ -1,0 +1,479 @@
+//! ARC files (version 1), the archives before WARC: records out of a stream within bounded memory, and the address and the
+//! page out of a record.
+//!
+//! A record is a line, `URL IP-address Archive-date Content-type Archive-length`, as many bytes as its last field says, and an
+//! end of a line. The first one, `filedesc://...`, describes the file. As with WARC, a length is believed only if the next
+//! record begins, or the file ends, right after it; otherwise the record is bad, and the reading goes on at the next line that
+//! can be the head of one.
+//!
+//! Source: Burner and Kahle, *The Archive's ARC file format* (1996), version 1.
+
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::charset::Charset;
+use super::fields::{Fields, Ids, in_the_way};
+use super::form::Ending;
+use super::jsonl::Found;
+use super::warc::Says;
+use super::window::Window;
+use super::{AttachedFields, OwnAttached, Problem, http};
+
+/// The longest head of a record, in bytes.
+const HEAD_BYTES_MAX: usize = if cfg!(fuzzing) { 1 << 10 } else { 64 << 10 };
+/// The most ends of lines between two records: one by the format.
+const ENDS_MAX: usize = 16;
+/// Digits of a date: year, month, day, hour, minute, second.
+const DATE_DIGITS: usize = 14;
+/// The names of the fields of a head.
+const NAMES: [&str; 5] = ["URL", "IP-address", "Archive-date", "Content-type", "Archive-length"];
+/// How the address of the first record begins.
+pub(super) const FIRST: &[u8] = b"filedesc:";
+
+/// What stands before the records of a file that is written: a description as the format asks for, the same in each file.
+pub(super) const PREAMBLE: &[u8] = b"filedesc://kept.arc 0.0.0.0 19700101000000 text/plain 69\n\
+1 0 twindex\nURL IP-address Archive-date Content-type Archive-length\n\n\n";
+
+/// The fields of a head.
+struct Head<'h> {
+    values: [&'h [u8]; 5],
+    length: u64,
+    /// Bytes of the head, its end included.
+    bytes: usize,
+}
+
+impl<'h> Head<'h> {
+    /// That of a record, which begins with it; none if it is no head of version 1.
+    fn of(record: &'h [u8]) -> Option<Self> {
+        let end = memchr::memchr(b'\n', &record[..record.len().min(HEAD_BYTES_MAX)])?;
+        let line = record[..end].strip_suffix(b"\r").unwrap_or(&record[..end]);
+        // Addresses may have blanks in them.
+        let mut fields = line.rsplitn(NAMES.len(), |&byte| byte == b' ');
+        let mut values = [&line[..0]; 5];
+        for value in values.iter_mut().rev() {
+            *value = fields.next()?;
+        }
+        let [url, _, date, _, length] = values;
+        let is_date = date.len() == DATE_DIGITS && date.iter().all(u8::is_ascii_digit);
+        let has_scheme = memchr::memchr(b':', url).is_some_and(|colon| {
+            colon > 0 && url[..colon].iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
+        });
+        let is_number = !length.is_empty() && length.iter().all(u8::is_ascii_digit);
+        let length = std::str::from_utf8(length).ok().filter(|_| is_number && is_date && has_scheme)?;
+        // A number beyond all lengths is one all the same.
+        let length = length.parse().unwrap_or(u64::MAX);
+        Some(Self { values, length, bytes: end + 1 })
+    }
+
+    /// The value of a field by its name, whatever its case.
+    fn field(&self, name: &str) -> Option<&'h [u8]> {
+        let at = NAMES.iter().position(|own| own.eq_ignore_ascii_case(name))?;
+        Some(self.values[at])
+    }
+}
+
+/// The records of one stream.
+pub(super) struct Records {
+    window: Window,
+    /// Records met so far, so the number of the latest.
+    number: u64,
+    record_bytes_max: usize,
+    /// Whether the window may begin in the middle of something.
+    lost: bool,
+    /// Why the stream ended in a record.
+    cut: Option<String>,
+}
+
+/// What is wrong with a record, and the bytes of it in which no other can begin.
+struct Bad {
+    reason: String,
+    skip: usize,
+    /// Whether the stream ends in it.
+    is_short: bool,
+}
+
+impl Records {
+    pub(super) fn new(window: Window, record_bytes_max: usize) -> Self {
+        Self { window: window.up_to_its_break(), number: 0, record_bytes_max, lost: false, cut: None }
+    }
+
+    /// Where the stream broke off, if it did.
+    pub(super) fn cut(&self) -> Option<String> {
+        let why = self.window.broke_off().or(self.cut.as_deref());
+        why.map(|why| format!("{}, after {} records: {why}", self.name().display(), self.number))
+    }
+
+    /// What messages call the stream.
+    pub(super) fn name(&self) -> &Arc<Path> {
+        self.window.name()
+    }
+
+    /// Hands the next record with its number to `take`, or what is wrong with it; false at the end.
+    ///
+    /// # Errors
+    ///
+    /// The stream cannot be read on.
+    pub(super) fn next(
+        &mut self,
+        take: impl FnOnce(u64, Result<Found<'_>, String>),
+    ) -> Result<bool, Problem> {
+        if std::mem::take(&mut self.lost) {
+            self.find_next()?;
+        }
+        loop {
+            let bytes = self.window.bytes();
+            let ends = bytes.iter().take_while(|byte| b"\r\n".contains(byte)).count();
+            let more = ends == bytes.len();
+            self.window.take(ends);
+            if !more {
+                break;
+            }
+            if !self.window.more()? {
+                return Ok(false);
+            }
+        }
+        self.number += 1;
+        match self.measure()? {
+            Ok((bytes, behind)) => {
+                let offset = self.window.offset();
+                let line = &self.window.bytes()[..bytes];
+                take(self.number, Ok(Found { line, offset, ending: Ending::default() }));
+                self.window.take(behind);
+            }
+            Err(Bad { reason, is_short: true, .. }) => {
+                self.number -= 1;
+                self.cut = Some(reason);
+                let rest = self.window.bytes().len();
+                self.window.take(rest);
+                return Ok(false);
+            }
+            Err(Bad { reason, skip, .. }) => {
+                take(self.number, Err(reason));
+                self.window.take(skip);
+                self.lost = true;
+            }
+        }
+        Ok(true)
+    }
+
+    /// The bytes of the record at the front of the window, without and with the ends of lines after it; the window holds
+    /// them.
+    fn measure(&mut self) -> Result<Result<(usize, usize), Bad>, Problem> {
+        while memchr::memchr(b'\n', self.window.bytes()).is_none()
+            && self.window.bytes().len() < HEAD_BYTES_MAX
+            && self.window.more()?
+        {}
+        let bytes = self.window.bytes();
+        let bad = |reason: String, skip| Ok(Err(Bad { reason, skip, is_short: false }));
+        let Some(Head { length, bytes: head, values, .. }) = Head::of(bytes) else {
+            let start = bytes[..bytes.len().min(60)].split(|&byte| byte == b'\n').next().unwrap_or_default();
+            let is_short = memchr::memchr(b'\n', bytes).is_none()
+                && bytes.len() < HEAD_BYTES_MAX
+                && (self.number > 1 || self.window.broke_off().is_some());
+            let names = NAMES.join(" ");
+            let reason = format!("expected the head of a record, {names}, found \"{}\"", start.escape_ascii());
+            return Ok(Err(Bad { reason, skip: 0, is_short }));
+        };
+        let of = format!(", of {}", String::from_utf8_lossy(values[0]));
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        // guard: a long record of an ARC file is refused
+        if length > self.record_bytes_max {
+            let most = self.record_bytes_max;
+            return bad(format!("a record of more than {most} bytes: its length is {length}{of}"), head - 1);
+        }
+        let end = head + length;
+        let whole = self.window.hold(end)?;
+        let bound = self.hold_a_line_after(end)?;
+        // No further, however much came with it: messages do not depend on how a stream is cut.
+        let bytes = &self.window.bytes()[..bound];
+        if whole {
+            let after = &bytes[end..];
+            let ends = after.iter().take(ENDS_MAX).take_while(|byte| b"\r\n".contains(byte)).count();
+            let next = &after[ends..];
+            // Where the stream ends in the head of the next record, this one is whole.
+            if next.is_empty() || Head::of(next).is_some() || can_begin(next) {
+                return Ok(Ok((end, end + ends)));
+            }
+        }
+        let next = next_record(&bytes[head - 1..]).map(|at| at.saturating_sub(1));
+        let is_short = next.is_none() && !whole;
+        let reason = match next {
+            Some(at) => format!("its length is {length}, but the next record begins after {at} bytes{of}"),
+            None if whole => format!("no record begins after it, as its length of {length} says{of}"),
+            None => format!("the file ends after {} of its {length} bytes{of}", bytes.len() - head),
+        };
+        Ok(Err(Bad { reason, skip: head - 1, is_short }))
+    }
+
+    /// Reads until the window holds a whole line after the record that ends here, or a line that is too long to be a head;
+    /// returns where that ends.
+    fn hold_a_line_after(&mut self, end: usize) -> Result<usize, Problem> {
+        loop {
+            let after = self.window.bytes().get(end..).unwrap_or_default();
+            let ends = after.iter().take_while(|byte| b"\r\n".contains(byte)).count();
+            let most = (end + HEAD_BYTES_MAX + ENDS_MAX).min(self.window.bytes().len());
+            if let Some(newline) = memchr::memchr(b'\n', &after[ends..]) {
+                return Ok(most.min(end + ends + newline + 1));
+            }
+            if after.len() >= HEAD_BYTES_MAX + ENDS_MAX || !self.window.more()? {
+                return Ok(most);
+            }
+        }
+    }
+
+    /// Takes all up to the next line that can be the head of a record.
+    fn find_next(&mut self) -> Result<(), Problem> {
+        loop {
+            let bytes = self.window.bytes();
+            if let Some(at) = next_record(bytes) {
+                self.window.take(at);
+                return Ok(());
+            }
+            // The last line may be there in part.
+            let last = memchr::memrchr(b'\n', bytes).unwrap_or(bytes.len());
+            let seen = if bytes.len() - last > HEAD_BYTES_MAX { bytes.len() } else { last };
+            self.window.take(seen);
+            if !self.window.more()? {
+                let rest = self.window.bytes().len();
+                self.window.take(rest);
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Whether these bytes, after which the stream ends, can be the beginning of a head.
+fn can_begin(bytes: &[u8]) -> bool {
+    let scheme = bytes.split(|&byte| byte == b':').next().unwrap_or_default();
+    let is_scheme = scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte));
+    let is_open = bytes.len() < HEAD_BYTES_MAX && memchr::memchr(b'\n', bytes).is_none();
+    is_open && is_scheme && bytes.first().is_some_and(u8::is_ascii_alphabetic)
+}
+
+/// Where the next line begins that can be the head of a record.
+fn next_record(bytes: &[u8]) -> Option<usize> {
+    memchr::memchr_iter(b'\n', bytes).map(|at| at + 1).find(|&at| Head::of(&bytes[at..]).is_some())
+}
+
+/// The address and the page of a record. The key is the address, unless `--id-field` names another field of the head.
+pub(super) fn understand<'r>(
+    record: &'r [u8],
+    fields: &Fields,
+    bytes_max: usize,
+    charset: Option<Charset>,
+) -> Result<Says<'r>, String> {
+    let head = Head::of(record).ok_or("its head is none of an ARC file")?;
+    let (url, content) = (head.values[0], &record[head.bytes..]);
+    let begins = |scheme: &str| url.get(..scheme.len()).is_some_and(|own| own.eq_ignore_ascii_case(scheme.as_bytes()));
+    if url.starts_with(FIRST) {
+        let version = content.split(|&byte| byte == b' ').next().unwrap_or_default();
+        // guard: an ARC file of another version is refused
+        if version != b"1" {
+            return Err(format!(
+                "an ARC file of version \"{}\"; version 1 is read, and others can be converted to WARC",
+                version[..version.len().min(20)].escape_ascii()
+            ));
+        }
+        return Ok(Says::NoDocument);
+    }
+    if begins("dns:") || begins("whois:") {
+        return Ok(Says::NoDocument);
+    }
+    if let Some(name) = fields.reserved.first() {
+        // Its head has five fields.
+        return Err(format!("{}; and records of ARC files have no room for another", in_the_way(name)));
+    }
+    let is_answer = begins("http") && content.starts_with(b"HTTP/");
+    let page = if is_answer {
+        http::page(content, bytes_max)?
+    } else {
+        Some(http::Page { of_type: Cow::Borrowed(head.values[3]), content: content.into() })
+    };
+    let key = match fields.ids {
+        Ids::Line => None,
+        Ids::Field | Ids::FieldOrLine if fields.id == super::ID_FIELD => Some(Cow::Borrowed(url)),
+        Ids::Field | Ids::FieldOrLine => {
+            let found = head.field(&fields.id).map(Cow::Borrowed);
+            Some(found.ok_or_else(|| format!("no field {:?}; a record has {}", fields.id, NAMES.join(", ")))?)
+        }
+    };
+    let shown = page.map_or(Ok(None), |page| page.text(charset))?;
+    Ok(shown.map_or(Says::NoDocument, |shown| Says::Made { key, shown }))
+}
+
+/// What a record has beside its text, by the fields of its head.
+pub(super) fn attached(record: &[u8], fields: &Fields) -> anyhow::Result<OwnAttached> {
+    let head = Head::of(record);
+    let named = |name: &Option<String>| {
+        let name = name.as_deref()?;
+        head.as_ref()?.field(name)
+    };
+    let AttachedFields { value, stamp, deciding } = &fields.attached;
+    // A date is a time, and no number of seconds.
+    let is_date = stamp.as_ref().is_some_and(|name| name.eq_ignore_ascii_case("Archive-date"));
+    let time = named(stamp).map(|date| if is_date { time(date) } else { date.to_vec() });
+    let own = fields.attached.take(named(value).map(<[u8]>::to_vec), time.as_deref())?;
+    let deciding = deciding.of_text(named(&deciding.number), named(&deciding.inside), named(&deciding.url))?;
+    Ok(OwnAttached { deciding, ..own })
+}
+
+/// A date of 14 digits as RFC 3339 writes it.
+fn time(date: &[u8]) -> Vec<u8> {
+    let mut time = Vec::with_capacity(DATE_DIGITS + 6);
+    for (at, &digit) in date.iter().enumerate() {
+        let before: &[u8] = match at {
+            4 | 6 => b"-",
+            8 => b"T",
+            10 | 12 => b":",
+            _ => b"",
+        };
+        time.extend_from_slice(before);
+        time.push(digit);
+    }
+    time.push(b'Z');
+    time
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::open::{Origin, Reader};
+    use super::*;
+
+    fn record(url: &str, of_type: &str, content: &str) -> String {
+        format!("{url} 192.0.2.1 20260131120000 {of_type} {}\n{content}\n", content.len())
+    }
+
+    fn answer(url: &str, text: &str) -> String {
+        record(url, "text/plain", &format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n{text}"))
+    }
+
+    fn first(version: &str) -> String {
+        record("filedesc://a.arc", "text/plain", &format!("{version} 0 Maker\n{}\n\n", NAMES.join(" ")))
+    }
+
+    fn fields() -> Fields {
+        Fields { id: "id".to_owned(), text: "text".to_owned(), ..Default::default() }
+    }
+
+    /// Each record as `key=text`, or what is wrong with it; and where the stream broke off.
+    fn read(bytes: &[u8], max: usize) -> (Vec<Result<String, String>>, Option<String>) {
+        let reader = Box::new(std::io::Cursor::new(bytes.to_vec()));
+        let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
+        let window = Window::new(Reader::open_verbatim(origin, &Arc::default()).unwrap());
+        let mut records = Records::new(window, max);
+        let mut all = Vec::new();
+        while records
+            .next(|number, found| {
+                let line = found.map(|found| found.line.to_vec());
+                let said = line.and_then(|line| {
+                    Ok(match understand(&line, &fields(), max, None)? {
+                        Says::Made { key, shown } => {
+                            format!("{}={}", String::from_utf8_lossy(&key.unwrap()), shown.text)
+                        }
+                        Says::Text { .. } | Says::Revisit => panic!("no record of an ARC file is one"),
+                        Says::NoDocument => "none".to_owned(),
+                    })
+                });
+                assert_eq!(number as usize, all.len() + 1);
+                all.push(said);
+            })
+            .unwrap()
+        {}
+        let cut = records.cut();
+        (all, cut)
+    }
+
+    fn good(said: &[&str]) -> Vec<Result<String, String>> {
+        said.iter().map(|said| Ok((*said).to_owned())).collect()
+    }
+
+    #[test]
+    fn records_are_their_addresses_and_their_pages_and_others_are_none() {
+        let archive = [
+            first("1"),
+            record("dns:a.example", "text/dns", "20260131120000\na.example. 300 IN A 192.0.2.1"),
+            answer("http://a.example/", "one\nhttp://b/ 1 2 3 4\ntwo"),
+            answer("http://a.example/with a blank", "three"),
+            record("ftp://a.example/x", "text/plain", "four"),
+            record("http://a.example/p", "image/png", "HTTP/1.0 200 OK\r\nContent-Type: image/png\r\n\r\n\u{89}PNG"),
+        ]
+        .concat();
+        let wanted = [
+            "none",
+            "none",
+            "http://a.example/=one\nhttp://b/ 1 2 3 4\ntwo",
+            "http://a.example/with a blank=three",
+            "ftp://a.example/x=four",
+            "none",
+        ];
+        assert_eq!(read(archive.as_bytes(), 1000), (good(&wanted), None));
+        // What is written begins with a record that is read, too.
+        assert_eq!(read(&[PREAMBLE, answer("http://a/", "x").as_bytes()].concat(), 1000).0, good(&["none", "http://a/=x"]));
+    }
+
+    #[test]
+    fn a_length_that_is_not_true_makes_one_record_bad_and_no_other() {
+        let sound = answer("http://b/", "right");
+        let length = sound.split_whitespace().nth(4).unwrap();
+        for wrong in ["1", "60", "999999"] {
+            let bad = sound.replacen(&format!(" {length}\n"), &format!(" {wrong}\n"), 1);
+            let archive = [first("1"), answer("http://a/", "x"), bad, answer("http://c/", "y")].concat();
+            let (said, cut) = read(archive.as_bytes(), 1000);
+            assert_eq!((said.len(), cut), (4, None), "{said:?}");
+            assert!(said[2].as_ref().unwrap_err().contains("http://b/"), "{said:?}");
+            assert_eq!(said[3], Ok("http://c/=y".to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_record_that_is_too_long_is_bad_and_the_next_is_not() {
+        let long = answer("http://a/", &"x".repeat(1000));
+        let (said, cut) = read([first("1"), long, answer("http://b/", "y")].concat().as_bytes(), 1000);
+        assert_eq!((said.len(), &said[2], cut), (3, &Ok("http://b/=y".to_owned()), None));
+        assert!(said[1].as_ref().unwrap_err().contains("a record of more than 1000 bytes"), "{said:?}");
+    }
+
+    #[test]
+    fn a_file_that_breaks_off_has_the_records_before_and_says_where() {
+        let archive = [first("1"), answer("http://a/", "x"), answer("http://b/", "y")].concat();
+        let (said, cut) = read(&archive.as_bytes()[..archive.len() - 4], 1000);
+        assert_eq!(said, good(&["none", "http://a/=x"]));
+        assert!(cut.unwrap().starts_with("t, after 2 records: the file ends after "));
+        // In the head of the last record.
+        for kept in [1, 5, 30] {
+            let end = archive.len() - answer("http://b/", "y").len() + kept;
+            let (said, cut) = read(&archive.as_bytes()[..end], 1000);
+            assert_eq!((said, cut.is_some()), (good(&["none", "http://a/=x"]), true), "{kept}");
+        }
+    }
+
+    #[test]
+    fn other_versions_and_what_is_no_archive_are_refused_by_name() {
+        let two = read(first("2").as_bytes(), 1000).0;
+        assert!(two[0].as_ref().unwrap_err().contains("version \"2\""), "{two:?}");
+        let other = read(b"{\"id\":1}\n{}\n", 1000).0;
+        assert!(other[0].as_ref().unwrap_err().contains("expected the head of a record"), "{other:?}");
+        assert!(read(b"no line", 1000).0[0].is_err());
+        assert_eq!(read(b"", 1000), (Vec::new(), None));
+    }
+
+    #[test]
+    fn records_around_every_size_of_what_is_read_at_once_are_whole() {
+        for pad in [262_000, 262_100, 262_144, 600_000] {
+            let long = "y".repeat(pad);
+            let archive = [first("1"), answer("http://a/", &long), answer("http://b/", "x")].concat();
+            let wanted = ["none".to_owned(), format!("http://a/={long}"), "http://b/=x".to_owned()].map(Ok).to_vec();
+            assert_eq!(read(archive.as_bytes(), 1 << 20).0, wanted, "{pad}");
+        }
+    }
+
+    #[test]
+    fn dates_are_stamps_and_addresses_values() {
+        let mut fields = fields();
+        fields.attached.stamp = Some("archive-date".to_owned());
+        fields.attached.value = Some("IP-address".to_owned());
+        let own = attached(answer("http://a/", "x").as_bytes(), &fields).unwrap();
+        assert_eq!((own.stamp, &own.value[..]), (Some(1_769_860_800), &b"192.0.2.1"[..]));
+    }
+}

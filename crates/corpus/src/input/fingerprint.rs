@@ -1,0 +1,254 @@
+//! Fingerprints of 64 bits that a record brings in a field: perceptual hashes of images and sounds, or simhashes of another
+//! system. Nothing is sketched then; documents are compared by the Hamming distance of these.
+//!
+//! | form | written as | value |
+//! |---|---|---|
+//! | `hex` | 16 hexadecimal digits, or `0x` and 1 to 16 | the number |
+//! | `decimal` | 0 to 18446744073709551615 | the number |
+//! | `signed` | -9223372036854775808 to 9223372036854775807 | the bits of the number in two's complement |
+//! | `bits` | 64 zeros and ones | the first is the highest bit |
+//! | `auto` | any of these that only one form can be | |
+//!
+//! A number of JSON, or of a column of whole numbers, is decimal: from 0 on `decimal` and `signed` say the same. A string of
+//! 16 decimal digits could be `hex` or `decimal`, so `auto` refuses it; every other string has one form at most, because
+//! hexadecimal digits without `0x` are always 16.
+
+use std::fmt;
+
+/// How fingerprints are written in their field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FingerprintForm {
+    /// Any form, as long as no other could be meant.
+    #[default]
+    Auto,
+    /// 16 hexadecimal digits, or `0x` and 1 to 16 of them.
+    Hex,
+    /// An unsigned number.
+    Decimal,
+    /// A signed number, as databases without unsigned ones store the same bits.
+    Signed,
+    /// 64 zeros and ones, the highest bit first.
+    Bits,
+}
+
+/// Of a value that is no fingerprint, how much is shown.
+const CHARACTERS_SHOWN: usize = 70;
+
+impl FingerprintForm {
+    /// All forms.
+    pub const ALL: [Self; 5] = [Self::Auto, Self::Hex, Self::Decimal, Self::Signed, Self::Bits];
+
+    /// Its name.
+    ///
+    /// ```
+    /// use twindex_corpus::input::FingerprintForm;
+    ///
+    /// assert_eq!(FingerprintForm::Signed.name(), "signed");
+    /// assert_eq!(FingerprintForm::named("bits"), Some(FingerprintForm::Bits));
+    /// ```
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Hex => "hex",
+            Self::Decimal => "decimal",
+            Self::Signed => "signed",
+            Self::Bits => "bits",
+        }
+    }
+
+    /// The form of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|form| form.name() == name)
+    }
+
+    /// What is expected of a string.
+    fn expected(self) -> &'static str {
+        match self {
+            Self::Auto => {
+                "16 hexadecimal digits, 0x and up to 16 of them, a number from -2^63 to 2^64-1, or 64 zeros and ones"
+            }
+            Self::Hex => "16 hexadecimal digits, or 0x and up to 16 of them",
+            Self::Decimal => "a number from 0 to 18446744073709551615",
+            Self::Signed => "a number from -9223372036854775808 to 9223372036854775807",
+            Self::Bits => "64 zeros and ones",
+        }
+    }
+
+    /// The fingerprint that a string writes. Takes time in proportion to the string, of which at most 64 characters count.
+    ///
+    /// ```
+    /// use twindex_corpus::input::FingerprintForm;
+    ///
+    /// let auto = FingerprintForm::Auto;
+    /// assert_eq!(auto.parse("0xff")?, 255);
+    /// assert_eq!(auto.parse("ffffffffffffffff")?, u64::MAX);
+    /// assert_eq!(auto.parse("-1")?, u64::MAX);
+    /// // Sixteen decimal digits are both: the form must be named.
+    /// assert!(auto.parse("1000000000000000").is_err());
+    /// assert_eq!(FingerprintForm::Hex.parse("1000000000000000")?, 1 << 60);
+    /// # Ok::<(), String>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// It is not written so, or, with [`FingerprintForm::Auto`], in two ways at once; says what was expected and found.
+    pub fn parse(self, written: &str) -> Result<u64, String> {
+        let found = match self {
+            Self::Hex => hex(written),
+            Self::Decimal => decimal(written),
+            Self::Signed => signed(written),
+            Self::Bits => bits(written),
+            Self::Auto => {
+                if written.len() == HEX_DIGITS && written.bytes().all(|byte| byte.is_ascii_digit()) {
+                    return Err(format!(
+                        "{written:?} can be hexadecimal and decimal: say which with --fingerprint-form hex or decimal"
+                    ));
+                }
+                hex(written).or_else(|| decimal(written)).or_else(|| signed(written)).or_else(|| bits(written))
+            }
+        };
+        found.ok_or_else(|| self.refused(&format!("{:?}", Shown(written))))
+    }
+
+    /// The fingerprint that a number is, which is given in decimal digits.
+    ///
+    /// # Errors
+    ///
+    /// The form has no numbers, or not this one.
+    pub(super) fn parse_number(self, digits: &str) -> Result<u64, String> {
+        let found = match self {
+            Self::Hex | Self::Bits => None,
+            Self::Decimal => decimal(digits),
+            Self::Signed => signed(digits),
+            Self::Auto => decimal(digits).or_else(|| signed(digits)),
+        };
+        found.ok_or_else(|| self.refused(&format!("the number {digits}")))
+    }
+
+    fn refused(self, found: &str) -> String {
+        let form = self.name();
+        format!("expected {}, found {found} (--fingerprint-form {form})", self.expected())
+    }
+}
+
+/// A fingerprint as every reader of [`FingerprintForm::Hex`] takes it.
+pub(super) fn written(fingerprint: u64) -> String {
+    format!("0x{fingerprint:016x}")
+}
+
+/// The beginning of a value.
+struct Shown<'s>(&'s str);
+
+impl fmt::Debug for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown: String = self.0.chars().take(CHARACTERS_SHOWN).collect();
+        let dots = if shown.len() < self.0.len() { " ..." } else { "" };
+        write!(f, "{shown:?}{dots}")
+    }
+}
+
+/// Hexadecimal digits of 64 bits.
+const HEX_DIGITS: usize = 16;
+
+fn hex(written: &str) -> Option<u64> {
+    let digits = match written.strip_prefix("0x").or_else(|| written.strip_prefix("0X")) {
+        Some(digits) => Some(digits).filter(|digits| digits.len() <= HEX_DIGITS),
+        None => Some(written).filter(|digits| digits.len() == HEX_DIGITS),
+    }?;
+    // A sign would be taken, too.
+    let are_digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u64::from_str_radix(digits, 16).ok().filter(|_| are_digits)
+}
+
+fn decimal(written: &str) -> Option<u64> {
+    written.parse().ok().filter(|_| written.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn signed(written: &str) -> Option<u64> {
+    let digits = written.strip_prefix('-').unwrap_or(written);
+    let number: Option<i64> = written.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    number.map(i64::cast_unsigned)
+}
+
+fn bits(written: &str) -> Option<u64> {
+    let are_bits = written.len() == 64 && written.bytes().all(|byte| b"01".contains(&byte));
+    u64::from_str_radix(written, 2).ok().filter(|_| are_bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_form_takes_its_own_spellings_and_no_others() {
+        let bits = "1".repeat(63) + "0";
+        for (form, written, value) in [
+            ("hex", "00000000000000ff", Some(255)),
+            ("hex", "FfFfFfFfFfFfFfFf", Some(u64::MAX)),
+            ("hex", "0xff", Some(255)),
+            ("hex", "0x", None),
+            ("hex", "ff", None),
+            ("hex", "0x00000000000000000", None),
+            ("hex", "+000000000000001", None),
+            ("hex", "-1", None),
+            ("decimal", "18446744073709551615", Some(u64::MAX)),
+            ("decimal", "18446744073709551616", None),
+            ("decimal", "1000000000000000", Some(1_000_000_000_000_000)),
+            ("decimal", "007", Some(7)),
+            ("decimal", "-1", None),
+            ("decimal", "+1", None),
+            ("decimal", " 1", None),
+            ("decimal", "", None),
+            ("signed", "-9223372036854775808", Some(1 << 63)),
+            ("signed", "-1", Some(u64::MAX)),
+            ("signed", "9223372036854775807", Some(u64::MAX >> 1)),
+            ("signed", "9223372036854775808", None),
+            ("signed", "--1", None),
+            ("signed", "-", None),
+            ("bits", &bits, Some(u64::MAX - 1)),
+            ("bits", &bits[1..], None),
+            ("bits", "1", None),
+            ("auto", &bits, Some(u64::MAX - 1)),
+            ("auto", "0X00ff", Some(255)),
+            ("auto", "00000000000000fF", Some(255)),
+            ("auto", "123456789012345", Some(123_456_789_012_345)),
+            ("auto", "12345678901234567", Some(12_345_678_901_234_567)),
+            ("auto", "-123456789012345", Some((-123_456_789_012_345_i64).cast_unsigned())),
+            ("auto", "1000000000000000", None),
+            ("auto", "fff", None),
+            ("auto", "", None),
+            ("auto", "1e3", None),
+        ] {
+            let found = FingerprintForm::named(form).unwrap().parse(written);
+            assert_eq!(found.clone().ok(), value, "{form} {written}: {found:?}");
+        }
+        let both = FingerprintForm::Auto.parse("1000000000000000").unwrap_err();
+        assert!(both.contains("--fingerprint-form hex or decimal"), "{both}");
+        let long = FingerprintForm::Hex.parse(&"g".repeat(1000)).unwrap_err();
+        assert!(long.len() < 250 && long.contains("expected 16 hexadecimal digits"), "{long}");
+    }
+
+    #[test]
+    fn numbers_are_decimal_in_every_form_that_has_them() {
+        for (form, digits, value) in [
+            ("auto", "1000000000000000", Some(1_000_000_000_000_000)),
+            ("auto", "-1", Some(u64::MAX)),
+            ("auto", "18446744073709551615", Some(u64::MAX)),
+            ("decimal", "-1", None),
+            ("signed", "18446744073709551615", None),
+            ("hex", "1000000000000000", None),
+            ("bits", "1", None),
+        ] {
+            assert_eq!(FingerprintForm::named(form).unwrap().parse_number(digits).ok(), value, "{form} {digits}");
+        }
+    }
+
+    #[test]
+    fn written_fingerprints_are_read_back() {
+        for fingerprint in [0, 1, 0x1000_0000_0000_0000, u64::MAX] {
+            assert_eq!(FingerprintForm::Hex.parse(&written(fingerprint)), Ok(fingerprint));
+        }
+    }
+}

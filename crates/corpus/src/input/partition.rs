@@ -1,0 +1,297 @@
+//! Fields that the folders of a path say, `date=2026-01-01/`, as Hive, Spark and others lay out tables.
+//!
+//! Each record of a file has them; as for Spark, one of a folder comes before one of this name in the record. Names and values
+//! have `%XX` in the place of bytes that a path cannot have, and `__HIVE_DEFAULT_PARTITION__` is null.
+
+use std::ffi::OsStr;
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use super::deciding::DecidingFields;
+use super::fields::{Fields, Ids, Named, Part, Selection, push_key};
+use super::parser::Parser;
+use super::{AttachedFields, OwnAttached, folder};
+
+/// What Hive writes for null.
+const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// The fields that the folders above a file say; those of a value of none are null.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Partitions(Vec<(String, Option<Vec<u8>>)>);
+
+impl Partitions {
+    fn of(path: &Path) -> Self {
+        let folders = path.parent().into_iter().flat_map(Path::components);
+        let names = folders.filter_map(|folder| match folder {
+            Component::Normal(name) => of_folder(name),
+            _ => None,
+        });
+        Self(names.collect())
+    }
+
+    /// The value of a field, which may be null; none where no folder says it. The innermost folder counts.
+    fn get(&self, name: &str) -> Option<&Option<Vec<u8>>> {
+        self.0.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value)
+    }
+}
+
+/// The field that the name of a folder says, and its value.
+fn of_folder(name: &OsStr) -> Option<(String, Option<Vec<u8>>)> {
+    let bytes = folder::os_bytes(name);
+    let at = memchr::memchr(b'=', &bytes).filter(|&at| at > 0)?;
+    let name = String::from_utf8(unescaped(&bytes[..at])).ok()?;
+    let value = &bytes[at + 1..];
+    Some((name, (value != NULL.as_bytes()).then(|| unescaped(value))))
+}
+
+/// `%XX` as the byte; what is no such thing stays.
+fn unescaped(written: &[u8]) -> Vec<u8> {
+    let mut all = Vec::with_capacity(written.len());
+    let mut rest = written;
+    while let Some((&first, behind)) = rest.split_first() {
+        let digit = |at: usize| behind.get(at).and_then(|&byte| char::from(byte).to_digit(16));
+        if let (b'%', Some(high), Some(low)) = (first, digit(0), digit(1)) {
+            // Two digits are less than 256.
+            all.push((16 * high + low) as u8);
+            rest = &behind[2..];
+        } else {
+            all.push(first);
+            rest = behind;
+        }
+    }
+    all
+}
+
+/// How records of a file are understood whose folders say some of the fields that are asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Partitioned {
+    /// Finds out what the records say themselves.
+    pub(super) parser: Parser,
+    /// The parts of a key in their order, if folders say any of them: a value, or none for the next part of the record.
+    key: Option<Vec<Option<Vec<u8>>>>,
+    /// The fields that folders say, and their values.
+    attached: AttachedFields,
+    values: Values,
+}
+
+/// Values of fields beside the text.
+#[derive(Clone, Debug, Default)]
+struct Values {
+    value: Option<Vec<u8>>,
+    stamp: Option<Vec<u8>>,
+    number: Option<Vec<u8>>,
+    inside: Option<Vec<u8>>,
+    url: Option<Vec<u8>>,
+}
+
+impl Partitioned {
+    /// How records of this file are understood; none if no folder says anything that is asked for.
+    pub(super) fn of(parser: &Parser, path: &Path) -> Option<Self> {
+        let partitions = Partitions::of(path);
+        if partitions.0.is_empty() {
+            return None;
+        }
+        let mut parser = parser.clone();
+        let key = take_key(&mut parser.fields, &partitions);
+        let (attached, values) = take_attached(&mut parser.fields.attached, &partitions);
+        parser.fields.folders_say_attached = attached.any();
+        (key.is_some() || attached.any()).then_some(Self { parser, key, attached, values })
+    }
+
+    /// The key of a record that has this part of it itself; none where folders say nothing of it. A part of null is an error.
+    pub(super) fn key(&self, own: Option<&[u8]>) -> Option<Result<Vec<u8>, String>> {
+        let order = self.key.as_ref()?;
+        let of_record = order.iter().filter(|part| part.is_none()).count();
+        let mut own = match (own, of_record) {
+            (None, _) | (_, 0) => Vec::new(),
+            (Some(own), 1) => vec![own.to_vec()],
+            (Some(own), _) => parts(own),
+        }
+        .into_iter();
+        let mut key = Vec::new();
+        for (number, part) in order.iter().enumerate() {
+            let part = match part {
+                Some(value) => value.clone(),
+                None => match own.next() {
+                    Some(part) => part,
+                    None => return Some(Err("a part of its key is missing".to_owned())),
+                },
+            };
+            if order.len() == 1 {
+                key = part;
+            } else {
+                push_key(&mut key, &part, number);
+            }
+        }
+        Some(super::check_key(&key).map(|()| key).map_err(|reason| format!("by its folders, {reason}")))
+    }
+
+    /// What a record has beside its text, with what the folders say.
+    ///
+    /// # Errors
+    ///
+    /// A folder says no number, or no stamp, where one is needed.
+    pub(super) fn attached(&self, own: OwnAttached) -> anyhow::Result<OwnAttached> {
+        let Values { value, stamp, number, inside, url } = &self.values;
+        let taken = self.attached.take(value.clone(), stamp.as_deref())?;
+        let of_folders = &self.attached.deciding;
+        let deciding = of_folders.of_text(number.as_deref(), inside.as_deref(), url.as_deref())?;
+        let mut all = own;
+        if self.attached.value.is_some() {
+            all.value = taken.value;
+        }
+        if self.attached.stamp.is_some() {
+            all.stamp = taken.stamp;
+        }
+        if of_folders.number().is_some() {
+            all.deciding.number = deciding.number;
+        }
+        if of_folders.inside.is_some() {
+            all.deciding.inside = deciding.inside;
+        }
+        if of_folders.url.is_some() {
+            all.deciding.url = deciding.url;
+        }
+        Ok(all)
+    }
+}
+
+/// The parts of a key of several.
+fn parts(key: &[u8]) -> Vec<Vec<u8>> {
+    let mut all = vec![Vec::new()];
+    let mut bytes = key.iter().copied();
+    while let Some(byte) = bytes.next() {
+        match (byte, all.last_mut()) {
+            (b',', _) => all.push(Vec::new()),
+            (b'\\', Some(last)) => last.extend(bytes.next()),
+            (byte, Some(last)) => last.push(byte),
+            (_, None) => {}
+        }
+    }
+    all
+}
+
+/// Takes the parts of keys that folders say out of the fields that are looked for in records.
+fn take_key(fields: &mut Fields, partitions: &Partitions) -> Option<Vec<Option<Vec<u8>>>> {
+    // A field that nobody named is one of records.
+    if fields.ids != Ids::Field {
+        return None;
+    }
+    let all = match &fields.named {
+        Some(named) if partitions.get(&named.id.whole).is_none() => named.id.parts.clone(),
+        _ => vec![Part { name: fields.id.clone(), path: vec![fields.id.clone()] }],
+    };
+    // Null is an empty part, so that a key of nothing else is refused.
+    let said = |part: &Part| partitions.get(&part.name).map(|value| value.clone().unwrap_or_default());
+    let order: Vec<Option<Vec<u8>>> = all.iter().map(said).collect();
+    if order.iter().all(Option::is_none) {
+        return None;
+    }
+    let rest: Vec<Part> = all.into_iter().filter(|part| said(part).is_none()).collect();
+    if rest.is_empty() {
+        fields.ids = Ids::Line;
+        return Some(order);
+    }
+    let names: Vec<&str> = rest.iter().map(|part| part.name.as_str()).collect();
+    let whole = names.join(",");
+    let text = Selection::of(&fields.text);
+    let text = fields.named.take().map_or(text, |named| named.text);
+    fields.id.clone_from(&whole);
+    fields.named = Some(Box::new(Named { id: Selection { whole, parts: rest }, text }));
+    Some(order)
+}
+
+/// Takes fields beside the text that folders say out of those that are looked for in records.
+fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (AttachedFields, Values) {
+    let take = |field: &mut Option<String>| -> (Option<String>, Option<Vec<u8>>) {
+        match field.as_deref().and_then(|name| partitions.get(name)) {
+            Some(value) => (field.take(), value.clone()),
+            None => (None, None),
+        }
+    };
+    let (own_value, value) = take(&mut fields.value);
+    let (own_stamp, stamp) = take(&mut fields.stamp);
+    let deciding = &mut fields.deciding;
+    let (own_number, number) = take(&mut deciding.number);
+    let (own_inside, inside) = take(&mut deciding.inside);
+    let (own_url, url) = take(&mut deciding.url);
+    let deciding = DecidingFields {
+        number: own_number,
+        inside: own_inside,
+        url: own_url,
+        inside_url: None,
+        ..deciding.clone()
+    };
+    let attached = AttachedFields { value: own_value, stamp: own_stamp, deciding };
+    (attached, Values { value, stamp, number, inside, url })
+}
+
+/// How records of the file that was asked for last are understood.
+#[derive(Debug, Default)]
+pub(super) struct Cache(Option<(Arc<Path>, Option<Partitioned>)>);
+
+impl Cache {
+    /// Of records of this file; none if its folders say nothing that is asked for.
+    pub(super) fn of(&mut self, parser: &Parser, path: &Arc<Path>) -> Option<&Partitioned> {
+        let is_known = matches!(&self.0, Some((known, _)) if Arc::ptr_eq(known, path));
+        if !is_known {
+            self.0 = Some((Arc::clone(path), Partitioned::of(parser, path)));
+        }
+        self.0.as_ref().and_then(|(_, partitioned)| partitioned.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::InputOptions;
+    use super::*;
+
+    fn parser(id: &str, number: Option<&str>) -> Parser {
+        let mut options = InputOptions { id_field: id.to_owned(), ids: Ids::Field, ..InputOptions::default() };
+        options.attached.deciding.number = number.map(str::to_owned);
+        Parser::new(&options)
+    }
+
+    #[test]
+    fn folders_say_fields_with_their_bytes_and_null_is_null() {
+        let path = "in/date=2026-01-01/a%2Fb=x%3dy%/c=__HIVE_DEFAULT_PARTITION__/=z/date=2/f=g.jsonl";
+        let partitions = Partitions::of(Path::new(path));
+        assert_eq!(partitions.get("date"), Some(&Some(b"2".to_vec())));
+        assert_eq!(partitions.get("a/b"), Some(&Some(b"x=y%".to_vec())));
+        assert_eq!(partitions.get("c"), Some(&None));
+        assert_eq!((partitions.get("f"), partitions.get("")), (None, None));
+    }
+
+    #[test]
+    fn keys_have_the_parts_of_folders_at_their_places() {
+        let path = Path::new("in/day=1,5/n=__HIVE_DEFAULT_PARTITION__/x.jsonl");
+        for (names, own, key) in [
+            ("day,row", Some("7"), Ok("1\\,5,7")),
+            ("row,day", Some("a,b"), Ok("a\\,b,1\\,5")),
+            ("shard,day,row", Some("a\\,b,7"), Ok("a\\,b,1\\,5,7")),
+            ("day", None, Ok("1,5")),
+            ("n", None, Err("by its folders, the key is empty")),
+            ("n,row", Some("7"), Ok(",7")),
+        ] {
+            let partitioned = Partitioned::of(&parser(names, None), path).unwrap();
+            let found = partitioned.key(own.map(str::as_bytes)).unwrap();
+            let found = found.map(|key| String::from_utf8(key).unwrap());
+            assert_eq!(found, key.map(str::to_owned).map_err(str::to_owned), "{names}");
+        }
+        assert!(Partitioned::of(&parser("row", None), path).is_none());
+    }
+
+    #[test]
+    fn numbers_of_folders_decide_and_what_is_none_is_named() {
+        let of = |path: &str| {
+            let partitioned = Partitioned::of(&parser("row", Some("v")), Path::new(path)).unwrap();
+            assert!(partitioned.parser.fields.attached.deciding.number.is_none());
+            assert!(partitioned.key(Some(b"7")).is_none());
+            let own = partitioned.attached(OwnAttached::default()).map_err(|error| error.to_string())?;
+            Ok::<_, String>(own.deciding.number.to_string())
+        };
+        assert_eq!(of("v=12/x.csv"), Ok("12".to_owned()));
+        assert!(of("v=2026-01-01/x.csv").unwrap_err().contains("field \"v\": expected a"));
+        assert!(of("v=__HIVE_DEFAULT_PARTITION__/x.csv").unwrap_err().contains("no field \"v\""));
+    }
+}

@@ -1,0 +1,140 @@
+//! Results of chunks of documents, kept on disk: a run that continues a stopped one parses keys, places and lines again,
+//! and takes sketches and sets, which cost time, from what the stopped run kept.
+
+use std::sync::Arc;
+
+use anyhow::bail;
+
+/// Keeps the results of chunks, in the order of the input.
+pub(crate) trait Chunks {
+    /// The kept results of the next chunk; none after the last one.
+    fn next(&mut self) -> anyhow::Result<Option<Recalled>>;
+
+    /// Keeps the results of a chunk whose records have this digest.
+    fn keep(&mut self, digest: u64, bytes: &[u8]) -> anyhow::Result<()>;
+}
+
+/// How the results of chunks are kept; `L` is what a lookup returned for each document.
+pub(crate) struct Remembered<'r, L> {
+    pub(crate) chunks: &'r mut dyn Chunks,
+    /// The number of minima of each document that are kept in full.
+    pub(crate) minima: usize,
+    /// Appends the bytes of a lookup's result.
+    pub(crate) put: fn(&L, &mut Vec<u8>),
+    /// Reads them; none if they are not as `put` writes them.
+    pub(crate) take: fn(&mut Bytes<'_>) -> Option<L>,
+}
+
+/// The kept results of a chunk.
+pub(crate) struct Recalled {
+    /// The file, for messages.
+    pub(crate) at: Arc<str>,
+    /// The digest of its records.
+    pub(crate) digest: u64,
+    pub(crate) bytes: Vec<u8>,
+    /// Whether the bytes are as they were written.
+    pub(crate) is_whole: fn(&Self) -> bool,
+    /// The stored hash, and the number of the chunk.
+    pub(crate) hash: u64,
+    pub(crate) number: u64,
+}
+
+impl Recalled {
+    /// Refuses damaged bytes, and those of other records.
+    pub(crate) fn check(&self, digest: u64) -> anyhow::Result<()> {
+        if !(self.is_whole)(self) {
+            bail!("{}", damaged(&self.at));
+        }
+        if self.digest != digest {
+            bail!("the input changed since the stopped run read it (see {}); {BEGIN_ANEW}", self.at);
+        }
+        Ok(())
+    }
+}
+
+/// What to do where a run cannot be continued.
+pub(crate) const BEGIN_ANEW: &str = "to start over, give --force instead of --resume";
+
+/// The message about a damaged file of a stopped run.
+pub(crate) fn damaged(file: &str) -> String {
+    format!("{file}: damaged, so that the stopped run cannot be continued; {BEGIN_ANEW}")
+}
+
+/// Bytes that are taken from the front.
+pub(crate) struct Bytes<'b>(pub(crate) &'b [u8]);
+
+impl<'b> Bytes<'b> {
+    /// The next so many.
+    pub(crate) fn take(&mut self, count: usize) -> Option<&'b [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    pub(crate) fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|taken| taken[0])
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        let (number, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u64::from_le_bytes(*number))
+    }
+}
+
+/// The role of a chunk.
+#[derive(Default)]
+pub(crate) enum Memory {
+    /// Its results are not kept.
+    #[default]
+    None,
+    /// Its results are computed, and kept with this digest of its records.
+    Kept { digest: u64, bytes: Vec<u8> },
+    /// Its results are read; `taken` bytes of them were.
+    Recalled { recalled: Box<Recalled>, taken: usize },
+}
+
+impl Memory {
+    /// Of a chunk whose records have this digest.
+    ///
+    /// # Errors
+    ///
+    /// The kept results are damaged, or of other records.
+    pub(crate) fn of(recalled: Option<Recalled>, digest: u64) -> anyhow::Result<Self> {
+        let Some(recalled) = recalled else { return Ok(Self::Kept { digest, bytes: Vec::new() }) };
+        recalled.check(digest)?;
+        Ok(Self::Recalled { recalled: Box::new(recalled), taken: 0 })
+    }
+
+    /// Reads from the kept results; none if they are computed now.
+    pub(crate) fn recall<T>(
+        &mut self,
+        take: impl FnOnce(&mut Bytes<'_>) -> Option<T>,
+    ) -> anyhow::Result<Option<T>> {
+        let Self::Recalled { recalled, taken } = self else { return Ok(None) };
+        let mut bytes = Bytes(&recalled.bytes[*taken..]);
+        let Some(found) = take(&mut bytes) else { bail!("{}", damaged(&recalled.at)) };
+        *taken = recalled.bytes.len() - bytes.0.len();
+        Ok(Some(found))
+    }
+
+    /// Where results are appended, if they are computed and kept.
+    pub(crate) fn kept(&mut self) -> Option<&mut Vec<u8>> {
+        if let Self::Kept { bytes, .. } = self { Some(bytes) } else { None }
+    }
+
+    /// Refuses kept results with unread bytes.
+    pub(crate) fn check_end(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Recalled { recalled, taken } if *taken < recalled.bytes.len() => {
+                bail!("{}", damaged(&recalled.at))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Appends numbers.
+pub(crate) fn put_numbers(numbers: &[u64], out: &mut Vec<u8>) {
+    out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+}

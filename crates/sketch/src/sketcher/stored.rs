@@ -1,0 +1,172 @@
+//! Sketches as bytes, which are read back by another process.
+
+use super::{Sketch, Sketcher};
+use crate::error::{Error, Result};
+use crate::{Fingerprint, pack};
+
+/// The values of a sketch, each of its lists with its length.
+const LISTS: usize = 5;
+
+impl Sketch {
+    /// Appends the sketch as bytes, which [`Sketcher::restore`] takes back: the first `whole` minima as they are, and of the
+    /// others the bits that the parameters keep of each. What is [packed](crate::pack) from either is the same.
+    ///
+    /// ```
+    /// use twindex_sketch::params::{Shingling, SketchParams};
+    /// use twindex_sketch::{Sketch, Sketcher};
+    ///
+    /// let sketcher = Sketcher::new(SketchParams::new(Shingling::words(2, 0)).with_minhash(6, 14))?;
+    /// let (sketch, mut bytes) = (sketcher.sketch("the quick brown fox jumps")?, Vec::new());
+    /// sketch.store(12, &mut bytes);
+    /// let mut again = Sketch::default();
+    /// let rest = sketcher.restore(12, &bytes, &mut again)?;
+    /// assert!(rest.is_empty());
+    /// assert_eq!((again.features(), &again.signature()[..12]), (sketch.features(), &sketch.signature()[..12]));
+    /// # Ok::<(), twindex_sketch::Error>(())
+    /// ```
+    pub fn store(&self, whole: usize, out: &mut Vec<u8>) {
+        let fingerprint = self.fingerprint();
+        out.push(fingerprint.is_some().into());
+        out.extend(fingerprint.map_or(0, |fingerprint| fingerprint.0).to_le_bytes());
+        let lengths: [usize; LISTS] = [
+            self.signature().len(),
+            self.features().len(),
+            self.bottom().len(),
+            self.modular().len(),
+            self.set().len(),
+        ];
+        out.extend(lengths.iter().flat_map(|&length| (length as u32).to_le_bytes()));
+        let (first, others) = self.signature().split_at(whole.min(self.signature().len()));
+        out.extend(first.iter().flat_map(|minimum| minimum.to_le_bytes()));
+        pack(others, bits_of(self), out);
+        for list in [self.features(), self.bottom(), self.modular(), self.set()] {
+            out.extend(list.iter().flat_map(|value| value.to_le_bytes()));
+        }
+    }
+}
+
+impl Sketcher {
+    /// Replaces what `sketch` holds by what [`Sketch::store`] made of a sketch of this sketcher, with the same `whole`, at the
+    /// beginning of `bytes`, and returns what comes after it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for bytes that are not those of a sketch with these parameters.
+    pub fn restore<'b>(&self, whole: usize, bytes: &'b [u8], sketch: &mut Sketch) -> Result<&'b [u8]> {
+        self.restored(whole, bytes, sketch)
+            .ok_or_else(|| Error::Invalid("these are not the bytes of a sketch with these parameters".into()))
+    }
+
+    fn restored<'b>(&self, whole: usize, bytes: &'b [u8], sketch: &mut Sketch) -> Option<&'b [u8]> {
+        let (&has_fingerprint, bytes) = bytes.split_first()?;
+        let (fingerprint, mut bytes) = bytes.split_first_chunk()?;
+        let mut lengths = [0; LISTS];
+        for length in &mut lengths {
+            let (first, rest) = bytes.split_first_chunk()?;
+            (*length, bytes) = (u32::from_le_bytes(*first) as usize, rest);
+        }
+        let [minima, features, bottom, modular, set] = lengths;
+        let params = self.params();
+        let of_minhash = params.minhash.map_or([0; 2], |minhash| [minhash.minima(), minhash.bands.into()]);
+        let fits = (minima == 0 || minima == of_minhash[0])
+            && (features == 0 || features == of_minhash[1])
+            && bottom <= params.bottom.into();
+        if !fits {
+            return None;
+        }
+        self.clear(sketch);
+        sketch.fingerprint = (has_fingerprint != 0).then(|| Fingerprint(u64::from_le_bytes(*fingerprint)));
+        let bits = bits_of(sketch);
+        let Sketch { signature, features: of_bands, bottom: least, modular: of_modulus, set: of_set, .. } =
+            sketch;
+        let first = whole.min(minima);
+        let (taken, rest) = bytes.split_at_checked(4 * first)?;
+        signature.extend(taken.as_chunks().0.iter().map(|minimum| u32::from_le_bytes(*minimum)));
+        let (taken, rest) = rest.split_at_checked(((minima - first) * usize::from(bits)).div_ceil(8))?;
+        unpack(taken, bits, minima - first, signature);
+        let mut rest = rest;
+        let lists = [(features, of_bands), (bottom, least), (modular, of_modulus), (set, of_set)];
+        for (length, list) in lists {
+            let (taken, after) = rest.split_at_checked(length.checked_mul(8)?)?;
+            list.extend(taken.as_chunks().0.iter().map(|value| u64::from_le_bytes(*value)));
+            rest = after;
+        }
+        Some(rest)
+    }
+}
+
+/// Bits that the parameters of a sketch keep of each minimum.
+fn bits_of(sketch: &Sketch) -> u8 {
+    let minhash = sketch.params.as_ref().and_then(|params| params.minhash);
+    minhash.map_or(0, |minhash| minhash.signature_bits)
+}
+
+/// Appends `count` minima of which these are the low `bits` bits; [`pack`] says in which order.
+fn unpack(packed: &[u8], bits: u8, count: usize, minima: &mut Vec<u32>) {
+    let bits = u32::from(bits);
+    let kept = (1_u64 << bits) - 1;
+    let (mut waiting, mut filled, mut bytes) = (0_u64, 0, packed.iter());
+    for _ in 0..count {
+        while filled < bits {
+            waiting |= u64::from(bytes.next().copied().unwrap_or(0)) << filled;
+            filled += 8;
+        }
+        minima.push((waiting & kept) as u32);
+        waiting >>= bits;
+        filled -= bits;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::{MinhashParams, Shingling, SimhashWeights, SketchParams};
+
+    #[test]
+    fn a_sketch_that_was_stored_is_the_same_but_for_bits_that_nothing_keeps() {
+        for (bits, whole) in [(8, 12), (1, 3), (32, 0), (0, 12), (4, 1000), (16, 5)] {
+            let mut params = SketchParams::new(Shingling::words(3, 0))
+                .with_simhash(SimhashWeights::Occurrences)
+                .with_minhash(6, 14);
+            params.minhash = Some(MinhashParams { signature_bits: bits, ..MinhashParams::new(6, 14) });
+            (params.bottom, params.modulus, params.sets) = (9, 3, true);
+            let sketcher = Sketcher::new(&params).unwrap();
+            let (mut bytes, mut again) = (Vec::new(), Sketch::default());
+            let texts =
+                ["one two three four five six seven", "", "of a b c d e f g h i j k l m n o p q r s t"];
+            let all = texts.map(|text| sketcher.sketch(text).unwrap());
+            for sketch in &all {
+                sketch.store(whole, &mut bytes);
+            }
+            let mut rest = &bytes[..];
+            for sketch in &all {
+                rest = sketcher.restore(whole, rest, &mut again).unwrap();
+                let packed = |sketch: &Sketch| {
+                    let mut packed = Vec::new();
+                    pack(sketch.signature(), bits, &mut packed);
+                    packed
+                };
+                assert_eq!(packed(&again), packed(sketch), "{bits}");
+                let first = whole.min(sketch.signature().len());
+                assert_eq!(again.signature()[..first], sketch.signature()[..first]);
+                assert_eq!(
+                    (again.fingerprint(), again.is_empty()),
+                    (sketch.fingerprint(), sketch.is_empty())
+                );
+                assert_eq!((again.features(), again.bottom()), (sketch.features(), sketch.bottom()));
+                assert_eq!((again.modular(), again.set()), (sketch.modular(), sketch.set()));
+                assert_eq!(again.params_digest(), sketch.params_digest());
+            }
+            assert!(rest.is_empty());
+            for end in [0, 5, 20, bytes.len() - 1] {
+                let mut rest = Ok(&bytes[..end]);
+                for _ in &all {
+                    rest = rest.and_then(|rest| sketcher.restore(whole, rest, &mut again));
+                }
+                assert!(rest.unwrap_err().to_string().contains("not the bytes of a sketch"));
+            }
+            let mut wrong = bytes.clone();
+            wrong[13] = 7; // features of another number of bands
+            assert!(sketcher.restore(whole, &wrong, &mut again).is_err());
+        }
+    }
+}

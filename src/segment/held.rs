@@ -1,0 +1,63 @@
+//! Orders of buckets that a segment holds in memory.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Entries that are held for each document of the segment at most. Above it, all are dropped and sorted again when needed.
+const HELD_A_DOCUMENT: usize = 16;
+/// Entries that may always be held.
+const HELD_MIN: usize = 1 << 16;
+
+/// A bucket of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Bucket {
+    /// The documents whose fingerprint has this rank.
+    Fingerprint(u32),
+    /// The documents with this key in the prefix of their set.
+    Prefix(u32),
+    /// The documents with this key in this band.
+    Band(usize, u32),
+}
+
+/// Ordinals of long buckets, by priority.
+#[derive(Debug, Default)]
+pub(super) struct Ordered {
+    by_bucket: HashMap<Bucket, Arc<[u32]>>,
+    entries: usize,
+}
+
+impl Ordered {
+    pub(super) fn get(&self, bucket: Bucket) -> Option<Arc<[u32]>> {
+        self.by_bucket.get(&bucket).cloned()
+    }
+
+    /// Holds the order of a bucket, in a segment of `documents`.
+    pub(super) fn add(&mut self, bucket: Bucket, order: &Arc<[u32]>, documents: u64) {
+        let most = (documents as usize).saturating_mul(HELD_A_DOCUMENT).max(HELD_MIN);
+        if self.entries + order.len() > most {
+            *self = Self::default();
+        }
+        if self.by_bucket.insert(bucket, Arc::clone(order)).is_none() {
+            self.entries += order.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_that_are_held_are_bounded_by_the_documents() {
+        let mut ordered = Ordered::default();
+        let order: Arc<[u32]> = (0..30_000).collect();
+        for rank in 0..100 {
+            ordered.add(Bucket::Fingerprint(rank), &order, 5000);
+            ordered.add(Bucket::Fingerprint(rank), &order, 5000);
+            assert_eq!(ordered.get(Bucket::Fingerprint(rank)).as_deref(), Some(&*order));
+            assert!(ordered.entries <= 16 * 5000 && ordered.entries == 30_000 * ordered.by_bucket.len());
+        }
+        assert_eq!(ordered.get(Bucket::Fingerprint(0)), None);
+        assert_eq!(ordered.get(Bucket::Prefix(99)), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! The documents that can be near one and come before it, a few at a time, in the order of priority.
+//!
+//! A leader is found among the first neighbours as a rule. So long buckets are read by priority and only as far as needed, and
+//! a candidate is compared when it is its turn.
+
+use super::near::{GroupRule, Neighbourhood, Rank, rank};
+use crate::error::Result;
+use crate::segment::Segment;
+use crate::store::known_leaders::DocRef;
+use crate::store::part::Part;
+use crate::store::query::Query;
+
+/// A document that can be near.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Candidate {
+    pub(super) rank: Rank,
+    pub(super) document: DocRef,
+    /// Whether it is near, without a comparison.
+    pub(super) is_near: bool,
+}
+
+/// What is asked for: the first `count` documents after `from` and up to `upto`.
+#[derive(Clone, Copy)]
+pub(super) struct Span {
+    pub(super) from: Option<Rank>,
+    pub(super) upto: Rank,
+    pub(super) count: usize,
+}
+
+impl Span {
+    fn has(&self, rank: Rank) -> bool {
+        self.from.is_none_or(|from| rank > from) && rank <= self.upto
+    }
+}
+
+/// Candidates of one part, as they are collected.
+#[derive(Default)]
+struct Collected {
+    /// Ordinals, some of them several times, and whether they are near.
+    ordinals: Vec<(u32, bool)>,
+    has_more: bool,
+}
+
+impl Collected {
+    fn add(&mut self, ordinal: u32, is_near: bool) {
+        self.ordinals.push((ordinal, is_near));
+    }
+
+    /// Each ordinal once; near where it was near in one bucket.
+    fn distinct(mut self) -> Vec<(u32, bool)> {
+        self.ordinals.sort_unstable_by_key(|&(ordinal, is_near)| (ordinal, !is_near));
+        self.ordinals.dedup_by_key(|&mut (ordinal, _)| ordinal);
+        self.ordinals
+    }
+}
+
+impl Neighbourhood {
+    /// The first candidates of a span, in their order, and whether there are more. Documents of one rank come together.
+    pub(super) fn candidates(&self, of: DocRef, span: Span) -> Result<(Vec<Candidate>, bool)> {
+        let query = self.question(of)?;
+        let (mut all, mut has_more) = (Vec::new(), false);
+        self.for_each_part(|number, part| {
+            let mut found = Collected::default();
+            if let Part::Segment { segment, .. } = part {
+                self.of_segment(&query, segment, part, span, &mut found)?;
+            } else {
+                query.for_each_candidate(part, |ordinal, is_near| found.add(ordinal, is_near))?;
+            }
+            has_more |= found.has_more;
+            let distinct = found.distinct();
+            if let Part::Segment { segment, .. } = part {
+                segment.prepare_priorities(distinct.len() as u64)?;
+            }
+            for (ordinal, is_near) in distinct {
+                let (rank, document) = (rank(part, ordinal)?, DocRef { part: number, ordinal });
+                if span.has(rank) && document != of {
+                    all.push(Candidate { rank, document, is_near });
+                }
+            }
+            Ok(())
+        })?;
+        all.sort_unstable();
+        if let Some(last) = all.get(span.count.saturating_sub(1)).map(|last| last.rank) {
+            let kept = all.partition_point(|candidate| candidate.rank <= last);
+            has_more |= kept < all.len();
+            all.truncate(kept);
+        }
+        self.order_by_key(&mut all, of, span.upto)?;
+        Ok((all, has_more))
+    }
+
+    /// Puts candidates of equal ranks in the order of their keys, and removes those of the last rank that come after `of`.
+    fn order_by_key(&self, all: &mut Vec<Candidate>, of: DocRef, mine: Rank) -> Result<()> {
+        if all.windows(2).all(|two| two[0].rank != two[1].rank) && all.last().is_none_or(|last| last.rank < mine) {
+            return Ok(());
+        }
+        let mut ordered = Vec::with_capacity(all.len());
+        for same in all.chunk_by(|a, b| a.rank == b.rank) {
+            let mut documents: Vec<DocRef> = same.iter().map(|candidate| candidate.document).collect();
+            if same[0].rank == mine {
+                self.retain_by_key(&mut documents, of, |theirs, mine| theirs < mine)?;
+            }
+            self.sort_by_key(&mut documents)?;
+            for document in documents {
+                ordered.extend(same.iter().find(|candidate| candidate.document == document));
+            }
+        }
+        *all = ordered;
+        Ok(())
+    }
+
+    /// Of each long bucket the first live documents of the span; of the others all live documents.
+    fn of_segment(
+        &self,
+        query: &Query,
+        segment: &Segment,
+        part: &Part<'_>,
+        span: Span,
+        found: &mut Collected,
+    ) -> Result<()> {
+        // Documents of one fingerprint are one where nothing else makes documents near: only the first of them can lead.
+        let is_one = self.rule == GroupRule::Distance;
+        let mut short = Vec::new();
+        query.for_each_bucket(segment, |bucket, is_near| {
+            short.clear();
+            let Some(long) = segment.bucket_by_priority(bucket, &mut short)? else {
+                short.iter().filter(|&&ordinal| part.is_live(ordinal)).for_each(|&ordinal| found.add(ordinal, is_near));
+                return Ok(());
+            };
+            if is_one {
+                if let Some(&first) = long.iter().find(|&&ordinal| part.is_live(ordinal)) {
+                    found.add(first, is_near);
+                }
+                return Ok(());
+            }
+            let start = match span.from {
+                Some(from) => places_upto(&long, |ordinal| Ok(rank(part, ordinal)? <= from))?,
+                None => 0,
+            };
+            let (mut taken, mut last) = (0, None);
+            for &ordinal in long[start..].iter().filter(|&&ordinal| part.is_live(ordinal)) {
+                let rank = rank(part, ordinal)?;
+                if rank > span.upto {
+                    break;
+                }
+                if taken >= span.count && last != Some(rank) {
+                    found.has_more = true;
+                    break;
+                }
+                found.add(ordinal, is_near);
+                (taken, last) = (taken + 1, Some(rank));
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether a candidate resembles a document. The query of the document is held in `asked` for the next one.
+    pub(super) fn resembles(
+        &self,
+        of: DocRef,
+        candidate: DocRef,
+        asked: &mut Option<(DocRef, Query)>,
+    ) -> Result<bool> {
+        let query = match asked.take() {
+            Some((document, query)) if document == of => query,
+            _ => self.question(of)?,
+        };
+        let near = self.read(candidate, |part, ordinal| query.resembles(part, ordinal, &mut Vec::new()))?;
+        *asked = Some((of, query));
+        Ok(near)
+    }
+}
+
+/// The number of entries at the head of a sorted list for which `is_before` holds.
+fn places_upto(list: &[u32], is_before: impl Fn(u32) -> Result<bool>) -> Result<usize> {
+    let (mut low, mut high) = (0, list.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_before(list[middle])? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}

@@ -1,0 +1,191 @@
+//! Rows of a memtable as a part of an index.
+//!
+//! A question holds their lock for a bounded number of steps, and lets it go then: the writer may be waiting for it, and
+//! all who come after the writer. Rows that come meanwhile do not count for who asks.
+
+use std::cell::{Cell, Ref, RefCell};
+use std::ops::ControlFlow;
+
+use roaring::RoaringBitmap;
+
+use super::memtable::{At, Memtable, Rows};
+use crate::params::Params;
+use crate::sync::RwLockReadGuard;
+
+/// Steps for which the lock is held: a step is a row that is met or read, and takes some 100 ns at most.
+const STEPS: u32 = 1 << 12;
+/// Elements of a set that are compared, or looked up, in the time of a step.
+const ELEMENTS: usize = 16;
+/// Hashes that are looked up together.
+const TOGETHER: usize = 256;
+
+/// The first rows of a memtable; of one that is frozen, less what was deleted since.
+pub(super) struct Memory<'a> {
+    table: &'a Memtable,
+    pub(super) limit: u32,
+    deleted: Option<&'a RoaringBitmap>,
+    pub(super) params: &'a Params,
+    /// The lock, while it is held.
+    rows: RefCell<Option<RwLockReadGuard<'a, Rows>>>,
+    /// Steps since it was taken.
+    steps: Cell<u32>,
+}
+
+impl<'a> Memory<'a> {
+    pub(super) fn new(
+        table: &'a Memtable,
+        limit: u32,
+        deleted: Option<&'a RoaringBitmap>,
+        params: &'a Params,
+    ) -> Self {
+        Self { table, limit, deleted, params, rows: RefCell::new(None), steps: Cell::new(0) }
+    }
+
+    /// The rows, locked. What is returned has to go before the next call of a method that gives way.
+    fn rows(&self) -> Ref<'_, Rows> {
+        if self.rows.borrow().is_none() {
+            *self.rows.borrow_mut() = Some(self.table.read());
+        }
+        Ref::map(self.rows.borrow(), |rows| match rows {
+            Some(rows) => &**rows,
+            None => unreachable!("taken above"),
+        })
+    }
+
+    /// Counts steps that were done; after many of them the lock is free for a moment.
+    fn give_way(&self, steps: u32) {
+        let steps = self.steps.get().saturating_add(steps);
+        self.steps.set(steps);
+        if steps >= STEPS
+            && let Ok(mut rows) = self.rows.try_borrow_mut()
+        {
+            *rows = None;
+            self.steps.set(0);
+        }
+    }
+
+    /// Reads something of a row.
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Rows) -> T) -> T {
+        self.give_way(1);
+        read(&self.rows())
+    }
+
+    /// As [`read`](Self::read), of so many elements of a set.
+    pub(super) fn read_set<T>(&self, elements: usize, read: impl FnOnce(&Rows) -> T) -> T {
+        self.give_way(1 + (elements / ELEMENTS) as u32);
+        read(&self.rows())
+    }
+
+    /// Asks in steps, until there are no more.
+    fn in_steps(&self, mut step: impl FnMut(&Rows, (&mut At, u32)) -> u32) {
+        let mut at = At::Start;
+        while at != At::End {
+            let done = step(&self.rows(), (&mut at, STEPS));
+            self.give_way(done);
+        }
+    }
+
+    pub(super) fn is_live(&self, row: u32) -> bool {
+        !self.is_deleted(row) && self.read(|rows| rows.is_live(row, self.limit))
+    }
+
+    fn is_deleted(&self, row: u32) -> bool {
+        self.deleted.is_some_and(|deleted| deleted.contains(row))
+    }
+
+    /// Hands each live row within the radius, and its distance, to `each`, with all rows; a break ends the question.
+    pub(super) fn within(
+        &self,
+        fingerprint: u64,
+        within: u32,
+        mut each: impl FnMut(&Rows, u32, u32) -> ControlFlow<()>,
+    ) {
+        self.in_steps(|rows, turn| {
+            rows.within(fingerprint, within, self.limit, turn, |row, distance| {
+                if self.is_deleted(row) {
+                    return ControlFlow::Continue(());
+                }
+                each(rows, row, distance)
+            })
+        });
+    }
+
+    pub(super) fn same_feature(&self, band: usize, feature: u64, mut each: impl FnMut(u32)) {
+        self.in_steps(|rows, turn| rows.same_feature((band, feature), self.limit, turn, &mut each));
+    }
+
+    pub(super) fn same_feature_bits(&self, band: usize, feature: u64, bits: u32, mut each: impl FnMut(u32)) {
+        self.in_steps(|rows, turn| {
+            rows.same_feature_bits((band, feature, bits), self.limit, turn, &mut each)
+        });
+    }
+
+    /// Hands each live row that can be near a set to `each`, as
+    /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix) does.
+    pub(super) fn sharing_prefix(&self, set: &[u64], marked: bool, mut each: impl FnMut(u32)) {
+        let hashes = self.rows().set_hashes(set, marked);
+        for hashes in hashes.chunks(TOGETHER) {
+            self.read_set(hashes.len(), |rows| rows.warm_sets(hashes));
+            for &hash in hashes {
+                self.in_steps(|rows, turn| rows.sharing(hash, self.limit, turn, &mut each));
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(twindex_shuttle)))]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::format::attached::Attached;
+    use crate::key::Key;
+    use crate::segment::records::Kept;
+
+    #[test]
+    fn question_that_meets_many_rows_lets_the_writer_have_its_turn_and_has_the_same_answer() {
+        type Ask = fn(&Memory<'_>, &mut Vec<u32>);
+        const ROWS: u32 = 3 * STEPS;
+        let params = Params::builder().u64_keys().simhash(3).minhash(2, 1).signature_bits(0).build().unwrap();
+        let table = Memtable::new(&params);
+        for key in 0..ROWS {
+            let kept = Kept { fingerprint: 5, features: &[7 << 32, 8 << 32], ..Kept::default() };
+            table.put(Key::U64(key.into()), Some(kept), Attached::default()).unwrap();
+        }
+        let asked: [Ask; 4] = [
+            |memory, rows| {
+                memory.within(5, 3, |_, row, _| {
+                    rows.push(row);
+                    ControlFlow::Continue(())
+                });
+            },
+            |memory, rows| memory.same_feature(1, 8 << 32, |row| rows.push(row)),
+            |memory, rows| memory.same_feature_bits(0, 7 << 32, 31, |row| rows.push(row)),
+            |memory, rows| rows.extend((0..ROWS).filter(|&row| memory.is_live(row))),
+        ];
+        for ask in asked {
+            let written = AtomicBool::new(false);
+            let overdue = std::thread::scope(|scope| {
+                let memory = Memory::new(&table, ROWS, None, &params);
+                memory.read(Rows::len);
+                scope.spawn(|| {
+                    table.write().delete(Key::U64(1)).unwrap();
+                    written.store(true, Ordering::Relaxed);
+                });
+                let start = Instant::now();
+                loop {
+                    let mut rows = Vec::new();
+                    ask(&memory, &mut rows);
+                    rows.sort_unstable();
+                    assert!(rows.iter().copied().eq(0..ROWS), "{} rows", rows.len());
+                    let is_overdue = start.elapsed() > Duration::from_secs(10);
+                    if is_overdue || written.load(Ordering::Relaxed) {
+                        break is_overdue;
+                    }
+                }
+            });
+            assert!(!overdue, "the writer had to wait for the end of all questions");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Questions that may meet many rows, in steps: between two of them the lock is free, and rows come behind those that
+//! are asked about. What chains lead to from a row on does not change by that.
+
+use std::ops::ControlFlow;
+
+use super::{
+    BLOCKS, BLOCKS_WITHIN, NONE, Rows, SCANNED, bucket, feature_hash, fingerprint_hash, prefix_hash,
+};
+use crate::format::{bands, prefixes};
+
+/// How far a question has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::store) enum At {
+    #[default]
+    Start,
+    /// The next of all rows.
+    Row(u32),
+    /// The next entry of a chain.
+    Entry(u32),
+    /// A block, the next fingerprint of its bucket, and the next row of the one before; [`NONE`] for none.
+    Block(usize, u32, u32),
+    End,
+}
+
+impl Rows {
+    /// Hands each live row within `within` bits of `fingerprint`, and its distance, to `each`, until it breaks: goes on
+    /// from `at` by about `steps` rows. Returns by how many.
+    pub(in crate::store) fn within(
+        &self,
+        fingerprint: u64,
+        within: u32,
+        limit: u32,
+        (at, steps): (&mut At, u32),
+        mut each: impl FnMut(u32, u32) -> ControlFlow<()>,
+    ) -> u32 {
+        let (mut block, mut first, mut same) = match *at {
+            At::Start if !self.simhash => (BLOCKS, NONE, NONE),
+            At::Start if self.linked < limit as usize || limit < SCANNED as u32 || within > BLOCKS_WITHIN => {
+                return self.scan((fingerprint, within), limit, (at, 0), each);
+            }
+            At::Row(row) => return self.scan((fingerprint, within), limit, (at, row), each),
+            At::Start => (0, self.heads.get(bucket(fingerprint, 0)), NONE),
+            At::Block(block, first, same) => (block, first, same),
+            At::Entry(_) | At::End => (BLOCKS, NONE, NONE),
+        };
+        for step in 0..steps {
+            if block == BLOCKS {
+                *at = At::End;
+                return step;
+            }
+            if same != NONE {
+                let (row, distance) =
+                    (same, (fingerprint ^ self.fingerprints.get(same as usize)).count_ones());
+                same = self.same_fingerprint.before(row).unwrap_or(NONE);
+                if self.is_live(row, limit) && each(row, distance).is_break() {
+                    *at = At::End;
+                    return step;
+                }
+            } else if first == NONE {
+                block += 1;
+                if block < BLOCKS {
+                    first = self.heads.get(bucket(fingerprint, block));
+                }
+            } else {
+                let other = self.fingerprints.get(first as usize);
+                let differs = fingerprint ^ other;
+                // Found by the first block in which both agree.
+                let earlier = (0..block).any(|block| (differs >> (16 * block)) as u16 == 0);
+                if differs.count_ones() <= within && !earlier {
+                    let is_same = |row: u32| self.fingerprints.get(row as usize) == other;
+                    same = self.same_fingerprint.newest(fingerprint_hash(other), is_same).unwrap_or(NONE);
+                }
+                first = self.next.get(first as usize)[block];
+            }
+        }
+        *at = if block == BLOCKS { At::End } else { At::Block(block, first, same) };
+        steps
+    }
+
+    /// The same by a look at all rows: from `row` on to the end of its chunk.
+    fn scan(
+        &self,
+        (fingerprint, within): (u64, u32),
+        limit: u32,
+        (at, row): (&mut At, u32),
+        mut each: impl FnMut(u32, u32) -> ControlFlow<()>,
+    ) -> u32 {
+        let limit = limit.min(self.len());
+        let slice = if row < limit { self.fingerprints.slice_from(row as usize) } else { &[] };
+        let slice = &slice[..slice.len().min((limit - row) as usize)];
+        for (other, row) in slice.iter().zip(row..) {
+            let distance = (fingerprint ^ other).count_ones();
+            if distance <= within
+                && self.records.is_sketched(row as usize)
+                && self.is_live(row, limit)
+                && each(row, distance).is_break()
+            {
+                *at = At::End;
+                return slice.len() as u32;
+            }
+        }
+        let next = row + slice.len() as u32;
+        *at = if slice.is_empty() || next == limit { At::End } else { At::Row(next) };
+        slice.len() as u32
+    }
+
+    /// Hands each live row that has this feature in this band to `each`, the newest first: goes on from `at` by at most
+    /// `steps` rows. Returns by how many.
+    pub(in crate::store) fn same_feature(
+        &self,
+        (band, feature): (usize, u64),
+        limit: u32,
+        (at, steps): (&mut At, u32),
+        mut each: impl FnMut(u32),
+    ) -> u32 {
+        let key = bands::key(feature, bands::bits_of(self.params()));
+        let newest = || self.features.newest(feature_hash(band, key), |_| true);
+        follow(
+            (at, steps),
+            newest,
+            |entry| self.features.before(entry),
+            |entry| {
+                let (row, of) = ((entry as usize / self.bands) as u32, entry as usize % self.bands);
+                if of == band
+                    && self.records.is_sketched(row as usize)
+                    && self.records.band_keys(row as usize)[band] == key
+                    && self.is_live(row, limit)
+                {
+                    each(row);
+                }
+            },
+        )
+    }
+
+    /// Hashes by which rows that can be near a set are found.
+    pub(in crate::store) fn set_hashes(&self, set: &[u64], marked: bool) -> Vec<u64> {
+        let kinds = if marked && self.params().marks { &[false, true][..] } else { &[false] };
+        let hashes = set.iter().flat_map(|&hash| {
+            kinds.iter().map(move |&is_marked| prefix_hash(prefixes::key(prefixes::tag(hash), is_marked)))
+        });
+        hashes.collect()
+    }
+
+    /// Reads what questions for these hashes will read, so that they wait for memory together.
+    pub(in crate::store) fn warm_sets(&self, hashes: &[u64]) {
+        self.prefixes.warm(hashes.iter().copied());
+    }
+
+    /// Hands each live row that is found by this hash to `each`: goes on from `at` by at most `steps` rows. Returns by how
+    /// many.
+    pub(in crate::store) fn sharing(
+        &self,
+        hash: u64,
+        limit: u32,
+        (at, steps): (&mut At, u32),
+        mut each: impl FnMut(u32),
+    ) -> u32 {
+        follow(
+            (at, steps),
+            || self.prefixes.newest(hash, |_| true),
+            |entry| self.prefixes.before(entry),
+            |entry| {
+                let (row, _) = self.prefix_entries.get(entry as usize);
+                if self.is_live(row, limit) {
+                    each(row);
+                }
+            },
+        )
+    }
+
+    /// Hands each live row whose feature of this band begins with the same `bits` bits, of those that are kept, to
+    /// `each`, the oldest first: looks at `steps` rows from `at` on.
+    pub(in crate::store) fn same_feature_bits(
+        &self,
+        (band, feature, bits): (usize, u64, u32),
+        limit: u32,
+        (at, steps): (&mut At, u32),
+        mut each: impl FnMut(u32),
+    ) -> u32 {
+        let key = bands::key(feature, bits);
+        let from = match *at {
+            At::Start => 0,
+            At::Row(row) => row,
+            _ => limit,
+        };
+        let to = limit.min(from.saturating_add(steps)).max(from);
+        for row in (from..to).filter(|&row| self.records.is_sketched(row as usize)) {
+            let own = self.records.band_keys(row as usize)[band];
+            if (key ^ own) >> (bands::KEY_BITS - bits) == 0 && self.is_live(row, limit) {
+                each(row);
+            }
+        }
+        *at = if to == limit { At::End } else { At::Row(to) };
+        to - from
+    }
+}
+
+/// Follows a chain by at most `steps` entries.
+fn follow(
+    (at, steps): (&mut At, u32),
+    newest: impl FnOnce() -> Option<u32>,
+    before: impl Fn(u32) -> Option<u32>,
+    mut each: impl FnMut(u32),
+) -> u32 {
+    let mut next = match *at {
+        At::Start => newest(),
+        At::Entry(entry) => Some(entry),
+        _ => None,
+    };
+    for step in 0..steps {
+        let Some(entry) = next else {
+            *at = At::End;
+            return step + 1;
+        };
+        each(entry);
+        next = before(entry);
+    }
+    *at = next.map_or(At::End, At::Entry);
+    steps
+}

@@ -1,0 +1,95 @@
+//! What nothing needs any more goes beside commits, where it is large: file systems, and the system's memory, take their
+//! time to free it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::Writer;
+use crate::format::manifest::Manifest;
+use crate::store::commit;
+use crate::store::state::State;
+use crate::sync;
+
+/// Files of fewer bytes are removed at once.
+const LARGE: u64 = 1 << 20;
+/// How often it is looked whether a state is free.
+const LOOKS: u32 = 100;
+/// How long after the other.
+const LOOKED: Duration = Duration::from_millis(10);
+
+/// A thread that removes files, and drops what was published before. Dropped, it is waited for.
+#[derive(Debug)]
+pub(super) struct Sweeping {
+    thread: Option<sync::JoinHandle<()>>,
+    done: Arc<sync::AtomicBool>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Sweeping {
+    fn is_done(&self) -> bool {
+        self.done.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Sweeping {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // it returns nothing, and a panic of it has been printed
+        }
+    }
+}
+
+impl Writer {
+    /// After a generation was published: removes the files that it does not need, nor the one before where that is `kept`,
+    /// and lets go of the state `before`. A failure costs space only; the next sweep tries again.
+    pub(super) fn sweep_after(&mut self, kept: Option<&Manifest>, before: Arc<State>) {
+        let busy: Vec<u64> = self.merging.iter().chain(&self.flushing).map(|work| work.number).collect();
+        let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
+        let Ok(garbage) = commit::garbage(vfs, dir, &self.next, kept, &busy) else { return };
+        // A file of a number to come is made again under its name, and one of no number too: these do not wait.
+        // guard: a name that is given again is not removed later
+        // without it: file.is_numbered -> true
+        let waits =
+            |file: &commit::Garbage| self.settings.background && file.length >= LARGE && file.is_numbered;
+        let (large, small): (Vec<_>, Vec<_>) = garbage.into_iter().partition(waits);
+        // guard: each commit removes what it does not need
+        commit::remove(vfs, &small);
+        let frees_memory = before.view.frozen.is_some() && self.view.frozen.is_none();
+        if large.is_empty() && !(frees_memory && self.settings.background) {
+            return;
+        }
+        // What the thread before has not come to is found again by the next sweep.
+        if self.sweeping.as_ref().is_some_and(|sweeping| !sweeping.is_done()) {
+            return;
+        }
+        let (done, stop) = (Arc::new(sync::AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let work = {
+            let (vfs, done, stop) = (Arc::clone(&self.shared.vfs), Arc::clone(&done), Arc::clone(&stop));
+            move || {
+                commit::remove(&*vfs, &large);
+                // Who drops a state last frees it: better not a thread that asks.
+                let mut looks = 0;
+                while Arc::strong_count(&before) > 1 && looks < LOOKS && !stop.load(Ordering::Relaxed) {
+                    sync::pause(LOOKED);
+                    looks += 1;
+                }
+                drop(before);
+                done.store(true, Ordering::Release);
+            }
+        };
+        // Without a thread the files stay until the next sweep.
+        self.sweeping = None;
+        self.sweeping = sync::spawn("twindex-sweep", work).ok().map(|thread| Sweeping {
+            thread: Some(thread),
+            done,
+            stop,
+        });
+    }
+
+    /// Waits until files that are being removed are.
+    pub(super) fn settle_sweep(&mut self) {
+        drop(self.sweeping.take());
+    }
+}

@@ -1,0 +1,158 @@
+//! Whatever a crash leaves, groups are those of a batch run over the documents that survived it: there is nothing about
+//! groups on the disk that could be older or newer than they are.
+//!
+//! `TWINDEX_CRASHES=10` tries ten times the states.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::support::model::{Disk, ModelVfs, Variant, thoroughness};
+use twindex::{Document, Error, Fingerprint, Index, Key, Params, Resources, Snapshot, Writer};
+
+/// Fingerprint and priority by key.
+type Documents = BTreeMap<u64, (u64, Option<u64>)>;
+
+fn place() -> &'static Path {
+    Path::new("/index")
+}
+
+fn created(vfs: &ModelVfs) -> Index {
+    let params = Params::builder().u64_keys().simhash(3).priorities().build().unwrap();
+    Index::create_with(Arc::new(vfs.clone()), place(), params).unwrap()
+}
+
+/// The document of a number: of two families and chains between them.
+fn document(number: u64) -> (u64, Option<u64>) {
+    let chain = (0..number % 9).fold(0, |value, link| value | 3 << (2 * link));
+    let family = if number % 4 == 3 { 0xFFFF_FFFF_0000_0000 } else { 0 };
+    (family ^ chain, (!number.is_multiple_of(3)).then_some(number.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+}
+
+fn put(writer: &mut Writer, key: u64, number: u64) {
+    let (fingerprint, priority) = document(number);
+    writer.put(key, Document::from(Fingerprint(fingerprint)).with_priority(priority)).unwrap();
+}
+
+/// Batches by the log of two writers that put, replace and delete, with flushes, a merge and a compaction between.
+fn work(vfs: &ModelVfs) {
+    let index = created(vfs);
+    for session in 0..2 {
+        let mut writer = index.writer().unwrap();
+        writer.set_background_merges(false);
+        for batch in 0..4 {
+            for i in 0..5 {
+                put(&mut writer, (7 * batch + 3 * i + session) % 17, 100 * session + 10 * batch + i);
+            }
+            writer.delete((5 * batch + session) % 17).unwrap();
+            writer.commit().unwrap();
+            if batch % 2 == 1 {
+                writer.flush().unwrap();
+            }
+        }
+        while writer.merge_step().unwrap() {}
+    }
+    index.compact().unwrap();
+}
+
+fn survivors(snapshot: &Snapshot) -> Documents {
+    let mut found = Documents::new();
+    snapshot
+        .for_each_key(|key| {
+            let record = snapshot.get(key)?.unwrap();
+            found.insert(key.to_buf().as_u64().unwrap(), (record.fingerprint.unwrap().0, record.priority));
+            Ok(())
+        })
+        .unwrap();
+    found
+}
+
+/// Keys, leaders and sizes: of the listing, which single queries must repeat.
+fn listed(snapshot: &Snapshot, scratch: &Path) -> String {
+    let groups = snapshot.groups(&Resources { threads: 1, ..Resources::in_dir(scratch) }).unwrap();
+    let mut text = String::new();
+    groups
+        .for_each(1, |key, leader, size| {
+            let single = snapshot.leader(key, u64::MAX)?.unwrap().decided().unwrap();
+            assert_eq!(single.key.as_key(), leader, "{key:?}");
+            writeln!(text, "{} {} {size}", key.to_buf(), leader.to_buf()).unwrap();
+            Ok(())
+        })
+        .unwrap();
+    text
+}
+
+/// The same by the definition.
+fn defined(documents: &Documents) -> String {
+    let mut order: Vec<_> = documents
+        .iter()
+        .map(|(&key, &(fingerprint, priority))| {
+            (priority.unwrap_or(u64::MAX), Key::from(key).priority_hash(), key, fingerprint)
+        })
+        .collect();
+    order.sort_unstable();
+    let (mut leaders, mut found) = (Vec::new(), BTreeMap::new());
+    for (_, _, key, fingerprint) in order {
+        let near = leaders.iter().find(|&&(_, other): &&(u64, u64)| (fingerprint ^ other).count_ones() <= 3);
+        let leader = near.map_or(key, |&(leader, _)| leader);
+        if leader == key {
+            leaders.push((key, fingerprint));
+        }
+        found.insert(key, leader);
+    }
+    let mut text = String::new();
+    for (key, leader) in &found {
+        let size = found.values().filter(|other| *other == leader).count();
+        writeln!(text, "{key} {leader} {size}").unwrap();
+    }
+    text
+}
+
+/// The listing of an index that is made of these documents at once.
+fn batch(documents: &Documents, scratch: &Path) -> String {
+    let index = created(&ModelVfs::default());
+    let mut writer = index.writer().unwrap();
+    for (&key, &(fingerprint, priority)) in documents {
+        writer.put(key, Document::from(Fingerprint(fingerprint)).with_priority(priority)).unwrap();
+    }
+    writer.commit().unwrap();
+    listed(&index.snapshot(), scratch)
+}
+
+#[test]
+fn groups_after_any_crash_are_those_of_a_batch_run_over_the_survivors() {
+    let scratch = tempfile::tempdir().unwrap();
+    let start = Disk::default();
+    let vfs = ModelVfs::of(start.clone());
+    work(&vfs);
+    let mut batches: BTreeMap<Documents, String> = BTreeMap::new();
+    let (mut states, mut number, mut led) = (0, 0_usize, 0);
+    let one_in = (40 / thoroughness()).max(1);
+    for variant in [Variant::Ordered, Variant::Weak] {
+        vfs.crashes(&start, variant, |_, point, disk| {
+            number += 1;
+            if !number.is_multiple_of(one_in) {
+                return true;
+            }
+            let index = match Index::open_with(Arc::new(ModelVfs::of(disk)), place()) {
+                Ok(index) => index,
+                Err(Error::NotAnIndex { .. }) => return true,
+                Err(error) => panic!("{variant:?}, after event {point}: {error}"),
+            };
+            let snapshot = index.snapshot();
+            let documents = survivors(&snapshot);
+            let expected = batches.entry(documents).or_insert_with_key(|documents| {
+                let batch = batch(documents, scratch.path());
+                assert_eq!(batch, defined(documents), "{documents:?}");
+                batch
+            });
+            assert_eq!(listed(&snapshot, scratch.path()), *expected, "{variant:?}, after event {point}");
+            led += expected.lines().filter(|line| line.split(' ').next() != line.split(' ').nth(1)).count();
+            states += 1;
+            true
+        });
+    }
+    println!("{states} of {number} states after a crash, {} sets of survivors, {led} led", batches.len());
+    assert!(states > 30 && batches.len() > 5 && led > 100, "{states} states, {} sets, {led}", batches.len());
+}

@@ -1,0 +1,63 @@
+//! Pairs of fingerprints that records bring, with keys of their own, by an index that is made for the purpose.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use twindex::sys::{RealVfs, Room};
+use twindex::{Index, Params};
+use twindex_corpus::RepeatedKeys;
+use twindex_corpus::contents;
+use twindex_corpus::input::Documents;
+use twindex_corpus::sketching::{Wanted, for_each_sketched, refused};
+use twindex_corpus::text::TextOptions;
+
+use super::Pairs;
+use crate::progress::Progress;
+use crate::report::{self, Stopwatch};
+
+impl Pairs {
+    /// Pairs of the records of a file, or of records of two.
+    pub(super) fn brought(&self, path: &Path) -> anyhow::Result<ExitCode> {
+        let within = self.within.unwrap_or_default();
+        let watch = Stopwatch::start();
+        let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
+        let shingling = contents::shingling(&TextOptions::default(), true, None)?;
+        // The option has no larger radius than an index.
+        let params = Params::builder().shingling(shingling).simhash(within as u8).build()?;
+        let left = self.index_of(path, &params, &scratch.path().join("left"))?;
+        let right = self.with.as_deref();
+        let right =
+            right.map(|path| self.index_of(path, &params, &scratch.path().join("right"))).transpose()?;
+        let right = right.as_ref().map(Index::snapshot);
+        let (totals, written) = self.near(&left.snapshot(), right.as_ref(), within)?;
+        self.report(totals, None, written, watch)
+    }
+
+    /// An index of the fingerprints of a file.
+    fn index_of(&self, path: &Path, params: &Params, made: &Path) -> anyhow::Result<Index> {
+        let options = self.fingerprint.apply(self.text_options());
+        let mut documents = Documents::open(&[path.to_owned()], &options)?;
+        let index = Index::create_from(Arc::new(RealVfs), made, params.clone(), None)?;
+        let mut writer = index.writer()?;
+        writer.set_memory(self.work.memory / 2);
+        let progress =
+            Progress::bytes(documents.total_bytes(), "reading", self.output.quiet || self.prints());
+        let room = Room::new(&std::env::temp_dir(), self.work.memory / 4);
+        // Of two rows with one key, which is meant in a pair?
+        let wanted = Wanted { repeated_keys: RepeatedKeys::Error, room: Some(room), ..Wanted::default() };
+        for_each_sketched(&mut documents, &index.sketcher()?, &wanted, &progress, |one| {
+            let put = writer.put(one.key.as_slice(), &one.sketch);
+            put.map_err(|error| refused(&one.place, "cannot add the fingerprint", error))?;
+            Ok(())
+        })?;
+        writer.commit()?;
+        drop(writer);
+        if !self.output.quiet {
+            // Not between the pairs, which stand on standard output.
+            documents.counts().remarks().iter().for_each(|remark| report::note(remark));
+        }
+        Ok(index)
+    }
+}

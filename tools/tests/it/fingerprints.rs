@@ -1,0 +1,269 @@
+//! Fingerprints that records bring: in each form and each kind of file, compared by their distance alone, under the keys of
+//! the records; and what needs a text is refused by name.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use parquet::basic::{ConvertedType, Repetition, Type as Physical};
+use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
+
+use crate::support::{Bench, says};
+
+/// Four fingerprints: the second differs from the first in two bits, the last has the highest bit.
+const PRINTS: [(&str, u64); 4] = [
+    ("a.png", 0x0123_4567_89ab_cdef),
+    ("b.png", 0x0123_4567_89ab_cdec),
+    ("c.png", 0x7fff_0000_ffff_0000),
+    ("d.png", 0xf0f0_f0f0_f0f0_f0f0),
+];
+
+/// A table of a kind with the fingerprints written so.
+fn csv(write: impl Fn(u64) -> String) -> String {
+    let rows: Vec<String> = PRINTS.iter().map(|(key, print)| format!("{key},{}\n", write(*print))).collect();
+    format!("id,phash\n{}", rows.concat())
+}
+
+fn jsonl(write: impl Fn(u64) -> String) -> String {
+    let row = |(key, print): &(&str, u64)| format!("{{\"id\":\"{key}\",\"phash\":{}}}\n", write(*print));
+    PRINTS.iter().map(row).collect::<Vec<_>>().concat()
+}
+
+/// Columns `id` and `phash`, of strings and of numbers of 64 bits, with a sign or without.
+fn parquet(bench: &Bench, name: &str, is_signed: bool) {
+    let column = |name: &str, of: Physical, kind: ConvertedType| {
+        let column = Type::primitive_type_builder(name, of).with_repetition(Repetition::REQUIRED);
+        Arc::new(column.with_converted_type(kind).build().unwrap())
+    };
+    let number = if is_signed { ConvertedType::INT_64 } else { ConvertedType::UINT_64 };
+    let columns = vec![
+        column("id", Physical::BYTE_ARRAY, ConvertedType::UTF8),
+        column("phash", Physical::INT64, number),
+    ];
+    let root = Arc::new(Type::group_type_builder("root").with_fields(columns).build().unwrap());
+    let file = File::create(bench.path(name)).unwrap();
+    let mut writer = SerializedFileWriter::new(file, root, Arc::new(WriterProperties::new())).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut next = group.next_column().unwrap().unwrap();
+    let keys: Vec<ByteArray> = PRINTS.iter().map(|(key, _)| ByteArray::from(*key)).collect();
+    next.typed::<ByteArrayType>().write_batch(&keys, None, None).unwrap();
+    next.close().unwrap();
+    let mut next = group.next_column().unwrap().unwrap();
+    let prints: Vec<i64> = PRINTS.iter().map(|(_, print)| print.cast_signed()).collect();
+    next.typed::<Int64Type>().write_batch(&prints, None, None).unwrap();
+    next.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn fingerprints_of_every_form_and_file_are_the_same_to_every_verb() {
+    let bench = Bench::new();
+    let hex = |print: u64| format!("{print:016x}");
+    let signed = |print: u64| print.cast_signed().to_string();
+    bench.write("hex.csv", csv(hex));
+    bench.write("upper.csv", csv(|print| format!("0x{print:X}")));
+    bench.write("decimal.csv", csv(|print| print.to_string()));
+    bench.write("signed.csv", csv(signed));
+    bench.write("bits.csv", csv(|print| format!("{print:064b}")));
+    bench.write("hex.tsv", csv(hex).replace(',', "\t"));
+    bench.write("numbers.jsonl", jsonl(|print| print.to_string()));
+    bench.write("signed.jsonl", jsonl(signed));
+    bench.write("strings.jsonl", jsonl(|print| format!("\"{print:016x}\"")));
+    bench.write("nested.jsonl", jsonl(|print| format!("{{\"x\":\"{print:#x}\"}}")));
+    parquet(&bench, "signed.parquet", true);
+    parquet(&bench, "unsigned.parquet", false);
+    let pairs = "a.png\tb.png\t2\n";
+    for (file, form) in [
+        ("hex.csv", "hex"),
+        ("upper.csv", "hex"),
+        ("decimal.csv", "decimal"),
+        ("signed.csv", "signed"),
+        ("bits.csv", "bits"),
+        ("hex.tsv", "auto"),
+        ("numbers.jsonl", "decimal"),
+        ("signed.jsonl", "signed"),
+        ("strings.jsonl", "hex"),
+        ("nested.jsonl", "auto"),
+        ("signed.parquet", "signed"),
+        ("unsigned.parquet", "decimal"),
+    ] {
+        let field = if file == "nested.jsonl" { "phash.x" } else { "phash" };
+        let say = format!("--fingerprint-field {field} --fingerprint-form {form}");
+        let found = bench.ok(&format!("pairs --fingerprints {file} {say} --within 3"));
+        assert_eq!(found, pairs, "{file}");
+        let by_itself =
+            bench.ok(&format!("pairs --fingerprints {file} --fingerprint-field {field} --within 3"));
+        assert_eq!(by_itself, pairs, "{file}, auto");
+    }
+    let say = "--fingerprint-field phash";
+    // What an index of them holds is what was brought.
+    for file in ["hex.csv", "signed.jsonl", "unsigned.parquet"] {
+        let index = format!("{file}.twx");
+        bench.ok(&format!("build {index} {file} {say} --within 3 -q"));
+        let got = bench.json_lines(&format!("get {index} d.png a.png"));
+        assert_eq!(
+            (&got[0]["fingerprint"], &got[1]["fingerprint"]),
+            (&"f0f0f0f0f0f0f0f0".into(), &"0123456789abcdef".into())
+        );
+        let hits = bench.ok(&format!("query {index} signed.csv {say}"));
+        assert_eq!(hits.lines().count(), 6, "{hits}");
+        assert!(hits.contains("a.png\tb.png\t2\t-\n") && hits.contains("d.png\td.png\t0\t-\n"), "{hits}");
+    }
+    bench.write("other.csv", "id,phash\nx,0123456789abcdee\n");
+    let across = bench.ok(&format!("pairs --fingerprints hex.csv --with other.csv {say} --within 1"));
+    assert_eq!(across, "a.png\tx\t1\nb.png\tx\t1\n");
+    // One after the other.
+    let lines = bench.ok(&format!("stream s.twx strings.jsonl {say} -q"));
+    assert_eq!(
+        lines,
+        "a.png\tnew\t-\t-\t-\nb.png\tduplicate\ta.png\t2\t-\nc.png\tnew\t-\t-\t-\nd.png\tnew\t-\t-\t-\n"
+    );
+    // Raw numbers are compared with them, too.
+    let raw: Vec<u8> = PRINTS.iter().flat_map(|(_, print)| print.to_le_bytes()).collect();
+    bench.write("raw.u64", raw);
+    bench.ok("build raw.twx --fingerprints raw.u64 -q");
+    assert!(bench.ok(&format!("query raw.twx hex.csv {say}")).contains("b.png\t0\t2\t-\n"));
+}
+
+#[test]
+fn dedup_of_fingerprints_keeps_rows_as_they_stood_and_why_counts_again() {
+    let bench = Bench::new();
+    let more = "e.png,f0f0f0f0f0f0f0f0\nf.png,0x0123456789abcd00\n";
+    bench.write("in.csv", csv(|print| format!("{print:016x}")) + more);
+    let report = bench.json("dedup in.csv --fingerprint-field phash -o out");
+    assert_eq!(
+        (&report["documents"], &report["kept"], &report["identical"]),
+        (&6.into(), &4.into(), &1.into())
+    );
+    assert_eq!(
+        bench.read("out/kept.csv"),
+        "id,phash\na.png,0123456789abcdef\nc.png,7fff0000ffff0000\nd.png,f0f0f0f0f0f0f0f0\nf.png,0x0123456789abcd00\n"
+    );
+    assert_eq!(bench.read("out/pairs.tsv"), "document\tkept\tdistance\nb.png\ta.png\t2\ne.png\td.png\t0\n");
+    says(&bench.ok("why out b.png"), &["goes for a.png", "differ in 2 bits, at most 3", "as in the table"]);
+    says(&bench.ok("why out e.png"), &["goes for d.png", "differ in 0 bits", "as in the table"]);
+    says(
+        &bench.ok("dedup in.csv --fingerprint-field phash -o told"),
+        &["6 fingerprints", "with the fingerprint of another"],
+    );
+    // A later day, and the fields of a row decide.
+    bench.write(
+        "day.jsonl",
+        "{\"id\":\"g\",\"phash\":\"7fff0000ffff0001\"}\n{\"id\":\"h\",\"phash\":\"00000000ffffffff\"}\n",
+    );
+    let day = bench.json("dedup day.jsonl --fingerprint-field phash --against out -o day");
+    assert_eq!((&day["dropped"], &day["kept"]), (&1.into(), &1.into()));
+    assert_eq!(
+        bench.json("dedup in.csv --fingerprint-field phash --within 8 --keep smallest-key -o wide")["kept"],
+        3
+    );
+    // The order and the threads make no difference.
+    let once = bench.contents("out");
+    bench.ok("dedup in.csv --fingerprint-field phash -o one --threads 1 --memory 64K -q");
+    let again = bench.contents("one");
+    for name in ["kept.csv", "pairs.tsv", "clusters.tsv"] {
+        assert_eq!(once.get(std::path::Path::new(name)), again.get(std::path::Path::new(name)), "{name}");
+    }
+}
+
+#[test]
+fn what_is_no_fingerprint_and_what_needs_a_text_is_refused_by_name() {
+    let bench = Bench::new();
+    bench.write("in.csv", csv(|print| format!("{print:016x}")));
+    for (rest, parts) in [
+        ("1000000000000000", "can be hexadecimal and decimal"),
+        ("fff", "expected 16 hexadecimal digits"),
+        ("18446744073709551616", "expected 16 hexadecimal digits"),
+        ("", "expected 16 hexadecimal digits"),
+    ] {
+        bench.write("bad.csv", format!("id,phash\nx,{rest}\n"));
+        says(
+            &bench.refused("dedup bad.csv --fingerprint-field phash -o bad"),
+            &["bad.csv:2: field \"phash\": ", parts],
+        );
+    }
+    bench.write("bad.csv", "id,phash\nx,1000000000000000\n");
+    for (form, print) in [("hex", "1000000000000000"), ("decimal", "00038d7ea4c68000")] {
+        let say = format!("--fingerprint-field phash --fingerprint-form {form}");
+        bench.ok(&format!("build {form}.twx bad.csv {say} -q"));
+        assert_eq!(bench.json_lines(&format!("get {form}.twx x"))[0]["fingerprint"], print);
+    }
+    for (value, parts) in [
+        ("null", "is null"),
+        ("1.5", "with a fraction"),
+        ("18446744073709551616", "beyond 64 bits"),
+        ("[1]", "is an array"),
+        ("true", "is a boolean"),
+    ] {
+        bench.write("bad.jsonl", format!("{{\"id\":1,\"phash\":{value}}}\n"));
+        says(
+            &bench.refused("dedup bad.jsonl --fingerprint-field phash -o bad"),
+            &["bad.jsonl:1: field \"phash\" ", parts],
+        );
+        bench.ok(&format!(
+            "dedup bad.jsonl --fingerprint-field phash -o skipped-{} --skip-bad 1 -q",
+            parts.len()
+        ));
+    }
+    bench.write("bad.jsonl", "{\"id\":1,\"p\":1}\n");
+    says(
+        &bench.refused("dedup bad.jsonl --fingerprint-field phash -o bad"),
+        &["no field \"phash\"", "--fingerprint-field"],
+    );
+    bench.write("page.warc", "WARC/1.0\r\nContent-Length: 0\r\n\r\n");
+    says(
+        &bench.refused("dedup page.warc --fingerprint-field phash -o bad"),
+        &["page.warc: no JSONL, CSV, TSV or Parquet"],
+    );
+    let usage = |line: &str, parts: &[&str]| {
+        let output = bench.command(line).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}");
+        says(&String::from_utf8(output.stderr).unwrap(), parts);
+    };
+    let dedup = "dedup in.csv --fingerprint-field phash -o no";
+    for option in ["--method minhash", "--method shingles", "--method exact", "--keep longest"] {
+        usage(&format!("{dedup} {option}"), &[option, "needs texts"]);
+    }
+    for option in
+        ["--threshold 0.9", "--minima 120", "--verify exact", "--bottom 9", "--join prefix", "--weights tf"]
+    {
+        usage(&format!("{dedup} {option}"), &[option.split(' ').next().unwrap()]);
+    }
+    usage(&format!("{dedup} --words 3"), &["--words says how text is cut", "--fingerprint-field"]);
+    usage(&format!("{dedup} --seed 3"), &["--seed"]);
+    usage(&format!("{dedup} --text-field text"), &["--text-field and --fingerprint-field"]);
+    usage("dedup in.csv --fingerprint-form hex -o no", &["--fingerprint-field"]);
+    usage("build i.twx in.csv --fingerprint-field phash --weights distinct", &["--weights weights shingles"]);
+    usage("pairs i.twx --fingerprint-field phash", &["--fingerprints"]);
+    // Texts and fingerprints do not go into one index.
+    bench.ok("build prints.twx in.csv --fingerprint-field phash -q");
+    bench.write(
+        "texts.jsonl",
+        "{\"id\":1,\"text\":\"one two three four five six\",\"phash\":\"0123456789abcdef\"}\n",
+    );
+    bench.ok("build texts.twx texts.jsonl -q");
+    bench.ok("build simhash.twx texts.jsonl --method simhash -q");
+    for verb in ["build", "query", "stream"] {
+        says(
+            &bench.refused(&format!("{verb} prints.twx texts.jsonl")),
+            &["prints.twx: made of features or of fingerprints"],
+        );
+        for index in ["texts.twx", "simhash.twx"] {
+            let line = format!("{verb} {index} texts.jsonl --fingerprint-field phash");
+            says(&bench.refused(&line), &[index, "made of texts"]);
+        }
+    }
+    bench.write("raw.u64", 7_u64.to_le_bytes());
+    bench.ok("build raw.twx --fingerprints raw.u64 -q");
+    says(
+        &bench.refused("build raw.twx in.csv --fingerprint-field phash"),
+        &["raw.twx: its keys are numbers"],
+    );
+    // A pair has two keys, so that one that comes twice is an error.
+    bench.write("twice.csv", "id,phash\nx,0123456789abcdee\nx,0123456789abcdef\n");
+    let twice = bench.refused("pairs --fingerprints twice.csv --fingerprint-field phash --within 1");
+    says(&twice, &["twice.csv:3: the key `x` came before"]);
+}

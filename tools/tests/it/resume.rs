@@ -1,0 +1,70 @@
+//! `dedup --resume`: a process that is killed, and the one that goes on with what it has kept.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::{Bench, TWINDEX, corpus, jsonl, refused, says};
+
+fn start(bench: &Bench) -> Child {
+    let mut command = Command::new(TWINDEX);
+    command.args(["dedup", "in.jsonl", "-o", "out", "--resume", "--memory", "1M", "--quiet"]);
+    command.current_dir(bench.root()).stderr(Stdio::inherit()).spawn().unwrap()
+}
+
+#[test]
+fn a_process_that_was_killed_is_gone_on_with_and_the_results_are_the_same() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&corpus(3, 2000)));
+    bench.ok("dedup in.jsonl -o out --memory 1M -q");
+    std::fs::rename(bench.path("out"), bench.path("expected")).unwrap();
+    let kept = bench.path(".out.twindex-resume");
+    let mut killed = 0;
+    for part in ["reading-000001", "reading-000002", "decided", "kept"] {
+        let mut process = start(&bench);
+        let begin = Instant::now();
+        while !kept.join(part).exists() && process.try_wait().unwrap().is_none() {
+            assert!(begin.elapsed() < Duration::from_secs(100), "{part}");
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        process.kill().unwrap();
+        if process.wait().unwrap().success() {
+            break;
+        }
+        killed += 1;
+        assert!(!bench.path("out").exists() && kept.join("manifest").exists(), "{part}");
+    }
+    assert!(killed >= 2, "{killed}: the input is too small");
+    if kept.exists() {
+        says(
+            &bench.refused("dedup in.jsonl -o out --memory 1M"),
+            &["a run was stopped", "--resume", "--force"],
+        );
+        says(
+            &bench.refused("dedup in.jsonl -o out --memory 2M --resume"),
+            &["--memory was 1048576", "is 2097152", "--force"],
+        );
+        let run = bench.command("dedup in.jsonl -o out --memory 1M --resume").output().unwrap();
+        assert!(run.status.success());
+        says(&String::from_utf8_lossy(&run.stderr), &["continuing after"]);
+    }
+    // The index has a random number in its manifests.
+    let is_random = |path: &Path| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        name == "CURRENT" || name.starts_with("MANIFEST-")
+    };
+    let contents = |name: &str| {
+        let contents = bench.contents(name).into_iter();
+        contents.filter(|(path, _)| !is_random(path)).map(|(_, bytes)| bytes).collect::<Vec<_>>()
+    };
+    assert!(contents("out") == contents("expected"));
+    assert!(!kept.exists());
+    says(
+        &refused(
+            "a pipe",
+            bench.command("dedup - -o piped --resume").write_stdin("{\"id\":1,\"text\":\"a\"}\n"),
+        ),
+        &["standard input", "--resume reads the inputs again"],
+    );
+    assert!(!bench.path(".piped.twindex-resume").exists());
+}
