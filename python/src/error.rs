@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use twindex::Error;
 
-use crate::writing::OWN;
+/// How the holder of a lock is named that is this process.
+pub(crate) const OWN: &str = " in this very process";
 
 /// What ends a call.
 #[derive(Debug)]

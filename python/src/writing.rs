@@ -10,7 +10,7 @@ use twindex::{Error, Writer};
 use twindex_join::Watched;
 
 use crate::columns::Column;
-use crate::error::{Failure, Result};
+use crate::error::{Failure, OWN, Result};
 use crate::sketch::{CHUNK, sketch_rows};
 
 /// Chunks of texts for each thread that are sketched while those before them go to the writer.
@@ -57,9 +57,6 @@ impl State {
         }
     }
 }
-
-/// How the holder of a lock is named that is this process.
-pub(crate) const OWN: &str = " in this very process";
 
 /// Says that the holder of a lock is this process, if it is.
 pub(crate) fn own_lock(error: Error) -> Error {

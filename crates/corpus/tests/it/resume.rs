@@ -205,7 +205,7 @@ fn results_after_kills_are_those_of_a_run_that_was_not_killed() {
     let folder = tempfile::tempdir().unwrap();
     let parts = kill_at_each_part(&job(folder.path(), 1200), "the default job");
     let readings = parts.iter().filter(|part| part.starts_with("reading-")).count();
-    assert!(readings >= 5, "{parts:?}");
+    assert!(readings >= 3, "{parts:?}");
     for part in ["decided", "index", "kept", "published"] {
         assert!(parts.iter().any(|one| one == part), "{part} of {parts:?}");
     }
