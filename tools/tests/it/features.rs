@@ -157,7 +157,7 @@ fn dedup_weights_features_by_a_table_of_features() {
         let line = format!("{verb} sets.jsonl --features-field ops --method simhash --idf texts.idf");
         says(&bench.refused(&line), &["texts.idf: made of texts, and --features-field reads features"]);
         let line = format!("{verb} texts.jsonl --method simhash --idf sets.idf");
-        says(&bench.refused(&line), &["sets.idf: made of features, and these are texts"]);
+        says(&bench.refused(&line), &["sets.idf: made of features or of fingerprints, and these are texts"]);
     }
     assert!(bench.contents(".") == before);
 }

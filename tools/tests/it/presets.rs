@@ -218,7 +218,7 @@ fn an_index_that_keeps_bytes_of_features_answers_as_one_that_is_asked_by_bytes_a
     let message = bench.refused("build wide.twx in.jsonl --feature-bits 8");
     says(&message, &["wide.twx: 32 bits", "--feature-bits 8 was given"]);
     let output = bench.command("build new.twx in.jsonl --method simhash --feature-bits 8").output().unwrap();
-    says(&String::from_utf8_lossy(&output.stderr), &["--feature-bits and --family go with --method minhash"]);
+    says(&String::from_utf8_lossy(&output.stderr), &["--feature-bits, --family", "go with --method minhash"]);
     // An index of the preset's bands that was made before there were bits to choose is added to as before.
     bench.ok("build wide.twx in.jsonl -q --method minhash --preset small-8");
 
