@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-
 TYPED = pathlib.Path(__file__).with_name("typed.py")
 
 
