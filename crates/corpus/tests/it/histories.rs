@@ -23,6 +23,19 @@ fn frequencies(text: &str, width: usize, weights: Weights) -> BTreeMap<Vec<&str>
     counts
 }
 
+/// The texts after the history, in the order of their priority.
+fn in_order(keep: Keep, texts: &[String], keys: &[&[u8]], history: usize) -> Vec<usize> {
+    let key = |text: usize| keys[text - history];
+    let mut order: Vec<usize> = (history..texts.len()).collect();
+    match keep {
+        Keep::KeyHash => order.sort_by_key(|&text| (Key::Bytes(key(text)).priority_hash(), key(text))),
+        Keep::SmallestKey => order.sort_by_key(|&text| key(text)),
+        Keep::Longest => order.sort_by_key(|&text| Reverse(words(&texts[text]).len())),
+        _ => {}
+    }
+    order
+}
+
 #[test]
 fn after_a_history_and_by_keys_and_frequencies_goes_what_the_rule_says() {
     let (mut removed, mut for_history, mut contained, mut all) = (0, 0, 0, 0);
@@ -58,16 +71,7 @@ fn after_a_history_and_by_keys_and_frequencies_goes_what_the_rule_says() {
                         NearBy::Containment => both > 0 && other_size >= size && 100 * both >= percent * size,
                     }
             };
-            let key = |text: usize| keys[text - history];
-            let mut order: Vec<usize> = (history..texts.len()).collect();
-            match keep {
-                Keep::KeyHash => {
-                    order.sort_by_key(|&text| (Key::Bytes(key(text)).priority_hash(), key(text)));
-                }
-                Keep::SmallestKey => order.sort_by_key(|&text| key(text)),
-                Keep::Longest => order.sort_by_key(|&text| Reverse(words(&texts[text]).len())),
-                _ => {}
-            }
+            let mut order = in_order(keep, &texts, &keys, history);
             let mut kept: Vec<usize> = (0..history).collect();
             if near == NearBy::Containment {
                 order.sort_by_key(|&text| Reverse(size(text)));
