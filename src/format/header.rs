@@ -142,7 +142,7 @@ impl Role {
     }
 }
 
-/// The header as it stands in the file.
+/// The header as stored in the file.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Header {

@@ -1,6 +1,6 @@
 //! Every choice that changes bytes.
 //!
-//! Parameters are fixed when an index is created and stand in its manifest and in every segment, as lines
+//! Parameters are fixed when an index is created and are in its manifest and in every segment, as lines
 //! `name=value` in a fixed order ([`Params::encode`]). There is one encoding of each set of parameters, so its
 //! [`digest`](Params::digest) identifies them, and a mismatch can name the line that differs.
 //!
@@ -437,7 +437,7 @@ impl ParamsBuilder {
     /// time, and more of them must agree to say anything: 8 bits are Broder's features of one byte, of which 3 of 8 do
     /// for a small collection ([`Preset::SMALL_8`]). What is found by one feature alone, as by
     /// [`Snapshot::near`](crate::Snapshot::near) and [`Writer::admit`](crate::Writer::admit), is found all the same, among
-    /// more strangers that are looked at: with 8 of 8 bits 3 % of all documents.
+    /// more strangers that are checked: with 8 of 8 bits 3 % of all documents.
     ///
     /// ```
     /// use twindex::Params;

@@ -197,7 +197,7 @@ impl Segment {
             let bucket = (|| {
                 let rows = layout.directory.bucket(self.at(section), prefix.into())?;
                 if rows.start < end {
-                    // Rows that stand in several buckets could make this take the square of the time.
+                    // Rows that are stored in several buckets could make this take the square of the time.
                     let expected = format!("a bucket from row {end} or later");
                     let lie = Fault::new(layout.directory.range(prefix.into()).start, expected, rows.start);
                     return Err(self.corrupt_at(section, lie));

@@ -1,7 +1,7 @@
 //! One immutable file: built once, mapped, probed, scanned, verified.
 //!
 //! Most users need [`crate::Index`] and can skip this module. A segment knows no other segment and nothing of the
-//! directory it stands in.
+//! directory it is in.
 //!
 //! - [`records`]: what goes in, column by column;
 //! - [`build`]: records to a file, front to back; [`rows`]: the same from more than fits in memory;

@@ -278,7 +278,7 @@ impl Segment {
     }
 }
 
-/// Entries in any order, told apart by the sum of their hashes.
+/// Entries in any order, distinguished by the sum of their hashes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Summed {
     count: u64,

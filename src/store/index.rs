@@ -182,7 +182,7 @@ impl Index {
     /// it is complete.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] where anything but an empty directory stands at the path,
+    /// [`Error::AlreadyExists`] where anything but an empty directory is at the path,
     /// [`Error::Io`]; [`Error::Invalid`] for parameters
     /// that weight shingles by an IDF table, see [`create_with_idf`](Self::create_with_idf), and for such that this
     /// build cannot cut text by, see [`Cutter::new`].
@@ -430,7 +430,7 @@ impl Index {
     }
 
     /// Checks all files of the newest generation to the last byte: [`verify_with`] with the access of this index. It reads
-    /// the files anew, takes as long as reading them, and changes nothing; a problem of one file does not hide others.
+    /// the files again, takes as long as reading them, and changes nothing; a problem of one file does not hide others.
     #[must_use]
     pub fn verify(&self) -> Findings {
         verify_with(&*self.shared.vfs, &self.shared.dir, self.shared.access, |_| {})

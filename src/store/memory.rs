@@ -70,7 +70,7 @@ impl<'a> Memory<'a> {
         read(&self.rows())
     }
 
-    /// As [`read`](Self::read), of so many elements of a set.
+    /// As [`read`](Self::read), of this number of elements of a set.
     pub(super) fn read_set<T>(&self, elements: usize, read: impl FnOnce(&Rows) -> T) -> T {
         self.give_way(1 + (elements / ELEMENTS) as u32);
         read(&self.rows())

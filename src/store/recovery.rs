@@ -177,7 +177,7 @@ impl State {
         let are_known = known.len() <= logs.len()
             && known.iter().zip(logs).all(|(known, log)| (known.number, known.first) == (log.number, log.first));
         let last = logs.get(known.len().checked_sub(1)?)?;
-        // What was read behind the end that counts stands in the next log once more.
+        // What was read past the end that counts is in the next log once more.
         // guard: batches that were written again are not read twice
         // without it: last.length >= position.batches -> true
         let is_whole = last.grows || last.length >= position.batches;
@@ -239,7 +239,7 @@ impl State {
             }
         }
         view.forget_rows(known_rows)?;
-        // A generation may be published behind the last batch of its logs.
+        // A generation may be published after the last batch of its logs.
         view.commit = view.commit.max(manifest.generation);
         view.advance()?;
         let sketch_digest = manifest.params.sketch().digest();

@@ -87,7 +87,7 @@ impl Snapshot {
     ///
     /// In the writer's process that is what its syncs have returned for. Another process reads it from the files: of
     /// commits in the log, up to where a later batch, or the mark that [`Writer::sync`](super::Writer::sync) and the
-    /// writer's end leave behind the last one, says that the log was synced, so it may lag; and the generation that
+    /// writer's end leave after the last one, says that the log was synced, so it may lag; and the generation that
     /// `CURRENT` names, which may be as much too early as the sync of the directory takes by which the writer ends its
     /// publication. After a crash of the machine in that moment the generation before can be the current one, as if
     /// the commit had never been; the writer had not acknowledged it.

@@ -351,7 +351,7 @@ impl View {
                 Operation::Delete(key) => table.write().delete(key),
             };
             done.map_err(|error| match error {
-                // The caller is not at fault for what stands in a file.
+                // The caller is not at fault for what is in a file.
                 Error::Invalid(why) => fault(Fault::new(offset, "a record of this index", why)),
                 other => other,
             })?;

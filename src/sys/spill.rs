@@ -74,7 +74,7 @@ impl Spill {
     /// Fills `out` from `offset` on.
     ///
     /// # Errors
-    /// The operating system's; [`io::ErrorKind::UnexpectedEof`] behind the end; for what was [released](Self::release).
+    /// The operating system's; [`io::ErrorKind::UnexpectedEof`] after the end; for what was [released](Self::release).
     pub fn read_exact_at(&self, out: &mut [u8], offset: u64) -> io::Result<()> {
         if offset < self.released.load(Relaxed) {
             return Err(io::Error::other("a part of a scratch file that was given back"));

@@ -69,7 +69,7 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Zeroed<T> {
         Ok(Self { count, memory: memory.ok_or_else(none)?, threads })
     }
 
-    /// Forgets all behind the first `count`; their memory stays.
+    /// Forgets all after the first `count`; their memory stays.
     pub fn truncate(&mut self, count: usize) {
         self.count = self.count.min(count);
     }
@@ -171,7 +171,7 @@ fn touch(from: usize, bytes: &mut [u8]) -> Vec<Range<usize>> {
     const SMALL_ONES: Duration = Duration::from_micros(700);
     static LATELY: Mutex<Patience> = Mutex::new(Patience::NEW);
 
-    // Not held meanwhile: who comes now begins anew.
+    // Not held meanwhile: who comes now begins again.
     let mut patience = std::mem::replace(&mut *LATELY.lock(), Patience::NEW);
     let small = patience.small_ones(bytes.len(), |at| {
         let begun = Instant::now();
@@ -196,7 +196,7 @@ struct Patience {
 impl Patience {
     const NEW: Self = Self { left: 0, next: *PATIENCE.start() };
 
-    /// The ranges of so many bytes that are to be of small pages. `is_late` touches the huge page at a place, and tells
+    /// The ranges of this number of bytes that are to be of small pages. `is_late` touches the huge page at a place, and tells
     /// whether it was late.
     fn small_ones(&mut self, len: usize, mut is_late: impl FnMut(usize) -> bool) -> Vec<Range<usize>> {
         let (mut all, mut at) = (Vec::new(), 0);
@@ -254,10 +254,10 @@ mod tests {
             touched.push(at / MIB);
             late_at.contains(&at)
         });
-        // 64 MiB behind the first; the next is late too, and 128 follow.
+        // 64 MiB after the first; the next is late too, and 128 follow.
         assert_eq!(small, [2 * MIB..66 * MIB, 68 * MIB..196 * MIB]);
         assert_eq!(touched, [0, 66, 196, 198, 200]);
-        // One that came fast began it anew; the last of a map may be late for the next one.
+        // One that came fast began it again; the last of a map may be late for the next one.
         assert_eq!(patience.small_ones(3 * MIB, |at| at == 2 * MIB), []);
         let first = |small: Vec<Range<usize>>| (small.len(), small[0].start, small[0].end);
         assert_eq!(first(patience.small_ones(50 * MIB, |_| unreachable!())), (1, 0, 50 * MIB));

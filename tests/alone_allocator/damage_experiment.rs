@@ -31,8 +31,8 @@ use twindex::sketch::Buffers;
 use twindex::sys::{Access, Vfs};
 use twindex::{Document, Index, Params, Result, Sketch, Sketcher, Writer};
 
-/// Set for the processes that this test starts: the first number, the one behind the last, and a file for the identity of
-/// each case, written before it is looked at.
+/// Set for the processes that this test starts: the first number, the one after the last, and a file for the identity of
+/// each case, written before it is checked.
 const CHILD: &str = "TWINDEX_DAMAGED_CHILD";
 const PAGE: usize = 4096;
 const LONGEST: Duration = Duration::from_secs(10);

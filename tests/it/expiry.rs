@@ -365,7 +365,7 @@ fn shards_are_joined_at_the_time_of_the_one_that_is_ahead() {
     assert_eq!((keys(&copy.snapshot()), copy.snapshot().now()), (vec![3, 4, 5], Some(115)));
 }
 
-/// Every byte of a segment with values and stamps is looked at by `verify`.
+/// Every byte of a segment with values and stamps is checked by `verify`.
 #[test]
 fn verify_sees_every_flipped_bit_of_values_and_stamps() {
     let (_dir, path, index) = created();

@@ -1,4 +1,4 @@
-//! Rabin's fingerprints, rolling hashes and the shingles made of them stand in files, so they must never
+//! Rabin's fingerprints, rolling hashes and the shingles made of them are in files, so they must never
 //! change: here are those of `tests/golden/rabin.tsv`, which a second implementation wrote
 //! (`scripts/golden_rabin.py`) from the definitions in the module documentation.
 //!

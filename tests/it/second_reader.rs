@@ -365,7 +365,7 @@ fn flipped_bits_are_refused(params: Params, table: &IdfTable) {
             continue;
         }
         let whole = std::fs::read(file).unwrap();
-        // What is behind the last mark is nobody's loss, and a damaged mark is a torn tail.
+        // What is after the last mark is nobody's loss, and a damaged mark is a torn tail.
         let end = if file.to_str().unwrap().contains("LOG") { whole.len() - 32 } else { whole.len() };
         std::fs::remove_file(file).unwrap();
         for at in (0..end).step_by(end / 9 + 1) {

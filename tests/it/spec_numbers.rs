@@ -752,7 +752,7 @@ fn widths_that_depend_on_counts_change_where_specified() {
 }
 
 /// Sketching's constants are private, and `golden_sketches.rs` tests what they do; here only that the specification
-/// has the numbers that stand in the source.
+/// has the numbers that are stored in the source.
 #[test]
 fn the_constants_of_sketching_are_those_of_the_source() {
     let sources = [

@@ -193,7 +193,7 @@ fn vectors_are_near_by_the_weights_that_they_bring_and_by_those_of_a_table() {
     }
 }
 
-/// `tests/golden/occurrences.tsv`, by `scripts/golden_occurrences.py`: such minima and sets stand in files, so they must
+/// `tests/golden/occurrences.tsv`, by `scripts/golden_occurrences.py`: such minima and sets are in files, so they must
 /// never change.
 #[test]
 fn elements_and_minima_of_weighted_texts_are_those_of_the_second_implementation() {

@@ -445,7 +445,7 @@ impl Seals {
         self.contents..self.footer
     }
 
-    /// Makes every checksum of a changed file fit what it covers, so that the change is looked at and not
+    /// Makes every checksum of a changed file fit what it covers, so that the change is checked and not
     /// only noticed. With `keep_salt`, the salt is set back: it ties the records' content, and nothing else
     /// does.
     pub fn reseal(&self, file: &mut [u8], keep_salt: bool) {

@@ -129,7 +129,7 @@ pub(crate) struct InputArgs {
     /// commas, shard,row [default: id, or `FILE:ROW` without that; of archives, WARC-Target-URI]
     #[arg(long, value_name = "NAME")]
     id_field: Option<String>,
-    /// How inputs are told apart: by name, or all taken as one kind (of folders, the files named so) [default: auto]
+    /// How inputs are distinguished: by name, or all taken as one kind (of folders, the files named so) [default: auto]
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Of folders, only files that fit one of these patterns: of names, *.jsonl, or with a / of paths below the folder, en/**
@@ -146,7 +146,7 @@ pub(crate) struct InputArgs {
     /// each line is a row [default: " in CSV, none in TSV]
     #[arg(long, value_name = "CHAR|none", value_parser = parse_quote)]
     quote: Option<Quote>,
-    /// What stands before a quote inside of a field between quotes, where quotes are not written twice
+    /// What is before a quote inside of a field between quotes, where quotes are not written twice
     #[arg(long, value_name = "CHAR", value_parser = parse_byte)]
     escape: Option<u8>,
     /// The first row of a CSV or TSV names no columns: they are 1, 2 and so on

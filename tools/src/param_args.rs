@@ -36,7 +36,7 @@ pub(crate) struct ParamArgs {
     #[arg(long, value_name = "NAME", value_parser = parse_design)]
     design: Option<DesignChoice>,
     /// How tables are coded: auto, planes, compact, manku or plain; +2, +3 or +4 behind gives all but the first
-    /// entries of so many bytes instead of whole fingerprints [default: auto]
+    /// entries of this number of bytes instead of whole fingerprints [default: auto]
     #[arg(long, value_name = "CODEC", value_parser = parse_codec)]
     codec: Option<CodecChoice>,
     #[command(flatten)]

@@ -113,7 +113,7 @@ impl ShingleSets {
     }
 
     /// The second half of [`push_like`](Self::push_like): adds what [`tell`](Leaders::tell) has found out of the set, which
-    /// is to have the same anchors, and returns its number. What was added meanwhile is looked at once more.
+    /// is to have the same anchors, and returns its number. What was added meanwhile is checked once more.
     ///
     /// # Errors
     /// As [`push`](Self::push); [`Error::Invalid`] for words that are not those of `told`.

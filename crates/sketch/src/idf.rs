@@ -71,7 +71,7 @@ pub fn weight(documents: u32, frequency: u32) -> u16 {
 /// In how many documents of a collection each shingle is, and what it weighs for that.
 ///
 /// Made from counted columns, and never changed; the crate `twindex` counts documents (`IdfBuilder`) and keeps the files.
-/// Its [`digest`](Self::digest) stands in the parameters of an index ([`SimhashWeights::Idf`]), so that fingerprints made
+/// Its [`digest`](Self::digest) is in the parameters of an index ([`SimhashWeights::Idf`]), so that fingerprints made
 /// by different tables are never compared.
 ///
 /// Takes 24 to 28 bytes of memory an entry, and 256 KiB.
@@ -220,7 +220,7 @@ impl IdfTable {
         if end - start > AT_ONCE {
             return self.search(shingle, start, end);
         }
-        // Slots behind the end may be of another prefix and have the same 48 bits; those are masked.
+        // Slots after the end may be of another prefix and have the same 48 bits; those are masked.
         let mut found = 0;
         for (place, slot) in (start..).zip(&self.slots[start..start + AT_ONCE]) {
             let same = (slot ^ shingle << 16) >> 16 == 0 && place < end;

@@ -373,7 +373,7 @@ pub fn check_same_fields(
             .find(|(n, _)| *n == name)
             .map_or_else(|| "absent".to_string(), |(_, value)| value.clone())
     };
-    // Some lines stand in one of the two only.
+    // Some lines are in one of the two only.
     for (name, _) in index.iter().chain(given) {
         let (mine, other) = (of(index, name), of(given, name));
         if !free.contains(name) && mine != other {

@@ -355,7 +355,7 @@ impl Rows {
         range.into_iter().flatten().map(|&(_, row)| row)
     }
 
-    /// Does a step of [`Memtable::expire`], of at most so many rows; true if there may be more.
+    /// Does a step of [`Memtable::expire`], of at most this number of rows; true if there may be more.
     fn expire(&mut self, stamp: u64, at_most: usize) -> Result<bool> {
         for _ in 0..at_most {
             let Some(&(least, row)) = self.stamps.first() else { return Ok(false) };
@@ -371,7 +371,7 @@ impl Rows {
         Ok(true)
     }
 
-    /// Does a step of [`Memtable::truncate`], of at most so many rows; true if there may be more.
+    /// Does a step of [`Memtable::truncate`], of at most this number of rows; true if there may be more.
     fn truncate(&mut self, rows: u32, at_most: usize) -> bool {
         for _ in 0..at_most {
             if self.len() <= rows {

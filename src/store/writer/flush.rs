@@ -136,7 +136,7 @@ impl Writer {
         rows.append(&records, room)
     }
 
-    /// Makes room for rows to come without waiting for a segment: the memtable is frozen, and a thread makes a segment of
+    /// Reserves capacity for rows to come without waiting for a segment: the memtable is frozen, and a thread makes a segment of
     /// it. Its logs get no more batches, and belong to the index until the segment does. Whoever calls this shows the
     /// view.
     pub(super) fn freeze(&mut self) -> Result<()> {

@@ -124,7 +124,7 @@ pub struct Writer {
     pointer: Pointer,
     place: Place,
     packed: Vec<u8>,
-    /// The fields and the set of the document at hand.
+    /// The fields and the set of the current document.
     fields: (Vec<u8>, Vec<u64>),
     /// The key of a document of the batch that was dropped, and has the highest stamp.
     dropped: Option<KeyBuf>,

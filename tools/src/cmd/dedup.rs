@@ -170,7 +170,7 @@ pub(crate) struct Dedup {
     /// Write the documents to keep with how many documents their clusters have, as `cluster_size`
     #[arg(long)]
     cluster_size: bool,
-    /// What stands before the names of the fields that --annotate and --cluster-size add
+    /// What is before the names of the fields that --annotate and --cluster-size add
     #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
     annotation_prefix: String,
     /// Also write OUT/revisits.warc: for each page of a WARC file that goes, and whose payload is that of the kept one, byte for
@@ -241,7 +241,7 @@ enum IndexOf {
 enum NearBy {
     /// What both have, of what either has
     Resemblance,
-    /// What both have, of what the smaller one has: it goes if enough of it stands in a larger one. Larger documents come
+    /// What both have, of what the smaller one has: it goes if enough of it is in a larger one. Larger documents come
     /// before smaller ones, and --keep decides between those of the same size
     Containment,
 }
@@ -271,7 +271,7 @@ enum Join {
     Auto,
     /// By the rarest shingles of each text: none is missed
     Prefix,
-    /// By the bands of minima that stand in the index
+    /// By the bands of minima that are stored in the index
     Bands,
 }
 

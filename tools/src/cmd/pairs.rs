@@ -111,7 +111,7 @@ struct Report {
     /// Pairs that were compared, with --resembling.
     #[serde(skip_serializing_if = "Option::is_none")]
     candidates: Option<u64>,
-    /// Buckets of which not all pairs were looked at.
+    /// Buckets of which not all pairs were checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     capped_buckets: Option<u64>,
     cpu_seconds: f64,

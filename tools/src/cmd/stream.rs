@@ -415,7 +415,7 @@ impl Stream {
                 };
                 let mut params = self.params.params(brought, table.as_ref())?;
                 self.attached.apply(&mut params)?;
-                // What is a duplicate is told apart from what decides.
+                // Duplicates are distinguished from documents that decide.
                 params.marks = true;
                 let near = self.near(&params)?;
                 Ok((Index::create_from(Arc::new(RealVfs), &self.index, params, table.as_ref())?, near))

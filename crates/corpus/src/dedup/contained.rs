@@ -1,4 +1,4 @@
-//! Documents of a history that stand in a later document that stays. A history cannot lose documents any more, so that
+//! Documents of a history that are contained in a later document that stays. A history cannot lose documents any more, so that
 //! they are only reported.
 
 use twindex::sketch::Nearness;
@@ -14,7 +14,7 @@ use super::score::Score;
 /// What was found, and the comparisons that it took.
 #[derive(Default)]
 pub(super) struct Contained {
-    /// Groups of the history, ascending, each with the document of this run that it stands in, the first of those that
+    /// Groups of the history, ascending, each with the document of this run that it is in, the first of those that
     /// stay, and what it shares.
     pub(super) found: Vec<(u32, u32, Score)>,
     pub(super) comparisons: u64,
@@ -62,7 +62,7 @@ impl Contained {
         Ok(Self { found: found.collect(), comparisons: covered.comparisons, counted: covered.counted })
     }
 
-    /// The documents, by their keys, each with the one that it stands in.
+    /// The documents, by their keys, each with the one that it is in.
     pub(super) fn by_key(&self, corpus: &Corpus) -> Vec<(u32, u32, Score)> {
         let mut all = Vec::new();
         for document in 0..corpus.history {

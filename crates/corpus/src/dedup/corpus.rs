@@ -29,7 +29,7 @@ pub(super) struct Corpus {
     /// Of each document that is no history the number by which it comes before others, in its bits; none if no number is
     /// asked for.
     pub(super) numbers: Column<u128>,
-    /// The URL of each document, if it stands in a field; empty where there is none.
+    /// The URL of each document, if it is in a field; empty where there is none.
     urls: Option<Keys>,
     /// By their texts.
     pub(super) grouped: Grouped,
@@ -135,7 +135,7 @@ impl Corpus {
         self.urls.as_ref().unwrap_or(&self.keys).get(document)
     }
 
-    /// Whether URLs stand in a field.
+    /// Whether URLs are in a field.
     pub(super) fn has_urls(&self) -> bool {
         self.urls.is_some()
     }

@@ -218,7 +218,7 @@ impl Dedup {
         Ok(names)
     }
 
-    /// The documents of the history that stand in later ones that stay, where containment is counted.
+    /// The documents of the history that are contained in later ones that stay, where containment is counted.
     fn contained(
         &self,
         corpus: &Corpus,

@@ -117,7 +117,7 @@ impl<'s> NewSet<'s> {
 }
 
 impl Group {
-    /// True for a group that stands in pairs with its first document only.
+    /// True for a group that is in pairs with its first document only.
     pub(super) fn is_starred(&self, max_bucket: usize) -> bool {
         self.documents as usize > max_bucket
     }

@@ -14,7 +14,7 @@ pub(super) const PROOF: [&str; 2] = ["pairs.tsv", "clusters.tsv"];
 /// The files in OUT, beside those of the documents that are kept.
 const FILES: [&str; 10] =
     ["pairs.tsv", "clusters.tsv", "against.tsv", HOSTS, MIRRORS, URLS, CONTAINED, REPORT, RUN, REVISITS];
-/// The documents of a history that stand in later ones.
+/// The documents of a history that are contained in later ones.
 pub(super) const CONTAINED: &str = "contained.tsv";
 /// Revisit records of pages that go.
 pub(super) const REVISITS: &str = "revisits.warc";

@@ -28,7 +28,7 @@ pub enum Join {
     Auto,
     /// By the rarest shingles of each text: none is missed
     Prefix,
-    /// By the bands of minima that stand in the index
+    /// By the bands of minima that are stored in the index
     Bands,
 }
 
@@ -469,7 +469,7 @@ impl Near {
     }
 }
 
-/// The signatures of the groups, where they stand in the index.
+/// The signatures of the groups, where they are in the index.
 pub(super) struct Signatures<'s> {
     snapshot: &'s Snapshot,
     /// Segment and ordinal of a document of each group.

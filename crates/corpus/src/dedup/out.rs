@@ -128,7 +128,7 @@ impl<'a> Out<'a> {
     }
 
     /// Moves earlier results into `aside`, and returns where they are; `None` if there are none. What
-    /// somebody put into them since they were looked at makes them come back, and is an error.
+    /// somebody put into them since they were checked makes them come back, and is an error.
     fn set_aside(&self, aside: &Path) -> anyhow::Result<Option<PathBuf>> {
         if self.path.symlink_metadata().is_err() {
             return Ok(None);
@@ -344,7 +344,7 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// Writes the documents of a history that stand in later ones, with those, and how much of each does.
+/// Writes the documents of a history that are contained in later ones, with those, and how much of each does.
 pub(super) fn write_contained(
     corpus: &Corpus,
     contained: &[(u32, u32, Score)],
@@ -433,7 +433,7 @@ pub(super) fn write_clusters(
     })
 }
 
-/// Writes the URLs of documents, where they stand in a field.
+/// Writes the URLs of documents, where they are in a field.
 pub(super) fn write_urls(corpus: &Corpus, by_key: &ByKey, path: &Path) -> anyhow::Result<()> {
     write_file(path, |out| {
         writeln!(out, "{URLS_HEAD}")?;

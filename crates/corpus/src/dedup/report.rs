@@ -26,12 +26,12 @@ pub struct Report {
     /// What was read.
     #[serde(flatten)]
     pub input: Counts,
-    /// Documents whose text stands in an earlier one, byte for byte.
+    /// Documents whose text is in an earlier one, byte for byte.
     pub identical: u64,
     /// Documents that are near one of the other index.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped: Option<u64>,
-    /// Documents of a history that stand in a later one that stays: with `--near containment`.
+    /// Documents of a history that are contained in a later one that stays: with `--near containment`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contained: Option<u64>,
     /// Documents without words, or features.

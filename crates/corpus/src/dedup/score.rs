@@ -38,7 +38,7 @@ pub(super) struct Sampled {
     share: u32,
 }
 
-/// All shingles. A share has so many bits of a packed score, and each of the counts, of which neither is more than two
+/// All shingles. A share has this number of bits of a packed score, and each of the counts, of which neither is more than two
 /// sketches have, [`COUNT_BITS`].
 const WHOLE: u32 = (1 << (u64::BITS - 2 * COUNT_BITS)) - 1;
 /// See [`WHOLE`].
@@ -71,7 +71,7 @@ impl Kind {
         }
     }
 
-    /// The score of a text of so many distinct shingles with itself.
+    /// The score of a text of this number of distinct shingles with itself.
     pub(super) fn itself(self, shingles: u32) -> Score {
         match self {
             Self::Resemblance

@@ -25,7 +25,7 @@ pub struct Note {
 /// Which notes are written, and under which names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Noted {
-    /// What stands before each name.
+    /// What is before each name.
     pub prefix: String,
     /// The size of the cluster alone, for documents that stay.
     pub is_size_only: bool,

@@ -31,7 +31,7 @@ const NAMES: [&str; 5] = ["URL", "IP-address", "Archive-date", "Content-type", "
 /// How the address of the first record begins.
 pub(super) const FIRST: &[u8] = b"filedesc:";
 
-/// What stands before the records of a file that is written: a description as the format asks for, the same in each file.
+/// What is before the records of a file that is written: a description as the format asks for, the same in each file.
 pub(super) const PREAMBLE: &[u8] = b"filedesc://kept.arc 0.0.0.0 19700101000000 text/plain 69\n\
 1 0 twindex\nURL IP-address Archive-date Content-type Archive-length\n\n\n";
 

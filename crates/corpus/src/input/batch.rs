@@ -81,7 +81,7 @@ impl Raw {
 }
 
 impl Batch {
-    /// Makes room for about this many bytes. The memory of one enormous batch is given back.
+    /// Reserves capacity for about this many bytes. The memory of one enormous batch is given back.
     pub(super) fn clear(&mut self, bytes: usize) {
         self.bytes.clear();
         self.bytes.shrink_to(4 * bytes);

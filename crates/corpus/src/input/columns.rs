@@ -1,7 +1,7 @@
 //! Parquet files: a few columns out of one, row by row. Rows that are kept are copied by [`rows_kept`](super::rows_kept).
 //!
 //! The arrow-rs readers do the decoding. What they make of a damaged file is an error of theirs; should they panic on
-//! one, that becomes an error too. What could not become one is looked at before: [`thrift`].
+//! one, that becomes an error too. What could not become one is checked before: [`thrift`].
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -100,7 +100,7 @@ thread_local! {
 }
 
 /// What is done by arrow-rs, a panic of which is an error, and nothing that is told as one: it indexes and unwraps what
-/// damaged pages say, in more places than could be looked at before.
+/// damaged pages say, in more places than could be checked before.
 pub(super) fn guarded<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     static SILENCED: Once = Once::new();
     SILENCED.call_once(|| {
@@ -354,7 +354,7 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     Ok(Begun { reader, columns, rows, places })
 }
 
-/// The columns that are read, strings of which are lent from the pages they stand in: a text that a dictionary has once
+/// The columns that are read, strings of which are lent from the pages they are in: a text that a dictionary has once
 /// may be that of each row, and so many copies have no bounds.
 fn viewed(schema: &Schema, stored: &SchemaDescriptor, fields: &fields::Fields) -> SchemaRef {
     let AttachedFields { value, stamp, deciding } = &fields.attached;
@@ -762,7 +762,7 @@ mod tests {
         write(&path, vec![("id", column()), ("text", column())]);
         let plain = fs::read(&path).unwrap();
         assert!(open(&path).is_ok());
-        // The field that says how columns are encrypted, behind the last one, the order of columns.
+        // The field that says how columns are encrypted, after the last one, the order of columns.
         let (rest, tail) = plain.split_at(plain.len() - 8);
         let bytes = u32::from_le_bytes(*tail.first_chunk().unwrap());
         let (footer, end) = rest.split_at(rest.len() - 1);

@@ -13,7 +13,7 @@ pub enum Content<'r> {
     Features(&'r Features),
     /// A fingerprint that the caller brought.
     Fingerprint(u64),
-    /// A text that does not say all that was there: bytes stand in it as U+FFFD, or a page shows nothing. It is equal to
+    /// A text that does not say all that was there: bytes are in it as U+FFFD, or a page shows nothing. It is equal to
     /// another only if what was there is.
     Opaque {
         /// What it says.

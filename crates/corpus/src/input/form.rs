@@ -1,6 +1,6 @@
 //! How a document stood in its input.
 //!
-//! Whatever is read in records is handed on as a *line*: the bytes of the record as they stand in the file (a line
+//! Whatever is read in records is handed on as a *line*: the bytes of the record as they are in the file (a line
 //! of JSON, a row of a CSV file, a record of a web archive), or, of a Parquet file, which has no such bytes, the
 //! row's number with its key and text. A [`Parser`](super::Parser) finds out what a line says.
 
@@ -16,7 +16,7 @@ pub enum Form {
     Json,
     /// An object made of a whole file of HTML.
     Html,
-    /// A row of a table, whose header stands at this number in the `Headers`.
+    /// A row of a table, whose header is at this number in the `Headers`.
     Row(u32),
     /// A record of a web archive, of which some consist of texts only.
     Archive {
@@ -25,7 +25,7 @@ pub enum Form {
     },
     /// A record of an ARC file.
     Arc,
-    /// A row of a Parquet file, which stands at this number in the `Headers`.
+    /// A row of a Parquet file, which is at this number in the `Headers`.
     Columns(u32),
 }
 

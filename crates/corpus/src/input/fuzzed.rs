@@ -10,7 +10,7 @@ use super::*;
 pub use made::seeds;
 use made::{HEAD, Head, Made, Packing, What, made_archive, patched_parquet};
 
-/// No message is longer, whatever stands in an input; a path comes on top.
+/// No message is longer, whatever is in an input; a path comes on top.
 const MESSAGE_BYTES_MAX: usize = 1500;
 /// How much a stream gives at once.
 const PIECES: [usize; 8] = [1, 2, 3, 7, 19, 100, 1000, 1 << 20];
@@ -101,7 +101,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Whether bytes could not be undone. How much of what stands before the damage comes out then depends on how much
+    /// Whether bytes could not be undone. How much of what is before the damage comes out then depends on how much
     /// was asked for at once.
     fn is_cut(&self) -> bool {
         let damaged = ["cannot undo gzip", "cannot undo zstd", "truncated: the "];
@@ -387,7 +387,7 @@ pub fn inputs(data: &[u8]) {
         9 => (What::Text, body.to_vec(), None),
         10 => (What::Html, body.to_vec(), None),
         12 => (What::Records(Kind::Arc), body.to_vec(), None),
-        // What is undone is raw: these are the bytes of a compressed file.
+        // What is decoded is raw: these are the bytes of a compressed file.
         _ => {
             read_undone(head, body);
             return;

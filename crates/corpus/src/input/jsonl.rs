@@ -211,7 +211,7 @@ pub(super) struct Buffers {
     identity: Vec<u8>,
 }
 
-/// What a line says, where it does not stand in it so.
+/// What a line says, where it is not in it so.
 #[derive(Debug, Default)]
 struct Values {
     key: Unescaped,
@@ -275,7 +275,7 @@ pub(super) fn check_reserved(line: &[u8], reserved: &[String]) -> Result<(), Str
     if !reserved.iter().any(|name| stands_there(&name)) {
         return Ok(());
     }
-    // Names of fields are ASCII here, whatever else stands in the line.
+    // Names of fields are ASCII here, whatever else is in the line.
     let shown = String::from_utf8_lossy(line);
     let Ok(fields) = serde_json::from_str::<HashMap<String, &RawValue>>(&shown) else { return Ok(()) };
     reserved.iter().find(|name| fields.contains_key(*name)).map_or(Ok(()), |name| Err(in_the_way(name)))

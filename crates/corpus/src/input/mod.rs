@@ -13,7 +13,7 @@
 //! anything else   what its beginning says: records, or a text, with a remark
 //! ```
 //!
-//! A `.gz`, `.zst` or `.zstd` behind the name of a file is undone, and is no part of a key; inside a folder of texts a
+//! A `.gz`, `.zst` or `.zstd` behind the name of a file is decoded, and is no part of a key; inside a folder of texts a
 //! compressed file is binary. [`InputFormat`] overrides what the names say. Texts are UTF-8, and a byte order
 //! mark before one is dropped.
 //!
@@ -22,7 +22,7 @@
 //! Anything else (a truncated archive, a disk that fails) ends the reading, for good. Files of a folder that
 //! are not text are neither: they are passed over and counted.
 //!
-//! Reading and understanding are apart. [`Documents`] reads [`Batch`]es, one after the other; what stands in a
+//! Reading and understanding are apart. [`Documents`] reads [`Batch`]es, one after the other; what is in a
 //! line is found out by whoever works on a part of a batch, on any thread, and [`Documents::account`] is told in
 //! the order of the input.
 
@@ -173,7 +173,7 @@ enum Loss {
     Unseen,
 }
 
-/// How inputs are told apart.
+/// How inputs are distinguished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InputFormat {
     /// By name: see the head of this module.
@@ -252,7 +252,7 @@ pub struct InputOptions {
     pub attached: AttachedFields,
     /// Fields that no record may have, as they are added to what is written.
     pub reserved: Vec<String>,
-    /// How inputs are told apart.
+    /// How inputs are distinguished.
     pub format: InputFormat,
     /// Patterns of the files of folders that are read, all if there are none: of names, or with a `/` of paths below the folder.
     pub include: Vec<String>,
@@ -375,7 +375,7 @@ pub struct Counts {
     pub keyed_by_line: u64,
     /// The first few bad records, each as `place: reason`.
     pub first_bad: Vec<String>,
-    /// How letters with marks are written in the texts, as far as they were looked at.
+    /// How letters with marks are written in the texts, as far as they were checked.
     #[serde(flatten)]
     pub forms: Forms,
     /// What of the texts makes no difference, as a remark, if somebody said so.
@@ -403,11 +403,11 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Forms {
-    /// The bytes of a text that are looked at: who writes letters in one way does so from the start, and to look at more
+    /// The bytes of a text that are checked: who writes letters in one way does so from the start, and to look at more
     /// would take some percent of the time of short texts.
     pub const LOOKED_AT: usize = 256;
 
-    /// Counts a text, unless it is cut in another form than it stands in.
+    /// Counts a text, unless it is cut in another form than it is in.
     pub fn count(&mut self, text: &str, shingling: &Shingling) {
         if shingling.normal_form != NormalForm::None || shingling.folding.marks.is_some() {
             return;
@@ -659,7 +659,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A reason may quote what stands in the input, or what a parser says of it: on one line, without what a terminal would
+/// A reason may quote what is in the input, or what a parser says of it: on one line, without what a terminal would
 /// obey, and not as long as a record. The end is kept, as it says what to do.
 fn for_people(reason: &str) -> Cow<'_, str> {
     let mut shown = Cow::Borrowed(reason);
@@ -752,7 +752,7 @@ enum Stream {
 }
 
 impl Records {
-    /// Opens an input, and reads what stands before its records.
+    /// Opens an input, and reads what is before its records.
     fn open(
         origin: Origin,
         kind: Kind,
@@ -1101,7 +1101,7 @@ impl Documents {
         Ok(())
     }
 
-    /// Adds what stands at `path`.
+    /// Adds the file at `path`.
     fn add(&mut self, path: &Path, format: InputFormat) -> anyhow::Result<()> {
         let metadata = fs::metadata(path).map_err(|error| open::cannot(path, "read", &error))?;
         if metadata.is_dir() {

@@ -28,7 +28,7 @@ pub struct Parser {
     pub(super) dialect: Dialect,
     pub(super) headers: Headers,
     pub(super) record_bytes_max: usize,
-    /// Brings texts into the form in which they are compared, if that is not the one they stand in.
+    /// Brings texts into the form in which they are compared, if that is not the one they are in.
     pub(super) normaliser: Option<Arc<Cutter>>,
 }
 
@@ -81,7 +81,7 @@ impl Parser {
         self.fields.attached.deciding.number.is_some()
     }
 
-    /// Whether the URLs of documents stand in a field.
+    /// Whether the URLs of documents are in a field.
     #[must_use]
     pub fn reads_urls(&self) -> bool {
         self.fields.attached.deciding.url.is_some()

@@ -12,7 +12,7 @@ use super::form::Form;
 use super::parser::{Buffers, Parser, Understood, understand};
 use super::{InvalidUtf8, charset, nested, warc};
 
-/// Whether the text of a document stands in its line as it is, so that parts of it can be left out there. Pages of HTML
+/// Whether the text of a document is in its line as it is, so that parts of it can be left out there. Pages of HTML
 /// are written as objects of key and text instead.
 #[must_use]
 pub fn stands_in_line(form: Form, line: &[u8], text: &str) -> bool {
@@ -128,7 +128,7 @@ fn json_without(
         }
         start = place.end;
     }
-    // Fields stand in the line in any order.
+    // Fields are in the line in any order.
     parts.sort_by_key(|(place, _)| place.start);
     for (place, kept) in parts {
         ensure!(at <= place.start, "two names of the text mean the same field");

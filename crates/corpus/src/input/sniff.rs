@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use super::open::{Origin, Reader};
 use super::{Kind, Problem};
 
-/// How much of a file is looked at: a line of JSON that is longer is known by how it begins.
+/// How much of a file is checked: a line of JSON that is longer is known by how it begins.
 const LOOKED_AT: usize = 64 << 10;
 
 /// What the plain bytes of a file are, if they are records for certain.

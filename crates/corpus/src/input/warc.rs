@@ -22,7 +22,7 @@ use super::{AttachedFields, OwnAttached, Problem, http};
 const HEAD_BYTES_MAX: usize = if cfg!(fuzzing) { 2 << 10 } else { 64 << 10 };
 /// The most ends of lines between two records: two by the standard.
 const ENDS_MAX: usize = 64;
-/// How every record begins, behind the line before it.
+/// How every record begins, after the line before it.
 static NEXT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nWARC/"));
 /// Bytes of `WARC/1.0`.
 const VERSION_BYTES: usize = 8;
@@ -226,7 +226,7 @@ fn next_record(bytes: &[u8]) -> Option<usize> {
     NEXT.find_iter(bytes).map(|at| at + 1).find(|&at| begins(&bytes[at..]))
 }
 
-/// Where the head ends: behind the first empty line.
+/// Where the head ends: after the first empty line.
 pub(super) fn head_end(bytes: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b'\n', bytes).find_map(|at| match &bytes[at + 1..] {
         [b'\n', ..] => Some(at + 2),
@@ -249,7 +249,7 @@ pub(super) enum Says<'r> {
         key: Option<Cow<'r, [u8]>>,
         text: &'r [u8],
     },
-    /// A text that does not stand in the record so.
+    /// A text that is not in the record so.
     Made {
         key: Option<Cow<'r, [u8]>>,
         shown: http::Shown,

@@ -35,7 +35,7 @@ pub struct PassageAnswer {
     pub key: Vec<u8>,
     /// Its words.
     pub words: u32,
-    /// Its words that stand in a passage of one or more documents.
+    /// Its words that are contained in a passage of one or more documents.
     pub words_found: u32,
     /// Documents that share a passage, as far as the limit goes.
     pub documents: Vec<SharedDocument>,
@@ -51,7 +51,7 @@ pub struct SharedDocument {
     /// The key of the document.
     #[serde(skip)]
     pub key: Vec<u8>,
-    /// Words of the text that stand in a passage of the document.
+    /// Words of the text that are contained in a passage of the document.
     pub words: u32,
     /// The passages, as bytes of both texts.
     #[serde(skip)]

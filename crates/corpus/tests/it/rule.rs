@@ -96,7 +96,7 @@ fn numbers_decide_and_each_value_keeps_its_survivor_as_the_rule_says() {
     );
 }
 
-/// Keys of the rows of a table and what they are said to go for, or to stand in.
+/// Keys of the rows of a table and what they are said to go for, or to be in.
 fn first_columns(path: &Path) -> BTreeMap<String, String> {
     let table = fs::read_to_string(path).unwrap();
     let rows = table.lines().skip(1).map(|row| row.split('\t').collect::<Vec<_>>());

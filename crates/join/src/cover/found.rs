@@ -191,7 +191,7 @@ impl Worker<'_> {
         let set = covering.at(rank);
         let elements = counting.set(set)?;
         let mut looked = Looked::default();
-        // One that has enough elements of its own is near no other, and no other is near it, unless it stands in it.
+        // One that has enough elements of its own is near no other, and no other is near it, unless it is in it.
         let is_alone = !rarity.head(elements, covering.near.prefix(elements.len()), head);
         if is_alone {
             head.shared.clear();

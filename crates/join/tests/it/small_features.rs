@@ -28,7 +28,7 @@ fn of_sets(params: ParamsBuilder) -> Params {
     params.u64_keys().shingling(shingling).build().unwrap()
 }
 
-/// Sketches of two sets of so many elements, of which some are common: their resemblance, and both.
+/// Sketches of two sets of this number of elements, of which some are common: their resemblance, and both.
 fn pair_of(sketcher: &Sketcher, (size, both): (usize, usize), random: &mut SplitMix) -> [Sketch; 2] {
     let common: Vec<u64> = (0..both).map(|_| random.next()).collect();
     [(); 2].map(|()| {
@@ -61,7 +61,7 @@ fn put(index: &Index, sketches: &[Sketch], from: usize) {
     writer.commit().unwrap();
 }
 
-/// Who agrees with a document in at least so many features, in all bits that are asked for.
+/// Who agrees with a document in at least this number of features, in all bits that are asked for.
 fn hits(snapshot: &Snapshot, sketch: &Sketch, features: usize, bits: Option<u32>) -> Vec<u64> {
     let query = snapshot.resembling(sketch, 0.0).sharing(features);
     let query = bits.into_iter().fold(query, twindex::Query::feature_bits);

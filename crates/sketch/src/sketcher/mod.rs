@@ -564,7 +564,7 @@ impl Sketcher {
         &self.params
     }
 
-    /// The digest of the parameters, [`SketchParams::digest`]; it stands in every sketch.
+    /// The digest of the parameters, [`SketchParams::digest`]; it is in every sketch.
     #[must_use]
     pub fn params_digest(&self) -> u128 {
         self.digest

@@ -128,7 +128,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// One index or two; documents of the second have the numbers behind those of the first.
+/// One index or two; documents of the second have the numbers after those of the first.
 pub(super) struct Sides<'a> {
     left: Side<'a>,
     right: Option<Side<'a>>,

@@ -132,7 +132,7 @@ pub enum Reason {
         /// The least resemblance, where it is known.
         threshold: Option<f64>,
     },
-    /// How much of the document stands in the kept one was counted.
+    /// How much of the document is in the kept one was counted.
     Contained {
         /// Shingles of both.
         intersection: u64,
@@ -379,7 +379,7 @@ impl Why {
         let of_inputs = texts.pop().flatten();
         let key = texts.pop().flatten();
         let of_results = match read_kept(known, (&self.out, &known.input), kept, observer) {
-            // Fields that folders of the inputs say do not stand in the results.
+            // Fields that folders of the inputs say are not in the results.
             Err(error) if of_inputs.is_some() && known.input.attached.any() => {
                 explanation
                     .notes

@@ -34,7 +34,7 @@ pub(super) enum Packing {
     Plain,
     Gzip,
     Zstd,
-    /// Two members or frames, one behind the other.
+    /// Two members or frames, one after the other.
     TwoGzip,
     TwoZstd,
     /// Packed, and then cut or patched.
@@ -185,7 +185,7 @@ impl Made {
     }
 }
 
-/// An archive of records that the input describes, one behind the other, each ended by a byte 0xff: a byte that says
+/// An archive of records that the input describes, one after the other, each ended by a byte 0xff: a byte that says
 /// what it is, and its content. Most have lengths that are true, so that changes of contents come through to those.
 pub(super) fn made_archive(kind: Kind, body: &[u8]) -> (What, Vec<u8>, Option<Vec<Made>>) {
     let mut archive = Vec::new();
