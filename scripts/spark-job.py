@@ -115,7 +115,7 @@ def expected(documents, work):
         lines = [b"\t".join([key, kept, score]) + b"\n" for key, _, kept, score in rows]
         (right / f"{name}.decided.tsv").write_bytes(b"".join(sorted(lines)))
     counting = work / "counting.twx"
-    subprocess.run([command, "build", counting, work / "documents.jsonl", "-q"], check=True)
+    subprocess.run([command, "build", counting, work / "documents.jsonl", "--method", "minhash", "-q"], check=True)
     lines = subprocess.run([command, "groups", counting, "-q"], check=True, capture_output=True).stdout.splitlines(True)
     (right / "groups.tsv").write_bytes(b"".join(sorted(lines[1:])))
     say(f"{len(documents)} documents, {(work / 'documents.jsonl').stat().st_size / 1e6:.1f} MB; "
