@@ -9,13 +9,10 @@
 //! Source: Burner and Kahle, *The Archive's ARC file format* (1996), version 1.
 
 use std::borrow::Cow;
-use std::path::Path;
-use std::sync::Arc;
 
+use super::archive::{self, Bad, Format, Stream};
 use super::charset::Charset;
 use super::fields::{Fields, Ids, in_the_way};
-use super::form::Ending;
-use super::jsonl::Found;
 use super::warc::Says;
 use super::window::Window;
 use super::{AttachedFields, OwnAttached, Problem, http};
@@ -74,103 +71,24 @@ impl<'h> Head<'h> {
 }
 
 /// The records of one stream.
-pub(super) struct Records {
-    window: Window,
-    /// Records met so far, so the number of the latest.
-    number: u64,
-    record_bytes_max: usize,
-    /// Whether the window may begin in the middle of something.
-    lost: bool,
-    /// Why the stream ended in a record.
-    cut: Option<String>,
-}
+pub(super) type Records = archive::Records<ArcFile>;
 
-/// What is wrong with a record, and the bytes of it in which no other can begin.
-struct Bad {
-    reason: String,
-    skip: usize,
-    /// Whether the stream ends in it.
-    is_short: bool,
-}
+/// ARC, version 1.
+pub(super) enum ArcFile {}
 
-impl Records {
-    pub(super) fn new(window: Window, record_bytes_max: usize) -> Self {
-        Self { window: window.up_to_its_break(), number: 0, record_bytes_max, lost: false, cut: None }
-    }
-
-    /// Where the stream broke off, if it did.
-    pub(super) fn cut(&self) -> Option<String> {
-        let why = self.window.broke_off().or(self.cut.as_deref());
-        why.map(|why| format!("{}, after {} records: {why}", self.name().display(), self.number))
-    }
-
-    /// What messages call the stream.
-    pub(super) fn name(&self) -> &Arc<Path> {
-        self.window.name()
-    }
-
-    /// Hands the next record with its number to `take`, or what is wrong with it; false at the end.
-    ///
-    /// # Errors
-    ///
-    /// The stream cannot be read on.
-    pub(super) fn next(
-        &mut self,
-        take: impl FnOnce(u64, Result<Found<'_>, String>),
-    ) -> Result<bool, Problem> {
-        if std::mem::take(&mut self.lost) {
-            self.find_next()?;
-        }
-        loop {
-            let bytes = self.window.bytes();
-            let ends = bytes.iter().take_while(|byte| b"\r\n".contains(byte)).count();
-            let more = ends == bytes.len();
-            self.window.take(ends);
-            if !more {
-                break;
-            }
-            if !self.window.more()? {
-                return Ok(false);
-            }
-        }
-        self.number += 1;
-        match self.measure()? {
-            Ok((bytes, behind)) => {
-                let offset = self.window.offset();
-                let line = &self.window.bytes()[..bytes];
-                take(self.number, Ok(Found { line, offset, ending: Ending::default() }));
-                self.window.take(behind);
-            }
-            Err(Bad { reason, is_short: true, .. }) => {
-                self.number -= 1;
-                self.cut = Some(reason);
-                let rest = self.window.bytes().len();
-                self.window.take(rest);
-                return Ok(false);
-            }
-            Err(Bad { reason, skip, .. }) => {
-                take(self.number, Err(reason));
-                self.window.take(skip);
-                self.lost = true;
-            }
-        }
-        Ok(true)
-    }
-
-    /// The bytes of the record at the front of the window, without and with the ends of lines after it; the window holds
-    /// them.
-    fn measure(&mut self) -> Result<Result<(usize, usize), Bad>, Problem> {
-        while memchr::memchr(b'\n', self.window.bytes()).is_none()
-            && self.window.bytes().len() < HEAD_BYTES_MAX
-            && self.window.more()?
+impl Format for ArcFile {
+    fn measure(stream: &mut Stream) -> Result<Result<(usize, usize), Bad>, Problem> {
+        while memchr::memchr(b'\n', stream.window.bytes()).is_none()
+            && stream.window.bytes().len() < HEAD_BYTES_MAX
+            && stream.window.more()?
         {}
-        let bytes = self.window.bytes();
+        let bytes = stream.window.bytes();
         let bad = |reason: String, skip| Ok(Err(Bad { reason, skip, is_short: false }));
         let Some(Head { length, bytes: head, values, .. }) = Head::of(bytes) else {
             let start = bytes[..bytes.len().min(60)].split(|&byte| byte == b'\n').next().unwrap_or_default();
             let is_short = memchr::memchr(b'\n', bytes).is_none()
                 && bytes.len() < HEAD_BYTES_MAX
-                && (self.number > 1 || self.window.broke_off().is_some());
+                && (stream.number > 1 || stream.window.broke_off().is_some());
             let names = NAMES.join(" ");
             let reason = format!("expected the head of a record, {names}, found \"{}\"", start.escape_ascii());
             return Ok(Err(Bad { reason, skip: 0, is_short }));
@@ -178,15 +96,15 @@ impl Records {
         let of = format!(", of {}", String::from_utf8_lossy(values[0]));
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         // guard: a long record of an ARC file is refused
-        if length > self.record_bytes_max {
-            let most = self.record_bytes_max;
+        if length > stream.record_bytes_max {
+            let most = stream.record_bytes_max;
             return bad(format!("a record of more than {most} bytes: its length is {length}{of}"), head - 1);
         }
         let end = head + length;
-        let whole = self.window.hold(end)?;
-        let bound = self.hold_a_line_after(end)?;
+        let whole = stream.window.hold(end)?;
+        let bound = hold_a_line_after(&mut stream.window, end)?;
         // No further, however much came with it: messages do not depend on how a stream is cut.
-        let bytes = &self.window.bytes()[..bound];
+        let bytes = &stream.window.bytes()[..bound];
         if whole {
             let after = &bytes[end..];
             let ends = after.iter().take(ENDS_MAX).take_while(|byte| b"\r\n".contains(byte)).count();
@@ -206,39 +124,28 @@ impl Records {
         Ok(Err(Bad { reason, skip: head - 1, is_short }))
     }
 
-    /// Reads until the window holds a whole line after the record that ends here, or a line that is too long to be a head;
-    /// returns where that ends.
-    fn hold_a_line_after(&mut self, end: usize) -> Result<usize, Problem> {
-        loop {
-            let after = self.window.bytes().get(end..).unwrap_or_default();
-            let ends = after.iter().take_while(|byte| b"\r\n".contains(byte)).count();
-            let most = (end + HEAD_BYTES_MAX + ENDS_MAX).min(self.window.bytes().len());
-            if let Some(newline) = memchr::memchr(b'\n', &after[ends..]) {
-                return Ok(most.min(end + ends + newline + 1));
-            }
-            if after.len() >= HEAD_BYTES_MAX + ENDS_MAX || !self.window.more()? {
-                return Ok(most);
-            }
-        }
+    fn next_record(bytes: &[u8]) -> Option<usize> {
+        next_record(bytes)
     }
 
-    /// Takes all up to the next line that can be the head of a record.
-    fn find_next(&mut self) -> Result<(), Problem> {
-        loop {
-            let bytes = self.window.bytes();
-            if let Some(at) = next_record(bytes) {
-                self.window.take(at);
-                return Ok(());
-            }
-            // The last line may be there in part.
-            let last = memchr::memrchr(b'\n', bytes).unwrap_or(bytes.len());
-            let seen = if bytes.len() - last > HEAD_BYTES_MAX { bytes.len() } else { last };
-            self.window.take(seen);
-            if !self.window.more()? {
-                let rest = self.window.bytes().len();
-                self.window.take(rest);
-                return Ok(());
-            }
+    fn before_open_line(bytes: &[u8]) -> usize {
+        let last = memchr::memrchr(b'\n', bytes).unwrap_or(bytes.len());
+        if bytes.len() - last > HEAD_BYTES_MAX { bytes.len() } else { last }
+    }
+}
+
+/// Reads until the window holds a whole line after the record that ends here, or a line that is too long to be a head;
+/// returns where that ends.
+fn hold_a_line_after(window: &mut Window, end: usize) -> Result<usize, Problem> {
+    loop {
+        let after = window.bytes().get(end..).unwrap_or_default();
+        let ends = after.iter().take_while(|byte| b"\r\n".contains(byte)).count();
+        let most = (end + HEAD_BYTES_MAX + ENDS_MAX).min(window.bytes().len());
+        if let Some(newline) = memchr::memchr(b'\n', &after[ends..]) {
+            return Ok(most.min(end + ends + newline + 1));
+        }
+        if after.len() >= HEAD_BYTES_MAX + ENDS_MAX || !window.more()? {
+            return Ok(most);
         }
     }
 }
@@ -338,6 +245,9 @@ fn time(date: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::super::open::{Origin, Reader};
+    use std::path::Path;
+    use std::sync::Arc;
+
     use super::*;
 
     fn record(url: &str, of_type: &str, content: &str) -> String {

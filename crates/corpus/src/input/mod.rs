@@ -28,6 +28,7 @@
 
 mod annotate;
 mod arc;
+mod archive;
 mod attached;
 mod batch;
 mod charset;

@@ -6,16 +6,13 @@
 //! that does not hold is bad, and the reading goes on at the next line that begins as a record does.
 
 use std::borrow::Cow;
-use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
+use super::archive::{self, Bad, Format, Stream};
 use super::charset::Charset;
 use super::fields::{Fields, Ids, in_the_way, push_key};
-use super::form::Ending;
-use super::jsonl::Found;
-use super::window::Window;
 use super::{AttachedFields, OwnAttached, Problem, http};
 
 /// The longest head of a record, in bytes.
@@ -28,110 +25,38 @@ static NEXT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nWARC/"
 const VERSION_BYTES: usize = 8;
 
 /// The records of one stream.
-pub(super) struct Records {
-    window: Window,
-    /// Records met so far, so the number of the latest.
-    number: u64,
-    record_bytes_max: usize,
-    /// Whether the window may begin in the middle of something.
-    lost: bool,
-    /// Why the stream ended in a record.
-    cut: Option<String>,
-}
+pub(super) type Records = archive::Records<Warc>;
 
-impl Records {
-    pub(super) fn new(window: Window, record_bytes_max: usize) -> Self {
-        Self { window: window.up_to_its_break(), number: 0, record_bytes_max, lost: false, cut: None }
-    }
+/// WARC and WET.
+pub(super) enum Warc {}
 
-    /// Where the stream broke off, if it did.
-    pub(super) fn cut(&self) -> Option<String> {
-        let why = self.window.broke_off().or(self.cut.as_deref());
-        why.map(|why| format!("{}, after {} records: {why}", self.name().display(), self.number))
-    }
-
-    /// What messages call the stream.
-    pub(super) fn name(&self) -> &Arc<Path> {
-        self.window.name()
-    }
-
-    /// Hands the next record with its number to `take`, or what is wrong with it; false at the end.
-    ///
-    /// # Errors
-    ///
-    /// The stream cannot be read on.
-    pub(super) fn next(
-        &mut self,
-        take: impl FnOnce(u64, Result<Found<'_>, String>),
-    ) -> Result<bool, Problem> {
-        if self.lost {
-            self.find_next()?;
-            self.lost = false;
-        }
-        loop {
-            let bytes = self.window.bytes();
-            let ends = bytes.iter().take_while(|byte| b"\r\n".contains(byte)).count();
-            let more = ends == bytes.len();
-            self.window.take(ends);
-            if !more {
-                break;
-            }
-            if !self.window.more()? {
-                return Ok(false);
-            }
-        }
-        self.number += 1;
-        match self.measure()? {
-            Ok((bytes, behind)) => {
-                let offset = self.window.offset();
-                take(self.number, Ok(Found { line: &self.window.bytes()[..bytes], offset, ending: Ending::default() }));
-                self.window.take(behind);
-            }
-            // guard: the records before a break are read
-            Err(Bad { reason, is_short, .. }) if is_short => {
-                self.number -= 1;
-                self.cut = Some(reason);
-                let rest = self.window.bytes().len();
-                self.window.take(rest);
-                return Ok(false);
-            }
-            Err(Bad { reason, skip, .. }) => {
-                take(self.number, Err(reason));
-                self.window.take(skip);
-                self.lost = true;
-            }
-        }
-        Ok(true)
-    }
-
-    /// The bytes of the record at the front of the window, without and with the ends of lines behind it; the window
-    /// holds them.
-    fn measure(&mut self) -> Result<Result<(usize, usize), Bad>, Problem> {
-        self.window.hold(VERSION_BYTES)?;
-        if !begins(self.window.bytes()) {
-            let start = &self.window.bytes()[..self.window.bytes().len().min(VERSION_BYTES)];
+impl Format for Warc {
+    fn measure(stream: &mut Stream) -> Result<Result<(usize, usize), Bad>, Problem> {
+        stream.window.hold(VERSION_BYTES)?;
+        if !begins(stream.window.bytes()) {
+            let start = &stream.window.bytes()[..stream.window.bytes().len().min(VERSION_BYTES)];
             let found = start.escape_ascii();
             return Ok(Err(Bad {
                 reason: format!("expected a record, so WARC/1.0, found \"{found}\""),
                 skip: 0,
                 // A file of nothing else is no archive.
                 is_short: start.len() < VERSION_BYTES
-                    && (self.number > 1 || self.window.broke_off().is_some()),
+                    && (stream.number > 1 || stream.window.broke_off().is_some()),
             }));
         }
         let head = loop {
-            let bytes = self.window.bytes();
+            let bytes = stream.window.bytes();
             if let Some(head) = head_end(&bytes[..bytes.len().min(HEAD_BYTES_MAX)]) {
                 break head;
             }
-            if bytes.len() >= HEAD_BYTES_MAX || !self.window.more()? {
+            if bytes.len() >= HEAD_BYTES_MAX || !stream.window.more()? {
                 let reason = "its head is not ended by an empty line".to_owned();
-                let is_short = self.window.bytes().len() < HEAD_BYTES_MAX;
+                let is_short = stream.window.bytes().len() < HEAD_BYTES_MAX;
                 return Ok(Err(Bad { reason, skip: VERSION_BYTES, is_short }));
             }
         };
         let bad = |reason, skip| Ok(Err(Bad { reason, skip, is_short: false }));
-        let Some(length) = field(&self.window.bytes()[..head], "Content-Length") else {
+        let Some(length) = field(&stream.window.bytes()[..head], "Content-Length") else {
             return bad("no Content-Length".to_owned(), head - 1);
         };
         let number = std::str::from_utf8(length).ok().and_then(|length| length.parse::<u64>().ok());
@@ -141,18 +66,18 @@ impl Records {
         };
         // A record that was cut may be followed by a whole one: the search begins at the end of the head.
         // guard: a long record of an archive is refused
-        if length > self.record_bytes_max {
-            let most = self.record_bytes_max;
+        if length > stream.record_bytes_max {
+            let most = stream.record_bytes_max;
             return bad(
                 format!("a record of more than {most} bytes: its Content-Length is {length}"),
                 head - 1,
             );
         }
         let end = head + length;
-        let whole = self.window.hold(end)?;
-        let goes_on = self.window.hold(end + ENDS_MAX + VERSION_BYTES)?;
+        let whole = stream.window.hold(end)?;
+        let goes_on = stream.window.hold(end + ENDS_MAX + VERSION_BYTES)?;
         // No further than what was asked for: what came with it depends on the stream, which what is said must not.
-        let bytes = self.window.bytes();
+        let bytes = stream.window.bytes();
         // guard: what is said of a length does not depend on how a stream is cut
         // without it: &bytes[..bytes.len().min(end + ENDS_MAX + VERSION_BYTES)] -> bytes
         let bytes = &bytes[..bytes.len().min(end + ENDS_MAX + VERSION_BYTES)];
@@ -182,32 +107,13 @@ impl Records {
         Ok(Err(Bad { reason, skip: head - 1, is_short }))
     }
 
-    /// Takes all up to the next line that begins as a record does.
-    fn find_next(&mut self) -> Result<(), Problem> {
-        loop {
-            let bytes = self.window.bytes();
-            if let Some(at) = next_record(bytes) {
-                self.window.take(at);
-                return Ok(());
-            }
-            // The beginning of a record may have been read in part.
-            let seen = bytes.len().saturating_sub(VERSION_BYTES);
-            self.window.take(seen);
-            if !self.window.more()? {
-                let rest = self.window.bytes().len();
-                self.window.take(rest);
-                return Ok(());
-            }
-        }
+    fn next_record(bytes: &[u8]) -> Option<usize> {
+        next_record(bytes)
     }
-}
 
-/// What is wrong with a record, and the bytes of it in which no other can begin.
-struct Bad {
-    reason: String,
-    skip: usize,
-    /// Whether the stream ends in it.
-    is_short: bool,
+    fn before_open_line(bytes: &[u8]) -> usize {
+        bytes.len().saturating_sub(VERSION_BYTES)
+    }
 }
 
 /// Whether a record begins here: `WARC/`, a digit, a point, a digit.
@@ -334,6 +240,10 @@ pub(super) fn attached(record: &[u8], fields: &Fields) -> anyhow::Result<OwnAtta
 #[cfg(test)]
 mod tests {
     use super::super::open::{Origin, Reader};
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::super::window::Window;
     use super::*;
 
     fn record(kind: &str, uri: &str, of_type: &str, content: &str) -> String {
