@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::key::{Key, KeyBuf};
 use crate::params::KeyKind;
 
-/// The keys of live documents in a range, ascending: made by [`Snapshot::range`](crate::Snapshot::range) and
-/// [`Snapshot::prefix`](crate::Snapshot::prefix).
+/// The keys of live documents in a range, ascending: made by [`Snapshot::range`](crate::Snapshot::range),
+/// [`Snapshot::prefix`](crate::Snapshot::prefix) and [`Snapshot::keys`](crate::Snapshot::keys).
 ///
 /// Keys of segments are read as they are asked for. Those in the memtable are looked up when it is made. After an error
 /// there are no more.

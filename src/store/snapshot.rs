@@ -218,6 +218,29 @@ impl Snapshot {
         Keys::new(Arc::clone(&self.state), &from, &to)
     }
 
+    /// The keys of all live documents, ascending: [`range`](Self::range) without bounds.
+    ///
+    /// ```
+    /// use twindex::{Fingerprint, Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let index = Index::create(dir.path().join("x"), Params::builder().u64_keys().simhash(3).build()?)?;
+    /// let mut writer = index.writer()?;
+    /// for key in [7_u64, 3, 5] {
+    ///     writer.put(key, Fingerprint(key))?;
+    /// }
+    /// writer.commit()?;
+    /// let keys = index.snapshot().keys()?.collect::<twindex::Result<Vec<_>>>()?;
+    /// assert_eq!(keys.iter().map(|key| key.as_u64()).collect::<Vec<_>>(), [Some(3), Some(5), Some(7)]);
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn keys(&self) -> Result<Keys> {
+        Keys::new(Arc::clone(&self.state), &Bound::Unbounded, &Bound::Unbounded)
+    }
+
     /// True if there is a live document with this key.
     ///
     /// # Errors
