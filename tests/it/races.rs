@@ -25,12 +25,17 @@ fn created() -> (TempDir, PathBuf, Index) {
     (dir, path, index)
 }
 
-/// Adds the document of this number, deletes the one that is `WINDOW` older, and says in the payload how far it is.
-fn step(writer: &mut Writer, number: u64) {
+/// Adds the document of this number, and deletes the one that is `WINDOW` older.
+fn add(writer: &mut Writer, number: u64) {
     writer.put(number, Fingerprint(number * number)).unwrap();
     if let Some(old) = number.checked_sub(WINDOW) {
         writer.delete(old).unwrap();
     }
+}
+
+/// As [`add`], and commits with a payload that says how far it is.
+fn step(writer: &mut Writer, number: u64) {
+    add(writer, number);
     writer.commit_with(&number.to_le_bytes()).unwrap();
 }
 
@@ -66,25 +71,50 @@ impl Drop for Over<'_> {
 
 /// A writer that commits, flushes, merges and removes files until `work`, which is given the index's path, is done.
 fn beside_a_writer<T: Send>(work: impl FnOnce(&Path, &AtomicU64) -> T + Send) -> T {
+    beside(|_| (), flushing_step, work)
+}
+
+/// A commit, now and then a flush or the removal of files; returns the number of the commit.
+fn flushing_step(writer: &mut Writer, number: u64) -> u64 {
+    step(writer, number);
+    if number % 7 == 0 {
+        writer.flush().unwrap();
+    }
+    if number % 50 == 0 {
+        writer.gc().unwrap();
+    }
+    number
+}
+
+/// A commit of one document, or of enough for several memtables to become segments before it is done.
+fn large_step(writer: &mut Writer, number: u64) -> u64 {
+    let last = if number % 60 < 20 { number + WINDOW } else { number };
+    for number in number..last {
+        add(writer, number);
+    }
+    step(writer, last);
+    last
+}
+
+/// A writer that does `step` again and again, for the number after that of the commit before, until `work` is done.
+fn beside<T: Send>(
+    prepare: impl FnOnce(&mut Writer),
+    one: impl Fn(&mut Writer, u64) -> u64 + Sync,
+    work: impl FnOnce(&Path, &AtomicU64) -> T + Send,
+) -> T {
     let (_dir, path, index) = created();
     let (over, committed) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut writer = index.writer().unwrap();
     writer.set_durability(Durability::Batch);
+    prepare(&mut writer);
     step(&mut writer, 0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for number in 1.. {
-                if over.load(Ordering::Relaxed) {
-                    break;
-                }
-                step(&mut writer, number);
-                committed.store(number, Ordering::Release);
-                if number % 7 == 0 {
-                    writer.flush().unwrap();
-                }
-                if number % 50 == 0 {
-                    writer.gc().unwrap();
-                }
+            let mut number = 1;
+            while !over.load(Ordering::Relaxed) {
+                let last = one(&mut writer, number);
+                committed.store(last, Ordering::Release);
+                number = last + 1;
             }
         });
         let _over = Over(&over);
@@ -124,6 +154,39 @@ fn a_healthy_index_is_verified_beside_its_writer_without_a_false_alarm() {
         committed.load(Ordering::Acquire)
     });
     assert!(moved > 5, "the writer made {moved} commits meanwhile");
+}
+
+/// Documents of a memtable in the test below.
+const ROWS: u32 = 12;
+
+#[test]
+fn readers_beside_a_writer_whose_threads_make_segments_of_small_and_large_batches_find_a_commit_each_time() {
+    let small = |writer: &mut Writer| writer.set_memtable(ROWS, usize::MAX);
+    let (segments, moved) = beside(small, large_step, |path, committed| {
+        let follower = Index::open(path).unwrap();
+        let (mut rounds, mut most, start) = (0, 0, Instant::now());
+        // On a busy machine the writer has few turns.
+        while (rounds < 60 || committed.load(Ordering::Acquire) < 200)
+            && start.elapsed() < Duration::from_secs(60)
+        {
+            rounds += 1;
+            let before = committed.load(Ordering::Acquire);
+            follower.refresh().unwrap();
+            let opened = Index::open(path).unwrap();
+            for index in [&follower, &opened] {
+                let found = check(&index.snapshot());
+                assert!(found >= before, "{found} is older than {before}, which was committed before");
+            }
+            most = most.max(opened.snapshot().entries().len());
+            if rounds % 10 == 0 {
+                let found = verify(&RealVfs, path, |_| ());
+                assert!(found.problems.is_empty(), "{:?}", found.problems);
+            }
+        }
+        (most, committed.load(Ordering::Acquire))
+    });
+    println!("{segments} segments at most; the writer was at {moved}");
+    assert!(segments >= 2 && moved >= 200, "{segments} {moved}");
 }
 
 /// As `cp -r` does it: one file after the other, by a list of names that was read before.
