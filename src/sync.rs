@@ -58,7 +58,7 @@ pub(crate) fn pause(_: std::time::Duration) {
 mod scheduled {
     use shuttle::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
-    #[derive(Debug)]
+    #[derive(Debug, Default)]
     pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
 
     impl<T> Mutex<T> {
