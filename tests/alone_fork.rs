@@ -274,6 +274,9 @@ mod forked {
         child(&mut |writer| refused(writer.gc()), &mut writer);
         // In the middle of a batch, too.
         put(&mut writer, 2);
+        child(&mut |writer| refused(writer.put(3, Fingerprint(3))), &mut writer);
+        child(&mut |writer| refused(writer.admit(3, Fingerprint(3))), &mut writer);
+        child(&mut |writer| refused(writer.delete(2)), &mut writer);
         child(&mut |writer| refused(writer.commit()), &mut writer);
         child(&mut |writer| refused(writer.flush()), &mut writer);
         child(&mut |writer| refused(writer.compact()), &mut writer);

@@ -4,6 +4,7 @@
 //! holds the `unsafe` of files, and `guard` that of the signal by which a map says that a page cannot be read.
 
 pub mod column;
+pub mod fork;
 #[cfg(target_os = "linux")]
 pub mod guard;
 pub mod heap;

@@ -39,6 +39,7 @@ use crate::params::{Near, Params};
 use crate::segment::Scratch;
 use crate::segment::records::{Kept, Records};
 use crate::segment::rows::Rows;
+use crate::sys::fork;
 use crate::sys::vfs::{HeldLock, LockFailure};
 
 /// What a commit promises when it returns. All of them are atomic, and visible to this process's snapshots at once.
@@ -89,6 +90,8 @@ pub struct Writer {
     lock: Box<dyn HeldLock>,
     /// The process that opened this writer. A child made by fork has a copy of the writer and must not use it.
     process: u32,
+    /// What [`fork::generation`] was then.
+    forks: u32,
     params: Params,
     sketch_digest: u128,
     settings: Settings,
@@ -171,6 +174,7 @@ impl Writer {
         Ok(Self {
             lock,
             process: std::process::id(),
+            forks: fork::generation(),
             sketch_digest: state.sketch_digest,
             settings: Settings::of(&params),
             looked_at: 0,
@@ -640,10 +644,11 @@ impl Writer {
         Ok(())
     }
 
-    /// As [`check_process`](Self::check_process), at the first document of a batch. Every document would cost a system
-    /// call; later ones stay in memory, and what writes them to disk checks again.
+    /// As [`check_process`](Self::check_process), at the first document of a batch and after a fork that was noticed. Every
+    /// document would cost a system call; later ones stay in memory, and what writes them to disk checks again.
     fn check_process_of_batch(&self) -> Result<()> {
-        if self.batch.is_empty() && self.records.is_empty() { self.check_process() } else { Ok(()) }
+        let is_first = self.batch.is_empty() && self.records.is_empty();
+        if is_first || self.forks != fork::generation() { self.check_process() } else { Ok(()) }
     }
 
     fn check_lock(&self) -> Result<()> {
