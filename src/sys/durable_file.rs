@@ -28,6 +28,7 @@ pub struct DurableFile {
     past_cache: Option<Aligned>,
 }
 
+#[allow(clippy::disallowed_methods, reason = "tables and kept documents are no files of an index")]
 impl DurableFile {
     /// Writes to an empty file.
     pub(super) fn new(file: File) -> Self {
