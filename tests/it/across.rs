@@ -99,6 +99,7 @@ fn answers(path: &Path) -> Answers {
 fn index_that_is_written_elsewhere_is_this_ones_bytes_and_answers() {
     let dir = tempfile::tempdir().unwrap();
     let shared = std::env::var_os("TWINDEX_ACROSS").map_or_else(|| dir.path().join("across"), PathBuf::from);
+    std::fs::create_dir_all(&shared).unwrap();
     let (start, written) = (shared.join("empty"), shared.join("written"));
     if !written.exists() {
         // The first machine. The number of the index is drawn; all else follows from what it is given.
