@@ -43,7 +43,7 @@ fn key(number: u64) -> String {
 fn batch_of(now: u64) -> impl Iterator<Item = (u64, u64, bool)> {
     let first = now * 20;
     // One batch in four, the first one too, is larger than memtables.
-    let news = if now % 4 == 0 { 9 } else { 2 };
+    let news = if now.is_multiple_of(4) { 9 } else { 2 };
     let pages = (first..first + news).map(|number| (number, spread(number), true));
     pages.chain([(first + 15, spread(first) ^ 3, true), (first + 16, spread(first) ^ 1 << 40, false)])
 }

@@ -77,10 +77,10 @@ fn beside_a_writer<T: Send>(work: impl FnOnce(&Path, &AtomicU64) -> T + Send) ->
 /// A commit, now and then a flush or the removal of files; returns the number of the commit.
 fn flushing_step(writer: &mut Writer, number: u64) -> u64 {
     step(writer, number);
-    if number % 7 == 0 {
+    if number.is_multiple_of(7) {
         writer.flush().unwrap();
     }
-    if number % 50 == 0 {
+    if number.is_multiple_of(50) {
         writer.gc().unwrap();
     }
     number
