@@ -78,7 +78,8 @@ pub enum Error {
     /// The operating system refused. What was committed before is untouched.
     #[error("{path}: cannot {op}{}: {source}", of_what(op))]
     Io {
-        /// What was being done, as a verb: to the file, or, where it ends with a preposition, with something of or in it.
+        /// What was being done, as a verb: to the file. If the verb ends with a preposition: with something of the file
+        /// or in it.
         op: &'static str,
         /// The file it was done to.
         path: PathBuf,
@@ -99,10 +100,10 @@ pub enum Error {
         /// What was asked for.
         found: u64,
     },
-    /// The batch is committed: visible, and as durable as was asked for. What the writer does after that failed (a full
-    /// memtable becomes a segment, a merge that is done takes its place), and ended the writer. Nothing is to be done
-    /// again; take a new writer to go on.
-    #[error("commit {commit} stands, but the writer stopped after it; take a new one to go on: {source}")]
+    /// The batch is committed: visible, and as durable as requested. A later step of the writer failed (the flush of a
+    /// full memtable, or the adoption of a finished merge) and ended the writer. Do not repeat the batch; take a new
+    /// writer to go on.
+    #[error("commit {commit} is complete, but the writer stopped after it; take a new one to go on: {source}")]
     AfterCommit {
         /// The number of the commit.
         commit: u64,

@@ -1,4 +1,4 @@
-//! One file in memory: for a segment that is made to be asked and not to be kept.
+//! A file system of one file in memory, for a segment that is built, queried and dropped.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs};
 
-/// A file system on which files can be written and published, and the last one published can be taken.
+/// A file system that can write and publish files, and keeps the one published last.
 #[derive(Clone, Debug, Default)]
 pub struct Heap {
     published: Arc<Mutex<Vec<u8>>>,

@@ -1,4 +1,4 @@
-//! A file system in memory, for tests: an index that leaves nothing behind.
+//! A file system in memory, for tests: the index leaves no files on the disk.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::vfs::{AppendFile, Bytes, HeldLock, LockFailure, ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs};
 
-/// A file system in memory. Clones are the same file system: what one creates, the others open, as processes share a disk.
-/// It is for tests: nothing is durable, and every segment is copied into memory as a whole.
+/// A file system in memory. Clones share the files, as processes share a disk. It is for tests: nothing is durable, and
+/// every segment is copied into memory as a whole.
 ///
 /// ```
 /// use std::path::Path;
@@ -178,7 +178,7 @@ impl Vfs for MemoryVfs {
         self.add(to, Node::File(content))
     }
 
-    /// Scratch files are nowhere but in a folder of the system: a large batch needs one.
+    /// Scratch files always go to the system's temporary folder: a large batch needs one.
     fn scratch(&self, _dir: &Path) -> PathBuf {
         std::env::temp_dir()
     }
@@ -285,7 +285,7 @@ impl ReadFile for Open {
     }
 }
 
-/// A lock: the lock file has a byte as long as it is held.
+/// A lock: the lock file contains one byte while the lock is held.
 #[derive(Debug)]
 struct Held {
     vfs: MemoryVfs,
