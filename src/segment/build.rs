@@ -1,16 +1,16 @@
-//! Records to a segment file.
+//! Builds a segment file from records.
 //!
-//! The file is canonical: the same records and parameters give the same bytes, whatever the order they came in.
+//! The file is canonical: the same records and parameters give the same bytes, in whatever order the records came.
 //!
 //! 1. Order the records by key; an ordinal is a record's rank. Of a repeated key the last record counts.
 //! 2. Sum the records' hashes to the salt.
 //! 3. Sort (fingerprint, ordinal): table 1, the ranks and the postings follow.
-//! 4. Each further table: distribute table 1 by the bits that lead the table. As table 1 is read in order, what
-//!    leads with the same bits mostly comes out in order.
+//! 4. Each further table: distribute table 1 by the leading bits of the new table. As table 1 is read in order, rows
+//!    with equal leading bits are already nearly in order.
 //! 5. Each band: sort (band key, ordinal).
 //!
-//! Time O(n log n), memory about 60 bytes a record beside the records. [`rows`](super::rows) builds from more than
-//! fits in memory, [`merge`](super::merge) from segments; what they share is here.
+//! Time O(n log n), memory about 60 bytes a record besides the records. [`rows`](super::rows) builds from more records
+//! than fit in memory, [`merge`](super::merge) from segments; all three share the functions here.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ use crate::sys::vfs::{TemporaryFile, Vfs};
 /// Values written at a time.
 const CHUNK: usize = 8192;
 
-/// A segment written and synced, but without a name.
+/// A segment that is written and synced, but has no name yet.
 #[derive(Debug)]
 pub struct Built {
     file: Box<dyn TemporaryFile>,
@@ -58,7 +58,7 @@ impl Built {
         Self { file: finished.file, length: finished.length, digest: finished.digest, salt, documents }
     }
 
-    /// Gives the segment its name; a file that is there is an error.
+    /// Gives the segment its name; an existing file is an error.
     ///
     /// # Errors
     /// The operating system's. The name is durable once the directory is synced.
@@ -196,7 +196,7 @@ fn write_keys(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> Resu
     }
 }
 
-/// Writes keys that ascend. Consecutive ones are not asked for.
+/// Writes keys that ascend. Consecutive keys are stored as a base alone, so `numbers` is not called.
 pub(super) fn write_numbers(
     out: &mut SegmentOutput,
     frame: Frame,
@@ -228,7 +228,7 @@ fn fingerprint_pairs(records: &Records, order: &[u32]) -> Vec<u128> {
     pairs
 }
 
-/// The rank of each document.
+/// The rank of each document, in one of two forms.
 enum RankColumn<'r> {
     /// In the order of ordinals.
     InMemory(Vec<u32>),
@@ -236,7 +236,7 @@ enum RankColumn<'r> {
     Sorted(Sorter<'r, u64>),
 }
 
-/// What follows from ascending (fingerprint, ordinal).
+/// What is derived from ascending (fingerprint, ordinal): ranks, postings and distinct fingerprints.
 struct Distinct<'r> {
     fingerprints: Column<'r, u64>,
     posting: Column<'r, u32>,
@@ -245,7 +245,7 @@ struct Distinct<'r> {
 }
 
 impl<'r> Distinct<'r> {
-    /// Takes all pairs, whose ordinals are below `documents`.
+    /// Reads all pairs; their ordinals are below `documents`.
     fn of(documents: u64, room: Room<'r>, mut pairs: impl Chunks<u128>) -> Result<Self> {
         let in_memory = documents.saturating_mul(4) <= room.share(8) as u64;
         let mut distinct = Self {
@@ -309,7 +309,7 @@ pub(super) fn write_fingerprints(
     room: Room<'_>,
     pairs: impl Chunks<u128>,
 ) -> Result<u64> {
-    // What the pairs are read from is gone before the tables are made.
+    // The source of the pairs is dropped before the tables are built.
     let Distinct { fingerprints, posting, lists, ranks } = Distinct::of(documents, room, pairs)?;
     let put_u32 = |value: u32, bytes: &mut Vec<u8>| bytes.extend_from_slice(&value.to_le_bytes());
     out.section(Kind::Ranks, 0, ranks::CODEC, documents, |out| match ranks {
@@ -349,7 +349,7 @@ pub(super) fn write_fingerprints(
     Ok(rows)
 }
 
-/// Appends the ranks of `count` documents without one, which can be millions, to what is to be written next.
+/// Appends the ranks of `count` documents without a fingerprint, possibly millions, to the write buffer.
 fn put_rankless(out: &mut SegmentOutput, mut count: u64, waiting: &mut Vec<u32>) -> Result<()> {
     while count > 0 {
         let now = count.min(CHUNK as u64);
@@ -363,7 +363,7 @@ fn put_rankless(out: &mut SegmentOutput, mut count: u64, waiting: &mut Vec<u32>)
     Ok(())
 }
 
-/// Writes the tables of the design that is chosen for these fingerprints, which ascend by their keys in table 1.
+/// Writes the tables of the design chosen for these fingerprints, which ascend by their keys in table 1.
 fn write_tables(
     out: &mut SegmentOutput,
     simhash: SimhashParams,
@@ -388,12 +388,12 @@ fn write_tables(
         )?;
     }
     encode_tables(scheme, fingerprints, room, |place, codec, parts| {
-        // Kinds are in their order, so whole tables before partial ones.
+        // Sections are in the order of their kinds, so complete tables come before partial ones.
         out.section(codec.kind(), place as u16 + 1, codec.number(), rows, |out| parts.write(out, true))
     })
 }
 
-/// Makes the tables of a scheme and hands the parts of each to `each`.
+/// Encodes the tables of a scheme and hands the parts of each to `each`.
 pub(super) fn encode_tables(
     scheme: Scheme,
     fingerprints: &Column<'_, u64>,
@@ -404,7 +404,7 @@ pub(super) fn encode_tables(
     let design = Design::new(scheme.design)?;
     let in_memory = rows.saturating_mul(16) <= room.share(2) as u64;
     let (mut values, mut scratch): (Vec<u64>, Vec<u64>) = Default::default();
-    // The same memory for all tables, one after the other.
+    // All tables use the same memory, one after the other.
     let mut parts = Parts::new(room, room.share(8));
     let mut place = 0;
     while let Some(table) = design.tables.get(place) {
@@ -473,8 +473,8 @@ fn band_entries(records: &Records, order: &[u32], band: u16) -> Vec<u64> {
     entries
 }
 
-/// Writes band `band`, numbered from 0, from its `rows` ascending entries: band keys above ordinals, with this number
-/// of bits of each feature.
+/// Writes band `band`, numbered from 0, from its `rows` ascending entries (band key above ordinal), with the given
+/// number of bits of each feature.
 pub(super) fn write_band(
     out: &mut SegmentOutput,
     band: u16,

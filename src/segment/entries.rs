@@ -1,4 +1,4 @@
-//! Sections of entries that are coded as a band: keys of 32 bits above ordinals.
+//! Sections of entries encoded as a band: keys of 32 bits above ordinals.
 
 use super::output::SegmentOutput;
 use super::spilled::{Chunks, Parts, Room};
@@ -11,7 +11,7 @@ use crate::format::table::Columns;
 /// Entries written at a time.
 const CHUNK: usize = 8192;
 
-/// Writes a section that is coded as a band from its `rows` ascending entries: keys above ordinals, which are below
+/// Writes a section encoded as a band from its `rows` ascending entries: keys above ordinals, which are below
 /// `documents`.
 pub(super) fn write_entries(
     out: &mut SegmentOutput,
@@ -41,7 +41,7 @@ pub(super) fn write_entries(
     directory.encode(|bytes| parts.put(0, bytes))?;
     out.section(kind, index, CODEC_PACKED, rows, |out| {
         parts.write(out, true)?;
-        // Entries begin at a multiple of 64 even where there are none.
+        // Entries begin at a multiple of 64 even if there are none.
         if rows == 0 { out.align() } else { Ok(()) }
     })
 }

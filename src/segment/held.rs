@@ -1,11 +1,12 @@
-//! Orders of buckets that a segment holds in memory.
+//! Bucket orders that a segment keeps in memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Entries that are held for each document of the segment at most. Above it, all are dropped and sorted again when needed.
+/// Entries kept for each document of the segment at most. Above that, all orders are dropped, and sorted again when
+/// needed.
 const HELD_A_DOCUMENT: usize = 16;
-/// Entries that may always be held.
+/// Entries that may always be kept.
 const HELD_MIN: usize = 1 << 16;
 
 /// A bucket of a segment.
@@ -31,7 +32,7 @@ impl Ordered {
         self.by_bucket.get(&bucket).cloned()
     }
 
-    /// Holds the order of a bucket, in a segment of `documents`.
+    /// Keeps the order of a bucket, in a segment of `documents` documents.
     pub(super) fn add(&mut self, bucket: Bucket, order: &Arc<[u32]>, documents: u64) {
         let most = (documents as usize).saturating_mul(HELD_A_DOCUMENT).max(HELD_MIN);
         if self.entries + order.len() > most {

@@ -1,4 +1,4 @@
-//! Keys to ordinals and back.
+//! Keys to ordinals, and ordinals to keys.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ use crate::format::wire::Fault;
 use crate::key::{Key, KeyBuf};
 use crate::sys::column::{Column, Room};
 
-/// The keys of a segment's documents with their ordinals, ascending, without the deleted documents.
+/// The keys of a segment's live documents with their ordinals, ascending.
 #[derive(Debug)]
 pub struct LiveKeys<'a> {
     segment: &'a Segment,
@@ -79,7 +79,7 @@ impl Segment {
         }
     }
 
-    /// The first ordinal whose key is not below this one, or with `behind` above it: O(log n).
+    /// The first ordinal whose key is not below `key`; with `behind`, whose key is above `key`. O(log n).
     ///
     /// # Errors
     /// As [`key`](Self::key).
@@ -191,7 +191,8 @@ impl Segment {
         Ok(())
     }
 
-    /// By what a document comes before others: its priority, the largest number where it has none, and the hash of its key.
+    /// The sort key of a document among others: its priority (the largest number if it has none), then the hash of its
+    /// key.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), also for an ordinal that no document has.
@@ -204,8 +205,8 @@ impl Segment {
         Ok([number, self.key(ordinal)?.as_key().priority_hash()])
     }
 
-    /// Reads the [`priority`](Self::priority) of each document, and holds all of them as long as the segment: 16 bytes for
-    /// each. For those who will ask for many.
+    /// Reads the [`priority`](Self::priority) of each document, and keeps them while the segment is open: 16 bytes for
+    /// each. For callers that will ask for many.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -227,7 +228,7 @@ impl Segment {
         })?;
         done?;
         self.check_map()?;
-        // Another thread may have been first, with the same.
+        // Another thread may have stored the same values first.
         let _ = self.priorities.set(all);
         Ok(())
     }

@@ -1,17 +1,16 @@
 //! The search for fingerprints within a radius: probes in stages.
 //!
-//! A query is some probes, one for each prefix within its radius in each table. Up to [`WINDOW`] probes, of several
-//! queries where these are asked together, go through the stages side by side, so that they wait for memory together
-//! and not one after the other. What a stage reads, the one before has hinted at:
+//! A query consists of probes, one for each prefix within its radius in each table. Up to [`WINDOW`] probes, of several
+//! queries if these are searched together, pass the stages side by side, so that their memory accesses overlap. Each
+//! stage prefetches what the next one reads:
 //!
 //! 1. the directory's entry of each probe: which rows are in its bucket;
 //! 2. the bucket: the rows whose first bits in a plane, or whose pointer, are near the query's;
-//! 3. the rest of these rows: whole keys of complete tables, filters of partial ones;
-//! 4. for each entry of a partial table that is left, the bucket of table 1 that its pointer names. Entries with the
-//!    same pointer stand together, so each such bucket is checked once a probe;
-//! 5. in these buckets, what is near the query and comes from the bucket the probe went to.
+//! 3. For each remaining entry of a partial table, the bucket of table 1 that its pointer names. Entries with the same
+//!    pointer are adjacent, so each such bucket is checked once a probe;
+//! 5. In these buckets, the fingerprints that are near the query and share the prefix of the probe.
 //!
-//! A fingerprint that several tables find is reported by the first whose radius it is in.
+//! A fingerprint that several tables find is reported by the first table that finds it.
 
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
@@ -32,37 +31,37 @@ use crate::format::table::{self, Layout, Source};
 use crate::format::wire::Fault;
 use twindex_kernel::{Kernel, Level, Simd};
 
-/// Queries whose probes go through the stages together.
+/// Queries whose probes pass the stages together.
 const TOGETHER: usize = 16;
-/// Probes that do: those of as many queries in 4 tables.
+/// Probes that pass the stages together: those of as many queries in 4 tables.
 const WINDOW: usize = 4 * TOGETHER;
-/// Probes whose buckets are checked before as many that come next are looked up.
+/// Probes whose buckets are scanned before as many of the next ones are looked up.
 const GRAIN: usize = 16;
 
-/// Queries from which on they are asked in the order of each table's prefix. Neighbours then look at the same buckets,
-/// or at ones in the same pages; below, what that saves is less than what ordering costs.
+/// From this number on, queries are searched in the order of each table's prefix. Neighbours then read the same
+/// buckets, or buckets of the same pages. With fewer queries, that saves less than the ordering costs.
 const MANY: usize = 1 << 10;
-/// Queries that are ordered together at most. What is kept for each is small, but a million are slower than four times
-/// a quarter: at 1 M and 10 M fingerprints 263..323 and 499..551 ns a query against 188..215 and 409..463.
+/// Queries ordered together at most. The state of each is small, but a million queries are slower than four times a
+/// quarter: at 1 M and 10 M fingerprints 263..323 and 499..551 ns a query against 188..215 and 409..463.
 const ORDERED_MAX: usize = 1 << 18;
-/// Bytes of tables that the caches hold, whatever the order in which they are used. Tests have no such tables.
+/// Bytes of tables that fit into the caches, in any order of use. 0 in tests, so that queries are always ordered.
 const CACHED: u64 = if cfg!(test) { 0 } else { 8 << 20 };
 
-/// Rows of a bucket whose rest and postings are two cache lines or three.
+/// Buckets of at most this many rows: their keys and postings are two or three cache lines.
 const SHORT: u64 = 32;
 
-/// Scratch for what is between the stages of a search, kept from one search to the next.
+/// Scratch memory of a search, kept from one search to the next.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// The current ones.
+    /// The current probes.
     probes: Vec<Probe>,
-    /// Those that come next.
+    /// The next probes.
     ahead: Vec<Probe>,
     sifted: Vec<Sifted>,
     candidates: Vec<Candidate>,
     followed: Vec<Followed>,
     hits: Vec<Hit>,
-    /// The current queries in the order of the table that is probed; empty where they are asked as they come.
+    /// The current queries in the order of the table that is probed; empty if they are searched in their given order.
     order: Vec<u32>,
     counts: Vec<u32>,
     done: Vec<bool>,
@@ -72,16 +71,16 @@ pub struct Scratch {
 }
 
 thread_local! {
-    /// The scratch of the last single query of this thread, for the next.
+    /// The scratch of the last single query of this thread, for the next one.
     static KEPT: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
 impl Scratch {
-    /// Lends the scratch of the thread, so that single queries need not allocate each.
+    /// Lends the scratch of the thread, so that single queries allocate nothing.
     #[inline]
     pub(super) fn lend<T>(body: impl FnOnce(&mut Self) -> T) -> T {
-        // A query that runs inside another gets a new one; as does the next one after a panic.
-        // A thread that ends has none any more.
+        // A query that runs inside another gets a new one; so does the next query after a panic, and a query while its
+        // thread ends.
         let kept = KEPT.try_with(Cell::take).ok().flatten();
         let mut scratch = kept.unwrap_or_default();
         let answer = body(&mut scratch);
@@ -91,7 +90,7 @@ impl Scratch {
         answer
     }
 
-    /// A few pages at most, which may be kept for as long as the thread lives.
+    /// At most a few pages, so it may be kept as long as the thread lives.
     fn is_small(&self) -> bool {
         const MOST: usize = 1024;
         let Self { sifted, candidates, followed, hits, order, counts, .. } = self;
@@ -103,21 +102,21 @@ impl Scratch {
             && hits.capacity() <= MOST
     }
 
-    /// Buckets that the last search left out, because its queries had visited as many rows as they may.
+    /// Buckets that the last search skipped, because its queries had visited as many rows as they may.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 }
 
-/// A probe on its way.
+/// A probe in progress.
 #[derive(Clone, Copy, Debug, Default)]
 struct Probe {
     prefix: u64,
-    /// Where to look. What is after the prefix may differ in `left` bits.
+    /// The bucket to search. The bits after the prefix may differ in `left` bits.
     bucket: Bucket,
     query: u32,
-    /// A number of the plan's.
+    /// The number of its step in the plan.
     step: u16,
 }
 
@@ -126,11 +125,11 @@ struct Probe {
 struct Candidate {
     probe: u32,
     row: u32,
-    /// What was checked of it: in a partial table the pointer.
+    /// The value that was checked: in a partial table, the pointer.
     scanned: u16,
 }
 
-/// A bucket of table 1 that an entry of a partial table named.
+/// A bucket of table 1 that an entry of a partial table points to.
 #[derive(Clone, Copy, Debug)]
 struct Followed {
     probe: u32,
@@ -138,7 +137,7 @@ struct Followed {
     bucket: Bucket,
 }
 
-/// A fingerprint that is near: found by a probe, in a row of its table; of table 1 if that is partial.
+/// A near fingerprint, found by a probe, in a row of its table; in a row of table 1 if its table is partial.
 #[derive(Clone, Copy, Debug)]
 struct Hit {
     probe: u32,
@@ -159,7 +158,8 @@ pub(super) struct Search<'a, 'b> {
     pub(super) hit: &'b mut dyn FnMut(usize, Near) -> Result<ControlFlow<()>>,
 }
 
-/// Rows of the current table that one query has checked: a directory that lies must cost no more than the table.
+/// Counts the rows of the current table that one query has checked: a corrupt directory must not cost more than the
+/// whole table.
 #[derive(Default)]
 struct Guard {
     of: (u32, u16),
@@ -178,7 +178,7 @@ impl Budget {
         Self { query: 0, left: visits, left_out: 0 }
     }
 
-    /// Begins a query, if it is another; returns what was left out before.
+    /// Begins a query, if it is a new one; returns the number of skipped buckets before.
     fn begin(&mut self, query: u32, visits: Option<u64>) -> u64 {
         if self.query == query {
             return 0;
@@ -186,7 +186,7 @@ impl Budget {
         std::mem::replace(self, Self { query, ..Self::new(visits.unwrap_or(u64::MAX)) }).left_out
     }
 
-    /// Empties a bucket that is too much. A hot one costs what a bucket costs that is just not hot.
+    /// Empties a range that exceeds the budget. A hot bucket counts as the largest bucket that is not hot.
     fn admit_rows(&mut self, rows: &mut Range<u64>) {
         let cost = (rows.end - rows.start).min(HOT_ROWS);
         if let Some(left) = self.left.checked_sub(cost) {
@@ -205,7 +205,7 @@ impl Budget {
 }
 
 impl Guard {
-    /// Counts the rows of a probe, and says whether there are too many.
+    /// Counts the rows of a probe, and returns whether there are too many.
     #[inline(always)]
     fn exceeds(&mut self, probe: &Probe, most: u64) -> bool {
         if self.of != (probe.query, probe.step) {
@@ -216,7 +216,7 @@ impl Guard {
     }
 }
 
-/// A scan of rows of a table by any codec, compiled once for all who need it.
+/// A scan of rows of a table, for any codec; compiled once for all callers.
 struct Scan<'a, 'b> {
     layout: &'a Layout,
     source: At<'a>,
@@ -303,7 +303,7 @@ impl Kernel for CompleteFollowed<'_, '_, '_> {
     }
 }
 
-/// What comes before hits are handed out.
+/// The end of a search, before hits are reported.
 struct TellApart<'s, 'a, 'b>(&'s mut Search<'a, 'b>);
 
 impl Kernel for TellApart<'_, '_, '_> {
@@ -315,7 +315,7 @@ impl Kernel for TellApart<'_, '_, '_> {
     }
 }
 
-/// Entries of a bucket that may be near, with what was checked of them, whatever the radius.
+/// Entries of one bucket that may be near, with the value that was checked, for any radius.
 struct SiftOne<'a, 'b> {
     layout: &'a Layout,
     source: At<'a>,
@@ -346,10 +346,10 @@ impl SiftOne<'_, '_> {
     }
 }
 
-/// Where the probes of a search have come to: table by table for some queries, then for the next.
+/// How far the probes of a search have come: table by table for some queries, then for the next queries.
 #[derive(Default)]
 struct Next {
-    /// Queries have been put in order for this step.
+    /// Whether queries have been ordered for this step.
     ordered: bool,
     /// The first of the current queries.
     first: usize,
@@ -359,7 +359,7 @@ struct Next {
 }
 
 impl OpenTable {
-    /// The rows of a prefix, where there is no front; what is read first of them is on its way.
+    /// The rows of a prefix, in a table without a front; prefetches what is read first of them.
     #[inline(never)]
     fn rows(&self, at: At<'_>, prefix: u64, way: Option<table::Probe>) -> Result<Range<u32>> {
         let source = at.section(&self.section);
@@ -369,11 +369,11 @@ impl OpenTable {
         Ok(rows.start as u32..rows.end as u32)
     }
 
-    /// The differing bits that a probe may still have after its prefix, that differs from the query's in `mask`.
+    /// The number of bits in which rows may still differ after a prefix that differs from the query's in `mask`.
     #[inline(always)]
     fn left(&self, within: u32, mask: u64) -> u32 {
         let counted_again = match &self.layout {
-            // The planes after the first count bits 17 and on.
+            // The planes after the first hold bits 17 and later.
             Layout::Planes(_) if self.bits > 16 => mask & ((1 << (self.bits - 16)) - 1),
             Layout::Filter(_) if !self.pointer_apart => mask,
             Layout::Planes(_) | Layout::Filter(_) => 0,
@@ -385,7 +385,7 @@ impl OpenTable {
 }
 
 impl<'a> Search<'a, '_> {
-    /// Searches.
+    /// Runs the search.
     pub(super) fn run(mut self) -> Result<()> {
         self.scratch.left_out = 0;
         self.scratch.stopped = 0;
@@ -394,7 +394,7 @@ impl<'a> Search<'a, '_> {
         if self.plan.scan {
             return self.scan_all();
         }
-        // For one query few are enough, and memory that was had before is not asked for again.
+        // A single query needs few probes; memory of an earlier search is reused.
         let room = WINDOW.min(4 * self.queries.len());
         let Scratch { ahead, candidates, followed, hits, .. } = &mut *self.scratch;
         ahead.reserve(room);
@@ -412,7 +412,7 @@ impl<'a> Search<'a, '_> {
             self.tables().settle(&mut self.at);
             self.fill(&mut next);
             if let Some(budget) = &mut budget {
-                // One probe at a time, so that what is left out does not depend on what is asked together.
+                // One probe at a time, so that the skipped buckets do not depend on the other queries.
                 self.scratch.left_out += budget.begin(self.scratch.probes[0].query, self.ask.visits);
             }
             self.scan(level, &mut guard, &mut budget)?;
@@ -441,7 +441,7 @@ impl<'a> Search<'a, '_> {
         &self.tables().all[self.plan.steps[usize::from(step)].table as usize]
     }
 
-    /// All fingerprints, one after the other.
+    /// Scans all fingerprints.
     fn scan_all(&mut self) -> Result<()> {
         let tables = self.tables();
         let first = &tables.all[0];
@@ -468,13 +468,13 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
-    /// True where queries are asked in the order of each table, and not as they come.
+    /// True if queries are searched in the order of each table.
     #[inline]
     fn in_order(&self) -> bool {
         if self.queries.len() < MANY || self.ask.visits.is_some() {
             return false;
         }
-        // Of several probes of a query in a table only the first are in its order.
+        // With several probes of a query in a table, only the first probe follows the table's order.
         let several = self.plan.steps.iter().any(|step| step.radius > 0);
         self.tables().bytes() > CACHED * if several { 4 } else { 1 }
     }
@@ -544,7 +544,7 @@ impl<'a> Search<'a, '_> {
         }
     }
 
-    /// Stage 1, for these of the probes that come next, as far as there are any.
+    /// Stage 1, for the next probes at `places`, as far as there are any.
     #[inline(never)]
     fn look_up(&mut self, guard: &mut Guard, places: Range<usize>) -> Result<()> {
         let Self { at, plan, scratch, ask, segment, .. } = self;
@@ -564,8 +564,8 @@ impl<'a> Search<'a, '_> {
                 let postings = at.section(&self.fingerprints.postings);
                 hint_answers(&first.layout, at.section(&first.section), postings, &probe.bucket);
             }
-            // One bucket has no more rows than the table. Where a partial table's directory has fewer bits than a
-            // probe, several probes look at one bucket.
+            // A bucket has at most the rows of the table. If a partial table's directory has fewer bits than a probe,
+            // several probes read the same bucket.
             // guard: buckets of a probe have no more rows than the table
             if step.radius > 0 && guard.exceeds(probe, most) {
                 let table = &tables.all[step.table as usize];
@@ -588,7 +588,7 @@ impl<'a> Search<'a, '_> {
         if self.tables().any_hot {
             self.scan_hot()?;
         }
-        // Between some buckets, some that come next are asked for, so that memory has something to do all the time.
+        // Between buckets, some of the next ones are prefetched, so that the memory is always busy.
         for from in (0..self.scratch.probes.len()).step_by(GRAIN) {
             let some = from..self.scratch.probes.len().min(from + GRAIN);
             self.look_up(guard, some.clone())?;
@@ -601,7 +601,7 @@ impl<'a> Search<'a, '_> {
         self.look_up(guard, self.scratch.probes.len()..WINDOW)
     }
 
-    /// Stage 2 where not all tables are filtered.
+    /// Stage 2 if not all tables are filtered.
     #[inline(never)]
     fn scan_by_step(&mut self, level: Level, some: Range<usize>) -> Result<()> {
         let mut start = some.start;
@@ -619,7 +619,7 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
-    /// Stage 2 for buckets that are filtered.
+    /// Stage 2 for filtered buckets.
     #[inline(always)]
     fn sift(&mut self, level: Level, numbers: Range<usize>) -> Result<()> {
         let Scratch { probes, sifted, .. } = &mut *self.scratch;
@@ -632,7 +632,7 @@ impl<'a> Search<'a, '_> {
         level.dispatch(SortOut { search: self, first, count })
     }
 
-    /// Searches the hot ones of the buckets, and empties them.
+    /// Searches the hot buckets, and empties their ranges.
     #[inline(never)]
     fn scan_hot(&mut self) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -651,7 +651,7 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
-    /// Sends those that passed the filter to where they are checked next; the first probe has this number.
+    /// Sends the entries that passed the filter to their next check; `first` is the number of the first probe.
     #[inline(always)]
     fn sort_out(&mut self, first: u32, count: usize) -> Result<()> {
         let (at, tables, plan) = (&self.at, &self.fingerprints.tables, self.plan);
@@ -674,7 +674,7 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
-    /// Stage 2 for buckets of other tables, one after the other.
+    /// Stage 2 for the buckets of unfiltered tables, one after the other.
     #[inline(never)]
     fn scan_otherwise(&mut self, table: &'a OpenTable, numbers: Range<usize>) -> Result<()> {
         let (at, within) = (self.at, self.ask.within);
@@ -748,11 +748,11 @@ impl<'a> Search<'a, '_> {
     /// Stages 4 and 5.
     fn follow(&mut self, level: Level, budget: &mut Option<Budget>) -> Result<()> {
         let first = &self.tables().all[0];
-        // Where a pointer has as many bits as table 1 is probed by, its bucket is one like any other.
+        // If a pointer has as many bits as table 1 is probed by, its bucket is an ordinary one.
         let whole = self.ask.probe.is_none() && first.bits == self.tables().pointer_bits;
         let front = first.front.filter(|_| whole);
         level.dispatch(LookUpFollowed { search: self, front, budget })?;
-        // A pointer of more bits than table 1 is probed by names a part of a bucket, which is gone through.
+        // A pointer of more bits than table 1 is probed by names a part of a bucket, which is scanned.
         if let Some(open) = &first.hot
             && first.bits >= self.tables().pointer_bits
         {
@@ -778,7 +778,7 @@ impl<'a> Search<'a, '_> {
             let query = self.queries[probes[one.probe as usize].query as usize];
             let own = query.checked_shr(64 - tables.pointer_bits).unwrap_or(0) as u32;
             let spent = (own ^ one.pointer).count_ones();
-            // Of what pointers name, nothing is too far: they were compared.
+            // A bucket that a pointer names is never too far: the pointer was compared.
             one.bucket.left = within.saturating_sub(spent);
             one.bucket.scanned = first.scanned_of(query);
             let mut rows = if let Some(front) = front {
@@ -799,7 +799,7 @@ impl<'a> Search<'a, '_> {
             seen.1 += rows.end - rows.start;
             // guard: buckets of a probe have no more rows than the table
             if seen.1 > most {
-                // Buckets that overlap would make a probe take time in the square of the file's size.
+                // Overlapping buckets would make a probe quadratic in the file's size.
                 return Err(overlap(self.segment, section, most));
             }
             (one.bucket.start, one.bucket.end) = (rows.start as u32, rows.end as u32);
@@ -826,7 +826,7 @@ impl<'a> Search<'a, '_> {
                 let row = base + near.trailing_zeros();
                 near &= near - 1;
                 let second = front.lane(&at, row)?;
-                // All bits of the pointer are there where bits 1 to 16 have no plane.
+                // The pointer has all bits of the key that have no plane, where bits 1 to 16 have none.
                 let source = at.section(&first.section);
                 let fingerprint = planes.complete(source, row.into(), pointer as u16, second)?;
                 if (fingerprint ^ query).count_ones() <= within
@@ -861,7 +861,7 @@ impl<'a> Search<'a, '_> {
                     hits.push(Hit { probe: number, row, fingerprint });
                 }
             };
-            // Table 1 may be probed by more bits than a pointer has: then it names several buckets.
+            // Table 1 may be probed by more bits than a pointer has: then the pointer names several buckets.
             let parts = table.bits - tables.pointer_bits;
             for prefix in u64::from(pointer) << parts..u64::from(pointer + 1) << parts {
                 if (prefix ^ table.prefix(query)).count_ones() > within {
@@ -884,7 +884,7 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
-    /// Stage 5 for table 1 by another codec, or a wide radius: the buckets one after the other.
+    /// Stage 5 for other codecs of table 1, or a wide radius: the buckets one after the other.
     #[inline(never)]
     fn follow_otherwise(&mut self) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -898,7 +898,7 @@ impl<'a> Search<'a, '_> {
             if rows.is_empty() {
                 continue;
             }
-            // All rows have the pointer as their first bits, so the directory need not be asked for them.
+            // All rows have the pointer as their first bits, so the directory is not needed for those.
             if let Layout::Planes(planes) = &first.layout
                 && !planes.has_first()
             {
@@ -932,7 +932,7 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
-    /// Keeps what no earlier table finds, with its rank in table 1.
+    /// Keeps the hits that no earlier table finds, with their ranks in table 1.
     #[inline(always)]
     fn tell_apart(&mut self) -> Result<()> {
         let tables = self.tables();
@@ -964,7 +964,7 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
-    /// Hands out what was found.
+    /// Reports the hits.
     fn report(&mut self) -> Result<()> {
         for place in 0..self.scratch.hits.len() {
             let hit = self.scratch.hits[place];
@@ -981,10 +981,10 @@ impl<'a> Search<'a, '_> {
     }
 }
 
-/// Numbers queries by the prefix they are probed by in this table, as far as that brings neighbours together.
+/// Orders queries by the prefix that they probe in this table, as far as that makes neighbours share buckets.
 #[inline(never)]
 fn put_in_order(queries: &[u64], table: &OpenTable, order: &mut Vec<u32>, counts: &mut Vec<u32>) {
-    // Four times as many places as queries: then most that share one share a bucket.
+    // Four times as many counters as queries: then most queries with equal counters share a bucket.
     let bits = table.bits.min((queries.len() as u64).checked_ilog2().unwrap_or(0) + 2);
     let place = |query: u64| (table.prefix_of(query) >> (table.bits - bits)) as usize;
     counts.clear();
@@ -1005,8 +1005,8 @@ fn put_in_order(queries: &[u64], table: &OpenTable, order: &mut Vec<u32>, counts
     }
 }
 
-/// Prefetches what an answer from a short bucket of table 1 will need, whichever row it is: a single query has
-/// nothing else to do while it waits, and else would wait once more for each.
+/// Prefetches what an answer from a short bucket of table 1 will need, for any row: a single query has nothing else to
+/// do while it waits, and would otherwise wait again for each row.
 #[inline(always)]
 fn hint_answers(layout: &Layout, first: At<'_>, postings: At<'_>, bucket: &Bucket) {
     let rows = bucket.rows();
@@ -1020,7 +1020,7 @@ fn hint_answers(layout: &Layout, first: At<'_>, postings: At<'_>, bucket: &Bucke
     postings.hint(postings::range(rows.end - 1).start);
 }
 
-/// Where entries go that passed the filter.
+/// Where entries that passed the filter go.
 struct Onward<'a, 'b> {
     at: At<'a>,
     tables: &'a Tables,
@@ -1030,7 +1030,7 @@ struct Onward<'a, 'b> {
 }
 
 impl<'a> Onward<'a, '_> {
-    /// Sends an entry of a bucket, which was looked for by these bits of the query, to where it is checked next.
+    /// Sends an entry of a bucket, which was searched for these bits of the query, to its next check.
     #[inline(always)]
     fn pass(&mut self, table: &'a OpenTable, query: u16, candidate: Candidate) {
         let Candidate { probe, row, scanned } = candidate;
@@ -1048,7 +1048,7 @@ impl<'a> Onward<'a, '_> {
     }
 }
 
-/// Whether table 1's own probes already cover this pointer, as far as its bits suffice to know.
+/// Whether table 1's own probes already cover this pointer (needs enough pointer bits to decide).
 #[inline(always)]
 fn finds_itself(tables: &Tables, plan: &Plan, pointer: u16, query: u16) -> bool {
     let bits = tables.all[0].bits;
@@ -1056,7 +1056,7 @@ fn finds_itself(tables: &Tables, plan: &Plan, pointer: u16, query: u16) -> bool 
         && u32::from((pointer ^ query) >> (16 - bits)).count_ones() <= plan.steps[0].radius
 }
 
-/// Notes the bucket of table 1 that a pointer names, unless the entry before has named it, too.
+/// Adds the bucket of table 1 that a pointer names, unless the previous entry has named the same.
 #[inline(always)]
 fn follow_pointer(followed: &mut Vec<Followed>, tables: &Tables, at: At<'_>, probe: u32, pointer: u16) {
     let pointer = u32::from(pointer) >> (16 - tables.pointer_bits);
@@ -1094,9 +1094,9 @@ mod tests {
     use twindex_kernel::splitmix::SplitMix;
 
     #[test]
-    fn queries_that_are_put_in_order_have_the_answers_they_have_alone() {
+    fn ordered_queries_have_the_same_answers_as_single_ones() {
         let mut random = SplitMix(9);
-        // A third of them in one block, so that there are hot buckets.
+        // A third of them agree in one block, so that there are hot buckets.
         let fingerprints: Vec<u64> = (0..20_000)
             .map(|i| if i % 3 == 0 { random.next() & !(0xFFFF << 32) | 7 << 32 } else { random.next() })
             .collect();
@@ -1142,7 +1142,7 @@ mod tests {
                         Ok(ControlFlow::Continue(()))
                     })
                     .unwrap();
-                assert_eq!(scratch.order.len(), queries.len(), "{design} {codec}: not put in order");
+                assert_eq!(scratch.order.len(), queries.len(), "{design} {codec}: not ordered");
                 together.sort_unstable();
                 assert!(alone.len() > queries.len() / 20 && together == alone, "{design} {codec} {within}");
                 segment

@@ -1,12 +1,11 @@
-//! Sets of shingle hashes: which documents of a segment can be near one, and the sections that find them.
+//! Sets of shingle hashes: the documents of a segment that can be near a set, and the sections that find them.
 //!
-//! What is written in `common` is found by two passes over all sets. The first counts tags in two tables of `2^k`
-//! numbers, at places that are the first k bits of the tag and of the tag times 0x9e3779b1, where k makes them as many as
-//! there are elements, 18 at most; the smaller of a tag's two counts is no less than the number of documents that have
-//! it (count-min: Cormode and Muthukrishnan 2005). The second takes the tags whose count is at least
-//! 32, and at least the elements of all sets by `2^16`: 2^17 of them at most, the first in the order of documents
-//! and elements. The class of a tag is the number of bits of its count. Fewer than 32 documents have no common
-//! tags.
+//! The section `common` is computed by two passes over all sets. The first counts tags in two tables of `2^k` counters,
+//! indexed by the first k bits of the tag and of the tag times 0x9e3779b1. k is chosen so that there are as many
+//! counters as elements, and is 18 at most. The smaller of a tag's two counts is at least the number of documents that
+//! have the tag (count-min: Cormode and Muthukrishnan 2005). The second pass takes the tags whose count is at least 32
+//! and at least the elements of all sets divided by `2^16`: 2^17 tags at most, the first in the order of documents and
+//! elements. The class of a tag is the number of bits of its count. Fewer than 32 documents have no common tags.
 
 use std::collections::BTreeMap;
 
@@ -25,26 +24,26 @@ use crate::format::prefixes::{CLASSES, key, tag, tags_in_order, tags_of};
 use crate::format::wire::Fault;
 use crate::params::Params;
 
-/// Documents from which on a tag is common.
+/// The number of documents from which on a tag is common.
 const COMMON: u64 = 32;
 /// Common tags at most.
 const COMMON_MAX: usize = 1 << 17;
-/// The number that turns tags for the second table of counts.
+/// The multiplier of tags for the second table of counters.
 const SPREAD: u32 = 0x9E37_79B1;
 
-/// Takes the fields of a document.
+/// Receives the fields of a document.
 pub(super) type EachSet<'a> = dyn FnMut(u32, Fields<'_>) -> Result<()> + 'a;
-/// Hands the fields of all documents to a function, in the order of ordinals; as often as it is asked.
+/// Hands the fields of all documents to a function, in the order of ordinals. Can be called repeatedly.
 type AllSets<'a> = dyn FnMut(&mut EachSet<'_>) -> Result<()> + 'a;
 
 /// Common tags and their classes.
 struct Common {
     classes: BTreeMap<u32, u8>,
-    /// Whether a common tag begins with these bits.
+    /// For each value of the first bits, whether a common tag begins with it.
     first_bits: Vec<bool>,
 }
 
-/// Bits of a tag that are looked up before the tag.
+/// Bits of a tag that are looked up before the tag itself.
 const FIRST_BITS: u32 = 16;
 
 impl Common {
@@ -89,7 +88,7 @@ impl Common {
             fields.set_into(&mut set).map_err(unread)?;
             for &hash in &set {
                 let [first, second] = places(tag(hash));
-                // Most are put aside by one of the two.
+                // Most tags are excluded by one of the two counters.
                 if u64::from(counts[0][first]) < least || u64::from(counts[1][second]) < least {
                     continue;
                 }
@@ -126,13 +125,13 @@ impl Common {
     }
 }
 
-/// What is near by the parameters of an index that keeps sets.
+/// The near relation of an index with sets, by its parameters.
 #[must_use]
 pub fn nearness(params: &Params) -> Option<Nearness> {
     params.near().threshold.filter(|_| params.sets).map(|threshold| Nearness::Resemblance(threshold.value()))
 }
 
-/// Writes what finds documents by their sets, where these are kept.
+/// Writes the sections that find documents by their sets, if these are stored.
 pub(super) fn write_sets(
     out: &mut SegmentOutput,
     params: &Params,
@@ -161,10 +160,10 @@ pub(super) fn write_sets(
 }
 
 impl Segment {
-    /// Hands the ordinals of documents that can be near a set, by `near`, to `each`: all that are, and others, in no
-    /// particular order; marked ones only if they are wanted. An ordinal comes once for each tag that the document has in
-    /// common with the prefix of the set, with the [place](crate::format::prefixes::fewest_missing) of the tag, or with 0 if
-    /// marked ones are wanted. `near` asks for the resemblance of the parameters or more.
+    /// Hands the ordinals of documents that can be near a set, by `near`, to `each`: all that are near, and others, in
+    /// no particular order; marked documents only with `marked`. An ordinal is reported once for each tag that its
+    /// document shares with the prefix of the set, with the [place](crate::format::prefixes::fewest_missing) of the
+    /// tag, or with 0 if `marked`. `near` must require at least the resemblance of the parameters.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -181,8 +180,8 @@ impl Segment {
             .try_for_each(|(place, key)| self.same_key(section, layout, key, |found| each(found, place)))
     }
 
-    /// The keys by which [`sharing_prefix`](Self::sharing_prefix) finds documents, with their places; their entries are
-    /// prefetched.
+    /// The keys by which [`sharing_prefix`](Self::sharing_prefix) finds documents, with their places; prefetches their
+    /// entries.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -199,7 +198,7 @@ impl Segment {
         tags_in_order(set, near.prefix(set.len()), class_of, &mut tags)?;
         let both = marked && self.params().marks;
         let kinds = if both { &[false, true][..] } else { &[false] };
-        // With both kinds of keys, one of the other kind may be met by accident, and its place would say nothing.
+        // With both kinds of keys, a key of the other kind may collide, and its place would be meaningless.
         let places = (0..).zip(&tags).map(|(place, &tag)| (if both { 0 } else { place }, tag));
         let keys: Vec<(u32, u32)> = places
             .flat_map(|(place, tag)| kinds.iter().map(move |&is_marked| (place, key(tag, is_marked))))
@@ -226,8 +225,8 @@ impl Segment {
         self.for_each_entry(section, layout, each)
     }
 
-    /// The proof of the sections, for [`verify`](Self::verify): fields are such, common tags are those that are written,
-    /// and entries those of the prefixes. The entries themselves are not held: their hashes are summed.
+    /// Checks the sections for [`verify`](Self::verify): fields are valid, common tags are those of the sets, and
+    /// entries are those of the prefixes. Entries are not kept in memory: their hashes are summed.
     pub(super) fn verify_sets(&self) -> Result<()> {
         if self.fields.is_none() {
             return Ok(());
@@ -278,7 +277,7 @@ impl Segment {
     }
 }
 
-/// Entries in any order, distinguished by the sum of their hashes.
+/// A multiset of entries, identified by their number and the sum of their hashes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Summed {
     count: u64,

@@ -1,9 +1,9 @@
-//! Sorting numbers: by radix in memory, by partition to scratch files beyond, and merging what is sorted.
+//! Sorts numbers: by radix in memory, by partition to scratch files beyond, and by merging sorted runs.
 //!
-//! [`sort`] distributes by the leading bits that tell most items apart, and sorts the few that stay together by
-//! comparison, so that no input makes it slower than O(n log n). [`sort_tail_in_order`] does less work for what is in
-//! order but for its first bits: a table's keys made from ascending fingerprints. `Sorter` takes any number of items
-//! within its memory; `Merge` merges runs.
+//! [`sort`] distributes by the leading bits that distinguish most items, and sorts the few that stay together by
+//! comparison, so that no input is slower than O(n log n). [`sort_tail_in_order`] does less work for items that are in
+//! order except for their first bits: a table's keys made from ascending fingerprints. `Sorter` takes any number of
+//! items within its memory; `Merge` merges runs.
 
 use std::sync::Arc;
 
@@ -11,16 +11,17 @@ use super::spilled::{Chunks, Item, Room, Values, decode};
 use crate::error::Result;
 use crate::sys::Spill;
 
-/// Fewer items are sorted by comparison.
+/// Below this number, items are sorted by comparison.
 const SMALL: usize = 64;
-/// Items that stay in the second-level cache together with where they go.
+/// Items that fit into the second-level cache together with their targets.
 const CACHED: usize = 1 << 16;
-/// Bits by which items are distributed at once beyond the cache: few enough streams for the processor's page tables.
+/// Bits of one distribution beyond the cache: few enough output streams for the TLB.
 const FAR_BITS: u32 = 8;
-/// Bits by which items are distributed at once within it.
+/// Bits of one distribution within the cache.
 const NEAR_BITS: u32 = 11;
 const NEAR: usize = 1 << NEAR_BITS;
-/// Bits beyond log2 of the items by which random ones are distributed: one in 16 then has a neighbour with the same.
+/// Bits beyond log2 of the number of items by which random items are distributed: then one in 16 shares its bits with
+/// another.
 const APART_BITS: u32 = 4;
 
 /// Sorts. O(n) on items whose keys' first differing bits are random, O(n log n) on any. `scratch` is overwritten, and
@@ -30,14 +31,14 @@ pub fn sort<T: Item>(items: &mut [T], scratch: &mut Vec<T>) {
     scatter_unordered(items, scratch, false);
 }
 
-/// As [`sort`], for items that would be in order without the first `lead` bits of their keys; faster for these, right
-/// for others.
+/// As [`sort`], for items that would be in order without the first `lead` bits of their keys. Faster for these, correct
+/// for all.
 pub fn sort_tail_in_order<T: Item>(items: &mut [T], scratch: &mut Vec<T>, lead: u32) {
     scratch.resize(items.len(), T::default());
     scatter(items, scratch, false, 64, lead.min(64));
 }
 
-/// Sorts `from` by the first differing bits of keys; the result is in `to` if `across`, and else in `from`.
+/// Sorts `from` by the first differing bits of keys; the result is in `to` if `across`, otherwise in `from`.
 fn scatter_unordered<T: Item>(from: &mut [T], to: &mut [T], across: bool) {
     let first = from.first().map_or(0, |item| item.key());
     let differ = from.iter().fold(0, |bits, item| bits | item.key() ^ first);
@@ -52,7 +53,8 @@ fn scatter_unordered<T: Item>(from: &mut [T], to: &mut [T], across: bool) {
     scatter(from, to, across, top, top.min(from.len().ilog2() + APART_BITS));
 }
 
-/// Sorts `from`, of equal bits above `top`, by the `bits` bits below, stably, and then what these leave out of order.
+/// Sorts `from`, whose bits above `top` are equal, by the next `bits` bits, stably, and then the groups that are not in
+/// order.
 fn scatter<T: Item>(from: &mut [T], to: &mut [T], across: bool, top: u32, bits: u32) {
     if from.len() <= SMALL || bits == 0 {
         settle(from, to);
@@ -72,7 +74,7 @@ fn scatter<T: Item>(from: &mut [T], to: &mut [T], across: bool, top: u32, bits: 
         }
         return;
     }
-    // The first bits are enough if the rest is random; if it is in order, it stays so.
+    // The first bits are enough if the rest is random; if the rest is in order, it stays in order.
     let bits = bits.min(from.len().ilog2() + APART_BITS).min(2 * NEAR_BITS);
     let shift = top - bits;
     let twice = bits > NEAR_BITS;
@@ -98,7 +100,7 @@ fn scatter<T: Item>(from: &mut [T], to: &mut [T], across: bool, top: u32, bits: 
     }
 }
 
-/// Sorts items that are few, or in order, or neither.
+/// Sorts a group of few items, or of items in order, or of any others.
 fn settle<T: Item>(items: &mut [T], scratch: &mut [T]) {
     if items.is_sorted() {
         return;
@@ -106,7 +108,7 @@ fn settle<T: Item>(items: &mut [T], scratch: &mut [T]) {
     if items.len() <= SMALL { items.sort_unstable() } else { scatter_unordered(items, scratch, false) }
 }
 
-/// Copies items to where the `bits` bits above `shift` put them, stably; returns where each bucket ends.
+/// Copies items to the buckets of the `bits` bits above `shift`, stably; returns the end of each bucket.
 fn distribute<T: Item>(from: &[T], to: &mut [T], shift: u32, bits: u32) -> [u32; NEAR] {
     let mask = (1_u64 << bits) - 1;
     let bucket = |item: T| (item.key().checked_shr(shift).unwrap_or(0) & mask) as usize % NEAR;
@@ -128,15 +130,15 @@ fn distribute<T: Item>(from: &[T], to: &mut [T], shift: u32, bits: u32) -> [u32;
 
 /// Bits of a digit by which scratch files are partitioned.
 const DIGIT_BITS: u32 = 8;
-/// The most bytes of a bucket that wait to be written together.
+/// The most bytes of a bucket that are collected for one write.
 const WAITING_BYTES: usize = 1 << 14;
 
-/// Sorts any number of items: in memory as long as they fit, otherwise by partition to a scratch file by their leading
-/// bits, as often as a bucket is too large, and bucket by bucket in memory.
+/// Sorts any number of items: in memory if they fit, otherwise by partition to a scratch file by their leading bits,
+/// repeated while a bucket is too large, and bucket by bucket in memory.
 #[derive(Debug)]
 pub(super) struct Sorter<'r, T> {
     room: Room<'r>,
-    /// Items in memory at most; as many again are scratch.
+    /// Items in memory at most; as many again are used as scratch.
     most: usize,
     top: u32,
     items: Vec<T>,
@@ -144,8 +146,8 @@ pub(super) struct Sorter<'r, T> {
 }
 
 impl<'r, T: Item> Sorter<'r, T> {
-    /// Sorts items whose keys have `top` bits at most, in `bytes` of memory. Items of one key must come in order,
-    /// where there can be more than fit.
+    /// Sorts items whose keys have at most `top` bits, in `bytes` of memory. Items of one key must be pushed in order
+    /// if they can exceed the memory.
     pub(super) fn new(room: Room<'r>, bytes: usize, top: u32) -> Self {
         let most = (bytes / 2 / size_of::<T>()).max(SMALL);
         Self { room, most, top, items: Vec::new(), buckets: None }
@@ -187,13 +189,13 @@ impl<'r, T: Item> Sorter<'r, T> {
     }
 }
 
-/// What a `Sorter` has sorted, to be gone through as often as needed.
+/// The output of a `Sorter`, which can be iterated repeatedly.
 #[derive(Debug)]
 pub(super) struct Sorted<'r, T> {
     room: Room<'r>,
     most: usize,
     items: Vec<T>,
-    /// Those that are not in memory, ascending.
+    /// The buckets that are not in memory, ascending.
     buckets: Vec<Bucket>,
 }
 
@@ -207,7 +209,7 @@ impl<'r, T: Item> Sorted<'r, T> {
         Values::from_chunks(move || rest.next())
     }
 
-    /// All items, ascending, and the rest gone with them.
+    /// All items, ascending; consumes the sorter.
     pub(super) fn into_values(self) -> Values<'r, T> {
         if self.buckets.is_empty() {
             return Values::from(self.items);
@@ -217,7 +219,7 @@ impl<'r, T: Item> Sorted<'r, T> {
     }
 }
 
-/// Buckets that are still to be sorted, the first at the end.
+/// Buckets that are still to be sorted, the next one last.
 struct Rest<'r, T> {
     room: Room<'r>,
     most: usize,
@@ -257,11 +259,11 @@ impl<'r, T: Item> Rest<'r, T> {
     }
 }
 
-/// Items of the same bits above `top`, in a scratch file.
+/// Items with equal bits above `top`, in a scratch file.
 #[derive(Clone, Debug)]
 struct Bucket {
     spill: Arc<Spill>,
-    /// Where they stand, and how many bytes.
+    /// The place and the bytes of each piece.
     places: Vec<(u64, u32)>,
     items: u64,
     top: u32,
@@ -277,11 +279,11 @@ impl Bucket {
     }
 }
 
-/// A scratch file that is being written, by buckets of one digit.
+/// A scratch file that is being written, with a bucket for each value of one digit.
 #[derive(Debug)]
 struct Partition<T> {
     spill: Spill,
-    /// Where the digit begins.
+    /// The lowest bit of the digit.
     shift: u32,
     waiting_bytes: usize,
     buckets: Vec<Waiting>,
@@ -321,7 +323,7 @@ impl<T: Item> Partition<T> {
         Ok(())
     }
 
-    /// The buckets that have items, ascending.
+    /// The non-empty buckets, ascending.
     fn finish(mut self, room: Room<'_>) -> Result<Vec<Bucket>> {
         for bucket in &mut self.buckets {
             bucket.write(room, &mut self.spill)?;
@@ -345,13 +347,13 @@ impl Waiting {
     }
 }
 
-/// Items of all runs that are sorted together: as many as the first-level cache holds, and where they go.
+/// Items of all runs that are sorted together: as many as fit into the first-level cache with their targets.
 const MERGED: usize = 1 << 11;
 /// Items of a run at a time.
 const WINDOW_MIN: usize = 32;
 
-/// Merges ascending runs: takes from each what is not above the least of the last items seen, and sorts that. On eight
-/// runs of random numbers that is faster than a tree of losers, as nothing waits for a comparison.
+/// Merges ascending runs. Takes from each run the items up to the least of the last items read, and sorts those. On
+/// eight runs of random numbers that is faster than a loser tree, as no step waits for a comparison.
 #[derive(Debug)]
 pub(super) struct Merge<R, T> {
     runs: Vec<Front<R, T>>,
@@ -361,8 +363,8 @@ pub(super) struct Merge<R, T> {
     counts: Vec<u32>,
 }
 
-/// Sorts items that are few, and better if their keys are spread evenly: distributes them to twice as many places or
-/// more, and moves each of them to its own from there. O(n log n) on any.
+/// Sorts few items, best if their keys are evenly spread: distributes them to at least twice as many places, then sorts
+/// by insertion. O(n log n) for any input.
 fn sort_even<T: Item>(items: &mut Vec<T>, scratch: &mut Vec<T>, counts: &mut Vec<u32>) {
     let (least, most) =
         items.iter().fold((u64::MAX, 0), |(least, most), item| (least.min(item.key()), most.max(item.key())));
@@ -406,7 +408,7 @@ fn sort_even<T: Item>(items: &mut Vec<T>, scratch: &mut Vec<T>, counts: &mut Vec
     }
 }
 
-/// Moves of an item on the average, before comparisons are cheaper.
+/// Moves of an item on average above which comparisons are cheaper.
 const MOVES: usize = 4;
 
 #[derive(Debug)]
@@ -419,7 +421,7 @@ struct Front<R, T> {
 
 /// An ascending sequence.
 pub(super) trait Run<T> {
-    /// Appends `most` items or fewer, or some more where they come together; none at the end, and only there.
+    /// Appends `most` items or fewer, or slightly more if they belong together; appends none only at the end.
     fn fill(&mut self, items: &mut Vec<T>, most: usize) -> Result<()>;
 }
 
@@ -449,7 +451,7 @@ impl<T: Item, R: Run<T>> Chunks<T> for Merge<R, T> {
                 front.ended = front.window.len() == before;
             }
         }
-        // What a run has not shown yet is not below the last it has shown.
+        // Items that a run has not read yet are not below the last item read.
         let bound = self.runs.iter().filter_map(|front| front.window.last()).min().copied();
         let Some(bound) = bound else { return Ok(None) };
         self.merged.clear();
@@ -471,7 +473,7 @@ mod tests {
     use super::*;
     use crate::error::Error;
 
-    /// Lists that are hard on one step or another.
+    /// Lists that are hard for one step or another.
     fn lists() -> Vec<Vec<u64>> {
         let mut state = 1_u64;
         let mut next = || {
@@ -483,7 +485,7 @@ mod tests {
             lists.push((0..count).map(|_| next()).collect());
             lists.push((0..count).map(|_| next() >> 50).collect());
             lists.push((0..count).map(|_| next() << 55).collect());
-            // Nearly all share all the bits that a first step looks at.
+            // Nearly all agree in all the bits that a first step uses.
             lists.push(
                 (0..count).map(|i| if i % 100 == 0 { next() } else { 5 << 60 | next() >> 44 }).collect(),
             );
@@ -517,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sorter_gives_the_same_from_memory_and_from_scratch_files_again_and_again() {
+    fn sorter_output_is_the_same_from_memory_and_scratch_files_and_repeatable() {
         let dir = tempfile::tempdir().unwrap();
         for list in lists() {
             let mut expected: Vec<u128> =
@@ -537,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_of_runs_is_their_sorted_union_whatever_their_lengths() {
+    fn merge_of_runs_of_any_length_is_their_sorted_union() {
         for list in lists() {
             for runs in [1, 2, 3, 8, 200] {
                 let mut pieces: Vec<Vec<u64>> = vec![Vec::new(); runs];
@@ -562,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn no_place_for_a_scratch_file_is_an_error_that_names_the_directory() {
+    fn failure_to_create_a_scratch_file_names_the_directory() {
         let room = Room::new(1, std::path::Path::new("/no/such/directory"));
         let mut sorter: Sorter<'_, u64> = Sorter::new(room, 1, 64);
         let error = (0..1000).try_for_each(|item| sorter.push(item)).unwrap_err();
