@@ -1,11 +1,11 @@
-//! What is sorted, and the bytes of it in a scratch file.
+//! Records to sort, and their encoding in a scratch file.
 
 use zerocopy::little_endian::{U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
-/// A record that can be written to a scratch file: of fixed width, or of a length that its head says.
+/// A record that can be written to a scratch file: of fixed width, or with its length in its head.
 pub trait Record: Ord + Sized {
-    /// The bytes that say how long a record is: all bytes of a record of fixed width.
+    /// The bytes that contain the length of a record: all bytes of a record of fixed width.
     const HEAD: usize;
 
     /// The number of bytes after the head of [`HEAD`](Self::HEAD) bytes.
@@ -18,11 +18,11 @@ pub trait Record: Ord + Sized {
     /// Appends its bytes.
     fn put(&self, bytes: &mut Vec<u8>);
 
-    /// Reads it from all its bytes into `record`, whose memory can be reused.
+    /// Decodes it from all its bytes into `record`, whose memory can be reused.
     fn take(bytes: &[u8], record: &mut Option<Self>);
 
-    /// Combines the next record in order with this one, if both are to become one record. Equal records do, and a record
-    /// that counts adds the other's count.
+    /// Combines the next record in order with this one, if both should become one record. By default equal records do;
+    /// a record with a count adds the other's count.
     #[inline]
     fn absorb(&mut self, next: &Self) -> bool {
         self == next
@@ -38,7 +38,7 @@ struct Pair<A, B>(A, B);
 #[repr(C)]
 struct Triple(U64, U64, u8);
 
-/// A record of fixed width is converted to its form on disk and back.
+/// Implements the conversion between a record of fixed width and its form on disk.
 macro_rules! fixed {
     ($type:ty, $wire:ty, |$record:ident| $to:expr, |$found:ident| $from:expr) => {
         impl Record for $type {
@@ -71,12 +71,12 @@ fixed!(
 );
 fixed!([u64; 4], [U64; 4], |record| record.map(U64::new), |found| found.map(U64::get));
 
-/// A number, and how often it came: equal numbers become one record with the sum of their counts.
+/// A number and its count: equal numbers become one record with the sum of their counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Counted {
     /// The number.
     pub number: u64,
-    /// How often.
+    /// The count.
     pub count: u32,
 }
 

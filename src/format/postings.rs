@@ -1,8 +1,8 @@
-//! The postings section: which documents have a fingerprint.
+//! The postings section: the documents of each fingerprint.
 //!
-//! For each rank 4 bytes. If the top bit is 0 they are the ordinal of the only document. If it is 1, the rest is a
-//! place in the list area that follows, in units of 4 bytes, where a count (at least 2) and that many ascending ordinals
-//! stand. Lists are in the order of ranks, without gaps.
+//! For each rank 4 bytes. If the top bit is 0, they are the ordinal of the only document. If it is 1, the rest is a
+//! position in the list area that follows, in units of 4 bytes, of a count (at least 2) and that many ascending
+//! ordinals. Lists are in the order of ranks, without gaps.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use super::wire::{self, Fault};
 
 /// Codec of the section.
 pub const CODEC: u16 = 1;
-/// Says that the rest is the place of a list.
+/// The bit that marks the position of a list.
 pub const LIST: u32 = 1 << 31;
 
 /// The entry of a rank.
@@ -20,7 +20,7 @@ pub const LIST: u32 = 1 << 31;
 pub enum Posting {
     /// One document.
     One(u32),
-    /// Several: the place of their list.
+    /// Several documents: the position of their list.
     List(u32),
 }
 
@@ -68,7 +68,7 @@ pub fn list_range(head: &[u8], rows: u64, place: u32, documents: u64) -> Result<
     }
 }
 
-/// Reads the ordinals of a list that begins at `at` in the section, checking that they ascend and exist.
+/// Reads the ordinals of a list that begins at `at` in the section, and checks that they ascend and exist.
 ///
 /// # Errors
 /// A [`Fault`] for the first that does not.
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(decode(&[6, 0, 0, 0x80], 3, 7), Ok(Posting::List(6)));
         assert_eq!(list_range(&[2, 0, 0, 0], 10, 1, 7), Ok(48..56));
         for length in [0, 3, 5, 8] {
-            // Bytes that an entry and a count could have.
+            // Bytes that would be a valid entry and count.
             let bytes = &[2, 0, 0, 0, 2, 0, 0, 0][..length];
             for (at, fault) in [(12, decode(bytes, 3, 7).unwrap_err()), (44, list_range(bytes, 10, 1, 7).unwrap_err())] {
                 assert_eq!((fault.offset, fault.found), (at, format!("{length} bytes")));

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rank_of_other_than_four_bytes_is_refused_and_not_read_as_none() {
+    fn rank_of_other_than_four_bytes_is_refused_instead_of_read_as_none() {
         assert_eq!(decode(&[4, 0, 0, 0], 3, 5), Ok(Some(4)));
         assert_eq!(decode(&NO_RANK.to_le_bytes(), 3, 5), Ok(None));
         assert_eq!(decode(&[5, 0, 0, 0], 3, 5).unwrap_err().offset, 12);
