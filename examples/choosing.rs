@@ -11,7 +11,7 @@ use std::fmt::Write;
 use twindex::params::{FeatureScheme, Preset};
 use twindex::planner::Banding;
 use twindex::planner::{
-    Binomial, Miss, Strangers, Unmet, Wanted, choose, miss_probability, samples_by_chernoff,
+    Binomial, FalsePositiveBound, Goal, Infeasible, Miss, choose, miss_probability, samples_by_chernoff,
     samples_by_relative_entropy, samples_exact,
 };
 use twindex::sketch::standard_error;
@@ -228,14 +228,14 @@ fn chosen() -> String {
     let mut rows = vec![row([
         "recall",
         "at",
-        "strangers at most",
+        "false positives at most",
         "at",
         "minima at most",
         "r at most",
         "answer",
         "minima",
         "recall",
-        "strangers",
+        "false positives",
     ])];
     for (recall, resemblance, at_most, strange, minima, thresholds) in [
         (0.995, 0.8, 1.0, 0.4, 120, 1),
@@ -248,12 +248,14 @@ fn chosen() -> String {
         (0.9, 0.9, 1e-6, 0.5, 256, 4),
         (0.9999, 0.1, 1.0, 0.0, 64, 1),
     ] {
-        let strangers = Strangers { resemblance: strange, at_most };
-        let wanted = Wanted { strangers, minima, thresholds, ..Wanted::recall(recall, resemblance) };
-        let (answer, scheme) = match choose(&wanted) {
+        let false_positives = FalsePositiveBound { resemblance: strange, at_most };
+        let goal = Goal { false_positives, minima, thresholds, ..Goal::recall(recall, resemblance) };
+        let (answer, scheme) = match choose(&goal) {
             Ok(scheme) => (named(scheme), scheme),
-            Err(Unmet::Recall { best, .. }) => (format!("no such recall; best {}", named(best)), best),
-            Err(Unmet::Strangers { best, .. }) => (format!("too many strangers; best {}", named(best)), best),
+            Err(Infeasible::Recall { best, .. }) => (format!("no such recall; best {}", named(best)), best),
+            Err(Infeasible::FalsePositives { best, .. }) => {
+                (format!("too many false positives; best {}", named(best)), best)
+            }
             Err(other) => (other.to_string(), FeatureScheme::new(0, 0, 0)),
         };
         rows.push(vec![
@@ -309,7 +311,7 @@ pub(crate) fn page() -> String {
         "## Features beside the full sketch\n\n\
          Documents are fungible if r of their k features agree. This approximates what comparing all minima would \
          say. The full sketch accepts from that number of equal minima on which is nearest to the features at 0.9. \
-         Logarithms show the tails: to the left, what strangers cost; to the right, what duplicates are missed.\n"
+         Logarithms show the tails: to the left, what false positives cost; to the right, what duplicates are missed.\n"
             .to_owned(),
         polynomials(Preset::BRODER_84),
         polynomials(Preset::BRODER_200),
