@@ -1,9 +1,9 @@
-//! Publish, refresh and gc with threads in any order: `scripts/races` builds the library's own tests so that shuttle runs
-//! their threads, one at a time, and draws at each lock, each flag and each operation of the disk who goes on.
+//! Publish, refresh and gc with threads in any order: `scripts/races` builds the library's own tests so that shuttle
+//! runs their threads one at a time, and chooses the next thread at each lock, flag and disk operation.
 //!
-//! It is the code of the store itself, over a disk in memory. Another process is another [`Index`] on the same disk. Not
-//! here is what processors do to memory that is shared without locks: the store has
-//! none, and the parts that have (`segment::pages`, `sys::guard`) are left to `scripts/sanitize`.
+//! The tests run the code of the store over a disk in memory. Another process is simulated by another [`Index`] on the
+//! same disk. They do not cover memory shared without locks: the store has none, and the parts that have
+//! (`segment::pages`, `sys::guard`) are tested by `scripts/sanitize`.
 
 #[path = "../../tests/support/model.rs"]
 mod model;
@@ -29,14 +29,15 @@ use crate::sys::Bytes;
 use crate::sys::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs};
 
 const DIR: &str = "/index";
-/// Schedules of each kind that a test draws, unless `TWINDEX_SCHEDULES` says otherwise.
+/// Schedules of each kind that a test runs, unless `TWINDEX_SCHEDULES` sets another number.
 const SCHEDULES: usize = 200;
-/// Of schedules by priorities: how often a thread is overtaken at a point that is drawn.
+/// For schedules by priorities: the number of random preemptions.
 const OVERTAKEN: usize = 3;
 /// Commits of a writer.
 const COMMITS: u64 = 3;
 
-/// Runs a test by many schedules: each step drawn evenly, and by priorities, which finds what takes few but rare turns.
+/// Runs a test under many schedules: uniformly random, and by priorities, which finds bugs that need few but rare
+/// preemptions.
 fn explore(test: fn()) {
     let schedules = std::env::var("TWINDEX_SCHEDULES").ok();
     let schedules =
@@ -47,8 +48,8 @@ fn explore(test: fn()) {
     Runner::new(PctScheduler::new(OVERTAKEN, schedules), config).run(test);
 }
 
-/// A disk whose every operation is a point at which another thread may go on. A log grows under who has it open, and an
-/// append is seen by halves.
+/// A disk on which every operation is a point where another thread may run. A log grows while readers have it open, and
+/// an append becomes visible in two halves.
 #[derive(Clone, Debug)]
 struct Turns {
     disk: ModelVfs,
@@ -143,7 +144,7 @@ impl AppendFile for ByHalves {
     }
 }
 
-/// A file as it was when it was opened; a log as it is now, as long as it has its name, which no other file gets.
+/// A file as it was when it was opened; a log as it is now, while its name exists, which no other file gets.
 #[derive(Debug)]
 struct Growing {
     turns: Turns,
@@ -194,7 +195,7 @@ fn writer(index: &Index) -> Result<Writer, Error> {
     Ok(writer)
 }
 
-/// After the n-th commit there are the keys 0, n and n - 1, and 0 has the fingerprint n.
+/// After the n-th commit the keys are 0, n and n - 1, and 0 has the fingerprint n.
 fn put(writer: &mut Writer, n: u64) {
     writer.put(0, Fingerprint(n)).unwrap();
     writer.put(n, Fingerprint(n)).unwrap();
@@ -203,7 +204,7 @@ fn put(writer: &mut Writer, n: u64) {
     }
 }
 
-/// Which commit a snapshot is of: just one, and all of it.
+/// The commit that a snapshot shows: exactly one, and completely.
 fn commit_of(snapshot: &Snapshot) -> u64 {
     let get = |key: u64| snapshot.get(key).unwrap().map(|record| record.fingerprint.unwrap().0);
     let n = get(0).unwrap_or(0);
@@ -215,7 +216,7 @@ fn commit_of(snapshot: &Snapshot) -> u64 {
     n
 }
 
-/// Commits, and then all that moves documents from file to file, and removes files.
+/// Commits, and then everything that moves documents between files, and removes files.
 fn write(index: &Index, acknowledged: &AtomicUsize) {
     let mut writer = writer(index).unwrap();
     for n in 1..=COMMITS {
@@ -226,14 +227,14 @@ fn write(index: &Index, acknowledged: &AtomicUsize) {
             writer.flush().unwrap();
         }
     }
-    // What is not committed is nobody's business.
+    // Documents that are not committed must not be visible.
     writer.put(3 * COMMITS, Fingerprint(1)).unwrap();
     drop(writer);
     index.compact().unwrap();
     index.gc().unwrap();
 }
 
-/// A thread that looks several times, by `look`, at what must be a commit no older than those acknowledged before.
+/// A thread that checks several times, by `look`, that it sees a whole commit no older than those acknowledged before.
 fn watch(
     acknowledged: &Arc<AtomicUsize>,
     times: usize,
@@ -251,7 +252,7 @@ fn watch(
     })
 }
 
-/// The writer's thread beside those that watch.
+/// Runs the writer's thread beside the watching threads.
 fn beside(index: &Index, acknowledged: &Arc<AtomicUsize>, watchers: Vec<thread::JoinHandle<()>>) {
     let (index, acknowledged) = (index.clone(), Arc::clone(acknowledged));
     let writer = thread::spawn(move || write(&index, &acknowledged));
@@ -261,7 +262,7 @@ fn beside(index: &Index, acknowledged: &Arc<AtomicUsize>, watchers: Vec<thread::
 }
 
 #[test]
-fn snapshots_of_the_writers_process_are_whole_commits_in_order_and_no_older_than_what_was_acknowledged() {
+fn snapshots_in_the_writers_process_are_whole_commits_in_order_and_include_acknowledged_ones() {
     explore(|| {
         let index = create(&Turns::new());
         let acknowledged = Arc::default();
@@ -276,7 +277,7 @@ fn snapshots_of_the_writers_process_are_whole_commits_in_order_and_no_older_than
 }
 
 #[test]
-fn what_another_process_takes_in_by_two_threads_are_whole_commits_in_order_while_files_come_and_go() {
+fn two_threads_of_another_process_refresh_to_whole_commits_in_order_while_files_are_replaced() {
     explore(|| {
         let turns = Turns::new();
         let (index, other) = (create(&turns), open(&turns));
@@ -296,7 +297,7 @@ fn what_another_process_takes_in_by_two_threads_are_whole_commits_in_order_while
 }
 
 #[test]
-fn whoever_opens_beside_commits_and_gc_finds_a_commit() {
+fn open_concurrent_with_commits_and_gc_finds_a_whole_commit() {
     explore(|| {
         let turns = Turns::new();
         let index = create(&turns);
@@ -311,7 +312,7 @@ fn whoever_opens_beside_commits_and_gc_finds_a_commit() {
 }
 
 #[test]
-fn writers_that_follow_each_other_here_and_in_another_process_lose_nothing_while_others_refresh() {
+fn successive_writers_of_two_processes_lose_nothing_while_others_refresh() {
     explore(|| {
         let turns = Turns::new();
         let (here, there) = (create(&turns), open(&turns));
@@ -324,7 +325,7 @@ fn writers_that_follow_each_other_here_and_in_another_process_lose_nothing_while
                         Err(error) => panic!("{error}"),
                     }
                 };
-                // The holder of the lock has taken in all that was committed before.
+                // The holder of the lock has read all earlier commits.
                 let n = commit_of(&index.snapshot()) + 1;
                 put(&mut writer, n);
                 writer.commit().unwrap();
@@ -351,7 +352,7 @@ fn writers_that_follow_each_other_here_and_in_another_process_lose_nothing_while
 }
 
 #[test]
-fn flushes_and_merges_beside_commits_leave_whole_commits_in_order_here_and_in_another_process() {
+fn flushes_and_merges_concurrent_with_commits_keep_whole_commits_in_order_in_two_processes() {
     explore(|| {
         let turns = Turns::new();
         let (index, other) = (create(&turns), open(&turns));
@@ -381,7 +382,8 @@ fn flushes_and_merges_beside_commits_leave_whole_commits_in_order_here_and_in_an
                     writer.commit().unwrap();
                     acknowledged.store(n as usize, Ordering::SeqCst);
                 }
-                // What is not committed is nobody's business, and nobody waits for the segment under way.
+                // Documents that are not committed must not be visible, and no reader waits for the segment in
+                // progress.
                 writer.put(3 * COMMITS, Fingerprint(1)).unwrap();
             })
         };

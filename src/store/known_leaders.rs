@@ -1,20 +1,20 @@
-//! What a snapshot remembers of groups, so that it need not be found out twice. It changes no answer.
+//! Group answers that a snapshot remembers, so that they are not computed twice. They change no answer.
 
 use std::collections::HashMap;
 
 use crate::sync::Mutex;
 
-/// Answers that are remembered at most: some 50 MB.
+/// Remembered answers at most: some 50 MB.
 const ANSWERS_MAX: usize = 1 << 20;
 
-/// A document of a snapshot: the number of the part that it is in, and its ordinal there.
+/// A document of a snapshot: the number of its part, and its ordinal there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct DocRef {
     pub(super) part: u32,
     pub(super) ordinal: u32,
 }
 
-/// The leader of a document, and the number of queries that it took where nothing was known.
+/// The leader of a document, and the number of queries that decide it without remembered answers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) leader: DocRef,

@@ -1,5 +1,5 @@
-//! Segments that are made beside commits, of other segments or of a memtable that is full, and how they take the place
-//! of what they were made of.
+//! Segments that are built concurrently with commits, from other segments or from a full memtable, and how they replace
+//! their sources.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,16 +23,16 @@ use crate::sys::paced::Paced;
 use crate::trace::span;
 use crate::sys::{Access, Vfs};
 
-/// Documents that were deleted while a segment was made of them: a commit looks up this number of them in it. Where there
-/// are more, a thread looks them up first.
+/// The most documents deleted during a merge that a commit looks up in the output. If there are more, a thread looks
+/// them up first.
 const LATE: u64 = 1 << 10;
 
-/// Where documents of a segment to come are.
+/// The source of a new segment's documents.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
-    /// In a segment of this number.
+    /// The segment of this number.
     Segment(u64, Arc<Segment>),
-    /// In the memtable that was frozen; ordinals are rows.
+    /// The frozen memtable; ordinals are rows.
     Frozen(Arc<Memtable>),
 }
 
@@ -48,7 +48,7 @@ impl Source {
         }
     }
 
-    /// What of it is no longer live; `None` where it is in the view no more.
+    /// Its documents that are no longer live; `None` if the source is no longer in the view.
     fn deleted<'a>(&self, next: &Manifest, view: &'a View) -> Option<&'a Arc<RoaringBitmap>> {
         match self {
             Self::Segment(number, _) => {
@@ -63,7 +63,7 @@ impl Source {
     }
 }
 
-/// What a segment is made of, as it was when that began.
+/// The sources of a segment, as they were when the work began.
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) vfs: Arc<dyn Vfs>,
@@ -71,23 +71,22 @@ pub(super) struct Work {
     pub(super) access: Access,
     /// Its parameters are those of all segments.
     pub(super) manifest: Manifest,
-    /// The output's.
+    /// The number of the output.
     pub(super) number: u64,
-    /// Bytes of memory it may take.
+    /// Bytes of memory that it may use.
     pub(super) memory: usize,
-    /// Where the documents are, and what was no longer live: segments, or one memtable.
+    /// The sources, and their documents that were no longer live: segments, or one memtable.
     pub(super) inputs: Vec<(Source, Arc<RoaringBitmap>)>,
 }
 
-/// A segment that can take the place of what it was made of.
+/// A segment that can replace its sources.
 #[derive(Debug)]
 pub(super) struct Merged {
-    /// What it is made of, and what was no longer live of that: its documents are not in the output, or are among
-    /// `deleted`.
+    /// The sources, and their dead documents: these are not in the output, or are among `deleted`.
     inputs: Vec<(Source, Arc<RoaringBitmap>)>,
     /// `None` where nothing was live.
     output: Option<(SegmentEntry, Arc<Segment>)>,
-    /// Of the output, what is no longer live.
+    /// The documents of the output that are no longer live.
     deleted: RoaringBitmap,
     /// How long it took to make.
     took: Duration,
@@ -101,13 +100,13 @@ impl Work {
         })
     }
 
-    /// Refuses it where the disk has no space for the output.
+    /// Refuses the work if the disk has no space for the output.
     ///
     /// # Errors
     /// [`Error::NoSpace`], [`Error::Io`].
     pub(super) fn check_space(&self) -> Result<()> {
-        // The output has at most the bytes of its inputs, which stay meanwhile; where records do not fit in memory,
-        // they go through scratch files once more.
+        // The output has at most the bytes of its inputs, which stay meanwhile; records that do not fit in memory pass
+        // through scratch files once more.
         let inputs: u64 = self.segments().map(|(segment, _)| segment.length()).sum();
         let needed = if inputs > self.memory as u64 { 2 * inputs } else { inputs };
         let free =
@@ -120,8 +119,8 @@ impl Work {
         }
     }
 
-    /// Makes the segment, gives it its name and reads it again, so that it is not published damaged. Nothing names it
-    /// yet.
+    /// Builds the segment, gives it its name and reads it again, so that a damaged one is not published. No manifest
+    /// names it yet.
     ///
     /// # Errors
     /// As [`merge::merge`], [`build::build`] and [`open_segment`].
@@ -179,7 +178,7 @@ impl Work {
     /// As [`run`](Self::run), on a thread of its own, at `rate` bytes a second.
     ///
     /// # Errors
-    /// [`Error::Io`] where there is no thread to be had.
+    /// [`Error::Io`] if no thread can be started.
     pub(super) fn spawn(mut self, rate: Option<u64>) -> Result<Merging> {
         let stop = Arc::new(AtomicBool::new(false));
         let (dir, number) = (self.dir.clone(), self.number);
@@ -189,17 +188,17 @@ impl Work {
     }
 }
 
-/// A segment under way. Dropped, it is stopped and waited for.
+/// A segment in progress. Dropping it stops the thread and waits for it.
 #[derive(Debug)]
 pub(super) struct Merging {
     thread: Option<sync::JoinHandle<Result<Merged>>>,
     done: Arc<sync::AtomicBool>,
     stop: Arc<AtomicBool>,
     dir: PathBuf,
-    /// Of the output.
+    /// The number of the output.
     pub(super) number: u64,
-    /// What it is made of. Segments stay in the generations meanwhile, live or not: what is deleted of them has to be
-    /// deleted of the output.
+    /// Its sources. Segments stay in the generations meanwhile, live or not: a document deleted from them must be
+    /// deleted from the output.
     inputs: Vec<Source>,
 }
 
@@ -224,7 +223,7 @@ impl Merging {
         Ok(Self { thread: Some(thread), done, stop, dir, number, inputs })
     }
 
-    /// True for a segment that the output is made of.
+    /// True for a segment that is a source of the output.
     pub(super) fn takes(&self, number: u64) -> bool {
         self.inputs.iter().any(|source| matches!(source, Source::Segment(of, _) if *of == number))
     }
@@ -233,10 +232,10 @@ impl Merging {
         self.done.load(Ordering::Acquire)
     }
 
-    /// Waits for it.
+    /// Waits for the end of the work.
     ///
     /// # Errors
-    /// What went wrong.
+    /// The failure of the work.
     pub(super) fn join(&mut self) -> Result<Merged> {
         match self.thread.take().map(sync::JoinHandle::join) {
             Some(Ok(merged)) => merged,
@@ -245,11 +244,11 @@ impl Merging {
         }
     }
 
-    /// Takes what is done, if that is so far that it may take its place in a commit. Otherwise a thread goes on, and
-    /// `self` stays.
+    /// Takes the output if it is ready to replace its sources in a commit. Otherwise a thread continues, and `self`
+    /// stays.
     ///
     /// # Errors
-    /// What went wrong; then and where something is returned, this has ended.
+    /// The failure of the work. After a failure or an output, the work has ended.
     pub(super) fn poll(&mut self, next: &Manifest, view: &View) -> Result<Option<Merged>> {
         if !self.is_done() {
             return Ok(None);
@@ -289,7 +288,7 @@ impl Merged {
         self.output.as_ref().map(|(entry, _)| entry.number)
     }
 
-    /// Counts it as done.
+    /// Counts the work as finished.
     pub(super) fn count(&self, counter: &Counter) {
         counter.add(self.took, self.bytes());
     }
@@ -299,12 +298,12 @@ impl Merged {
         self.output.as_ref().map_or(0, |(entry, _)| entry.length)
     }
 
-    /// True where all that it was made of is there, to be replaced.
+    /// True if all its sources are present, to be replaced.
     pub(super) fn fits(&self, next: &Manifest, view: &View) -> bool {
         self.inputs.iter().all(|(source, _)| source.deleted(next, view).is_some())
     }
 
-    /// How many documents were deleted that are to be looked up in the output.
+    /// The number of deleted documents that must be looked up in the output.
     fn late(&self, next: &Manifest, view: &View) -> u64 {
         let late = self.inputs.iter().filter_map(|(source, before)| {
             let now = source.deleted(next, view)?;
@@ -313,7 +312,7 @@ impl Merged {
         late.sum()
     }
 
-    /// Deletes of the output what was deleted of its inputs since: `now` is what is no longer live of each of them.
+    /// Deletes from the output what was deleted from its sources since; `now` has the dead documents of each source.
     fn catch_up(&mut self, now: &[Arc<RoaringBitmap>]) -> Result<()> {
         for ((source, before), now) in self.inputs.iter_mut().zip(now) {
             if let Some((_, output)) = &self.output {
@@ -329,8 +328,8 @@ impl Merged {
         Ok(())
     }
 
-    /// Puts the output in the place of what it was made of, which [fits](Self::fits). What was deleted of that since
-    /// the work began is deleted in the output.
+    /// Replaces the sources by the output, which must [fit](Self::fits). Documents deleted since the work began are
+    /// deleted in the output.
     pub(super) fn take_place(mut self, next: &mut Manifest, view: &mut View) -> Result<()> {
         let now: Vec<Arc<RoaringBitmap>> =
             self.inputs.iter().filter_map(|(source, _)| source.deleted(next, view).map(Arc::clone)).collect();

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use crate::sys::vfs::TEMPORARY_PREFIX;
 
-/// What the name of an IDF table begins with, in front of the 32 digits of its digest.
+/// The prefix of an IDF table's name, before the 32 digits of its digest.
 const IDF_PREFIX: &str = "IDF-";
 
-/// What a name in an index directory says the file is.
+/// The kind of a file, by its name in an index directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     /// Points to the newest manifest.
@@ -23,7 +23,7 @@ pub(super) enum Name {
     Idf(u128),
     /// The writer's lock.
     Lock,
-    /// Being written, or left by a crash.
+    /// A temporary file, in use or left by a crash.
     Temporary,
 }
 
@@ -51,10 +51,10 @@ pub(super) fn idf(dir: &Path, digest: u128) -> PathBuf {
     dir.join(format!("{IDF_PREFIX}{digest:032x}"))
 }
 
-/// What the file is; `None` for a name that is not ours, which is left alone.
+/// The kind of a file; `None` for a name that is not ours, which is left alone.
 pub(super) fn parse(name: &OsStr) -> Option<Name> {
     let name = name.to_str()?;
-    // Only the spelling that is written: `7.seg` is not `000007.seg`.
+    // Only the spelling that we write: `7.seg` is not `000007.seg`.
     let number = |digits: &str| {
         let number = digits.parse().ok()?;
         // guard: only names that are ours are ours
@@ -81,7 +81,7 @@ pub(super) fn parse(name: &OsStr) -> Option<Name> {
     }
 }
 
-/// True for a name that this version gives to the files of an index, finished or not.
+/// True for a name that this version gives to the files of an index, including temporary files.
 #[must_use]
 pub fn is_of_an_index(name: &OsStr) -> bool {
     parse(name).is_some()
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_back_and_others_are_not_ours() {
+    fn names_round_trip_and_other_names_are_not_ours() {
         let dir = Path::new("x");
         for (path, name) in [
             (current(dir), Name::Current),

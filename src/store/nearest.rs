@@ -1,4 +1,4 @@
-//! The nearest document by fingerprint, for `admit`: the one answer that counts, at the least cost.
+//! The nearest document by fingerprint, for `admit`: only the best answer, at the least cost.
 
 use std::ops::ControlFlow;
 
@@ -7,11 +7,11 @@ use crate::error::Result;
 use crate::key::KeyBuf;
 use crate::segment::{Ask, Scratch};
 
-/// The live document nearest to `fingerprint` within a radius, and its distance; of several the one of the smallest
-/// key.
+/// The live document nearest to `fingerprint` within a radius, and its distance; among equally near ones, that with the
+/// smallest key.
 ///
-/// Of a segment's documents with one fingerprint, whose ordinals ascend as their keys do, the first live one is
-/// enough, so a fingerprint that very many documents share costs one list and one key.
+/// Of a segment's documents with one fingerprint, the first live one is enough, as ordinals ascend with keys. So a
+/// fingerprint that very many documents share costs one list and one key.
 pub(super) fn nearest<'a>(
     parts: impl Iterator<Item = Part<'a>>,
     fingerprint: u64,

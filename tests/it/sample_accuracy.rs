@@ -1,5 +1,5 @@
-//! Samples against theory: bottom-t and 0-mod-m estimates of the resemblance and the containment of random
-//! sets must be unbiased, and the standard error that comes with each must be the deviation that is seen.
+//! Samples against theory: bottom-t and 0-mod-m estimates of the resemblance and the containment of random sets must be
+//! unbiased, and the stated standard error of each must be the observed deviation.
 //!
 //! Seeds are fixed, so a test passes always or never. Bias is allowed up to three standard errors of the
 //! measurement. A claimed standard error, as the root of the mean of its squares over all trials, may be 10 %

@@ -1,7 +1,7 @@
-//! The documents that can be near one and come before it, a few at a time, in the order of priority.
+//! The documents that can be near a document and come before it, a few at a time, in the order of priority.
 //!
-//! A leader is found among the first neighbours as a rule. So long buckets are read by priority and only as far as needed, and
-//! a candidate is compared when it is its turn.
+//! The leader is usually among the first neighbours. So long buckets are read by priority and only as far as needed,
+//! and a candidate is compared only when its turn comes.
 
 use super::near::{GroupRule, Neighbourhood, Rank, rank};
 use crate::error::Result;
@@ -15,11 +15,11 @@ use crate::store::query::Query;
 pub(super) struct Candidate {
     pub(super) rank: Rank,
     pub(super) document: DocRef,
-    /// Whether it is near, without a comparison.
+    /// Whether it is known to be near, without a comparison.
     pub(super) is_near: bool,
 }
 
-/// What is asked for: the first `count` documents after `from` and up to `upto`.
+/// The request: the first `count` documents after `from`, up to `upto`.
 #[derive(Clone, Copy)]
 pub(super) struct Span {
     pub(super) from: Option<Rank>,
@@ -33,10 +33,10 @@ impl Span {
     }
 }
 
-/// Candidates of one part, as they are collected.
+/// The candidates collected from one part.
 #[derive(Default)]
 struct Collected {
-    /// Ordinals, some of them several times, and whether they are near.
+    /// Ordinals, possibly repeated, and whether they are known to be near.
     ordinals: Vec<(u32, bool)>,
     has_more: bool,
 }
@@ -46,7 +46,7 @@ impl Collected {
         self.ordinals.push((ordinal, is_near));
     }
 
-    /// Each ordinal once; near where it was near in one bucket.
+    /// Each ordinal once; near if it was near in any bucket.
     fn distinct(mut self) -> Vec<(u32, bool)> {
         self.ordinals.sort_unstable_by_key(|&(ordinal, is_near)| (ordinal, !is_near));
         self.ordinals.dedup_by_key(|&mut (ordinal, _)| ordinal);
@@ -55,7 +55,8 @@ impl Collected {
 }
 
 impl Neighbourhood {
-    /// The first candidates of a span, in their order, and whether there are more. Documents of one rank come together.
+    /// The first candidates of a span, in their order, and whether there are more. Documents of equal rank stay
+    /// together.
     pub(super) fn candidates(&self, of: DocRef, span: Span) -> Result<(Vec<Candidate>, bool)> {
         let query = self.question(of)?;
         let (mut all, mut has_more) = (Vec::new(), false);
@@ -89,7 +90,7 @@ impl Neighbourhood {
         Ok((all, has_more))
     }
 
-    /// Puts candidates of equal ranks in the order of their keys, and removes those of the last rank that come after `of`.
+    /// Sorts candidates of equal ranks by key, and removes those of the last rank that come after `of`.
     fn order_by_key(&self, all: &mut Vec<Candidate>, of: DocRef, mine: Rank) -> Result<()> {
         if all.windows(2).all(|two| two[0].rank != two[1].rank) && all.last().is_none_or(|last| last.rank < mine) {
             return Ok(());
@@ -109,7 +110,7 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Of each long bucket the first live documents of the span; of the others all live documents.
+    /// The first live documents of the span of each long bucket; all live documents of the other buckets.
     fn of_segment(
         &self,
         query: &Query,
@@ -118,7 +119,8 @@ impl Neighbourhood {
         span: Span,
         found: &mut Collected,
     ) -> Result<()> {
-        // Documents of one fingerprint are one where nothing else makes documents near: only the first of them can lead.
+        // If only the fingerprint makes documents near, those with equal fingerprints count as one: only the first can
+        // lead.
         let is_one = self.rule == GroupRule::Distance;
         let mut short = Vec::new();
         query.for_each_bucket(segment, |bucket, is_near| {
@@ -154,7 +156,7 @@ impl Neighbourhood {
         })
     }
 
-    /// Whether a candidate resembles a document. The query of the document is held in `asked` for the next one.
+    /// Whether a candidate resembles a document. `asked` caches the query of the document.
     pub(super) fn resembles(
         &self,
         of: DocRef,
@@ -171,7 +173,7 @@ impl Neighbourhood {
     }
 }
 
-/// The number of entries at the head of a sorted list for which `is_before` holds.
+/// The number of leading entries of a sorted list for which `is_before` holds.
 fn places_upto(list: &[u32], is_before: impl Fn(u32) -> Result<bool>) -> Result<usize> {
     let (mut low, mut high) = (0, list.len());
     while low < high {

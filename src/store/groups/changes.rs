@@ -1,8 +1,8 @@
-//! Whose leader changed between two snapshots.
+//! The documents whose leader changed between two snapshots.
 //!
-//! The leader of a document depends on the documents near it that come before it: on which there are, and on which of them
-//! lead. So what changed spreads from the documents whose records differ to what is near them and comes after them, and from
-//! there on only where a document began or ceased to lead.
+//! The leader of a document depends on the near documents before it: which ones exist, and which of them lead. So
+//! changes spread from the documents whose records differ to the near documents after them, and from there on only
+//! through documents that began or ceased to lead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use crate::store::known_leaders::DocRef;
 use crate::store::part::Part;
 use crate::store::snapshot::Snapshot;
 
-/// A document whose leader is another one than before.
+/// A document whose leader changed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct LeaderChange {
     /// Its key.
     pub key: KeyBuf,
-    /// The leader's key before; `None` for a document that was not there.
+    /// The leader's key before; `None` for a document that did not exist.
     pub before: Option<KeyBuf>,
-    /// The leader's key after; `None` for a document that is gone.
+    /// The leader's key after; `None` for a document that was deleted.
     pub after: Option<KeyBuf>,
 }
 
-/// A snapshot, and the leaders of it that were asked for.
+/// A snapshot, and the leaders that were computed of it.
 struct Side {
     around: Neighbourhood,
     snapshot: Snapshot,
@@ -39,7 +39,7 @@ impl Side {
         Ok(Self { around: Neighbourhood::of_parts(snapshot)?, snapshot: snapshot.clone() })
     }
 
-    /// The keys of live documents in parts of which `is_wanted` is true.
+    /// The keys of the live documents of all parts that satisfy `is_wanted`.
     fn keys_of(&self, is_wanted: impl Fn(u32) -> bool, keys: &mut BTreeSet<KeyBuf>) -> Result<()> {
         self.around.for_each_part(|number, part| {
             if !is_wanted(number) {
@@ -56,7 +56,7 @@ impl Side {
         })
     }
 
-    /// All that decides the place and the neighbours of a document.
+    /// Everything that decides the rank and the neighbours of a document.
     fn record(&self, key: &KeyBuf) -> Result<Option<(u64, Vec<u8>)>> {
         let Some(document) = self.around.find(key.as_key())? else { return Ok(None) };
         let mut bytes = Vec::new();
@@ -68,14 +68,14 @@ impl Side {
         match self.around.leader(document, &mut Budget::new(u64::MAX))? {
             Decision::Decided(leader) => Ok(leader),
             Decision::Undecided => {
-                Err(Error::Limit { what: "questions about a group", limit: u64::MAX, found: u64::MAX })
+                Err(Error::Limit { what: "queries for the leader of a document", limit: u64::MAX, found: u64::MAX })
             }
         }
     }
 }
 
-/// The keys whose documents may differ: those of parts that only one of the two has, and those that were deleted or came
-/// back in parts that both have.
+/// The keys of documents that may differ: documents of parts that only one snapshot has, and documents of common parts
+/// whose deletion state differs.
 fn candidates(before: &Side, after: &Side) -> Result<BTreeSet<KeyBuf>> {
     let mut keys = BTreeSet::new();
     let (old, new) = (&before.snapshot.state().view, &after.snapshot.state().view);

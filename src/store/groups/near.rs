@@ -1,4 +1,4 @@
-//! Which documents are near one that is stored, and which comes first.
+//! The documents near a stored one, and their order.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use crate::store::snapshot::Snapshot;
 use crate::store::state::State;
 use crate::sys::column::Room;
 
-/// How it is known that two stored documents are near.
+/// The rule by which two stored documents are near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GroupRule {
     /// By the distance of their fingerprints, exactly.
     Distance,
-    /// By their sets of shingle hashes, exactly; or by the distance of their fingerprints, where that makes documents near.
+    /// By their sets of shingle hashes, exactly; or by the distance of their fingerprints, if the parameters use it.
     Counted,
-    /// By an estimate: they share a band, and so many of their stored minima agree that the estimate reaches the threshold.
-    /// That is a number of minima, and the same for both. Or by the distance of their fingerprints, where that makes
-    /// documents near.
+    /// By an estimate: they share a band, and enough of their stored minima agree that the estimate reaches the
+    /// threshold. The number of minima needed is the same in both directions. Or by the distance of their fingerprints,
+    /// if the parameters use it.
     Estimated,
 }
 
@@ -53,31 +53,32 @@ impl GroupRule {
     }
 }
 
-/// What comes first: the smaller number, then the smaller hash of the key; of equal ones the smaller key.
+/// The order of documents: the smaller priority first, then the smaller hash of the key; equal ranks are ordered by
+/// key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
     pub(super) number: u64,
     pub(super) hash: u64,
 }
 
-/// The documents of a snapshot, and which of them are near.
+/// The documents of a snapshot, and the near relation between them.
 pub(super) struct Neighbourhood {
     pub(super) state: Arc<State>,
-    /// Whether the memtable is asked as a segment.
+    /// Whether the memtable is used as a segment.
     as_segments: bool,
     pub(super) rule: GroupRule,
     near: Near,
-    /// Of each segment, where resemblance is estimated and the segments do not hold them.
+    /// For each segment, if resemblance is estimated and the segments do not keep them.
     features: Vec<FeatureColumn>,
 }
 
 impl Neighbourhood {
-    /// The snapshot as it is, for single questions.
+    /// The snapshot as it is, for single queries.
     pub(super) fn of_parts(snapshot: &Snapshot) -> Result<Self> {
         Self::new(snapshot, false)
     }
 
-    /// All of the snapshot as segments, for questions about many documents.
+    /// The whole snapshot as segments, for queries about many documents.
     pub(super) fn of_segments(snapshot: &Snapshot, room: &Room) -> Result<Self> {
         let mut around = Self::new(snapshot, true)?;
         if around.rule == GroupRule::Estimated {
@@ -93,7 +94,7 @@ impl Neighbourhood {
         Ok(Self { state: snapshot.shared_state(), as_segments, rule, near, features: Vec::new() })
     }
 
-    /// Passes each part and its number to `each`; none is held when the next one is read.
+    /// Passes each part and its number to `each`; releases one part before it reads the next.
     pub(super) fn for_each_part(&self, mut each: impl FnMut(u32, &Part<'_>) -> Result<()>) -> Result<()> {
         if self.as_segments {
             for place in 0..self.state.segment_count() {
@@ -111,7 +112,7 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Reads something of a document.
+    /// Reads a property of a document.
     pub(super) fn read<T>(&self, of: DocRef, read: impl FnOnce(&Part<'_>, u32) -> Result<T>) -> Result<T> {
         let place = of.part as usize;
         let is_segment = self.as_segments || place < self.state.view.segments.len();
@@ -146,7 +147,7 @@ impl Neighbourhood {
         Ok(found)
     }
 
-    /// The question what is near a document.
+    /// The query for the documents near a document.
     pub(super) fn question(&self, of: DocRef) -> Result<Query> {
         let (mut set, mut features) = (Vec::new(), Vec::new());
         let (kept, fingerprint, signature) = self.read(of, |part, ordinal| {
@@ -174,7 +175,7 @@ impl Neighbourhood {
         Ok(query)
     }
 
-    /// Replaces `out` by the features of a document; false for one without a sketch.
+    /// Replaces `out` by the features of a document; returns false for a document without a sketch.
     fn features_into(&self, of: DocRef, part: &Part<'_>, out: &mut Vec<u64>) -> Result<bool> {
         if let Some(column) = self.features.get(of.part as usize) {
             return Ok(column.features(of.ordinal, out));
@@ -185,8 +186,8 @@ impl Neighbourhood {
         Ok(part.features(of.ordinal, out))
     }
 
-    /// Passes each live document that is near this one, and that is wanted, to `each`; itself among them, unless it is near
-    /// nothing. Documents that are not wanted are not compared.
+    /// Passes each live document that is near this one and that satisfies `wanted` to `each`. The document itself is
+    /// included, unless it is near nothing. Other documents are not compared.
     pub(super) fn for_each_near(
         &self,
         of: DocRef,
@@ -237,7 +238,7 @@ impl Neighbourhood {
         Ok(all)
     }
 
-    /// Keeps the documents whose keys are wanted, beside the key of `of`. Documents of one rank are rare.
+    /// Keeps the documents whose keys satisfy `wanted`, given the key of `of`. Documents of equal rank are rare.
     pub(super) fn retain_by_key(
         &self,
         documents: &mut Vec<DocRef>,
@@ -252,7 +253,7 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Sorts documents of one rank by their keys.
+    /// Sorts documents of equal rank by their keys.
     pub(super) fn sort_by_key(&self, documents: &mut [DocRef]) -> Result<()> {
         if documents.len() < 2 {
             return Ok(());
@@ -266,8 +267,8 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Replaces `out` by all that decides what a document is near: documents with the same bytes here are near the same
-    /// documents.
+    /// Replaces `out` by the bytes that decide which documents a document is near: documents with equal bytes are near
+    /// the same documents.
     pub(super) fn content(&self, of: DocRef, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
         self.read(of, |part, ordinal| {

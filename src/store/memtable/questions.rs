@@ -1,5 +1,5 @@
-//! Questions that may meet many rows, in steps: between two of them the lock is free, and rows come behind those that
-//! are asked about. What chains lead to from a row on does not change by that.
+//! Queries that may read many rows, in steps: between two steps the lock is free, and new rows are added after those
+//! that the query sees. New rows do not change where chains lead from an existing row.
 
 use std::ops::ControlFlow;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::format::{bands, prefixes};
 
-/// How far a question has come.
+/// How far a query has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::store) enum At {
     #[default]
@@ -23,8 +23,8 @@ pub(in crate::store) enum At {
 }
 
 impl Rows {
-    /// Hands each live row within `within` bits of `fingerprint`, and its distance, to `each`, until it breaks: goes on
-    /// from `at` by about `steps` rows. Returns by how many.
+    /// Hands each live row within `within` bits of `fingerprint`, and its distance, to `each`, until it breaks.
+    /// Continues from `at` by about `steps` rows, and returns the number of rows read.
     pub(in crate::store) fn within(
         &self,
         fingerprint: u64,
@@ -64,7 +64,7 @@ impl Rows {
             } else {
                 let other = self.fingerprints.get(first as usize);
                 let differs = fingerprint ^ other;
-                // Found by the first block in which both agree.
+                // Reported by the first block in which both agree.
                 let earlier = (0..block).any(|block| (differs >> (16 * block)) as u16 == 0);
                 if differs.count_ones() <= within && !earlier {
                     let is_same = |row: u32| self.fingerprints.get(row as usize) == other;
@@ -77,7 +77,7 @@ impl Rows {
         steps
     }
 
-    /// The same by a look at all rows: from `row` on to the end of its chunk.
+    /// The same by a scan of all rows: from `row` on to the end of its chunk.
     fn scan(
         &self,
         (fingerprint, within): (u64, u32),
@@ -104,8 +104,8 @@ impl Rows {
         slice.len() as u32
     }
 
-    /// Hands each live row that has this feature in this band to `each`, the newest first: goes on from `at` by at most
-    /// `steps` rows. Returns by how many.
+    /// Hands each live row that has this feature in this band to `each`, the newest first. Continues from `at` by at
+    /// most `steps` rows, and returns the number of rows read.
     pub(in crate::store) fn same_feature(
         &self,
         (band, feature): (usize, u64),
@@ -132,7 +132,7 @@ impl Rows {
         )
     }
 
-    /// Hashes by which rows that can be near a set are found.
+    /// The hashes by which rows that can be near a set are found.
     pub(in crate::store) fn set_hashes(&self, set: &[u64], marked: bool) -> Vec<u64> {
         let kinds = if marked && self.params().marks { &[false, true][..] } else { &[false] };
         let hashes = set.iter().flat_map(|&hash| {
@@ -141,13 +141,13 @@ impl Rows {
         hashes.collect()
     }
 
-    /// Reads what questions for these hashes will read, so that they wait for memory together.
+    /// Prefetches what queries for these hashes will read, so that their memory accesses overlap.
     pub(in crate::store) fn warm_sets(&self, hashes: &[u64]) {
         self.prefixes.warm(hashes.iter().copied());
     }
 
-    /// Hands each live row that is found by this hash to `each`: goes on from `at` by at most `steps` rows. Returns by how
-    /// many.
+    /// Hands each live row that is found by this hash to `each`. Continues from `at` by at most `steps` rows, and
+    /// returns the number of rows read.
     pub(in crate::store) fn sharing(
         &self,
         hash: u64,
@@ -168,8 +168,8 @@ impl Rows {
         )
     }
 
-    /// Hands each live row whose feature of this band begins with the same `bits` bits, of those that are kept, to
-    /// `each`, the oldest first: looks at `steps` rows from `at` on.
+    /// Hands each live row whose feature of this band begins with the same `bits` bits, of the stored bits, to `each`,
+    /// the oldest first: reads `steps` rows from `at` on.
     pub(in crate::store) fn same_feature_bits(
         &self,
         (band, feature, bits): (usize, u64, u32),
