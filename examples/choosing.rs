@@ -1,4 +1,4 @@
-//! Prints `docs/choosing.md`, so that nobody types its numbers by hand:
+//! Prints `docs/choosing.md`, so that its numbers are computed:
 //!
 //! ```sh
 //! cargo run --example choosing > docs/choosing.md
@@ -37,7 +37,7 @@ fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
 }
 
-/// A probability, or a number of pairs: three digits, with an exponent where there are many zeros.
+/// A probability, or a number of pairs: three digits, with an exponent if there are many zeros.
 fn short(x: f64) -> String {
     if x == 0.0 {
         "0".to_owned()
@@ -52,7 +52,7 @@ fn short(x: f64) -> String {
     }
 }
 
-/// A whole number with commas, rounded to it.
+/// A number rounded to an integer, with commas.
 fn thousands(x: f64) -> String {
     let digits = format!("{x:.0}");
     let mut text = String::new();
@@ -66,7 +66,7 @@ fn thousands(x: f64) -> String {
 }
 
 fn log10(x: f64) -> String {
-    // Adding 0 takes the sign off what rounds to it.
+    // Adding 0 removes the sign of a negative zero.
     format!("{:.2}", (x * 100.0).round() / 100.0 + 0.0)
 }
 
@@ -296,7 +296,7 @@ pub(crate) fn page() -> String {
             .to_owned(),
         errors(),
         "## How many minima?\n\n\
-         So many that the estimate is wrong by more than the share delta of J in no more than the given share of \
+         The number for which the estimate is wrong by more than the share delta of J in at most the given share of \
          cases: by Chernoff's bound exp(-J t delta^2 / 2) as in text books (above J: (e^d / (1 + d)^(1 + d))^(J t)), \
          by the bound exp(-t D) from which it is simplified, with D the relative entropy, and exactly.\n"
             .to_owned(),
@@ -339,7 +339,7 @@ pub(crate) fn page() -> String {
         several_bands(),
         "## Chosen for a recall and a bound\n\n\
          `planner::choose` finds the features with the fewest minima that keep a recall and a bound on false \
-         positives, or says which of them cannot be had. Some answers:\n"
+         positives, or reports which of them is not possible. Some answers:\n"
             .to_owned(),
         chosen(),
     ];

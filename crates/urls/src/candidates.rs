@@ -8,13 +8,13 @@ use crate::page::{Pages, hash_of};
 const PLACES_MAX: usize = 8;
 /// Candidates of one site, those of most groups first.
 const CANDIDATES_MAX: usize = 256;
-/// The least length of values of one length that may be recognised by it.
+/// The least length by which values of one length may be recognized.
 const LENGTH_MIN: usize = 6;
 
-/// A place whose part may be left out, where its value has the length, if there is one.
+/// A place whose part may be left out; with a length, only if its value has this length.
 pub(crate) type Ignored = (u32, Option<usize>);
 
-/// A set of them, in the order of the places.
+/// A set of such places, in their order.
 pub(crate) type Candidate = Vec<Ignored>;
 
 /// The candidates of a site, those of most groups first.
@@ -36,9 +36,9 @@ pub(crate) fn candidates(pages: &Pages<'_>) -> Vec<Candidate> {
     found.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// Places that all by themselves tell URLs of the group apart: what remains without the part is equal.
+/// Places that alone distinguish URLs of the group: without the part, the URLs are equal.
 fn differing_in_one(pages: &Pages<'_>, group: &[u32], seen: &mut HashMap<Candidate, u64>) {
-    // By place and rest: how many URLs, and the length of their values, if it is one.
+    // By place and rest: the number of URLs, and the length of their values if all have the same.
     let mut rests: HashMap<(u32, u128), (u32, Option<usize>)> = HashMap::new();
     let whole: std::collections::HashSet<u128> =
         group.iter().map(|&page| pages.hashes[page as usize]).collect();

@@ -16,7 +16,7 @@ use crate::value::Summary;
 /// Rules of one normal form each, of a site, at most.
 const SINGLES_MAX: usize = 64;
 
-/// How much has to be seen of a rule.
+/// The support that a rule needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Normal forms of several URLs each, all near, that a rule with `{}` needs, and an alias; 3 by default, at least 2.
@@ -99,7 +99,7 @@ fn of_unit(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     verified(rules, pages)
 }
 
-/// The aliases that were seen, alone or two together, and never to make one of pages that are not near.
+/// The aliases that have support, alone or two together, and never join pages that are not near.
 fn aliases(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     let mut found: Vec<Rule> = Vec::new();
     let all = Alias::ALL;
@@ -128,7 +128,7 @@ fn aliases(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     found
 }
 
-/// What rules do to pages.
+/// The effect of rules on pages.
 struct Seen {
     /// Normal forms of several URLs that are all near.
     near: usize,
@@ -137,7 +137,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Of normal forms `after`, of what is several URLs `before`.
+    /// The effect on normal forms `after` of joining several URLs `before`.
     fn of(pages: &[(String, u64)], before: &Rules, after: &Rules) -> Self {
         // Of each form its group, the URL before, and whether it has several URLs, and several groups.
         let mut forms: HashMap<u128, (u64, u128, bool, bool)> = HashMap::new();
@@ -170,7 +170,7 @@ fn of_site(site: &str, urls: &[(String, u64)], options: Options) -> Vec<Rule> {
         by_hash.entry(pages.hashes[page as usize]).or_insert(page);
     }
     let (mut rules, mut singles) = (Vec::new(), 0);
-    // By page the least page that it is known to be one with.
+    // For each page, the least page that it is known to equal.
     let mut one_with: Vec<u32> = (0..pages.len() as u32).collect();
     for candidate in candidates {
         let forms = Forms::of(&pages, &candidate, &by_place, &by_hash);
@@ -207,7 +207,7 @@ fn of_site(site: &str, urls: &[(String, u64)], options: Options) -> Vec<Rule> {
     rules
 }
 
-/// The page that represents all pages that are one with it.
+/// The representative of all pages that equal a page.
 fn root(one_with: &mut [u32], mut page: u32) -> u32 {
     while one_with[page as usize] != page {
         one_with[page as usize] = one_with[one_with[page as usize] as usize];
@@ -216,7 +216,7 @@ fn root(one_with: &mut [u32], mut page: u32) -> u32 {
     page
 }
 
-/// The set, if it is large enough for one rule; or else its forms one by one, those of enough URLs.
+/// The set, if it is large enough for one rule; otherwise its forms one by one, those with enough URLs.
 fn supported(set: &[u32], forms: &Forms, options: Options) -> Vec<Vec<u32>> {
     if set.len() >= options.min_forms {
         return vec![set.to_vec()];
@@ -335,8 +335,8 @@ fn parameters_of(pages: &Pages<'_>, firsts: &[u32], shapes: &HashMap<u32, Summar
     pattern.parameters = found.into_iter().map(|(_, _, required)| required).collect();
 }
 
-/// The rules that hold all together: as long as they make one of pages that are not near, the one of least support
-/// among those that do goes. With what each was seen to do.
+/// The rules that hold together: as long as rules join pages that are not near, the one of these with the least support
+/// is removed. Each with its effect.
 fn verified(mut rules: Vec<Rule>, pages: &[(String, u64)]) -> Vec<Rule> {
     loop {
         let known = Rules::of(rules);
@@ -356,7 +356,7 @@ fn verified(mut rules: Vec<Rule>, pages: &[(String, u64)]) -> Vec<Rule> {
     }
 }
 
-/// The rules that make one of pages that are not near, and all of them with what they were seen to do.
+/// The rules that join pages that are not near, and the effect of each rule.
 fn counted(known: &Rules, pages: &[(String, u64)]) -> (HashSet<usize>, Vec<Rule>) {
     struct Seen {
         group: u64,

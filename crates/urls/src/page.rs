@@ -9,7 +9,7 @@ use crate::parts::{Parts, runs};
 /// URLs with more segments, runs or parameters are not learned from.
 const PARTS_MAX: usize = 128;
 
-/// A place in URLs, in which each has one part.
+/// A place in URLs, which has one part in each URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     /// A run of a segment. `frame` is the segment with a NUL in the place of each run.
@@ -43,9 +43,9 @@ pub(crate) struct Pages<'u> {
     pub(crate) mixed: Vec<bool>,
     parts: Vec<Part>,
     ends: Vec<usize>,
-    /// Of each URL how many segments its path has.
+    /// For each URL, the number of segments of its path.
     pub(crate) depths: Vec<usize>,
-    /// Of each URL the sum of the hashes of its parts and of its depth: parts are left out by subtraction.
+    /// For each URL, the sum of the hashes of its parts and of its depth: subtracting a hash leaves out its part.
     pub(crate) hashes: Vec<u128>,
     pub(crate) places: Vec<Place>,
     numbers: HashMap<u128, u32>,
@@ -138,7 +138,7 @@ impl<'u> Pages<'u> {
         (self.parts.len() - start <= PARTS_MAX).then_some(())
     }
 
-    /// The number of a place, by a text and numbers that say which it is.
+    /// The number of a place, identified by a text and numbers.
     fn number(&mut self, text: &str, numbers: &[usize], place: impl FnOnce() -> Place) -> u32 {
         let hash = numbers.iter().fold(xxh3_128(text.as_bytes()), |hash, &number| {
             hash.rotate_left(29) ^ xxh3_128_with_seed(&hash.to_le_bytes(), number as u64 + 1)

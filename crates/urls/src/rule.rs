@@ -54,13 +54,13 @@ pub(crate) struct Pattern {
     pub(crate) segments: Vec<Segment>,
     /// Whether more of them may follow.
     pub(crate) open: bool,
-    /// Those that are kept have to be there, and of those that are left out one or more, if no segment has such a part.
+    /// All required parameters must be present, and one or more of the ignored ones, if no segment has an ignored part.
     pub(crate) parameters: Vec<Required>,
     /// Whether there may be others.
     pub(crate) others: bool,
 }
 
-/// What a rule does to a URL that it matches.
+/// The effect of a rule on a URL that it matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks {
     /// Runs of the path that are left out, from byte to byte of the path.
@@ -75,7 +75,7 @@ pub(crate) enum Body {
     Pattern(Pattern),
 }
 
-/// A rule of one host, and what it was seen to do.
+/// A rule of one host, and its support.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     /// `scheme://host:port` of a template; for an alias the host without `www.`, and the port.

@@ -110,9 +110,7 @@ fn read_template(template: &str, parts: &str) -> Result<(String, Body), String> 
     let left = shapes.len();
     match pattern {
         Some(pattern) if left == 0 => Ok((site.to_owned(), Body::Pattern(pattern))),
-        Some(_) => {
-            Err(format!("{wanted} parts, of which the template {template:?} has {} `*`", wanted - left))
-        }
+        Some(_) => Err(format!("{wanted} parts, but the template {template:?} has {} `*`", wanted - left)),
         None => Err(bad()),
     }
 }
