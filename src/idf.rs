@@ -217,7 +217,7 @@ impl IdfBuilder {
         self.check_whole()?;
         self.count()?;
         self.fresh = Vec::new();
-        let mut kept = Kept { entries: Vec::new(), most: self.entries_max, dropped: None };
+        let mut kept = KeptEntries { entries: Vec::new(), most: self.entries_max, dropped: None };
         let min_df = self.min_df;
         let held = Reader::Held(self.counted.iter());
         let spilled = self.runs.iter().flat_map(Runs::readers).map(Reader::Spilled);
@@ -242,14 +242,14 @@ impl IdfBuilder {
 }
 
 /// The entries of the greatest frequencies so far.
-struct Kept {
+struct KeptEntries {
     entries: Vec<(u64, u32)>,
     most: usize,
     /// The greatest frequency that was left out.
     dropped: Option<u32>,
 }
 
-impl Kept {
+impl KeptEntries {
     fn drop(&mut self, frequency: u32) {
         self.dropped = Some(self.dropped.map_or(frequency, |least| least.min(frequency)));
     }

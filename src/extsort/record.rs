@@ -32,7 +32,7 @@ pub trait Record: Ord + Sized {
 /// The little-endian form of a record of fixed width.
 #[derive(FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
-struct Pair<A, B>(A, B);
+struct WirePair<A, B>(A, B);
 
 #[derive(FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
@@ -59,7 +59,7 @@ macro_rules! fixed {
 }
 fixed!(u64, U64, |record| record.into(), |found| found.get());
 fixed!(u128, U128, |record| record.into(), |found| found.get());
-fixed!((u64, u32), Pair<U64, U32>, |record| Pair(record.0.into(), record.1.into()), |found| (
+fixed!((u64, u32), WirePair<U64, U32>, |record| WirePair(record.0.into(), record.1.into()), |found| (
     found.0.get(),
     found.1.get()
 ));

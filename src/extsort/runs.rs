@@ -48,13 +48,13 @@ pub struct Runs<T> {
     words: Words,
     fan_in: usize,
     memory: usize,
-    levels: Vec<Level>,
+    levels: Vec<RunLevel>,
     of: PhantomData<fn() -> T>,
 }
 
 /// The runs of a level, one after the other in a file.
 #[derive(Debug, Default)]
-struct Level {
+struct RunLevel {
     spill: Option<Spill>,
     /// Where each run begins and ends.
     places: Vec<(u64, u64)>,
@@ -62,7 +62,7 @@ struct Level {
     bytes: Vec<u8>,
 }
 
-impl Level {
+impl RunLevel {
     #[inline]
     fn put<T: Record>(&mut self, record: &T, dir: &Path, words: Words) -> Result<()> {
         record.put(&mut self.bytes);
@@ -121,7 +121,7 @@ impl<T: Record> Runs<T> {
     /// bytes, at least 192 bytes a run.
     #[must_use]
     pub fn new(dir: &Path, words: Words, fan_in: usize, memory: usize) -> Self {
-        Self { dir: dir.to_owned(), words, fan_in: fan_in.max(2), memory, levels: vec![Level::default()], of: PhantomData }
+        Self { dir: dir.to_owned(), words, fan_in: fan_in.max(2), memory, levels: vec![RunLevel::default()], of: PhantomData }
     }
 
     /// Writes a record of the current run, which must not be below the one before.
@@ -147,7 +147,7 @@ impl<T: Record> Runs<T> {
             let full = std::mem::take(ended);
             level += 1;
             if self.levels.len() == level {
-                self.levels.push(Level::default());
+                self.levels.push(RunLevel::default());
             }
             let (next, dir, words) = (&mut self.levels[level], &self.dir, self.words);
             let readers = full.readers(dir, words, buffer(self.memory, full.places.len()));

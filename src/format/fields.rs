@@ -64,7 +64,7 @@ struct CodedSet<'a> {
 }
 
 /// Decodes the hashes of a set, ascending.
-struct Decoder<'a> {
+struct SetDecoder<'a> {
     set: CodedSet<'a>,
     /// High bytes of each hash.
     high_bytes: u32,
@@ -79,7 +79,7 @@ struct Decoder<'a> {
     word: u64,
 }
 
-impl<'a> Decoder<'a> {
+impl<'a> SetDecoder<'a> {
     fn of(set: CodedSet<'a>) -> Self {
         let high_bytes = high_bytes(set.count);
         let low_bytes = 8 - high_bytes as usize;
@@ -236,7 +236,7 @@ impl<'a> Fields<'a> {
         out.clear();
         let Some(coded) = self.set()? else { return Ok(()) };
         out.reserve(coded.count);
-        Decoder::of(coded).decode(usize::MAX, out)
+        SetDecoder::of(coded).decode(usize::MAX, out)
     }
 
     /// The number of hashes that the document's set shares with `set`, which ascends, if they are `least` or more.
@@ -251,7 +251,7 @@ impl<'a> Fields<'a> {
         scratch: &mut Vec<u64>,
     ) -> Result<Option<usize>, Fault> {
         let Some(coded) = self.set()? else { return Ok((least == 0).then_some(0)) };
-        let mut decoder = Decoder::of(coded);
+        let mut decoder = SetDecoder::of(coded);
         let (mut rest, mut shared) = (set, 0);
         loop {
             if shared + rest.len().min(decoder.left()) < least {

@@ -180,7 +180,7 @@ impl Manifest {
         let uuid = header.salt.get();
         let end = bytes.len().saturating_sub(4).max(HEADER_BYTES);
         let (body, mut tail) = wire::split(bytes, end as u64, "manifest")?;
-        let mut reader = Reader { bytes: body, at: HEADER_BYTES };
+        let mut reader = ManifestReader { bytes: body, at: HEADER_BYTES };
         let found = tail.read_u32::<LittleEndian>().map_err(|_| reader.fault("a checksum", "the end"))?;
         let expected = checksum(uuid, 0, body);
         // guard: a manifest is compared with its checksum
@@ -232,12 +232,12 @@ impl Manifest {
     }
 }
 
-struct Reader<'a> {
+struct ManifestReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ManifestReader<'a> {
     fn fault(&self, expected: &str, found: &str) -> Fault {
         Fault::new(self.at as u64, expected, found)
     }
@@ -335,7 +335,7 @@ fn check_offsets(bytes: &[u8]) -> Result<(), Fault> {
     Ok(())
 }
 
-impl Reader<'_> {
+impl ManifestReader<'_> {
     fn now(&mut self) -> Result<Option<u64>, Fault> {
         let stamped = self.number("whether there were stamps", ReadBytesExt::read_u32::<LittleEndian>)?;
         let now = self.number("highest stamp", ReadBytesExt::read_u64::<LittleEndian>)?;

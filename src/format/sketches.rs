@@ -85,7 +85,7 @@ pub struct Row<'a> {
 
 /// The shape of a record, by the parameters.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct RecordShape {
     key: KeyKind,
     fingerprint: bool,
     bands: usize,
@@ -97,7 +97,7 @@ struct Shape {
     sets: bool,
 }
 
-impl Shape {
+impl RecordShape {
     fn of(params: &Params) -> Self {
         let minhash = params.minhash;
         let bits = minhash.map_or(0, |minhash| minhash.minima() * usize::from(minhash.signature_bits));
@@ -129,7 +129,7 @@ impl Shape {
 /// Records of one file of sketches, encoded one after the other.
 #[derive(Clone, Debug)]
 pub struct Encoded {
-    shape: Shape,
+    shape: RecordShape,
     bytes: Vec<u8>,
     /// The end of each record, and whether it has a sketch.
     ends: Vec<(usize, bool)>,
@@ -139,7 +139,7 @@ impl Encoded {
     /// No records yet, of a file with these parameters.
     #[must_use]
     pub fn new(params: &Params) -> Self {
-        Self { shape: Shape::of(params), bytes: Vec::new(), ends: Vec::new() }
+        Self { shape: RecordShape::of(params), bytes: Vec::new(), ends: Vec::new() }
     }
 
     /// Adds a record; `None` for a document without a sketch.
@@ -201,7 +201,7 @@ impl Encoded {
     }
 
     fn check(&self, row: &Row<'_>) -> Result<()> {
-        let Shape { bands, signature_bytes, .. } = self.shape;
+        let RecordShape { bands, signature_bytes, .. } = self.shape;
         if (row.features.len(), row.signature.len()) != (bands, signature_bytes) {
             return Err(Error::Invalid(format!(
                 "a sketch of these parameters has {bands} features and {signature_bytes} bytes of signature, this one \
@@ -339,12 +339,12 @@ impl Encoder {
 /// ```
 #[derive(Clone)]
 pub struct Decoder {
-    next: Next,
+    next: NextPart,
     salt: u128,
     /// Features of the header.
     incompatible: u32,
     params: Option<Params>,
-    shape: Option<Shape>,
+    shape: Option<RecordShape>,
     /// The offset of the next part.
     offset: u64,
     /// Whether a block has ended before it was full, which only the last one may do.
@@ -357,7 +357,7 @@ pub struct Decoder {
 
 /// The kind of the next part.
 #[derive(Clone, Copy, Debug)]
-enum Next {
+enum NextPart {
     Header,
     Length,
     Params {
@@ -384,7 +384,7 @@ impl Decoder {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            next: Next::Header,
+            next: NextPart::Header,
             salt: 0,
             incompatible: 0,
             params: None,
@@ -403,19 +403,19 @@ impl Decoder {
     #[must_use]
     pub fn wants(&self) -> usize {
         match self.next {
-            Next::Header => HEADER_BYTES,
-            Next::Length => WORD,
-            Next::Params { length } | Next::Block { length, .. } => length + WORD,
-            Next::Head => BLOCK_HEAD_BYTES,
-            Next::End => END_BYTES - BLOCK_HEAD_BYTES,
-            Next::Nothing => 0,
+            NextPart::Header => HEADER_BYTES,
+            NextPart::Length => WORD,
+            NextPart::Params { length } | NextPart::Block { length, .. } => length + WORD,
+            NextPart::Head => BLOCK_HEAD_BYTES,
+            NextPart::End => END_BYTES - BLOCK_HEAD_BYTES,
+            NextPart::Nothing => 0,
         }
     }
 
     /// Whether the next part is the records of a block.
     #[must_use]
     pub fn is_at_block(&self) -> bool {
-        matches!(self.next, Next::Block { .. })
+        matches!(self.next, NextPart::Block { .. })
     }
 
     /// The offset of the next part in the file.
@@ -448,7 +448,7 @@ impl Decoder {
         }
         let start = self.offset;
         match self.next {
-            Next::Header => {
+            NextPart::Header => {
                 let header = Header::read(bytes, Role::Sketches)?;
                 self.salt = header.salt.get();
                 self.incompatible = header.incompatible.get();
@@ -465,9 +465,9 @@ impl Decoder {
                         "another",
                     ));
                 }
-                self.next = Next::Length;
+                self.next = NextPart::Length;
             }
-            Next::Length => {
+            NextPart::Length => {
                 let length = u32_at(bytes, 0);
                 if length > PARAMS_BYTES_MAX {
                     return Err(damaged(
@@ -476,9 +476,9 @@ impl Decoder {
                         length,
                     ));
                 }
-                self.next = Next::Params { length: length as usize };
+                self.next = NextPart::Params { length: length as usize };
             }
-            Next::Params { length } => {
+            NextPart::Params { length } => {
                 let mut part = (length as u32).to_le_bytes().to_vec();
                 part.extend_from_slice(&bytes[..length]);
                 self.check(&part, u32_at(bytes, length), HEADER_BYTES as u64)?;
@@ -494,15 +494,15 @@ impl Decoder {
                     let expected = format!("the incompatible features of its parameters, {expected:#x}");
                     return Err(damaged(12, expected, format!("{:#x}", self.incompatible)));
                 }
-                self.shape = Some(Shape::of(&params));
+                self.shape = Some(RecordShape::of(&params));
                 self.params = Some(params);
-                self.next = Next::Head;
+                self.next = NextPart::Head;
             }
-            Next::Head => {
+            NextPart::Head => {
                 if bytes == footer::MAGIC {
-                    self.next = Next::End;
+                    self.next = NextPart::End;
                 } else {
-                    let most = self.shape.map_or(0, Shape::block_bytes_max);
+                    let most = self.shape.map_or(0, RecordShape::block_bytes_max);
                     let (records, length) = (u32_at(bytes, 0), u32_at(bytes, 4) as usize);
                     if records == 0 || length > most || records as usize > length {
                         let expected = format!("a block of at most {most} bytes, or the end");
@@ -513,18 +513,18 @@ impl Decoder {
                     }
                     let mut head = [0; BLOCK_HEAD_BYTES];
                     head.copy_from_slice(bytes);
-                    self.next = Next::Block { head, length };
+                    self.next = NextPart::Block { head, length };
                 }
             }
-            Next::Block { head, length } => {
+            NextPart::Block { head, length } => {
                 self.offset += bytes.len() as u64;
                 return self.block(head, bytes, length, start);
             }
-            Next::End => {
+            NextPart::End => {
                 self.end(bytes, start - BLOCK_HEAD_BYTES as u64)?;
-                self.next = Next::Nothing;
+                self.next = NextPart::Nothing;
             }
-            Next::Nothing => {}
+            NextPart::Nothing => {}
         }
         self.offset += bytes.len() as u64;
         Ok(Rows::none())
@@ -579,7 +579,7 @@ impl Decoder {
         self.blocks += 1;
         self.documents += u64::from(rows.left);
         self.sketched += sketched;
-        self.next = Next::Head;
+        self.next = NextPart::Head;
         Ok(rows)
     }
 
@@ -624,7 +624,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 #[derive(Clone, Debug)]
 pub struct Rows<'b> {
     /// `None` only if there are no records.
-    shape: Option<Shape>,
+    shape: Option<RecordShape>,
     bytes: &'b [u8],
     at: usize,
     left: u32,
@@ -713,7 +713,7 @@ impl<'b> Rows<'b> {
     }
 
     /// Reads a sketch. Returns the fingerprint and the signature; features and samples go to buffers.
-    fn read_sketch(&mut self, shape: Shape) -> std::result::Result<(u64, &'b [u8]), Fault> {
+    fn read_sketch(&mut self, shape: RecordShape) -> std::result::Result<(u64, &'b [u8]), Fault> {
         let fingerprint = if shape.fingerprint { wide(self.take(8, "fingerprint")?) } else { 0 };
         let features = self.take(shape.bands * 8, "features")?;
         self.features.clear();

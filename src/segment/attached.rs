@@ -4,7 +4,7 @@ use zerocopy::IntoBytes;
 
 use super::open::Segment;
 use super::output::SegmentOutput;
-use super::spilled::Chunks;
+use super::spilled::SliceSource;
 use crate::error::{Error, Result, corrupt};
 use crate::format::attached::{Stamps, Values};
 use crate::format::contents::{Kind, Section};
@@ -62,7 +62,7 @@ pub(super) fn write_stamps(
     layout: Stamps,
     documents: u64,
     stamps: &mut Each<'_, u64>,
-    order: &mut impl Chunks<u128>,
+    order: &mut impl SliceSource<u128>,
 ) -> Result<()> {
     out.section(Kind::Stamps, 0, crate::format::attached::CODEC, documents, |out| {
         let mut bytes = layout.head().as_bytes().to_vec();

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::pages::{self, Known, Pages, Stretch, Trouble};
+use super::pages::{self, CheckedPages, PageChecks, Stretch, Trouble};
 use crate::error::{Error, Result, corrupt};
 use crate::format::contents::Section;
 use crate::format::table::Source;
@@ -15,12 +15,12 @@ use crate::sys::mmap::View;
 pub(super) struct SegmentFile {
     path: PathBuf,
     bytes: View,
-    pages: Pages,
+    pages: PageChecks,
     sections: Vec<Section>,
 }
 
 impl SegmentFile {
-    pub(super) fn new(path: &Path, bytes: View, pages: Pages, sections: Vec<Section>) -> Self {
+    pub(super) fn new(path: &Path, bytes: View, pages: PageChecks, sections: Vec<Section>) -> Self {
         Self { path: path.to_owned(), bytes, pages, sections }
     }
 
@@ -69,7 +69,7 @@ impl SegmentFile {
         }
     }
 
-    /// The whole file if it is mapped or in memory, otherwise empty. Not checked: read it only where [`Known::have`] is
+    /// The whole file if it is mapped or in memory, otherwise empty. Not checked: read it only where [`CheckedPages::have`] is
     /// true.
     #[inline(always)]
     pub(super) fn whole(&self) -> &[u8] {
@@ -87,7 +87,7 @@ impl SegmentFile {
 
     /// The set of pages that have been checked.
     #[inline(always)]
-    fn known(&self) -> Known<'_> {
+    fn known(&self) -> CheckedPages<'_> {
         self.pages.known()
     }
 
@@ -143,7 +143,7 @@ impl SegmentFile {
 
 /// Reads a section of a segment for a codec.
 #[derive(Clone, Copy)]
-pub(super) struct At<'a> {
+pub(super) struct SectionReader<'a> {
     pub(super) file: &'a SegmentFile,
     section: &'a Section,
     /// [`SegmentFile::whole`].
@@ -153,7 +153,7 @@ pub(super) struct At<'a> {
     pub(super) base: usize,
 }
 
-impl<'a> At<'a> {
+impl<'a> SectionReader<'a> {
     #[inline]
     pub(super) fn new(file: &'a SegmentFile, section: &'a Section) -> Self {
         Self { file, section, whole: file.whole(), sound: &[], base: 0 }
@@ -218,7 +218,7 @@ impl<'a> At<'a> {
     }
 }
 
-impl<'a> Source<'a> for At<'a> {
+impl<'a> Source<'a> for SectionReader<'a> {
     #[inline(always)]
     fn read(self, range: Range<u64>) -> Result<&'a [u8]> {
         let (offset, length) = (self.section.offset as usize, self.section.length);

@@ -22,12 +22,12 @@ pub enum Bucket {
 
 /// Ordinals of long buckets, by priority.
 #[derive(Debug, Default)]
-pub(super) struct Ordered {
+pub(super) struct HeldOrders {
     by_bucket: HashMap<Bucket, Arc<[u32]>>,
     entries: usize,
 }
 
-impl Ordered {
+impl HeldOrders {
     pub(super) fn get(&self, bucket: Bucket) -> Option<Arc<[u32]>> {
         self.by_bucket.get(&bucket).cloned()
     }
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn entries_that_are_held_are_bounded_by_the_documents() {
-        let mut ordered = Ordered::default();
+        let mut ordered = HeldOrders::default();
         let order: Arc<[u32]> = (0..30_000).collect();
         for rank in 0..100 {
             ordered.add(Bucket::Fingerprint(rank), &order, 5000);

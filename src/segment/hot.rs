@@ -1,9 +1,9 @@
 //! Hot buckets are searched by their nested tables, so that a bucket of a million entries costs little more than any
 //! other.
 
-use super::file::At;
+use super::file::SectionReader;
 use super::output::SegmentOutput;
-use super::tables::{OpenTable, Tables};
+use super::tables::{OpenTable, OpenTables};
 use crate::design::Design;
 use crate::design::masks::masks;
 use crate::design::tables::{Table, spread};
@@ -16,8 +16,8 @@ use twindex_kernel::{Kernel, Level, Simd};
 
 /// The search of a hot bucket.
 pub(super) struct NestedSearch<'a, 'b> {
-    pub(super) at: At<'a>,
-    pub(super) tables: &'a Tables,
+    pub(super) at: SectionReader<'a>,
+    pub(super) tables: &'a OpenTables,
     pub(super) table: &'a OpenTable,
     pub(super) section: &'a Section,
     pub(super) hot: &'a Hot,
@@ -107,7 +107,7 @@ impl NestedSearch<'_, '_> {
 }
 
 /// Buckets by prefix, with key and rank of each fingerprint.
-pub(super) type Members = Vec<(u64, Vec<(u64, u32)>)>;
+pub(super) type HotMembers = Vec<(u64, Vec<(u64, u32)>)>;
 
 /// The hot buckets of a table over `fingerprints`, which come in the order of ranks and are iterated twice. Memory is 4
 /// bytes for each bucket of the table, and 16 for each fingerprint in a hot one.
@@ -115,18 +115,18 @@ pub(super) fn hot_buckets<I: Iterator<Item = Result<u64>>>(
     table: &Table,
     rows: u64,
     fingerprints: impl Fn() -> Result<I>,
-) -> Result<Members> {
+) -> Result<HotMembers> {
     let bits = table.probe_bits(rows);
     // A prefix longer than a directory's is shared by few fingerprints, so there is no hot bucket.
     if rows <= hot::HOT_ROWS || bits > crate::design::prefix_bits(rows, 64) {
-        return Ok(Members::new());
+        return Ok(HotMembers::new());
     }
     let prefix = |key: u64| key.checked_shr(64 - bits).unwrap_or(0);
     let mut counts = vec![0_u32; 1 << bits];
     for fingerprint in fingerprints()? {
         counts[prefix(table.order.apply(fingerprint?)) as usize] += 1;
     }
-    let mut buckets: Members = (0..)
+    let mut buckets: HotMembers = (0..)
         .zip(&counts)
         .filter(|&(_, &count)| hot::is_hot(count.into(), rows, bits))
         .map(|(prefix, _)| (prefix, Vec::new()))

@@ -31,9 +31,9 @@ use super::output::SegmentOutput;
 use super::records::{RecordSketch, record_hash};
 use super::scan::PostingsInOrder;
 use super::sets::{EachSet, write_sets};
-use super::sorted::{Merge, Run, Sorter};
-use super::spilled::{Chunks, Column, Parts, Room, Values, pair};
-use super::file::At;
+use super::sorted::{RunMerge, SortedRun, RadixSorter};
+use super::spilled::{SliceSource, SpillColumn, SpilledParts, Room, ChunkedValues, pair};
+use super::file::SectionReader;
 use crate::design::Scheme;
 use crate::error::{Error, Result};
 use crate::extsort;
@@ -78,7 +78,7 @@ const COPIED: usize = 1 << 16;
 /// [`Error::Limit`] for more than 2^30 documents.
 pub fn merge(inputs: &[Input<'_>], vfs: &dyn Vfs, dir: &Path, room: Room<'_>) -> Result<Built> {
     let params = common_params(inputs)?;
-    let (merged, mut keys) = Merged::new(inputs, room)?;
+    let (merged, mut keys) = MergedInputs::new(inputs, room)?;
     let salt = merged.salt(params)?;
     let documents = merged.documents;
     let mut out = begin(vfs, dir, salt, params)?;
@@ -116,10 +116,10 @@ pub fn merge_tables(
     documents: bool,
 ) -> Result<impl FnOnce() -> Result<u64>> {
     let params = common_params(inputs)?.clone();
-    let (merged, _) = Merged::new(inputs, room)?;
+    let (merged, _) = MergedInputs::new(inputs, room)?;
     Ok(move || {
         let Some(simhash) = params.simhash else { return Ok(0) };
-        let mut fingerprints = Column::new(room, room.share(8));
+        let mut fingerprints = SpillColumn::new(room, room.share(8));
         let mut last = None;
         if documents {
             let mut pairs = merged.fingerprints()?;
@@ -132,7 +132,7 @@ pub fn merge_tables(
                 }
             }
         } else {
-            let mut keys = Merge::new(merged.keys_of_first()?);
+            let mut keys = RunMerge::new(merged.keys_of_first()?);
             while let Some(slice) = keys.next_slice()? {
                 // Up to the first repeated value; mostly there is none.
                 let again = slice.iter().zip(&slice[1..]).filter(|(key, next)| key == next).count() > 0;
@@ -171,24 +171,24 @@ fn common_params<'a>(inputs: &[Input<'a>]) -> Result<&'a Params> {
 }
 
 /// The inputs, and the numbering of their documents in the output.
-struct Merged<'a, 'r> {
-    inputs: Vec<Source<'a, 'r>>,
+struct MergedInputs<'a, 'r> {
+    inputs: Vec<MergeSource<'a, 'r>>,
     room: Room<'r>,
     documents: u64,
     /// The input of each document of the output; empty if no section needs it.
-    origins: Column<'r, u32>,
+    origins: SpillColumn<'r, u32>,
 }
 
 /// One input of a merge.
-struct Source<'a, 'r> {
+struct MergeSource<'a, 'r> {
     segment: &'a Segment,
     deleted: &'a RoaringBitmap,
     /// The new ordinal of each document, or [`LEFT_OUT`].
-    map: Column<'r, u32>,
+    map: SpillColumn<'r, u32>,
     left_out: RoaringBitmap,
 }
 
-impl Source<'_, '_> {
+impl MergeSource<'_, '_> {
     /// The next key belongs to this input: maps its document to `ordinal`, or drops it.
     fn number(&mut self, ordinal: Option<u32>) -> Result<()> {
         self.skip_deleted()?;
@@ -216,8 +216,8 @@ impl Source<'_, '_> {
 
 /// Merged keys that wait to be written.
 enum MergedKeys<'r> {
-    Numbers { keys: Column<'r, u64>, span: Option<(u64, u64)> },
-    Bytes(Parts<'r>),
+    Numbers { keys: SpillColumn<'r, u64>, span: Option<(u64, u64)> },
+    Bytes(SpilledParts<'r>),
 }
 
 impl MergedKeys<'_> {
@@ -236,21 +236,21 @@ impl MergedKeys<'_> {
     }
 }
 
-impl<'a, 'r> Merged<'a, 'r> {
+impl<'a, 'r> MergedInputs<'a, 'r> {
     /// Merges the keys.
     fn new(inputs: &[Input<'a>], room: Room<'r>) -> Result<(Self, MergedKeys<'r>)> {
         let share = room.share(8 * inputs.len().max(1));
-        let source = |input: &Input<'a>| Source {
+        let source = |input: &Input<'a>| MergeSource {
             segment: input.segment,
             deleted: input.deleted,
-            map: Column::new(room, share),
+            map: SpillColumn::new(room, share),
             left_out: RoaringBitmap::new(),
         };
         let mut merged = Self {
             inputs: inputs.iter().map(source).collect(),
             room,
             documents: 0,
-            origins: Column::new(room, room.share(16)),
+            origins: SpillColumn::new(room, room.share(16)),
         };
         let keys = match inputs.first().map(|input| input.segment.params().key) {
             Some(KeyKind::Bytes) => merged.merge_bytes()?,
@@ -284,15 +284,15 @@ impl<'a, 'r> Merged<'a, 'r> {
     }
 
     fn merge_numbers(&mut self) -> Result<MergedKeys<'r>> {
-        let run = |(number, input): (usize, &Source<'a, 'r>)| NumberKeys {
+        let run = |(number, input): (usize, &MergeSource<'a, 'r>)| NumberKeys {
             segment: input.segment,
             deleted: input.deleted,
             input: number as u32,
             next: 0,
             last: None,
         };
-        let mut merge = Merge::new(self.inputs.iter().enumerate().map(run).collect());
-        let mut keys = Column::new(self.room, self.room.share(8));
+        let mut merge = RunMerge::new(self.inputs.iter().enumerate().map(run).collect());
+        let mut keys = SpillColumn::new(self.room, self.room.share(8));
         let mut span = None;
         // Of equal keys, the newest input's comes last.
         let mut waiting: Option<(u64, usize)> = None;
@@ -320,7 +320,7 @@ impl<'a, 'r> Merged<'a, 'r> {
     }
 
     fn merge_bytes(&mut self) -> Result<MergedKeys<'r>> {
-        let mut parts = Parts::new(self.room, self.room.share(8));
+        let mut parts = SpilledParts::new(self.room, self.room.share(8));
         let (mut encoder, mut data) = (FrontEncoder::default(), Vec::new());
         let runs = self.inputs.iter().map(|input| ByteKeys::new(input.segment, input.deleted));
         let mut merge = extsort::Merge::new(runs.collect::<Vec<_>>(), Ord::cmp);
@@ -351,7 +351,7 @@ impl<'a, 'r> Merged<'a, 'r> {
     /// Hands each input and each stripe of its ordinals, with the stripe's part of the map, to `each`.
     fn for_each_stripe(
         &self,
-        mut each: impl FnMut(&Source<'a, 'r>, Range<u64>, &[u32]) -> Result<()>,
+        mut each: impl FnMut(&MergeSource<'a, 'r>, Range<u64>, &[u32]) -> Result<()>,
     ) -> Result<()> {
         let most = (self.room.share(8) as u64 / 4).max(KEYS);
         for input in &self.inputs {
@@ -377,19 +377,19 @@ impl<'a, 'r> Merged<'a, 'r> {
     }
 
     /// Fingerprints and new ordinals, ascending: read lazily if the maps are in memory, otherwise from stored runs.
-    fn fingerprints(&self) -> Result<Merge<Fingerprints<'_, 'r>, u128>> {
+    fn fingerprints(&self) -> Result<RunMerge<Fingerprints<'_, 'r>, u128>> {
         let runs: Option<Vec<Fingerprints<'_, 'r>>> =
             self.inputs.iter().map(|input| self.listed(input)).collect();
         match runs {
-            Some(runs) => Ok(Merge::new(runs)),
-            None => Ok(Merge::new(self.stored_runs()?)),
+            Some(runs) => Ok(RunMerge::new(runs)),
+            None => Ok(RunMerge::new(self.stored_runs()?)),
         }
     }
 
     /// The run of an input that can be read lazily.
-    fn listed<'m>(&'m self, input: &'m Source<'a, 'r>) -> Option<Fingerprints<'m, 'r>> {
+    fn listed<'m>(&'m self, input: &'m MergeSource<'a, 'r>) -> Option<Fingerprints<'m, 'r>> {
         let Some(fingerprints) = &input.segment.fingerprints else {
-            return Some(Fingerprints::Stored(Values::of(&[])));
+            return Some(Fingerprints::Stored(ChunkedValues::of(&[])));
         };
         let Layout::Planes(planes) = &fingerprints.tables.all[0].layout else { return None };
         // A posting list is passed on whole.
@@ -400,7 +400,7 @@ impl<'a, 'r> Merged<'a, 'r> {
             return None;
         }
         let Ok(Cow::Borrowed(map)) = input.map.get(0..input.map.len()) else { return None };
-        Some(Fingerprints::Listed(Box::new(Listed {
+        Some(Fingerprints::ListedRun(Box::new(ListedRun {
             input,
             planes,
             walk: Walk::default(),
@@ -416,7 +416,7 @@ impl<'a, 'r> Merged<'a, 'r> {
 
     /// The keys of table 1 of each input, if they can be read lazily.
     fn keys_of_first(&self) -> Result<Vec<KeysOfFirst<'_>>> {
-        let keys = |input: &Source<'a, 'r>| {
+        let keys = |input: &MergeSource<'a, 'r>| {
             let first = &input.segment.fingerprints.as_ref()?.tables.all[0];
             let Layout::Planes(planes) = first.layout else { return None };
             input.left_out.is_empty().then_some(KeysOfFirst {
@@ -435,7 +435,7 @@ impl<'a, 'r> Merged<'a, 'r> {
         let mut runs = Vec::new();
         self.for_each_stripe(|input, stripe, map| {
             let Some(fingerprints) = &input.segment.fingerprints else { return Ok(()) };
-            let mut run = Column::new(self.room, share);
+            let mut run = SpillColumn::new(self.room, share);
             // The rank whose posting lists each document.
             let mut listed_by = vec![NO_RANK; (stripe.end - stripe.start) as usize];
             let mut listed = 0_u64;
@@ -477,13 +477,13 @@ impl<'a, 'r> Merged<'a, 'r> {
     }
 
     /// The keys of a band above new ordinals, ascending, and their number.
-    fn band(&self, band: usize) -> Result<(u64, Merge<Values<'r, u64>, u64>)> {
+    fn band(&self, band: usize) -> Result<(u64, RunMerge<ChunkedValues<'r, u64>, u64>)> {
         let share = self.room.share(4 * self.stripes()?.max(1));
         let mut runs = Vec::new();
         let mut rows = 0;
         self.for_each_stripe(|input, stripe, map| {
             let (section, _) = input.segment.band(band)?;
-            let mut run = Column::new(self.room, share);
+            let mut run = SpillColumn::new(self.room, share);
             let mut seen = RoaringBitmap::new();
             let mut last = None;
             input.segment.for_each_band_entry(band, |key, ordinal| {
@@ -508,11 +508,11 @@ impl<'a, 'r> Merged<'a, 'r> {
             runs.push(run.into_values());
             Ok(())
         })?;
-        Ok((rows, Merge::new(runs)))
+        Ok((rows, RunMerge::new(runs)))
     }
 
     /// Hands the input and the old ordinal of each document to `each`, in the order of new ordinals.
-    fn for_each_origin(&self, mut each: impl FnMut(&Source<'a, 'r>, u32) -> Result<()>) -> Result<()> {
+    fn for_each_origin(&self, mut each: impl FnMut(&MergeSource<'a, 'r>, u32) -> Result<()>) -> Result<()> {
         let mut next = vec![0_u32; self.inputs.len()];
         for origin in self.origins.values() {
             let origin = origin? as usize;
@@ -536,7 +536,7 @@ impl<'a, 'r> Merged<'a, 'r> {
             return Ok(());
         }
         let mut values = Vec::new();
-        let mut bytes_of = |input: &Source<'a, '_>, ordinal: u32| {
+        let mut bytes_of = |input: &MergeSource<'a, '_>, ordinal: u32| {
             values.clear();
             input.segment.sample(input.segment.samples[of].as_ref(), ordinal, &mut values)
         };
@@ -577,8 +577,8 @@ impl<'a, 'r> Merged<'a, 'r> {
             )?;
         }
         if params.expire_after.is_some() {
-            let stamp = |input: &Source<'a, '_>, ordinal: u32| input.segment.kept_stamp(ordinal);
-            let mut pairs = Sorter::new(self.room, self.room.share(4), 64);
+            let stamp = |input: &MergeSource<'a, '_>, ordinal: u32| input.segment.kept_stamp(ordinal);
+            let mut pairs = RadixSorter::new(self.room, self.room.share(4), 64);
             let (mut span, mut next): (Option<(u64, u64)>, u32) = (None, 0);
             self.for_each_origin(|input, ordinal| {
                 let stamp = stamp(input, ordinal)?;
@@ -676,23 +676,23 @@ fn sum_of(segment: &Segment, ordinals: &[u32]) -> Result<u128> {
 
 /// The fingerprints of an input, with new ordinals, ascending.
 enum Fingerprints<'m, 'r> {
-    Stored(Values<'m, u128>),
-    Listed(Box<Listed<'m, 'r>>),
+    Stored(ChunkedValues<'m, u128>),
+    ListedRun(Box<ListedRun<'m, 'r>>),
 }
 
-impl Run<u128> for Fingerprints<'_, '_> {
+impl SortedRun<u128> for Fingerprints<'_, '_> {
     #[inline]
     fn fill(&mut self, items: &mut Vec<u128>, most: usize) -> Result<()> {
         match self {
             Self::Stored(values) => values.fill(items, most),
-            Self::Listed(listed) => listed.fill(items, most),
+            Self::ListedRun(listed) => listed.fill(items, most),
         }
     }
 }
 
 /// Fingerprints from table 1 and documents from the postings, which are compared with the ranks.
-struct Listed<'m, 'r> {
-    input: &'m Source<'m, 'r>,
+struct ListedRun<'m, 'r> {
+    input: &'m MergeSource<'m, 'r>,
     planes: &'m Planes,
     walk: Walk,
     /// The current keys, and the position of the next.
@@ -706,7 +706,7 @@ struct Listed<'m, 'r> {
     handed: u64,
 }
 
-impl<'m> Listed<'m, '_> {
+impl<'m> ListedRun<'m, '_> {
     /// All ranks, after a check that as many documents have one as were listed.
     fn ranks(&mut self, fingerprints: &'m open::Fingerprints) -> Result<&'m [U32]> {
         if let Some(ranks) = self.ranks {
@@ -750,7 +750,7 @@ impl<'m> Listed<'m, '_> {
     }
 }
 
-impl Run<u128> for Listed<'_, '_> {
+impl SortedRun<u128> for ListedRun<'_, '_> {
     fn fill(&mut self, items: &mut Vec<u128>, most: usize) -> Result<()> {
         let Some(fingerprints) = &self.input.segment.fingerprints else { return Ok(()) };
         let ranks = self.ranks(fingerprints)?;
@@ -805,12 +805,12 @@ impl Run<u128> for Listed<'_, '_> {
 
 /// The keys of a table 1, ascending.
 struct KeysOfFirst<'a> {
-    source: At<'a>,
+    source: SectionReader<'a>,
     planes: Planes,
     walk: Walk,
 }
 
-impl Run<u64> for KeysOfFirst<'_> {
+impl SortedRun<u64> for KeysOfFirst<'_> {
     fn fill(&mut self, items: &mut Vec<u64>, most: usize) -> Result<()> {
         self.planes.walk(self.source, &mut self.walk, most, items)
     }
@@ -825,7 +825,7 @@ struct NumberKeys<'a> {
     last: Option<u64>,
 }
 
-impl Run<u128> for NumberKeys<'_> {
+impl SortedRun<u128> for NumberKeys<'_> {
     fn fill(&mut self, items: &mut Vec<u128>, most: usize) -> Result<()> {
         let Keys::Frame(section, frame) = &self.segment.keys else { return Ok(()) };
         let before = items.len();

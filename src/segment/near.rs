@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 pub use super::ask::{Ask, Near};
 use super::open::Segment;
-use super::probe::{Scratch, Search};
+use super::probe::{Scratch, TableSearch};
 use super::tables::unanswered;
 use crate::design::Scheme;
 use crate::design::WITHIN_MAX;
@@ -76,7 +76,7 @@ impl Segment {
         if let Some(probe) = ask.probe {
             tables.all.iter().try_for_each(|table| table.layout.check_probe(probe))?;
         }
-        let search = Search {
+        let search = TableSearch {
             segment: self,
             at: self.at(&fingerprints.postings),
             fingerprints,

@@ -22,10 +22,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
 use super::features::FeatureColumn;
-use super::file::{At, SegmentFile};
-use super::held::Ordered;
+use super::file::{SectionReader, SegmentFile};
+use super::held::HeldOrders;
 use super::parsed::Parsed;
-use super::tables::{OpenTable, Tables};
+use super::tables::{OpenTable, OpenTables};
 use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::format::attached::{self, STAMPS_HEAD_BYTES, Stamps, Values};
@@ -70,7 +70,7 @@ pub struct Segment {
     /// The number of priorities that were read one by one.
     pub(super) priority_reads: AtomicU64,
     /// Long buckets by priority.
-    pub(super) ordered: Mutex<Ordered>,
+    pub(super) ordered: Mutex<HeldOrders>,
 }
 
 /// The encoding of the keys.
@@ -85,7 +85,7 @@ pub(super) enum Keys {
 pub(super) struct Fingerprints {
     pub(super) distinct: u64,
     pub(super) ranks: Section,
-    pub(super) tables: Tables,
+    pub(super) tables: OpenTables,
     pub(super) postings: Section,
 }
 
@@ -149,7 +149,7 @@ impl Segment {
             features: OnceLock::new(),
             priorities: OnceLock::new(),
             priority_reads: AtomicU64::new(0),
-            ordered: Mutex::new(Ordered::default()),
+            ordered: Mutex::new(HeldOrders::default()),
         })
     }
 
@@ -178,8 +178,8 @@ impl Segment {
 
     /// A reader of a section, for its codec.
     #[inline]
-    pub(super) fn at<'a>(&'a self, section: &'a Section) -> At<'a> {
-        At::new(&self.file, section)
+    pub(super) fn at<'a>(&'a self, section: &'a Section) -> SectionReader<'a> {
+        SectionReader::new(&self.file, section)
     }
 
     /// The bytes at `range` of a section, their pages checked.
@@ -365,7 +365,7 @@ impl Entries<'_> {
         if postings.length < distinct * 4 || postings.length % 4 != 0 {
             self.check_length(&postings, distinct * 4)?;
         }
-        let tables = Tables::new(design, all, distinct);
+        let tables = OpenTables::new(design, all, distinct);
         Ok(Some(Fingerprints { distinct, ranks, tables, postings }))
     }
 

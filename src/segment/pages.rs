@@ -27,13 +27,13 @@ const RUN: u64 = 64;
 
 /// The expected checksums, and the set of pages that matched.
 #[derive(Debug)]
-pub(super) struct Pages {
+pub(super) struct PageChecks {
     salt: u128,
     expected: Vec<u32>,
     /// A bit for each page. Two threads may both check a page; setting the bit twice does no harm.
-    sound: Bits,
+    sound: AtomicBits,
     /// Pages that the operating system was advised to read.
-    announced: Bits,
+    announced: AtomicBits,
     /// End of the pages in the file.
     end: u64,
 }
@@ -62,9 +62,9 @@ impl From<Fault> for Trouble {
 
 /// The set of pages that have been checked, for a fast test.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known<'a>(&'a [AtomicU64]);
+pub(super) struct CheckedPages<'a>(&'a [AtomicU64]);
 
-impl Known<'_> {
+impl CheckedPages<'_> {
     /// True if all pages of `range`, offsets in the file, have been checked.
     #[inline(always)]
     pub(super) fn have(self, range: &Range<usize>) -> bool {
@@ -96,9 +96,9 @@ impl Stretch {
 
 /// A bit for each page, set once.
 #[derive(Debug)]
-struct Bits(Box<[AtomicU64]>);
+struct AtomicBits(Box<[AtomicU64]>);
 
-impl Bits {
+impl AtomicBits {
     fn new(count: usize) -> Self {
         Self((0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
     }
@@ -117,25 +117,25 @@ impl Bits {
     }
 }
 
-impl Known<'_> {
+impl CheckedPages<'_> {
     /// The number of set bits.
     pub(super) fn count(self) -> u64 {
         self.0.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
     }
 }
 
-impl Pages {
+impl PageChecks {
     /// Pages of the first `end` bytes, whose checksums are `expected`.
     pub(super) fn new(salt: u128, expected: &[U32], end: u64) -> Self {
         let expected: Vec<u32> = expected.iter().map(|sum| sum.get()).collect();
-        let [sound, announced] = [(); 2].map(|()| Bits::new(expected.len()));
+        let [sound, announced] = [(); 2].map(|()| AtomicBits::new(expected.len()));
         Self { salt, expected, sound, announced, end }
     }
 
     /// The set of pages that have been checked.
     #[inline(always)]
-    pub(super) fn known(&self) -> Known<'_> {
-        Known(&self.sound.0)
+    pub(super) fn known(&self) -> CheckedPages<'_> {
+        CheckedPages(&self.sound.0)
     }
 
     /// True once all pages of a stretch have been checked; they stay so. Repeated calls check each page once.
@@ -374,12 +374,12 @@ mod tests {
             Self { bytes: bytes.take(length).collect(), ..Self::default() }
         }
 
-        fn open(&self) -> (Pages, View) {
+        fn open(&self) -> (PageChecks, View) {
             let sums = self.bytes.chunks(PIECE).zip((0..).step_by(PIECE));
             let sums: Vec<U32> = sums.map(|(bytes, at)| U32::new(checksum(SALT, at, bytes))).collect();
             let length = self.bytes.len();
             let view = View::new(Box::new(self.clone()), length, Access::Read).unwrap();
-            (Pages::new(SALT, &sums, length as u64), view)
+            (PageChecks::new(SALT, &sums, length as u64), view)
         }
 
         fn taken(list: &Mutex<Vec<(u64, u64)>>) -> Vec<(u64, u64)> {

@@ -6,7 +6,7 @@ use zerocopy::little_endian::U32;
 
 use super::file::SegmentFile;
 use super::output;
-use super::pages::Pages;
+use super::pages::PageChecks;
 use crate::error::{Error, Result, corrupt, refused};
 use crate::format::{DOCUMENTS_MAX, bands};
 use crate::format::checksum::{PAGE, checksum};
@@ -94,7 +94,7 @@ impl Parsed {
 
         let bytes = View::new(file, map_length, access).map_err(|e| Error::io("map", path, e))?;
         let digest = output::digest(&header, &page_checksums, &contents, &footer);
-        let file = SegmentFile::new(path, bytes, Pages::new(salt, columns, sums.offset), sections);
+        let file = SegmentFile::new(path, bytes, PageChecks::new(salt, columns, sums.offset), sections);
         let params = read_params(&file, header.params_digest.get(), contents_offset)?;
         header.check_features(&params).map_err(|e| corrupt(path, "header", 0, e))?;
         let (documents, distinct) = (footer.documents.get(), footer.distinct.get());

@@ -10,7 +10,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::spilled::{Chunks, Column};
+use super::spilled::{SliceSource, SpillColumn};
 use crate::design::{BitField, Design};
 use crate::error::Result;
 use crate::format::table::filter::Encoder;
@@ -87,12 +87,12 @@ impl ToBe {
 }
 
 /// The result of the first distribution of a table.
-enum Parts {
+enum DistributedParts {
     Short(Distributed<u32>),
     Long(Distributed<u64>),
 }
 
-impl Parts {
+impl DistributedParts {
     fn new(table: &ToBe, rows: usize) -> Result<Self> {
         Ok(if table.is_short() {
             Self::Short(Distributed::new(table, rows)?)
@@ -195,7 +195,7 @@ pub(super) fn encode_partial<C: Columns>(
     design: &Design,
     places: std::ops::Range<usize>,
     width: u8,
-    fingerprints: &Column<'_, u64>,
+    fingerprints: &SpillColumn<'_, u64>,
     bytes: usize,
     columns: &mut C,
     mut each: impl FnMut(usize, &mut C) -> Result<()>,
@@ -211,35 +211,35 @@ pub(super) fn encode_partial<C: Columns>(
         }
         let (now, later) = rest.split_at(fit);
         rest = later;
-        let mut parts: Vec<Parts> =
-            now.iter().map(|(_, table)| Parts::new(table, rows as usize)).collect::<Result<_>>()?;
+        let mut parts: Vec<DistributedParts> =
+            now.iter().map(|(_, table)| DistributedParts::new(table, rows as usize)).collect::<Result<_>>()?;
         let mut numbers = [0_u64; TOGETHER];
         for_each_slice(fingerprints, |some| {
             for ((_, table), parts) in now.iter().zip(&mut parts) {
                 match parts {
-                    Parts::Short(parts) => parts.count(table, some, &mut numbers),
-                    Parts::Long(parts) => parts.count(table, some, &mut numbers),
+                    DistributedParts::Short(parts) => parts.count(table, some, &mut numbers),
+                    DistributedParts::Long(parts) => parts.count(table, some, &mut numbers),
                 }
             }
         })?;
         for parts in &mut parts {
             match parts {
-                Parts::Short(parts) => parts.settle(),
-                Parts::Long(parts) => parts.settle(),
+                DistributedParts::Short(parts) => parts.settle(),
+                DistributedParts::Long(parts) => parts.settle(),
             }
         }
         for_each_slice(fingerprints, |some| {
             for ((_, table), parts) in now.iter().zip(&mut parts) {
                 match parts {
-                    Parts::Short(parts) => parts.distribute(table, some, &mut numbers),
-                    Parts::Long(parts) => parts.distribute(table, some, &mut numbers),
+                    DistributedParts::Short(parts) => parts.distribute(table, some, &mut numbers),
+                    DistributedParts::Long(parts) => parts.distribute(table, some, &mut numbers),
                 }
             }
         })?;
         for ((place, table), parts) in now.iter().zip(parts) {
             match parts {
-                Parts::Short(parts) => parts.encode(table, columns)?,
-                Parts::Long(parts) => parts.encode(table, columns)?,
+                DistributedParts::Short(parts) => parts.encode(table, columns)?,
+                DistributedParts::Long(parts) => parts.encode(table, columns)?,
             }
             each(*place, columns)?;
         }
@@ -247,7 +247,7 @@ pub(super) fn encode_partial<C: Columns>(
     Ok(true)
 }
 
-fn for_each_slice(fingerprints: &Column<'_, u64>, mut each: impl FnMut(&[u64])) -> Result<()> {
+fn for_each_slice(fingerprints: &SpillColumn<'_, u64>, mut each: impl FnMut(&[u64])) -> Result<()> {
     let mut values = fingerprints.values();
     while let Some(slice) = values.next_slice()? {
         slice.chunks(TOGETHER).for_each(&mut each);
@@ -291,7 +291,7 @@ mod tests {
             fingerprints.sort_unstable();
             fingerprints.dedup();
             let rows = fingerprints.len() as u64;
-            let mut column = Column::new(Room::unlimited(), usize::MAX);
+            let mut column = SpillColumn::new(Room::unlimited(), usize::MAX);
             column.extend(fingerprints).unwrap();
             for (design, width) in [
                 ("blocks-4", 2),

@@ -16,11 +16,11 @@ use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 
 use super::ask::{Ask, Near};
-use super::file::At;
+use super::file::SectionReader;
 use super::hot::NestedSearch;
 use super::open::{Fingerprints, Segment};
-use super::sift::{Bucket, Sifted, sift};
-use super::tables::{Front, OpenHot, OpenTable, Plan, Step, Tables};
+use super::filter::{FilteredBucket, Survivors, filter_buckets};
+use super::tables::{RawLayout, OpenHot, OpenTable, RadiusPlan, PlanStep, OpenTables};
 use crate::design::masks::{Masks, masks};
 use crate::error::{Error, Result};
 use crate::format::contents::Section;
@@ -54,13 +54,13 @@ const SHORT: u64 = 32;
 #[derive(Debug, Default)]
 pub struct Scratch {
     /// The current probes.
-    probes: Vec<Probe>,
+    probes: Vec<ActiveProbe>,
     /// The next probes.
-    ahead: Vec<Probe>,
-    sifted: Vec<Sifted>,
-    candidates: Vec<Candidate>,
+    ahead: Vec<ActiveProbe>,
+    survivors: Vec<Survivors>,
+    candidates: Vec<RowCandidate>,
     followed: Vec<Followed>,
-    hits: Vec<Hit>,
+    hits: Vec<ProbeHit>,
     /// The current queries in the order of the table that is probed; empty if they are searched in their given order.
     order: Vec<u32>,
     counts: Vec<u32>,
@@ -93,8 +93,8 @@ impl Scratch {
     /// At most a few pages, so it may be kept as long as the thread lives.
     fn is_small(&self) -> bool {
         const MOST: usize = 1024;
-        let Self { sifted, candidates, followed, hits, order, counts, .. } = self;
-        sifted.capacity() <= MOST
+        let Self { survivors, candidates, followed, hits, order, counts, .. } = self;
+        survivors.capacity() <= MOST
             && order.capacity() <= MOST
             && counts.capacity() <= MOST
             && candidates.capacity() <= MOST
@@ -111,10 +111,10 @@ impl Scratch {
 
 /// A probe in progress.
 #[derive(Clone, Copy, Debug, Default)]
-struct Probe {
+struct ActiveProbe {
     prefix: u64,
     /// The bucket to search. The bits after the prefix may differ in `left` bits.
-    bucket: Bucket,
+    bucket: FilteredBucket,
     query: u32,
     /// The number of its step in the plan.
     step: u16,
@@ -122,7 +122,7 @@ struct Probe {
 
 /// A row that may be near.
 #[derive(Clone, Copy, Debug)]
-struct Candidate {
+struct RowCandidate {
     probe: u32,
     row: u32,
     /// The value that was checked: in a partial table, the pointer.
@@ -134,23 +134,23 @@ struct Candidate {
 struct Followed {
     probe: u32,
     pointer: u32,
-    bucket: Bucket,
+    bucket: FilteredBucket,
 }
 
 /// A near fingerprint, found by a probe, in a row of its table; in a row of table 1 if its table is partial.
 #[derive(Clone, Copy, Debug)]
-struct Hit {
+struct ProbeHit {
     probe: u32,
     row: u32,
     fingerprint: u64,
 }
 
 /// One search of some queries in one segment.
-pub(super) struct Search<'a, 'b> {
+pub(super) struct TableSearch<'a, 'b> {
     pub(super) segment: &'a Segment,
-    pub(super) at: At<'a>,
+    pub(super) at: SectionReader<'a>,
     pub(super) fingerprints: &'a Fingerprints,
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a RadiusPlan,
     pub(super) ask: Ask,
     pub(super) queries: &'b [u64],
     pub(super) scratch: &'b mut Scratch,
@@ -167,13 +167,13 @@ struct Guard {
 }
 
 /// Rows that a query may still visit.
-struct Budget {
+struct VisitBudget {
     query: u32,
     left: u64,
     left_out: u64,
 }
 
-impl Budget {
+impl VisitBudget {
     fn new(visits: u64) -> Self {
         Self { query: 0, left: visits, left_out: 0 }
     }
@@ -197,7 +197,7 @@ impl Budget {
         }
     }
 
-    fn admit(&mut self, probe: &mut Probe) {
+    fn admit(&mut self, probe: &mut ActiveProbe) {
         let mut rows = probe.bucket.rows();
         self.admit_rows(&mut rows);
         probe.bucket.end = rows.end as u32;
@@ -207,7 +207,7 @@ impl Budget {
 impl Guard {
     /// Counts the rows of a probe, and returns whether there are too many.
     #[inline(always)]
-    fn exceeds(&mut self, probe: &Probe, most: u64) -> bool {
+    fn exceeds(&mut self, probe: &ActiveProbe, most: u64) -> bool {
         if self.of != (probe.query, probe.step) {
             *self = Self { of: (probe.query, probe.step), rows: 0 };
         }
@@ -217,16 +217,16 @@ impl Guard {
 }
 
 /// A scan of rows of a table, for any codec; compiled once for all callers.
-struct Scan<'a, 'b> {
+struct TableScan<'a, 'b> {
     layout: &'a Layout,
-    source: At<'a>,
+    source: SectionReader<'a>,
     rows: Range<u64>,
     key: u64,
     radius: u32,
     each: &'b mut dyn FnMut(u64, u64) -> ControlFlow<()>,
 }
 
-impl Kernel for Scan<'_, '_> {
+impl Kernel for TableScan<'_, '_> {
     type Output = Result<()>;
 
     #[inline(always)]
@@ -236,7 +236,7 @@ impl Kernel for Scan<'_, '_> {
     }
 }
 
-impl Scan<'_, '_> {
+impl TableScan<'_, '_> {
     #[inline(never)]
     fn go(self) -> Result<()> {
         Level::chosen().dispatch(self)
@@ -244,9 +244,9 @@ impl Scan<'_, '_> {
 }
 
 /// Stage 3.
-struct Complete<'s, 'a, 'b>(&'s mut Search<'a, 'b>);
+struct CompleteRows<'s, 'a, 'b>(&'s mut TableSearch<'a, 'b>);
 
-impl Kernel for Complete<'_, '_, '_> {
+impl Kernel for CompleteRows<'_, '_, '_> {
     type Output = Result<()>;
 
     #[inline(always)]
@@ -256,26 +256,26 @@ impl Kernel for Complete<'_, '_, '_> {
 }
 
 /// The end of stage 2.
-struct SortOut<'s, 'a, 'b> {
-    search: &'s mut Search<'a, 'b>,
+struct PassSurvivors<'s, 'a, 'b> {
+    search: &'s mut TableSearch<'a, 'b>,
     first: u32,
     count: usize,
 }
 
-impl Kernel for SortOut<'_, '_, '_> {
+impl Kernel for PassSurvivors<'_, '_, '_> {
     type Output = Result<()>;
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) -> Result<()> {
-        self.search.sort_out(self.first, self.count)
+        self.search.pass_survivors(self.first, self.count)
     }
 }
 
 /// Stage 4.
 struct LookUpFollowed<'s, 'a, 'b> {
-    search: &'s mut Search<'a, 'b>,
-    front: Option<Front>,
-    budget: &'s mut Option<Budget>,
+    search: &'s mut TableSearch<'a, 'b>,
+    front: Option<RawLayout>,
+    budget: &'s mut Option<VisitBudget>,
 }
 
 impl Kernel for LookUpFollowed<'_, '_, '_> {
@@ -289,8 +289,8 @@ impl Kernel for LookUpFollowed<'_, '_, '_> {
 
 /// The end of stage 5.
 struct CompleteFollowed<'s, 'a, 'b> {
-    search: &'s mut Search<'a, 'b>,
-    front: Front,
+    search: &'s mut TableSearch<'a, 'b>,
+    front: RawLayout,
     count: usize,
 }
 
@@ -304,27 +304,27 @@ impl Kernel for CompleteFollowed<'_, '_, '_> {
 }
 
 /// The end of a search, before hits are reported.
-struct TellApart<'s, 'a, 'b>(&'s mut Search<'a, 'b>);
+struct DropDuplicates<'s, 'a, 'b>(&'s mut TableSearch<'a, 'b>);
 
-impl Kernel for TellApart<'_, '_, '_> {
+impl Kernel for DropDuplicates<'_, '_, '_> {
     type Output = Result<()>;
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) -> Result<()> {
-        self.0.tell_apart()
+        self.0.drop_duplicates()
     }
 }
 
 /// Entries of one bucket that may be near, with the value that was checked, for any radius.
-struct SiftOne<'a, 'b> {
+struct FilterOne<'a, 'b> {
     layout: &'a Layout,
-    source: At<'a>,
-    bucket: Bucket,
+    source: SectionReader<'a>,
+    bucket: FilteredBucket,
     compared: u64,
     each: &'b mut dyn FnMut(u64, u16),
 }
 
-impl Kernel for SiftOne<'_, '_> {
+impl Kernel for FilterOne<'_, '_> {
     type Output = Result<()>;
 
     #[inline(always)]
@@ -339,7 +339,7 @@ impl Kernel for SiftOne<'_, '_> {
     }
 }
 
-impl SiftOne<'_, '_> {
+impl FilterOne<'_, '_> {
     #[inline(never)]
     fn go(self) -> Result<()> {
         Level::chosen().dispatch(self)
@@ -348,7 +348,7 @@ impl SiftOne<'_, '_> {
 
 /// How far the probes of a search have come: table by table for some queries, then for the next queries.
 #[derive(Default)]
-struct Next {
+struct ProbeCursor {
     /// Whether queries have been ordered for this step.
     ordered: bool,
     /// The first of the current queries.
@@ -361,7 +361,7 @@ struct Next {
 impl OpenTable {
     /// The rows of a prefix, in a table without a front; prefetches what is read first of them.
     #[inline(never)]
-    fn rows(&self, at: At<'_>, prefix: u64, way: Option<table::Probe>) -> Result<Range<u32>> {
+    fn rows(&self, at: SectionReader<'_>, prefix: u64, way: Option<table::Probe>) -> Result<Range<u32>> {
         let source = at.section(&self.section);
         let way = way.unwrap_or_else(|| self.layout.probe());
         let rows = self.layout.rows(source, prefix, self.bits, way)?;
@@ -384,7 +384,7 @@ impl OpenTable {
     }
 }
 
-impl<'a> Search<'a, '_> {
+impl<'a> TableSearch<'a, '_> {
     /// Runs the search.
     pub(super) fn run(mut self) -> Result<()> {
         self.scratch.left_out = 0;
@@ -401,8 +401,8 @@ impl<'a> Search<'a, '_> {
         candidates.reserve(room);
         followed.reserve(room);
         hits.reserve(room);
-        let (level, mut guard, mut next) = (Level::chosen(), Guard::default(), Next::default());
-        let mut budget = self.ask.visits.map(Budget::new);
+        let (level, mut guard, mut next) = (Level::chosen(), Guard::default(), ProbeCursor::default());
+        let mut budget = self.ask.visits.map(VisitBudget::new);
         self.tables().settle(&mut self.at);
         self.fill(&mut next);
         self.look_up(&mut guard, 0..WINDOW)?;
@@ -417,13 +417,13 @@ impl<'a> Search<'a, '_> {
             }
             self.scan(level, &mut guard, &mut budget)?;
             if !self.scratch.candidates.is_empty() {
-                level.dispatch(Complete(&mut self))?;
+                level.dispatch(CompleteRows(&mut self))?;
             }
             if !self.scratch.followed.is_empty() {
                 self.follow(level, &mut budget)?;
             }
             if !self.scratch.hits.is_empty() {
-                level.dispatch(TellApart(&mut self))?;
+                level.dispatch(DropDuplicates(&mut self))?;
                 self.report()?;
             }
         }
@@ -432,7 +432,7 @@ impl<'a> Search<'a, '_> {
     }
 
     #[inline(always)]
-    fn tables(&self) -> &'a Tables {
+    fn tables(&self) -> &'a OpenTables {
         &self.fingerprints.tables
     }
 
@@ -454,10 +454,10 @@ impl<'a> Search<'a, '_> {
             let hits = &mut self.scratch.hits;
             hits.clear();
             let mut each = |row: u64, fingerprint| {
-                hits.push(Hit { probe: 0, row: row as u32, fingerprint });
+                hits.push(ProbeHit { probe: 0, row: row as u32, fingerprint });
                 ControlFlow::Continue(())
             };
-            Scan { layout: &first.layout, source, rows: 0..tables.rows, key, radius, each: &mut each }
+            TableScan { layout: &first.layout, source, rows: 0..tables.rows, key, radius, each: &mut each }
                 .go()?;
             for hit in hits.drain(..) {
                 if (self.hit)(number, near(hit, key))?.is_break() {
@@ -481,7 +481,7 @@ impl<'a> Search<'a, '_> {
 
     /// Takes the next probes, as many as fit.
     #[inline(never)]
-    fn fill(&mut self, next: &mut Next) {
+    fn fill(&mut self, next: &mut ProbeCursor) {
         let (at, tables, plan, within) = (self.at, self.tables(), self.plan, self.ask.within);
         let in_order = self.in_order();
         let Scratch { ahead: probes, done, stopped, order, counts, .. } = &mut *self.scratch;
@@ -493,15 +493,15 @@ impl<'a> Search<'a, '_> {
         };
         while next.first < self.queries.len() {
             let last = self.queries.len().min(next.first + together);
-            let Some(&Step { table, radius, .. }) = plan.steps.get(next.step) else {
-                *next = Next { first: last, query: last, ..Next::default() };
+            let Some(&PlanStep { table, radius, .. }) = plan.steps.get(next.step) else {
+                *next = ProbeCursor { first: last, query: last, ..ProbeCursor::default() };
                 continue;
             };
             let table = &tables.all[table as usize];
             let step = next.step as u16;
             if in_order && !next.ordered {
                 next.ordered = true;
-                put_in_order(&self.queries[next.first..last], table, order, counts);
+                order_queries(&self.queries[next.first..last], table, order, counts);
             }
             let order = &order[..if in_order { last - next.first } else { 0 }];
             let first = next.first;
@@ -522,8 +522,8 @@ impl<'a> Search<'a, '_> {
                         let value = self.queries[query];
                         let (prefix, scanned) = (table.prefix_of(value), table.scanned_of(value));
                         table.hint_bucket(&at, prefix);
-                        let bucket = Bucket { start: 0, end: 0, scanned, left: within };
-                        probes.push(Probe { prefix, bucket, query: query as u32, step });
+                        let bucket = FilteredBucket { start: 0, end: 0, scanned, left: within };
+                        probes.push(ActiveProbe { prefix, bucket, query: query as u32, step });
                     }
                     continue;
                 }
@@ -537,8 +537,8 @@ impl<'a> Search<'a, '_> {
                 let (prefix, scanned) = (table.prefix_of(value) ^ mask, table.scanned_of(value));
                 table.hint_bucket(&at, prefix);
                 let (query, left) = (query as u32, table.left(within, mask));
-                let bucket = Bucket { start: 0, end: 0, scanned, left };
-                probes.push(Probe { prefix, bucket, query, step });
+                let bucket = FilteredBucket { start: 0, end: 0, scanned, left };
+                probes.push(ActiveProbe { prefix, bucket, query, step });
             }
             (next.step, next.query, next.ordered) = (next.step + 1, next.first, false);
         }
@@ -578,7 +578,7 @@ impl<'a> Search<'a, '_> {
     }
 
     /// Stage 2.
-    fn scan(&mut self, level: Level, guard: &mut Guard, budget: &mut Option<Budget>) -> Result<()> {
+    fn scan(&mut self, level: Level, guard: &mut Guard, budget: &mut Option<VisitBudget>) -> Result<()> {
         self.scratch.candidates.clear();
         self.scratch.followed.clear();
         self.scratch.hits.clear();
@@ -592,8 +592,8 @@ impl<'a> Search<'a, '_> {
         for from in (0..self.scratch.probes.len()).step_by(GRAIN) {
             let some = from..self.scratch.probes.len().min(from + GRAIN);
             self.look_up(guard, some.clone())?;
-            if self.plan.sifted {
-                self.sift(level, some)?;
+            if self.plan.is_filtered {
+                self.filter(level, some)?;
             } else {
                 self.scan_by_step(level, some)?;
             }
@@ -610,10 +610,10 @@ impl<'a> Search<'a, '_> {
             let run = self.scratch.probes[start..some.end].iter().take_while(|probe| probe.step == step);
             let numbers = start..start + run.count();
             start = numbers.end;
-            if self.plan.steps[usize::from(step)].sieve.is_some() {
-                self.sift(level, numbers)?;
+            if self.plan.steps[usize::from(step)].filter.is_some() {
+                self.filter(level, numbers)?;
             } else {
-                self.scan_otherwise(self.table(step), numbers)?;
+                self.scan_unfiltered(self.table(step), numbers)?;
             }
         }
         Ok(())
@@ -621,15 +621,15 @@ impl<'a> Search<'a, '_> {
 
     /// Stage 2 for filtered buckets.
     #[inline(always)]
-    fn sift(&mut self, level: Level, numbers: Range<usize>) -> Result<()> {
-        let Scratch { probes, sifted, .. } = &mut *self.scratch;
+    fn filter(&mut self, level: Level, numbers: Range<usize>) -> Result<()> {
+        let Scratch { probes, survivors, .. } = &mut *self.scratch;
         let first = numbers.start as u32;
         let steps = &self.plan.steps[..];
         let buckets = probes[numbers]
             .iter()
-            .map_while(|probe| Some((probe.bucket, steps[usize::from(probe.step)].sieve.as_ref()?)));
-        let count = sift(level, &self.at, buckets, sifted)?;
-        level.dispatch(SortOut { search: self, first, count })
+            .map_while(|probe| Some((probe.bucket, steps[usize::from(probe.step)].filter.as_ref()?)));
+        let count = filter_buckets(level, &self.at, buckets, survivors)?;
+        level.dispatch(PassSurvivors { search: self, first, count })
     }
 
     /// Searches the hot buckets, and empties their ranges.
@@ -644,7 +644,7 @@ impl<'a> Search<'a, '_> {
             let Some(bucket) = open.bucket(probe.prefix, rows) else { continue };
             probe.bucket.start = probe.bucket.end;
             let key = table.order.apply(self.queries[probe.query as usize]);
-            let each = &mut |row, fingerprint| hits.push(Hit { probe: number, row, fingerprint });
+            let each = &mut |row, fingerprint| hits.push(ProbeHit { probe: number, row, fingerprint });
             let (section, hot) = (&open.section, &open.hot);
             NestedSearch { at, tables, table, section, hot, bucket, key, within, each }.go()?;
         }
@@ -653,22 +653,22 @@ impl<'a> Search<'a, '_> {
 
     /// Sends the entries that passed the filter to their next check; `first` is the number of the first probe.
     #[inline(always)]
-    fn sort_out(&mut self, first: u32, count: usize) -> Result<()> {
+    fn pass_survivors(&mut self, first: u32, count: usize) -> Result<()> {
         let (at, tables, plan) = (&self.at, &self.fingerprints.tables, self.plan);
-        let Scratch { probes, sifted, candidates, followed, .. } = &mut *self.scratch;
+        let Scratch { probes, survivors, candidates, followed, .. } = &mut *self.scratch;
         let mut onward = Onward { at: *at, tables, plan, candidates, followed };
-        for &Sifted { bucket, base, mut near } in &sifted[..count] {
+        for &Survivors { bucket, base, mut near } in &survivors[..count] {
             let number = first + bucket;
             let probe = &probes[number as usize];
-            let Step { table, sieve: Some(sieve), .. } = &plan.steps[usize::from(probe.step)] else {
+            let PlanStep { table, filter: Some(filter), .. } = &plan.steps[usize::from(probe.step)] else {
                 continue;
             };
             let table = &tables.all[*table as usize];
             while near != 0 {
                 let row = base + near.trailing_zeros();
                 near &= near - 1;
-                let scanned = sieve.lane(at, row)?;
-                onward.pass(table, probe.bucket.scanned, Candidate { probe: number, row, scanned });
+                let scanned = filter.lane(at, row)?;
+                onward.pass(table, probe.bucket.scanned, RowCandidate { probe: number, row, scanned });
             }
         }
         Ok(())
@@ -676,12 +676,12 @@ impl<'a> Search<'a, '_> {
 
     /// Stage 2 for the buckets of unfiltered tables, one after the other.
     #[inline(never)]
-    fn scan_otherwise(&mut self, table: &'a OpenTable, numbers: Range<usize>) -> Result<()> {
+    fn scan_unfiltered(&mut self, table: &'a OpenTable, numbers: Range<usize>) -> Result<()> {
         let (at, within) = (self.at, self.ask.within);
         let tables = self.tables();
         let source = at.section(&table.section);
         for number in numbers {
-            let Probe { prefix, bucket, query, .. } = self.scratch.probes[number];
+            let ActiveProbe { prefix, bucket, query, .. } = self.scratch.probes[number];
             let (number, rows) = (number as u32, bucket.rows());
             if rows.is_empty() {
                 continue;
@@ -691,22 +691,22 @@ impl<'a> Search<'a, '_> {
                 let mut onward = Onward { at, tables, plan: self.plan, candidates, followed };
                 let compared = table.compared_of(self.queries[query as usize]);
                 let each = &mut |row: u64, scanned| {
-                    onward.pass(table, bucket.scanned, Candidate { probe: number, row: row as u32, scanned });
+                    onward.pass(table, bucket.scanned, RowCandidate { probe: number, row: row as u32, scanned });
                 };
-                SiftOne { layout: &table.layout, source, bucket, compared, each }.go()?;
+                FilterOne { layout: &table.layout, source, bucket, compared, each }.go()?;
                 continue;
             }
             let hits = &mut self.scratch.hits;
             let mut each = |row: u64, key| {
                 if table.prefix(key) == prefix {
                     let fingerprint = table.order.invert(key);
-                    hits.push(Hit { probe: number, row: row as u32, fingerprint });
+                    hits.push(ProbeHit { probe: number, row: row as u32, fingerprint });
                 }
                 ControlFlow::Continue(())
             };
             let key = table.order.apply(self.queries[query as usize]);
             let layout = &table.layout;
-            Scan { layout, source, rows, key, radius: within, each: &mut each }.go()?;
+            TableScan { layout, source, rows, key, radius: within, each: &mut each }.go()?;
         }
         Ok(())
     }
@@ -729,7 +729,7 @@ impl<'a> Search<'a, '_> {
                     let near = (key ^ compared).count_ones() <= self.ask.within;
                     if near && table.prefix(key) == probe.prefix {
                         let fingerprint = table.order.invert(key);
-                        hits.push(Hit { probe: candidate.probe, row: candidate.row, fingerprint });
+                        hits.push(ProbeHit { probe: candidate.probe, row: candidate.row, fingerprint });
                     }
                 }
                 Layout::Filter(filter) => {
@@ -746,7 +746,7 @@ impl<'a> Search<'a, '_> {
     }
 
     /// Stages 4 and 5.
-    fn follow(&mut self, level: Level, budget: &mut Option<Budget>) -> Result<()> {
+    fn follow(&mut self, level: Level, budget: &mut Option<VisitBudget>) -> Result<()> {
         let first = &self.tables().all[0];
         // If a pointer has as many bits as table 1 is probed by, its bucket is an ordinary one.
         let whole = self.ask.probe.is_none() && first.bits == self.tables().pointer_bits;
@@ -758,16 +758,16 @@ impl<'a> Search<'a, '_> {
         {
             self.follow_hot(open)?;
         }
-        let Some(front) = front.filter(|_| self.ask.within < WIDE) else { return self.follow_otherwise() };
-        let Scratch { followed, sifted, .. } = &mut *self.scratch;
+        let Some(front) = front.filter(|_| self.ask.within < WIDE) else { return self.follow_generic() };
+        let Scratch { followed, survivors, .. } = &mut *self.scratch;
         let buckets = followed.iter().map(|one| (one.bucket, &front));
-        let count = sift(level, &self.at, buckets, sifted)?;
+        let count = filter_buckets(level, &self.at, buckets, survivors)?;
         level.dispatch(CompleteFollowed { search: self, front, count })
     }
 
     /// Stage 4: the rows of the buckets that pointers name.
     #[inline(always)]
-    fn look_up_followed(&mut self, front: Option<Front>, budget: &mut Option<Budget>) -> Result<()> {
+    fn look_up_followed(&mut self, front: Option<RawLayout>, budget: &mut Option<VisitBudget>) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
         let first = &tables.all[0];
         let (section, most) = (&first.section, tables.rows);
@@ -813,12 +813,12 @@ impl<'a> Search<'a, '_> {
 
     /// What the filter leaves of the buckets that pointers name.
     #[inline(always)]
-    fn complete_followed(&mut self, front: Front, count: usize) -> Result<()> {
+    fn complete_followed(&mut self, front: RawLayout, count: usize) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
         let first = &tables.all[0];
         let Layout::Planes(planes) = &first.layout else { return Ok(()) };
-        let Scratch { probes, sifted, followed, hits, .. } = &mut *self.scratch;
-        for &Sifted { bucket, base, mut near } in &sifted[..count] {
+        let Scratch { probes, survivors, followed, hits, .. } = &mut *self.scratch;
+        for &Survivors { bucket, base, mut near } in &survivors[..count] {
             let Followed { probe: number, pointer, .. } = followed[bucket as usize];
             let probe = &probes[number as usize];
             let query = self.queries[probe.query as usize];
@@ -834,7 +834,7 @@ impl<'a> Search<'a, '_> {
                         .prefix_of(fingerprint)
                         == probe.prefix
                 {
-                    hits.push(Hit { probe: number, row, fingerprint });
+                    hits.push(ProbeHit { probe: number, row, fingerprint });
                 }
             }
         }
@@ -858,7 +858,7 @@ impl<'a> Search<'a, '_> {
             let (prober, hits) = (self.table(probe.step), &mut self.scratch.hits);
             let mut each = |row: u32, fingerprint: u64| {
                 if prober.prefix_of(fingerprint) == probe.prefix {
-                    hits.push(Hit { probe: number, row, fingerprint });
+                    hits.push(ProbeHit { probe: number, row, fingerprint });
                 }
             };
             // Table 1 may be probed by more bits than a pointer has: then the pointer names several buckets.
@@ -877,7 +877,7 @@ impl<'a> Search<'a, '_> {
                         each(row as u32, fingerprint);
                         ControlFlow::Continue(())
                     };
-                    Scan { layout: &table.layout, source, rows, key: query, radius: within, each }.go()?;
+                    TableScan { layout: &table.layout, source, rows, key: query, radius: within, each }.go()?;
                 }
             }
         }
@@ -886,7 +886,7 @@ impl<'a> Search<'a, '_> {
 
     /// Stage 5 for other codecs of table 1, or a wide radius: the buckets one after the other.
     #[inline(never)]
-    fn follow_otherwise(&mut self) -> Result<()> {
+    fn follow_generic(&mut self) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
         let first = &tables.all[0];
         let source = at.section(&first.section);
@@ -906,16 +906,16 @@ impl<'a> Search<'a, '_> {
                 candidates.clear();
                 let each = &mut |row: u64, scanned| {
                     planes.hint_row(source, row);
-                    candidates.push(Candidate { probe: number, row: row as u32, scanned });
+                    candidates.push(RowCandidate { probe: number, row: row as u32, scanned });
                 };
-                SiftOne { layout: &first.layout, source, bucket, compared: query, each }.go()?;
+                FilterOne { layout: &first.layout, source, bucket, compared: query, each }.go()?;
                 for place in 0..self.scratch.candidates.len() {
-                    let Candidate { row, scanned, .. } = self.scratch.candidates[place];
+                    let RowCandidate { row, scanned, .. } = self.scratch.candidates[place];
                     let fingerprint = planes.complete(source, row.into(), pointer as u16, scanned)?;
                     if (fingerprint ^ query).count_ones() <= within
                         && prober.prefix_of(fingerprint) == probe.prefix
                     {
-                        self.scratch.hits.push(Hit { probe: number, row, fingerprint });
+                        self.scratch.hits.push(ProbeHit { probe: number, row, fingerprint });
                     }
                 }
                 continue;
@@ -923,24 +923,24 @@ impl<'a> Search<'a, '_> {
             let hits = &mut self.scratch.hits;
             let mut each = |row: u64, fingerprint: u64| {
                 if prober.prefix_of(fingerprint) == probe.prefix {
-                    hits.push(Hit { probe: number, row: row as u32, fingerprint });
+                    hits.push(ProbeHit { probe: number, row: row as u32, fingerprint });
                 }
                 ControlFlow::Continue(())
             };
-            Scan { layout: &first.layout, source, rows, key: query, radius: within, each: &mut each }.go()?;
+            TableScan { layout: &first.layout, source, rows, key: query, radius: within, each: &mut each }.go()?;
         }
         Ok(())
     }
 
     /// Keeps the hits that no earlier table finds, with their ranks in table 1.
     #[inline(always)]
-    fn tell_apart(&mut self) -> Result<()> {
+    fn drop_duplicates(&mut self) -> Result<()> {
         let tables = self.tables();
         let first = &tables.all[0];
         let mut kept = 0;
         for place in 0..self.scratch.hits.len() {
             let mut hit = self.scratch.hits[place];
-            let Probe { query, step, .. } = self.scratch.probes[hit.probe as usize];
+            let ActiveProbe { query, step, .. } = self.scratch.probes[hit.probe as usize];
             let difference = hit.fingerprint ^ self.queries[query as usize];
             let found_before = self.plan.steps[..usize::from(step)].iter().any(|before| {
                 tables.all[before.table as usize].prefix_of(difference).count_ones() <= before.radius
@@ -951,7 +951,7 @@ impl<'a> Search<'a, '_> {
             let table = self.table(step);
             if self.plan.steps[usize::from(step)].table != 0 && !matches!(table.layout, Layout::Filter(_)) {
                 let Some(rank) = first.layout.find(self.at.section(&first.section), hit.fingerprint)? else {
-                    return Err(stranger(self.segment, table, hit.fingerprint));
+                    return Err(missing_in_first(self.segment, table, hit.fingerprint));
                 };
                 hit.row = rank as u32;
             }
@@ -983,7 +983,7 @@ impl<'a> Search<'a, '_> {
 
 /// Orders queries by the prefix that they probe in this table, as far as that makes neighbours share buckets.
 #[inline(never)]
-fn put_in_order(queries: &[u64], table: &OpenTable, order: &mut Vec<u32>, counts: &mut Vec<u32>) {
+fn order_queries(queries: &[u64], table: &OpenTable, order: &mut Vec<u32>, counts: &mut Vec<u32>) {
     // Four times as many counters as queries: then most queries with equal counters share a bucket.
     let bits = table.bits.min((queries.len() as u64).checked_ilog2().unwrap_or(0) + 2);
     let place = |query: u64| (table.prefix_of(query) >> (table.bits - bits)) as usize;
@@ -1008,7 +1008,7 @@ fn put_in_order(queries: &[u64], table: &OpenTable, order: &mut Vec<u32>, counts
 /// Prefetches what an answer from a short bucket of table 1 will need, for any row: a single query has nothing else to
 /// do while it waits, and would otherwise wait again for each row.
 #[inline(always)]
-fn hint_answers(layout: &Layout, first: At<'_>, postings: At<'_>, bucket: &Bucket) {
+fn hint_answers(layout: &Layout, first: SectionReader<'_>, postings: SectionReader<'_>, bucket: &FilteredBucket) {
     let rows = bucket.rows();
     if rows.is_empty() || rows.end - rows.start > SHORT {
         return;
@@ -1022,20 +1022,20 @@ fn hint_answers(layout: &Layout, first: At<'_>, postings: At<'_>, bucket: &Bucke
 
 /// Where entries that passed the filter go.
 struct Onward<'a, 'b> {
-    at: At<'a>,
-    tables: &'a Tables,
-    plan: &'a Plan,
-    candidates: &'b mut Vec<Candidate>,
+    at: SectionReader<'a>,
+    tables: &'a OpenTables,
+    plan: &'a RadiusPlan,
+    candidates: &'b mut Vec<RowCandidate>,
     followed: &'b mut Vec<Followed>,
 }
 
 impl<'a> Onward<'a, '_> {
     /// Sends an entry of a bucket, which was searched for these bits of the query, to its next check.
     #[inline(always)]
-    fn pass(&mut self, table: &'a OpenTable, query: u16, candidate: Candidate) {
-        let Candidate { probe, row, scanned } = candidate;
+    fn pass(&mut self, table: &'a OpenTable, query: u16, candidate: RowCandidate) {
+        let RowCandidate { probe, row, scanned } = candidate;
         if let Layout::Filter(filter) = &table.layout {
-            if finds_itself(self.tables, self.plan, scanned, query) {
+            if is_covered_by_first(self.tables, self.plan, scanned, query) {
                 return;
             }
             if filter.width == 2 {
@@ -1050,7 +1050,7 @@ impl<'a> Onward<'a, '_> {
 
 /// Whether table 1's own probes already cover this pointer (needs enough pointer bits to decide).
 #[inline(always)]
-fn finds_itself(tables: &Tables, plan: &Plan, pointer: u16, query: u16) -> bool {
+fn is_covered_by_first(tables: &OpenTables, plan: &RadiusPlan, pointer: u16, query: u16) -> bool {
     let bits = tables.all[0].bits;
     bits <= tables.pointer_bits
         && u32::from((pointer ^ query) >> (16 - bits)).count_ones() <= plan.steps[0].radius
@@ -1058,17 +1058,17 @@ fn finds_itself(tables: &Tables, plan: &Plan, pointer: u16, query: u16) -> bool 
 
 /// Adds the bucket of table 1 that a pointer names, unless the previous entry has named the same.
 #[inline(always)]
-fn follow_pointer(followed: &mut Vec<Followed>, tables: &Tables, at: At<'_>, probe: u32, pointer: u16) {
+fn follow_pointer(followed: &mut Vec<Followed>, tables: &OpenTables, at: SectionReader<'_>, probe: u32, pointer: u16) {
     let pointer = u32::from(pointer) >> (16 - tables.pointer_bits);
     if followed.last().is_none_or(|last| (last.probe, last.pointer) != (probe, pointer)) {
         let first = &tables.all[0];
         first.layout.hint_directory(at.section(&first.section), pointer.into(), tables.pointer_bits);
-        followed.push(Followed { probe, pointer, bucket: Bucket::default() });
+        followed.push(Followed { probe, pointer, bucket: FilteredBucket::default() });
     }
 }
 
-fn near(hit: Hit, query: u64) -> Near {
-    let Hit { row, fingerprint, .. } = hit;
+fn near(hit: ProbeHit, query: u64) -> Near {
+    let ProbeHit { row, fingerprint, .. } = hit;
     Near { rank: row, fingerprint, distance: (fingerprint ^ query).count_ones() }
 }
 
@@ -1079,7 +1079,7 @@ fn overlap(segment: &Segment, section: &Section, rows: u64) -> Error {
 }
 
 #[cold]
-fn stranger(segment: &Segment, table: &OpenTable, fingerprint: u64) -> Error {
+fn missing_in_first(segment: &Segment, table: &OpenTable, fingerprint: u64) -> Error {
     segment
         .corrupt_at(&table.section, Fault::new(0, "fingerprints of table 1", format!("{fingerprint:016x}")))
 }

@@ -13,8 +13,8 @@ use std::path::Path;
 use super::attached::RecordAttached;
 use super::build::{Built, begin, write_fingerprints, write_numbers};
 use super::records::{KeyColumn, RecordSketch, Records, RowKind, record_hash};
-use super::sorted::Sorter;
-use super::spilled::{Chunks, Column, Item, Room, pair};
+use super::sorted::RadixSorter;
+use super::spilled::{SliceSource, SpillColumn, Item, Room, pair};
 use crate::error::{Error, Result};
 use crate::format::{DOCUMENTS_MAX, fields};
 use crate::format::keys::Frame;
@@ -25,7 +25,7 @@ use crate::sys::vfs::Vfs;
 
 /// A record of an index that stores a fingerprint for a number, and nothing else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Row {
+struct RawRow {
     key: u64,
     /// The number of rows before it.
     place: u64,
@@ -34,7 +34,7 @@ struct Row {
     kind: u8,
 }
 
-impl Item for Row {
+impl Item for RawRow {
     const BYTES: usize = 25;
     #[inline(always)]
     fn key(self) -> u64 {
@@ -115,27 +115,27 @@ impl Rows {
         Ok(())
     }
 
-    fn for_each(&self, room: Room<'_>, mut each: impl FnMut(Row) -> Result<()>) -> Result<()> {
+    fn for_each(&self, room: Room<'_>, mut each: impl FnMut(RawRow) -> Result<()>) -> Result<()> {
         for start in (0..self.count).step_by(CHUNK as usize) {
             let count = CHUNK.min(self.count - start) as u32;
             let bytes = room.read(&self.spill, start * ROW_BYTES as u64, count * ROW_BYTES as u32)?;
             for (place, row) in (start..).zip(bytes.chunks_exact(ROW_BYTES)) {
-                each(Row { key: u64::take(row), place, fingerprint: u64::take(&row[8..]), kind: row[16] })?;
+                each(RawRow { key: u64::take(row), place, fingerprint: u64::take(&row[8..]), kind: row[16] })?;
             }
         }
         Ok(())
     }
 
     /// Hands the last row of each key to `each`, by ascending key.
-    fn for_each_last(self, room: Room<'_>, mut each: impl FnMut(Row) -> Result<()>) -> Result<()> {
+    fn for_each_last(self, room: Room<'_>, mut each: impl FnMut(RawRow) -> Result<()>) -> Result<()> {
         if self.ascends {
             return self.for_each(room, each);
         }
-        let mut sorter = Sorter::new(room, room.share(4), 64);
+        let mut sorter = RadixSorter::new(room, room.share(4), 64);
         self.for_each(room, |row| sorter.push(row))?;
         drop(self);
         let mut sorted = sorter.finish()?.into_values();
-        let mut last: Option<Row> = None;
+        let mut last: Option<RawRow> = None;
         while let Some(slice) = sorted.next_slice()? {
             for &row in slice {
                 if let Some(before) = last.replace(row)
@@ -167,8 +167,8 @@ impl Rows {
         let Some(simhash) = params.simhash else {
             return Err(Error::Invalid("parameters that keep no fingerprints".into()));
         };
-        let mut pairs = Sorter::new(room, room.share(2), 64);
-        let mut keys = Column::new(room, room.share(8));
+        let mut pairs = RadixSorter::new(room, room.share(2), 64);
+        let mut keys = SpillColumn::new(room, room.share(8));
         let mut salt = params.digest();
         let mut scratch = Vec::new();
         let (mut first, mut last) = (None, 0);

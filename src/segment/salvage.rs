@@ -41,7 +41,7 @@ const STRIPE_BYTES: u64 = 256 << 20;
 
 /// A document in a band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
+struct BandMember {
     ordinal: u32,
     band: u16,
     key: u32,
@@ -68,20 +68,20 @@ impl Segment {
         let bands = self.band_count();
         let documents = self.documents() as u32;
         // The number of entries is bounded by the file: each takes a bit or more, and the length was compared.
-        let entries = self.band_rows() * size_of::<Entry>() as u64;
+        let entries = self.band_rows() * size_of::<BandMember>() as u64;
         let stripes = entries.div_ceil(STRIPE_BYTES).max(1);
         let stripe = u64::from(documents).div_ceil(stripes).max(1) as u32;
         let mut bands_whole = true;
         let mut start = 0;
         while start < documents {
             let end = start.saturating_add(stripe).min(documents);
-            let mut found: Vec<Entry> = Vec::new();
+            let mut found: Vec<BandMember> = Vec::new();
             for band in 0..bands {
                 self.for_each_sound_band_entry(
                     band,
                     |key, ordinal| {
                         if (start..end).contains(&ordinal) {
-                            found.push(Entry { ordinal, band: band as u16, key });
+                            found.push(BandMember { ordinal, band: band as u16, key });
                         }
                     },
                     |error| {
@@ -104,7 +104,7 @@ impl Segment {
         &self,
         ordinals: Range<u32>,
         deleted: &RoaringBitmap,
-        found: &[Entry],
+        found: &[BandMember],
         bands_whole: bool,
         salvaged: &mut Salvaged,
         each: &mut impl FnMut(&KeyBuf, Option<Kept<'_>>, Attached<'_>) -> Result<()>,

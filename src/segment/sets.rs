@@ -14,8 +14,8 @@ use twindex_sketch::Nearness;
 use super::entries::write_entries;
 use super::open::Segment;
 use super::output::SegmentOutput;
-use super::sorted::Sorter;
-use super::spilled::{Room, Values};
+use super::sorted::RadixSorter;
+use super::spilled::{Room, ChunkedValues};
 use crate::error::{Error, Result};
 use crate::format::bands::KEY_BITS;
 use crate::format::contents::Kind;
@@ -37,7 +37,7 @@ pub(super) type EachSet<'a> = dyn FnMut(u32, Fields<'_>) -> Result<()> + 'a;
 type AllSets<'a> = dyn FnMut(&mut EachSet<'_>) -> Result<()> + 'a;
 
 /// Common tags and their classes.
-struct Common {
+struct CommonTags {
     classes: BTreeMap<u32, u8>,
     /// For each value of the first bits, whether a common tag begins with it.
     first_bits: Vec<bool>,
@@ -46,7 +46,7 @@ struct Common {
 /// Bits of a tag that are looked up before the tag itself.
 const FIRST_BITS: u32 = 16;
 
-impl Common {
+impl CommonTags {
     fn new(classes: BTreeMap<u32, u8>) -> Self {
         let mut first_bits = vec![false; 1 << FIRST_BITS];
         for tag in classes.keys() {
@@ -142,11 +142,11 @@ pub(super) fn write_sets(
     if !params.sets {
         return Ok(());
     }
-    let common = Common::of(documents, sets)?;
+    let common = CommonTags::of(documents, sets)?;
     let entries = common.entries();
     let shape = (CLASSES, entries.len() as u64, KEY_BITS);
-    write_entries(out, (Kind::Common, 0), shape, room, &mut Values::of(&entries))?;
-    let mut sorter: Sorter<'_, u64> = Sorter::new(room, room.share(4), 64);
+    write_entries(out, (Kind::Common, 0), shape, room, &mut ChunkedValues::of(&entries))?;
+    let mut sorter: RadixSorter<'_, u64> = RadixSorter::new(room, room.share(4), 64);
     let mut rows = 0;
     common.prefixes(params, sets, |entry| {
         rows += 1;
@@ -244,7 +244,7 @@ impl Segment {
                 return Err(self.corrupt_at(section, Fault::new(at, "zeros where no entry has a bit", "others")));
             }
         }
-        let common = Common::of(self.documents(), &mut all)?;
+        let common = CommonTags::of(self.documents(), &mut all)?;
         let mut found = Vec::new();
         self.for_each_entry(common_section, classes, |tag, class| {
             found.push(u64::from(tag) << 32 | u64::from(class));
@@ -254,12 +254,12 @@ impl Segment {
             let (expected, found) = (format!("the {} common tags of the sets", common.classes.len()), found.len());
             return Err(self.corrupt_at(common_section, Fault::new(0, expected, format!("{found}, or others"))));
         }
-        let mut expected = Summed::default();
+        let mut expected = EntrySum::default();
         common.prefixes(params, &mut all, |entry| {
             expected.add(entry);
             Ok(())
         })?;
-        let (mut summed, mut last) = (Summed::default(), None);
+        let (mut summed, mut last) = (EntrySum::default(), None);
         self.for_each_entry(section, layout, |key, ordinal| {
             let entry = u64::from(key) << 32 | u64::from(ordinal);
             if last.replace(entry) >= Some(entry) {
@@ -279,12 +279,12 @@ impl Segment {
 
 /// A multiset of entries, identified by their number and the sum of their hashes.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Summed {
+struct EntrySum {
     count: u64,
     sum: u128,
 }
 
-impl Summed {
+impl EntrySum {
     fn add(&mut self, entry: u64) {
         self.count += 1;
         self.sum = self.sum.wrapping_add(xxhash_rust::xxh3::xxh3_128(&entry.to_le_bytes()));

@@ -2,12 +2,12 @@
 //!
 //! [`sort`] distributes by the leading bits that distinguish most items, and sorts the few that stay together by
 //! comparison, so that no input is slower than O(n log n). [`sort_tail_in_order`] does less work for items that are in
-//! order except for their first bits: a table's keys made from ascending fingerprints. `Sorter` takes any number of
-//! items within its memory; `Merge` merges runs.
+//! order except for their first bits: a table's keys made from ascending fingerprints. `RadixSorter` takes any number of
+//! items within its memory; `RunMerge` merges runs.
 
 use std::sync::Arc;
 
-use super::spilled::{Chunks, Item, Room, Values, decode};
+use super::spilled::{SliceSource, Item, Room, ChunkedValues, decode};
 use crate::error::Result;
 use crate::sys::Spill;
 
@@ -136,7 +136,7 @@ const WAITING_BYTES: usize = 1 << 14;
 /// Sorts any number of items: in memory if they fit, otherwise by partition to a scratch file by their leading bits,
 /// repeated while a bucket is too large, and bucket by bucket in memory.
 #[derive(Debug)]
-pub(super) struct Sorter<'r, T> {
+pub(super) struct RadixSorter<'r, T> {
     room: Room<'r>,
     /// Items in memory at most; as many again are used as scratch.
     most: usize,
@@ -145,7 +145,7 @@ pub(super) struct Sorter<'r, T> {
     buckets: Option<Partition<T>>,
 }
 
-impl<'r, T: Item> Sorter<'r, T> {
+impl<'r, T: Item> RadixSorter<'r, T> {
     /// Sorts items whose keys have at most `top` bits, in `bytes` of memory. Items of one key must be pushed in order
     /// if they can exceed the memory.
     pub(super) fn new(room: Room<'r>, bytes: usize, top: u32) -> Self {
@@ -175,7 +175,7 @@ impl<'r, T: Item> Sorter<'r, T> {
     }
 
     /// Ends the input.
-    pub(super) fn finish(mut self) -> Result<Sorted<'r, T>> {
+    pub(super) fn finish(mut self) -> Result<RadixSorted<'r, T>> {
         if self.buckets.is_some() {
             self.spill()?;
             self.items = Vec::new();
@@ -183,52 +183,52 @@ impl<'r, T: Item> Sorter<'r, T> {
         let Self { room, most, mut items, buckets, .. } = self;
         match buckets {
             None => sort(&mut items, &mut Vec::new()),
-            Some(buckets) => return Ok(Sorted { room, most, items, buckets: buckets.finish(room)? }),
+            Some(buckets) => return Ok(RadixSorted { room, most, items, buckets: buckets.finish(room)? }),
         }
-        Ok(Sorted { room, most, items, buckets: Vec::new() })
+        Ok(RadixSorted { room, most, items, buckets: Vec::new() })
     }
 }
 
-/// The output of a `Sorter`, which can be iterated repeatedly.
+/// The output of a `RadixSorter`, which can be iterated repeatedly.
 #[derive(Debug)]
-pub(super) struct Sorted<'r, T> {
+pub(super) struct RadixSorted<'r, T> {
     room: Room<'r>,
     most: usize,
     items: Vec<T>,
     /// The buckets that are not in memory, ascending.
-    buckets: Vec<Bucket>,
+    buckets: Vec<SpilledBucket>,
 }
 
-impl<'r, T: Item> Sorted<'r, T> {
+impl<'r, T: Item> RadixSorted<'r, T> {
     /// All items, ascending.
-    pub(super) fn values(&self) -> Values<'_, T> {
+    pub(super) fn values(&self) -> ChunkedValues<'_, T> {
         if self.buckets.is_empty() {
-            return Values::of(&self.items);
+            return ChunkedValues::of(&self.items);
         }
-        let mut rest = Rest::of(self.room, self.most, self.buckets.clone());
-        Values::from_chunks(move || rest.next())
+        let mut rest = RemainingBuckets::of(self.room, self.most, self.buckets.clone());
+        ChunkedValues::from_chunks(move || rest.next())
     }
 
     /// All items, ascending; consumes the sorter.
-    pub(super) fn into_values(self) -> Values<'r, T> {
+    pub(super) fn into_values(self) -> ChunkedValues<'r, T> {
         if self.buckets.is_empty() {
-            return Values::from(self.items);
+            return ChunkedValues::from(self.items);
         }
-        let mut rest = Rest::of(self.room, self.most, self.buckets);
-        Values::from_chunks(move || rest.next())
+        let mut rest = RemainingBuckets::of(self.room, self.most, self.buckets);
+        ChunkedValues::from_chunks(move || rest.next())
     }
 }
 
 /// Buckets that are still to be sorted, the next one last.
-struct Rest<'r, T> {
+struct RemainingBuckets<'r, T> {
     room: Room<'r>,
     most: usize,
-    buckets: Vec<Bucket>,
+    buckets: Vec<SpilledBucket>,
     scratch: Vec<T>,
 }
 
-impl<'r, T: Item> Rest<'r, T> {
-    fn of(room: Room<'r>, most: usize, mut buckets: Vec<Bucket>) -> Self {
+impl<'r, T: Item> RemainingBuckets<'r, T> {
+    fn of(room: Room<'r>, most: usize, mut buckets: Vec<SpilledBucket>) -> Self {
         buckets.reverse();
         Self { room, most, buckets, scratch: Vec::new() }
     }
@@ -261,7 +261,7 @@ impl<'r, T: Item> Rest<'r, T> {
 
 /// Items with equal bits above `top`, in a scratch file.
 #[derive(Clone, Debug)]
-struct Bucket {
+struct SpilledBucket {
     spill: Arc<Spill>,
     /// The place and the bytes of each piece.
     places: Vec<(u64, u32)>,
@@ -269,7 +269,7 @@ struct Bucket {
     top: u32,
 }
 
-impl Bucket {
+impl SpilledBucket {
     fn load<T: Item>(&self, room: Room<'_>, places: &[(u64, u32)]) -> Result<Vec<T>> {
         let mut items = Vec::new();
         for &(place, length) in places {
@@ -286,12 +286,12 @@ struct Partition<T> {
     /// The lowest bit of the digit.
     shift: u32,
     waiting_bytes: usize,
-    buckets: Vec<Waiting>,
+    buckets: Vec<PendingBucket>,
     of: std::marker::PhantomData<T>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Waiting {
+struct PendingBucket {
     bytes: Vec<u8>,
     places: Vec<(u64, u32)>,
     items: u64,
@@ -301,7 +301,7 @@ impl<T: Item> Partition<T> {
     fn new(room: Room<'_>, top: u32, bytes: usize) -> Result<Self> {
         let bits = top.min(DIGIT_BITS);
         let waiting_bytes = ((bytes / 2) >> bits).clamp(T::BYTES, WAITING_BYTES);
-        let buckets = vec![Waiting::default(); 1 << bits];
+        let buckets = vec![PendingBucket::default(); 1 << bits];
         Ok(Self {
             spill: room.spill()?,
             shift: top - bits,
@@ -324,19 +324,19 @@ impl<T: Item> Partition<T> {
     }
 
     /// The non-empty buckets, ascending.
-    fn finish(mut self, room: Room<'_>) -> Result<Vec<Bucket>> {
+    fn finish(mut self, room: Room<'_>) -> Result<Vec<SpilledBucket>> {
         for bucket in &mut self.buckets {
             bucket.write(room, &mut self.spill)?;
         }
         let (spill, top) = (Arc::new(self.spill), self.shift);
         let some = self.buckets.into_iter().filter(|bucket| bucket.items > 0);
         Ok(some
-            .map(|Waiting { places, items, .. }| Bucket { spill: Arc::clone(&spill), places, items, top })
+            .map(|PendingBucket { places, items, .. }| SpilledBucket { spill: Arc::clone(&spill), places, items, top })
             .collect())
     }
 }
 
-impl Waiting {
+impl PendingBucket {
     fn write(&mut self, room: Room<'_>, spill: &mut Spill) -> Result<()> {
         if !self.bytes.is_empty() {
             let length = self.bytes.len() as u32;
@@ -355,8 +355,8 @@ const WINDOW_MIN: usize = 32;
 /// Merges ascending runs. Takes from each run the items up to the least of the last items read, and sorts those. On
 /// eight runs of random numbers that is faster than a loser tree, as no step waits for a comparison.
 #[derive(Debug)]
-pub(super) struct Merge<R, T> {
-    runs: Vec<Front<R, T>>,
+pub(super) struct RunMerge<R, T> {
+    runs: Vec<MergeHead<R, T>>,
     window: usize,
     merged: Vec<T>,
     scratch: Vec<T>,
@@ -412,7 +412,7 @@ fn sort_even<T: Item>(items: &mut Vec<T>, scratch: &mut Vec<T>, counts: &mut Vec
 const MOVES: usize = 4;
 
 #[derive(Debug)]
-struct Front<R, T> {
+struct MergeHead<R, T> {
     run: R,
     window: Vec<T>,
     at: usize,
@@ -420,27 +420,27 @@ struct Front<R, T> {
 }
 
 /// An ascending sequence.
-pub(super) trait Run<T> {
+pub(super) trait SortedRun<T> {
     /// Appends `most` items or fewer, or slightly more if they belong together; appends none only at the end.
     fn fill(&mut self, items: &mut Vec<T>, most: usize) -> Result<()>;
 }
 
-impl<T: Item> Run<T> for Values<'_, T> {
+impl<T: Item> SortedRun<T> for ChunkedValues<'_, T> {
     fn fill(&mut self, items: &mut Vec<T>, most: usize) -> Result<()> {
         self.take_some(most, |some| items.extend_from_slice(some))
     }
 }
 
-impl<T: Item, R: Run<T>> Merge<R, T> {
+impl<T: Item, R: SortedRun<T>> RunMerge<R, T> {
     pub(super) fn new(runs: Vec<R>) -> Self {
         let window = (MERGED / runs.len().max(1)).max(WINDOW_MIN);
-        let front = |run| Front { run, window: Vec::new(), at: 0, ended: false };
+        let front = |run| MergeHead { run, window: Vec::new(), at: 0, ended: false };
         let runs = runs.into_iter().map(front).collect();
         Self { runs, window, merged: Vec::new(), scratch: Vec::new(), counts: Vec::new() }
     }
 }
 
-impl<T: Item, R: Run<T>> Chunks<T> for Merge<R, T> {
+impl<T: Item, R: SortedRun<T>> SliceSource<T> for RunMerge<R, T> {
     fn next_slice(&mut self) -> Result<Option<&[T]>> {
         for front in &mut self.runs {
             front.window.drain(..front.at);
@@ -527,7 +527,7 @@ mod tests {
             let pushed = expected.clone();
             expected.sort_unstable();
             for memory in [usize::MAX, 1 << 20, 40_000, 1] {
-                let mut sorter = Sorter::new(Room::new(memory, dir.path()), memory, 64);
+                let mut sorter = RadixSorter::new(Room::new(memory, dir.path()), memory, 64);
                 pushed.iter().try_for_each(|&item| sorter.push(item)).unwrap();
                 let sorted = sorter.finish().unwrap();
                 for _ in 0..2 {
@@ -550,7 +550,7 @@ mod tests {
                 for piece in &mut pieces {
                     piece.sort_unstable();
                 }
-                let mut merge = Merge::new(pieces.iter().map(|piece| Values::of(piece)).collect());
+                let mut merge = RunMerge::new(pieces.iter().map(|piece| ChunkedValues::of(piece)).collect());
                 let mut found: Vec<u64> = Vec::new();
                 while let Some(chunk) = merge.next_slice().unwrap() {
                     assert!(!chunk.is_empty());
@@ -566,7 +566,7 @@ mod tests {
     #[test]
     fn failure_to_create_a_scratch_file_names_the_directory() {
         let room = Room::new(1, std::path::Path::new("/no/such/directory"));
-        let mut sorter: Sorter<'_, u64> = Sorter::new(room, 1, 64);
+        let mut sorter: RadixSorter<'_, u64> = RadixSorter::new(room, 1, 64);
         let error = (0..1000).try_for_each(|item| sorter.push(item)).unwrap_err();
         assert!(matches!(&error, Error::Io { path, .. } if path.ends_with("directory")), "{error:?}");
     }

@@ -128,7 +128,7 @@ const CHUNK: usize = 1 << 12;
 
 /// Items in the order they were pushed.
 #[derive(Debug)]
-pub(super) struct Column<'r, T> {
+pub(super) struct SpillColumn<'r, T> {
     room: Room<'r>,
     most: usize,
     /// The last items; all items if there is no scratch file.
@@ -137,7 +137,7 @@ pub(super) struct Column<'r, T> {
     bytes: Vec<u8>,
 }
 
-impl<'r, T: Item> Column<'r, T> {
+impl<'r, T: Item> SpillColumn<'r, T> {
     /// An empty column with `bytes` bytes of memory.
     pub(super) fn new(room: Room<'r>, bytes: usize) -> Self {
         let most = (bytes / size_of::<T>()).max(1);
@@ -222,15 +222,15 @@ impl<'r, T: Item> Column<'r, T> {
     }
 
     /// All items, in order; consumes the column.
-    pub(super) fn into_values(self) -> Values<'r, T>
+    pub(super) fn into_values(self) -> ChunkedValues<'r, T>
     where
         T: 'r,
     {
         if self.spill.is_none() {
-            return Values::from(self.memory);
+            return ChunkedValues::from(self.memory);
         }
         let mut next = 0;
-        Values::from_chunks(move || {
+        ChunkedValues::from_chunks(move || {
             let range = next..self.len().min(next + CHUNK as u64);
             next = range.end;
             if range.is_empty() { Ok(None) } else { self.get(range).map(|items| Some(items.into_owned())) }
@@ -238,12 +238,12 @@ impl<'r, T: Item> Column<'r, T> {
     }
 
     /// All items, in order.
-    pub(super) fn values(&self) -> Values<'_, T> {
+    pub(super) fn values(&self) -> ChunkedValues<'_, T> {
         if self.spill.is_none() {
-            return Values::of(&self.memory);
+            return ChunkedValues::of(&self.memory);
         }
         let mut next = 0;
-        Values::from_chunks(move || {
+        ChunkedValues::from_chunks(move || {
             let range = next..self.len().min(next + CHUNK as u64);
             next = range.end;
             if range.is_empty() { Ok(None) } else { self.get(range).map(|items| Some(items.into_owned())) }
@@ -252,7 +252,7 @@ impl<'r, T: Item> Column<'r, T> {
 }
 
 /// A sequence of slices.
-pub(super) trait Chunks<T> {
+pub(super) trait SliceSource<T> {
     /// The next slice, not empty; `None` at the end.
     fn next_slice(&mut self) -> Result<Option<&[T]>>;
 }
@@ -261,19 +261,19 @@ pub(super) trait Chunks<T> {
 type More<'a, T> = Box<dyn FnMut() -> Result<Option<Vec<T>>> + 'a>;
 
 /// A sequence that is in memory, or is produced chunk by chunk.
-pub(super) struct Values<'a, T: Item> {
+pub(super) struct ChunkedValues<'a, T: Item> {
     chunk: Cow<'a, [T]>,
     at: usize,
     more: Option<More<'a, T>>,
 }
 
-impl<T: Item> From<Vec<T>> for Values<'_, T> {
+impl<T: Item> From<Vec<T>> for ChunkedValues<'_, T> {
     fn from(items: Vec<T>) -> Self {
         Self { chunk: Cow::Owned(items), at: 0, more: None }
     }
 }
 
-impl<'a, T: Item> Values<'a, T> {
+impl<'a, T: Item> ChunkedValues<'a, T> {
     pub(super) fn of(items: &'a [T]) -> Self {
         Self { chunk: Cow::Borrowed(items), at: 0, more: None }
     }
@@ -313,7 +313,7 @@ impl<'a, T: Item> Values<'a, T> {
     }
 }
 
-impl<T: Item> Chunks<T> for Values<'_, T> {
+impl<T: Item> SliceSource<T> for ChunkedValues<'_, T> {
     fn next_slice(&mut self) -> Result<Option<&[T]>> {
         if !self.refill()? {
             return Ok(None);
@@ -323,7 +323,7 @@ impl<T: Item> Chunks<T> for Values<'_, T> {
     }
 }
 
-impl<T: Item> Iterator for Values<'_, T> {
+impl<T: Item> Iterator for ChunkedValues<'_, T> {
     type Item = Result<T>;
 
     #[inline]
@@ -343,16 +343,16 @@ impl<T: Item> Iterator for Values<'_, T> {
 
 /// The parts of a section, collected until the start of each is known.
 #[derive(Debug)]
-pub(super) struct Parts<'r> {
+pub(super) struct SpilledParts<'r> {
     room: Room<'r>,
     most: usize,
     held: usize,
-    list: Vec<Part>,
+    list: Vec<SpilledPart>,
     spill: Option<Spill>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Part {
+struct SpilledPart {
     /// The pieces in the scratch file: place and bytes.
     places: Vec<(u64, u32)>,
     /// The bytes after those in the scratch file.
@@ -362,7 +362,7 @@ struct Part {
 /// Bytes read from a scratch file at once.
 const COPIED: usize = 1 << 18;
 
-impl<'r> Parts<'r> {
+impl<'r> SpilledParts<'r> {
     /// No parts yet; `most` bytes of memory for them.
     pub(super) fn new(room: Room<'r>, most: usize) -> Self {
         Self { room, most, held: 0, list: Vec::new(), spill: None }
@@ -411,16 +411,16 @@ impl<'r> Parts<'r> {
     }
 }
 
-impl Default for Parts<'_> {
+impl Default for SpilledParts<'_> {
     fn default() -> Self {
         Self::new(Room::unlimited(), usize::MAX)
     }
 }
 
-impl Columns for Parts<'_> {
+impl Columns for SpilledParts<'_> {
     fn put(&mut self, part: usize, bytes: &[u8]) -> Result<()> {
         if self.list.len() <= part {
-            self.list.resize_with(part + 1, Part::default);
+            self.list.resize_with(part + 1, SpilledPart::default);
         }
         self.list[part].bytes.extend_from_slice(bytes);
         self.held += bytes.len();
@@ -438,7 +438,7 @@ mod tests {
         let all: Vec<u128> =
             (0..20_000).map(|i| pair(u64::wrapping_mul(i, 0x0123_4567_89AB_CDEF), i as u32)).collect();
         for memory in [usize::MAX, 200_000, 64, 0] {
-            let mut column = Column::new(Room::new(memory, dir.path()), memory);
+            let mut column = SpillColumn::new(Room::new(memory, dir.path()), memory);
             for round in 0..2 {
                 all[..5000].iter().try_for_each(|&item| column.push(item)).unwrap();
                 all[5000..].chunks(1777).try_for_each(|items| column.extend(items)).unwrap();

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use zerocopy::FromBytes;
 use zerocopy::little_endian::U16;
 
-use super::file::{At, SegmentFile};
+use super::file::{SectionReader, SegmentFile};
 use super::pages::Stretch;
 use super::sorted::sort_tail_in_order;
 use crate::design::{
@@ -25,14 +25,14 @@ use twindex_kernel::CACHE_LINE;
 /// What the first stages of a search read of a table with codec `planes` or of a partial table: its directory, and a
 /// plane of 16 bits. Offsets are relative to the file, so that a probe costs few instructions.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Front {
+pub(super) struct RawLayout {
     /// The table's entry in the table of contents, from 0.
     entry: u32,
     directory: usize,
     plane: usize,
 }
 
-impl Front {
+impl RawLayout {
     /// Returns `None` unless the table is probed by as many bits as its directory has.
     fn of(entry: usize, layout: &Layout, section: &Section, bits: u32) -> Option<Self> {
         let (directory, plane) = match layout {
@@ -44,13 +44,13 @@ impl Front {
         (directory.bits == bits).then_some(Self { entry: entry as u32, directory: start, plane })
     }
 
-    fn section<'a>(&self, at: &At<'a>) -> &'a Section {
+    fn section<'a>(&self, at: &SectionReader<'a>) -> &'a Section {
         &at.file.sections()[self.entry as usize]
     }
 
     /// The rows of a bucket of a table with `most` rows; prefetches what is read first of them.
     #[inline(always)]
-    pub(super) fn rows(&self, at: &At<'_>, prefix: u64, most: u64) -> Result<Range<u32>> {
+    pub(super) fn rows(&self, at: &SectionReader<'_>, prefix: u64, most: u64) -> Result<Range<u32>> {
         let entry = self.directory.wrapping_sub(at.base).wrapping_add(prefix as usize * 4);
         let both = at.sound.get(entry..).and_then(<[u8]>::first_chunk::<8>);
         let both = both.map_or(1, |both| u64::from_le_bytes(*both));
@@ -65,7 +65,7 @@ impl Front {
 
     /// Prefetches the first cache lines of these rows.
     #[inline(always)]
-    fn hint_rows(&self, at: &At<'_>, start: u32, end: u32) {
+    fn hint_rows(&self, at: &SectionReader<'_>, start: u32, end: u32) {
         let (mut line, end) = (self.plane + start as usize * 2, self.plane + end as usize * 2);
         let stop = end.min(line + LINES_AHEAD * CACHE_LINE);
         while line < stop {
@@ -76,7 +76,7 @@ impl Front {
     }
 
     #[inline(never)]
-    fn checked_rows(&self, at: &At<'_>, prefix: u64, most: u64) -> Result<Range<u32>> {
+    fn checked_rows(&self, at: &SectionReader<'_>, prefix: u64, most: u64) -> Result<Range<u32>> {
         let section = self.section(at);
         let entry = self.directory + prefix as usize * 4;
         let bytes = at.checked(&(entry..entry + 8), section)?;
@@ -95,7 +95,7 @@ impl Front {
 
     /// The plane's values of these rows.
     #[inline(always)]
-    pub(super) fn lanes<'a>(&self, at: &At<'a>, rows: Range<u32>) -> Result<&'a [U16]> {
+    pub(super) fn lanes<'a>(&self, at: &SectionReader<'a>, rows: Range<u32>) -> Result<&'a [U16]> {
         let range = self.plane + rows.start as usize * 2..self.plane + rows.end as usize * 2;
         match at.sound(&range) {
             Some(bytes) => match <[U16]>::ref_from_bytes(bytes) {
@@ -107,14 +107,14 @@ impl Front {
     }
 
     #[inline(never)]
-    fn checked_lanes<'a>(&self, at: &At<'a>, range: &Range<usize>) -> Result<&'a [U16]> {
+    fn checked_lanes<'a>(&self, at: &SectionReader<'a>, range: &Range<usize>) -> Result<&'a [U16]> {
         let bytes = at.checked(range, self.section(at))?;
         <[U16]>::ref_from_bytes(bytes).map_err(|_| self.odd_lanes(at, range))
     }
 
     /// The error for a plane whose rows do not end at a whole value.
     #[cold]
-    fn odd_lanes(&self, at: &At<'_>, range: &Range<usize>) -> Error {
+    fn odd_lanes(&self, at: &SectionReader<'_>, range: &Range<usize>) -> Error {
         let section = self.section(at);
         let offset = (range.start as u64).saturating_sub(section.offset);
         let fault = Fault::new(offset, "values of 2 bytes each", format!("{} bytes", range.len()));
@@ -123,7 +123,7 @@ impl Front {
 
     /// The plane's value of a row.
     #[inline(always)]
-    pub(super) fn lane(&self, at: &At<'_>, row: u32) -> Result<u16> {
+    pub(super) fn lane(&self, at: &SectionReader<'_>, row: u32) -> Result<u16> {
         match self.lanes(at, row..row + 1)? {
             [lane] => Ok(lane.get()),
             lanes => {
@@ -154,7 +154,7 @@ pub(super) struct OpenTable {
     lead: BitField,
     /// The bits that are compared first in a bucket: bits 17 to 32 of a key, or the pointer of an entry.
     scanned: BitField,
-    pub(super) front: Option<Front>,
+    pub(super) front: Option<RawLayout>,
     pub(super) hot: Option<OpenHot>,
 }
 
@@ -172,7 +172,7 @@ impl OpenTable {
         let place = usize::from(section.index) - 1;
         let table = &design.tables[place];
         let layout =
-            Layout::open(codec, At::new(file, &section), section.rows, table.lead, section.length)?;
+            Layout::open(codec, SectionReader::new(file, &section), section.rows, table.lead, section.length)?;
         let leads = &table.order.bits()[..table.lead as usize];
         let bits = table.probe_bits(section.rows);
         let entry_order = matches!(codec, Codec::Partial(_)).then(|| design.entry_order(place));
@@ -188,7 +188,7 @@ impl OpenTable {
             entry_order,
             pointer_apart: !(0..POINTER_BITS).any(|bit| leads.contains(&bit)),
             bits,
-            front: Front::of(entry, &layout, &section, bits),
+            front: RawLayout::of(entry, &layout, &section, bits),
             hot: hot.map(|hot| OpenHot::open(file, hot, section.rows, bits)).transpose()?,
             layout,
         })
@@ -196,7 +196,7 @@ impl OpenTable {
 
     /// Prefetches what the first stage of a search reads of the table.
     #[inline(always)]
-    pub(super) fn hint_bucket<'a>(&'a self, at: &At<'a>, prefix: u64) {
+    pub(super) fn hint_bucket<'a>(&'a self, at: &SectionReader<'a>, prefix: u64) {
         if let Some(front) = &self.front {
             twindex_kernel::prefetch(at.whole, front.directory + prefix as usize * 4);
             if at.is_cold() {
@@ -243,7 +243,7 @@ pub(super) struct OpenHot {
 impl OpenHot {
     /// Opens the hot section of a table that is probed by `bits` bits.
     fn open(file: &SegmentFile, section: Section, rows: u64, bits: u32) -> Result<Self> {
-        let hot = Hot::open(At::new(file, &section), section.rows, section.length, rows, bits)?;
+        let hot = Hot::open(SectionReader::new(file, &section), section.rows, section.length, rows, bits)?;
         Ok(Self { section, hot })
     }
 
@@ -256,7 +256,7 @@ impl OpenHot {
 
 /// The tables of a design.
 #[derive(Debug)]
-pub(super) struct Tables {
+pub(super) struct OpenTables {
     pub(super) design: Design,
     pub(super) all: Vec<OpenTable>,
     /// Distinct fingerprints.
@@ -268,33 +268,33 @@ pub(super) struct Tables {
     /// The extent of the tables in the file, and their pages.
     extent: Range<u64>,
     stretch: Stretch,
-    plans: [OnceLock<Plan>; WITHIN_MAX as usize + 1],
+    plans: [OnceLock<RadiusPlan>; WITHIN_MAX as usize + 1],
 }
 
 /// One table of a plan.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(super) struct PlanStep {
     pub(super) table: u32,
     /// The number of bits in which probed prefixes differ from the query's.
     pub(super) radius: u32,
     /// The front of the table, if it has one.
-    pub(super) front: Option<Front>,
+    pub(super) front: Option<RawLayout>,
     /// The same front, if buckets are filtered by it.
-    pub(super) sieve: Option<Front>,
+    pub(super) filter: Option<RawLayout>,
 }
 
 /// The plan of the search of one radius.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct RadiusPlan {
     /// The tables that are probed, one after the other.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<PlanStep>,
     /// True if the buckets of all of them are filtered.
-    pub(super) sifted: bool,
+    pub(super) is_filtered: bool,
     /// True if a scan of all fingerprints is less work than probing.
     pub(super) scan: bool,
 }
 
-impl Tables {
+impl OpenTables {
     pub(super) fn new(design: Design, all: Vec<OpenTable>, rows: u64) -> Self {
         let pointer_bits = crate::design::prefix_bits(rows, POINTER_BITS);
         let starts = all.iter().map(|table| table.section.offset);
@@ -310,7 +310,7 @@ impl Tables {
     /// # Errors
     /// [`Error::Invalid`] for a radius that the design does not answer.
     #[inline]
-    pub(super) fn plan(&self, within: u32) -> Result<&Plan> {
+    pub(super) fn plan(&self, within: u32) -> Result<&RadiusPlan> {
         let Some(known) = self.plans.get(within as usize) else {
             return Err(self.design.name.check_within(within).err().unwrap_or_else(|| unanswered(within)));
         };
@@ -321,17 +321,17 @@ impl Tables {
         let steps = (0..).zip(radii).zip(&self.all);
         let steps = steps.filter_map(|((table, radius), open)| {
             let narrow = within < WIDE || matches!(open.layout, Layout::Filter(_));
-            Some(Step { table, radius: radius?, front: open.front, sieve: open.front.filter(|_| narrow) })
+            Some(PlanStep { table, radius: radius?, front: open.front, filter: open.front.filter(|_| narrow) })
         });
-        let steps: Vec<Step> = steps.collect();
-        let sifted = steps.iter().all(|step| step.sieve.is_some());
+        let steps: Vec<PlanStep> = steps.collect();
+        let is_filtered = steps.iter().all(|step| step.filter.is_some());
         let scan = scans(self.design.name, self.rows, self.design.probes(within, self.rows)?);
-        Ok(known.get_or_init(|| Plan { steps, sifted, scan }))
+        Ok(known.get_or_init(|| RadiusPlan { steps, is_filtered, scan }))
     }
 
     /// Lets reads skip their checks once all pages of the tables have been checked.
     #[inline(always)]
-    pub(super) fn settle(&self, at: &mut At<'_>) {
+    pub(super) fn settle(&self, at: &mut SectionReader<'_>) {
         at.settle(&self.extent, &self.stretch);
     }
 

@@ -38,7 +38,7 @@ use crate::key::KeyBuf;
 
 /// Compares the output of an encoder with a section. The first run counts the bytes of the parts; the second knows
 /// where they begin, and compares.
-struct Compared<'a> {
+struct SectionComparison<'a> {
     segment: &'a Segment,
     section: &'a Section,
     /// Bytes of each part; in the second run, the offset of its next bytes.
@@ -47,7 +47,7 @@ struct Compared<'a> {
     placed: bool,
 }
 
-impl Compared<'_> {
+impl SectionComparison<'_> {
     /// Assigns offsets to the parts, and checks the bytes between and after them.
     fn place(&mut self) -> Result<()> {
         let mut end = 0;
@@ -82,7 +82,7 @@ impl Compared<'_> {
     }
 }
 
-impl Columns for Compared<'_> {
+impl Columns for SectionComparison<'_> {
     fn put(&mut self, part: usize, bytes: &[u8]) -> Result<()> {
         if self.next.len() <= part {
             self.next.resize(part + 1, 0);
@@ -236,7 +236,7 @@ impl Segment {
         for (place, table) in tables.all.iter().enumerate() {
             sorted_values(&tables.design, place, table.codec, &all, &mut values);
             let lead = tables.design.tables[place].lead;
-            let encode = |columns: &mut Compared<'_>| {
+            let encode = |columns: &mut SectionComparison<'_>| {
                 table.codec.encode(tables.rows, lead, || values.iter().copied().map(Ok), columns)
             };
             self.compare(&table.section, encode)?;
@@ -262,8 +262,8 @@ impl Segment {
     }
 
     /// Compares a section with the output of an encoder, which runs twice.
-    fn compare(&self, section: &Section, encode: impl Fn(&mut Compared<'_>) -> Result<()>) -> Result<()> {
-        let mut columns = Compared { segment: self, section, next: Vec::new(), placed: false };
+    fn compare(&self, section: &Section, encode: impl Fn(&mut SectionComparison<'_>) -> Result<()>) -> Result<()> {
+        let mut columns = SectionComparison { segment: self, section, next: Vec::new(), placed: false };
         encode(&mut columns)?;
         columns.place()?;
         encode(&mut columns)

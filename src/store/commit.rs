@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use zerocopy::IntoBytes;
 
 use super::idf;
-use super::names::{self, Name};
+use super::names::{self, FileKind};
 use crate::error::{Error, Result};
 use crate::format::current::Current;
 use crate::format::manifest::{MANIFEST_BYTES_MAX, Manifest};
@@ -127,7 +127,7 @@ pub(super) fn garbage(
     let names = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
     let generations = || {
         names.iter().filter_map(|name| match names::parse(name) {
-            Some(Name::Manifest(generation)) => Some(generation),
+            Some(FileKind::Manifest(generation)) => Some(generation),
             _ => None,
         })
     };
@@ -138,21 +138,21 @@ pub(super) fn garbage(
     for name in &names {
         let parsed = names::parse(name);
         let superfluous = match parsed {
-            Some(Name::Manifest(generation)) => {
+            Some(FileKind::Manifest(generation)) => {
                 generation != manifest.generation && Some(generation) != before
             }
-            Some(Name::Segment(number)) => {
+            Some(FileKind::Segment(number)) => {
                 // guard: a segment under way is not swept
                 // without it: !busy.contains(&number) -> true
                 !busy.contains(&number)
                     && !named(&|of| of.segments.iter().any(|segment| segment.number == number))
             }
-            Some(Name::Log(number)) => {
+            Some(FileKind::Log(number)) => {
                 !named(&|of| of.logged.iter().flat_map(|logged| &logged.logs).any(|log| log.number == number))
             }
-            Some(Name::Idf(digest)) => idf::named_by(&manifest.params) != Some(digest),
-            Some(Name::Temporary) => busy.is_empty(),
-            Some(Name::Current | Name::Lock) | None => false,
+            Some(FileKind::Idf(digest)) => idf::named_by(&manifest.params) != Some(digest),
+            Some(FileKind::Temporary) => busy.is_empty(),
+            Some(FileKind::Current | FileKind::Lock) | None => false,
         };
         // guard: files that nothing names are removed
         if superfluous {
@@ -160,8 +160,8 @@ pub(super) fn garbage(
             // The length is only used to count removed bytes, and to decide whether to remove the file at once.
             let length = vfs.open(&path).and_then(|file| file.len()).unwrap_or(0);
             let is_numbered = match parsed {
-                Some(Name::Segment(number)) => number < manifest.next_segment,
-                Some(Name::Log(number)) => {
+                Some(FileKind::Segment(number)) => number < manifest.next_segment,
+                Some(FileKind::Log(number)) => {
                     manifest.logged.as_ref().is_some_and(|logged| number < logged.next_log)
                 }
                 _ => false,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::commit;
-use super::names::{self, Name};
+use super::names::{self, FileKind};
 use crate::error::{Error, Result};
 use crate::format::manifest::Manifest;
 use crate::sys::Vfs;
@@ -41,7 +41,7 @@ pub(super) fn check_free(vfs: &dyn Vfs, path: &Path) -> Result<()> {
         Err(error) => return Err(Error::io("list", path, error)),
     };
     let names: Vec<_> = names.iter().map(|name| names::parse(name)).collect();
-    let is_being_filled = names.contains(&Some(Name::Lock)) && !names.contains(&Some(Name::Current));
+    let is_being_filled = names.contains(&Some(FileKind::Lock)) && !names.contains(&Some(FileKind::Current));
     if names.is_empty() || is_being_filled { Ok(()) } else { Err(taken(path)) }
 }
 
@@ -129,11 +129,11 @@ fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<
     };
     // Removes the files of a killed creation; any other file makes the directory non-empty.
     let names = list()?;
-    if names.iter().any(|name| !matches!(names::parse(name), Some(Name::Lock | Name::Temporary))) {
+    if names.iter().any(|name| !matches!(names::parse(name), Some(FileKind::Lock | FileKind::Temporary))) {
         return Err(taken(path));
     }
     // A leftover that cannot be removed does no harm, and the first writer tries again.
-    for name in names.iter().filter(|name| names::parse(name) == Some(Name::Temporary)) {
+    for name in names.iter().filter(|name| names::parse(name) == Some(FileKind::Temporary)) {
         let _ = vfs.unlink(&path.join(name));
     }
     let mut pointed = false;

@@ -36,14 +36,14 @@ use twindex_sketch::{Fingerprint, Sketch, pack};
 pub struct Document<'a> {
     content: Content<'a>,
     attached: Attached<'a>,
-    set: Given<'a>,
+    set: GivenSet<'a>,
     is_marked: bool,
     priority: Option<u64>,
 }
 
 /// The set of a document, as the caller gave it.
 #[derive(Clone, Copy, Debug)]
-enum Given<'a> {
+enum GivenSet<'a> {
     Nothing,
     Hashes(&'a [u64]),
     Encoded(Fields<'a>),
@@ -58,7 +58,7 @@ enum Content<'a> {
 
 impl<'a> Document<'a> {
     fn new(content: Content<'a>) -> Self {
-        Self { content, attached: Attached::default(), set: Given::Nothing, is_marked: false, priority: None }
+        Self { content, attached: Attached::default(), set: GivenSet::Nothing, is_marked: false, priority: None }
     }
 
     /// A document that was sketched elsewhere: a row of a [file of sketches](crate::format::sketches) made with the
@@ -85,7 +85,7 @@ impl<'a> Document<'a> {
     /// [keeps sets](crate::params::ParamsBuilder::sets). A sketch of such an index has them; a row or a fingerprint
     /// does not.
     pub fn with_set(mut self, set: &'a [u64]) -> Self {
-        self.set = Given::Hashes(set);
+        self.set = GivenSet::Hashes(set);
         self
     }
 
@@ -105,7 +105,7 @@ impl<'a> Document<'a> {
 
     /// Sets the set, as a [file of sketches](crate::format::sketches::Rows::next_with_set) encodes it.
     pub fn with_encoded_set(mut self, set: Fields<'a>) -> Self {
-        self.set = Given::Encoded(set);
+        self.set = GivenSet::Encoded(set);
         self
     }
 
@@ -120,13 +120,13 @@ impl<'a> Document<'a> {
         }
         if params.sets {
             match (self.set, self.content) {
-                (Given::Hashes(hashes), _) if hashes.is_sorted_by(|a, b| a < b) => set.extend_from_slice(hashes),
-                (Given::Hashes(_), _) => {
+                (GivenSet::Hashes(hashes), _) if hashes.is_sorted_by(|a, b| a < b) => set.extend_from_slice(hashes),
+                (GivenSet::Hashes(_), _) => {
                     return Err(Error::Invalid("a set of shingle hashes: expected them to ascend, each once".into()));
                 }
-                (Given::Encoded(fields), _) => fields.set_into(set).map_err(unread)?,
-                (Given::Nothing, Content::Sketch(sketch)) if sketch.has_set() => set.extend_from_slice(sketch.set()),
-                (Given::Nothing, _) => {
+                (GivenSet::Encoded(fields), _) => fields.set_into(set).map_err(unread)?,
+                (GivenSet::Nothing, Content::Sketch(sketch)) if sketch.has_set() => set.extend_from_slice(sketch.set()),
+                (GivenSet::Nothing, _) => {
                     return Err(Error::Invalid(
                         "this index keeps the set of each document's shingle hashes, and this document comes without; \
                          take the sketcher of the index, or give it with Document::with_set"

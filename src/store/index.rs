@@ -37,11 +37,11 @@ use twindex_sketch::{Cutter, IdfTable, Sketcher};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Index {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedIndex>,
 }
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedIndex {
     pub(super) vfs: Arc<dyn Vfs>,
     pub(super) dir: PathBuf,
     /// How the bytes of segments are read.
@@ -60,7 +60,7 @@ pub(super) struct Shared {
     pub(super) counters: Counters,
 }
 
-impl Shared {
+impl SharedIndex {
     /// Makes a state visible to all later snapshots. The old state may be the last that keeps a memtable or segments
     /// open: it is dropped after the lock is released.
     pub(super) fn publish(&self, state: State) {
@@ -163,7 +163,7 @@ impl<'a> OpenOptions<'a> {
             None => State::load_with_progress(&*vfs, path, self.access, progress)?,
             Some(generation) => State::load_at(&*vfs, path, self.access, generation, progress)?,
         };
-        let shared = Shared {
+        let shared = SharedIndex {
             vfs,
             dir,
             access: self.access,

@@ -16,7 +16,7 @@ pub(super) struct DocRef {
 
 /// The leader of a document, and the number of queries that decide it without remembered answers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct KnownLeader {
     pub(super) leader: DocRef,
     pub(super) questions: u64,
 }
@@ -24,15 +24,15 @@ pub(super) struct Known {
 /// Leaders of documents.
 #[derive(Debug, Default)]
 pub(super) struct KnownLeaders {
-    answers: Mutex<HashMap<DocRef, Known>>,
+    answers: Mutex<HashMap<DocRef, KnownLeader>>,
 }
 
 impl KnownLeaders {
-    pub(super) fn get(&self, document: DocRef) -> Option<Known> {
+    pub(super) fn get(&self, document: DocRef) -> Option<KnownLeader> {
         self.answers.lock().get(&document).copied()
     }
 
-    pub(super) fn add(&self, document: DocRef, known: Known) {
+    pub(super) fn add(&self, document: DocRef, known: KnownLeader) {
         let mut answers = self.answers.lock();
         if answers.len() >= ANSWERS_MAX {
             answers.clear();

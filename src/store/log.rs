@@ -47,7 +47,7 @@ impl Position {
 }
 
 /// Bytes of a log, read piece by piece.
-struct Reader<'a> {
+struct LogReader<'a> {
     path: &'a Path,
     file: Box<dyn ReadFile>,
     /// The length of the file that counts.
@@ -56,7 +56,7 @@ struct Reader<'a> {
     start: u64,
 }
 
-impl Reader<'_> {
+impl LogReader<'_> {
     /// The bytes from `offset` on, at least `length` of them; `None` if there are fewer.
     fn get(&mut self, offset: u64, length: u64) -> Result<Option<&[u8]>> {
         let Some(end) = offset.checked_add(length).filter(|&end| end <= self.end) else { return Ok(None) };
@@ -151,7 +151,7 @@ pub(super) fn replay(
     }
     let end = if entry.grows { length } else { entry.length };
     let salt = log::record_salt(manifest.uuid, entry.number);
-    let mut reader = Reader { path: &path, file, end, window: Vec::new(), start: 0 };
+    let mut reader = LogReader { path: &path, file, end, window: Vec::new(), start: 0 };
     let mut at = from;
     if at.offset == 0 {
         // Fewer bytes than a head are refused like an empty file.
@@ -393,7 +393,7 @@ mod tests {
     #[test]
     fn payload_that_is_not_in_the_file_is_an_error_at_the_offset_of_its_record() {
         let file = Box::new(MemoryFile(vec![0; 256]));
-        let mut reader = Reader { path: Path::new("LOG-1"), file, end: 256, window: Vec::new(), start: 0 };
+        let mut reader = LogReader { path: Path::new("LOG-1"), file, end: 256, window: Vec::new(), start: 0 };
         let head = RecordHead { length: 100, kind: RecordKind::Batch, commit: 1 };
         assert_eq!(reader.payload(0, &head).unwrap().len(), 100);
         let error = reader.payload(192, &head).unwrap_err();

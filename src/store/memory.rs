@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use roaring::RoaringBitmap;
 
-use super::memtable::{At, Memtable, Rows};
+use super::memtable::{ScanPosition, Memtable, Rows};
 use crate::params::Params;
 use crate::sync::RwLockReadGuard;
 
@@ -20,7 +20,7 @@ const ELEMENTS: usize = 16;
 const TOGETHER: usize = 256;
 
 /// The first rows of a memtable; for a frozen one, without those deleted since.
-pub(super) struct Memory<'a> {
+pub(super) struct MemtablePart<'a> {
     table: &'a Memtable,
     pub(super) limit: u32,
     deleted: Option<&'a RoaringBitmap>,
@@ -31,7 +31,7 @@ pub(super) struct Memory<'a> {
     steps: Cell<u32>,
 }
 
-impl<'a> Memory<'a> {
+impl<'a> MemtablePart<'a> {
     pub(super) fn new(
         table: &'a Memtable,
         limit: u32,
@@ -77,9 +77,9 @@ impl<'a> Memory<'a> {
     }
 
     /// Repeats a query in steps until it has read all rows.
-    fn in_steps(&self, mut step: impl FnMut(&Rows, (&mut At, u32)) -> u32) {
-        let mut at = At::Start;
-        while at != At::End {
+    fn in_steps(&self, mut step: impl FnMut(&Rows, (&mut ScanPosition, u32)) -> u32) {
+        let mut at = ScanPosition::Start;
+        while at != ScanPosition::End {
             let done = step(&self.rows(), (&mut at, STEPS));
             self.give_way(done);
         }
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn query_over_many_rows_lets_the_writer_proceed_and_has_the_same_answer() {
-        type Ask = fn(&Memory<'_>, &mut Vec<u32>);
+        type Ask = fn(&MemtablePart<'_>, &mut Vec<u32>);
         const ROWS: u32 = 3 * STEPS;
         let params = Params::builder().u64_keys().simhash(3).minhash(2, 1).signature_bits(0).build().unwrap();
         let table = Memtable::new(&params);
@@ -167,7 +167,7 @@ mod tests {
         for ask in asked {
             let written = AtomicBool::new(false);
             let overdue = std::thread::scope(|scope| {
-                let memory = Memory::new(&table, ROWS, None, &params);
+                let memory = MemtablePart::new(&table, ROWS, None, &params);
                 memory.read(Rows::len);
                 scope.spawn(|| {
                     table.write().delete(Key::U64(1)).unwrap();

@@ -11,7 +11,7 @@ use roaring::RoaringBitmap;
 use super::memtable::Memtable;
 use super::metrics::Counter;
 use super::names;
-use super::state::{View, open_segment};
+use super::state::{LiveView, open_segment};
 use crate::error::{Error, Result};
 use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::key::KeyBuf;
@@ -29,14 +29,14 @@ const LATE: u64 = 1 << 10;
 
 /// The source of a new segment's documents.
 #[derive(Clone, Debug)]
-pub(super) enum Source {
+pub(super) enum DocumentSource {
     /// The segment of this number.
     Segment(u64, Arc<Segment>),
     /// The frozen memtable; ordinals are rows.
     Frozen(Arc<Memtable>),
 }
 
-impl Source {
+impl DocumentSource {
     fn key(&self, ordinal: u32) -> Result<KeyBuf> {
         match self {
             Self::Segment(_, segment) => {
@@ -49,7 +49,7 @@ impl Source {
     }
 
     /// Its documents that are no longer live; `None` if the source is no longer in the view.
-    fn deleted<'a>(&self, next: &Manifest, view: &'a View) -> Option<&'a Arc<RoaringBitmap>> {
+    fn deleted<'a>(&self, next: &Manifest, view: &'a LiveView) -> Option<&'a Arc<RoaringBitmap>> {
         match self {
             Self::Segment(number, _) => {
                 let place = next.segments.iter().position(|entry| entry.number == *number)?;
@@ -65,7 +65,7 @@ impl Source {
 
 /// The sources of a segment, as they were when the work began.
 #[derive(Debug)]
-pub(super) struct Work {
+pub(super) struct MergeWork {
     pub(super) vfs: Arc<dyn Vfs>,
     pub(super) dir: PathBuf,
     pub(super) access: Access,
@@ -76,14 +76,14 @@ pub(super) struct Work {
     /// Bytes of memory that it may use.
     pub(super) memory: usize,
     /// The sources, and their documents that were no longer live: segments, or one memtable.
-    pub(super) inputs: Vec<(Source, Arc<RoaringBitmap>)>,
+    pub(super) inputs: Vec<(DocumentSource, Arc<RoaringBitmap>)>,
 }
 
 /// A segment that can replace its sources.
 #[derive(Debug)]
-pub(super) struct Merged {
+pub(super) struct FinishedMerge {
     /// The sources, and their dead documents: these are not in the output, or are among `deleted`.
-    inputs: Vec<(Source, Arc<RoaringBitmap>)>,
+    inputs: Vec<(DocumentSource, Arc<RoaringBitmap>)>,
     /// `None` where nothing was live.
     output: Option<(SegmentEntry, Arc<Segment>)>,
     /// The documents of the output that are no longer live.
@@ -92,11 +92,11 @@ pub(super) struct Merged {
     took: Duration,
 }
 
-impl Work {
+impl MergeWork {
     fn segments(&self) -> impl Iterator<Item = (&Arc<Segment>, &Arc<RoaringBitmap>)> {
         self.inputs.iter().filter_map(|(source, deleted)| match source {
-            Source::Segment(_, segment) => Some((segment, deleted)),
-            Source::Frozen(_) => None,
+            DocumentSource::Segment(_, segment) => Some((segment, deleted)),
+            DocumentSource::Frozen(_) => None,
         })
     }
 
@@ -124,7 +124,7 @@ impl Work {
     ///
     /// # Errors
     /// As [`merge::merge`], [`build::build`] and [`open_segment`].
-    pub(super) fn run(self) -> Result<Merged> {
+    pub(super) fn run(self) -> Result<FinishedMerge> {
         span!("make_segment", segment = self.number, inputs = self.inputs.len());
         let start = Instant::now();
         let mut output = None;
@@ -149,11 +149,11 @@ impl Work {
                 }
             }
         }
-        Ok(Merged { inputs: self.inputs, output, deleted: RoaringBitmap::new(), took: start.elapsed() })
+        Ok(FinishedMerge { inputs: self.inputs, output, deleted: RoaringBitmap::new(), took: start.elapsed() })
     }
 
     fn build(&self) -> Result<Option<Built>> {
-        if let [(Source::Frozen(table), _)] = &self.inputs[..] {
+        if let [(DocumentSource::Frozen(table), _)] = &self.inputs[..] {
             let first = {
                 let rows = table.read();
                 rows.first(rows.len())
@@ -191,7 +191,7 @@ impl Work {
 /// A segment in progress. Dropping it stops the thread and waits for it.
 #[derive(Debug)]
 pub(super) struct Merging {
-    thread: Option<sync::JoinHandle<Result<Merged>>>,
+    thread: Option<sync::JoinHandle<Result<FinishedMerge>>>,
     done: Arc<sync::AtomicBool>,
     stop: Arc<AtomicBool>,
     dir: PathBuf,
@@ -199,7 +199,7 @@ pub(super) struct Merging {
     pub(super) number: u64,
     /// Its sources. Segments stay in the generations meanwhile, live or not: a document deleted from them must be
     /// deleted from the output.
-    inputs: Vec<Source>,
+    inputs: Vec<DocumentSource>,
 }
 
 impl Merging {
@@ -207,8 +207,8 @@ impl Merging {
         dir: PathBuf,
         stop: Arc<AtomicBool>,
         number: u64,
-        inputs: Vec<Source>,
-        work: impl FnOnce() -> Result<Merged> + Send + 'static,
+        inputs: Vec<DocumentSource>,
+        work: impl FnOnce() -> Result<FinishedMerge> + Send + 'static,
     ) -> Result<Self> {
         let done = Arc::new(sync::AtomicBool::new(false));
         let thread = {
@@ -225,7 +225,7 @@ impl Merging {
 
     /// True for a segment that is a source of the output.
     pub(super) fn takes(&self, number: u64) -> bool {
-        self.inputs.iter().any(|source| matches!(source, Source::Segment(of, _) if *of == number))
+        self.inputs.iter().any(|source| matches!(source, DocumentSource::Segment(of, _) if *of == number))
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -236,7 +236,7 @@ impl Merging {
     ///
     /// # Errors
     /// The failure of the work.
-    pub(super) fn join(&mut self) -> Result<Merged> {
+    pub(super) fn join(&mut self) -> Result<FinishedMerge> {
         match self.thread.take().map(sync::JoinHandle::join) {
             Some(Ok(merged)) => merged,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
@@ -249,7 +249,7 @@ impl Merging {
     ///
     /// # Errors
     /// The failure of the work. After a failure or an output, the work has ended.
-    pub(super) fn poll(&mut self, next: &Manifest, view: &View) -> Result<Option<Merged>> {
+    pub(super) fn poll(&mut self, next: &Manifest, view: &LiveView) -> Result<Option<FinishedMerge>> {
         if !self.is_done() {
             return Ok(None);
         }
@@ -282,7 +282,7 @@ impl Drop for Merging {
     }
 }
 
-impl Merged {
+impl FinishedMerge {
     /// The number of the output, if there is one.
     pub(super) fn number(&self) -> Option<u64> {
         self.output.as_ref().map(|(entry, _)| entry.number)
@@ -299,12 +299,12 @@ impl Merged {
     }
 
     /// True if all its sources are present, to be replaced.
-    pub(super) fn fits(&self, next: &Manifest, view: &View) -> bool {
+    pub(super) fn fits(&self, next: &Manifest, view: &LiveView) -> bool {
         self.inputs.iter().all(|(source, _)| source.deleted(next, view).is_some())
     }
 
     /// The number of deleted documents that must be looked up in the output.
-    fn late(&self, next: &Manifest, view: &View) -> u64 {
+    fn late(&self, next: &Manifest, view: &LiveView) -> u64 {
         let late = self.inputs.iter().filter_map(|(source, before)| {
             let now = source.deleted(next, view)?;
             Some(if Arc::ptr_eq(now, before) { 0 } else { now.len() - before.len() })
@@ -330,20 +330,20 @@ impl Merged {
 
     /// Replaces the sources by the output, which must [fit](Self::fits). Documents deleted since the work began are
     /// deleted in the output.
-    pub(super) fn take_place(mut self, next: &mut Manifest, view: &mut View) -> Result<()> {
+    pub(super) fn take_place(mut self, next: &mut Manifest, view: &mut LiveView) -> Result<()> {
         let now: Vec<Arc<RoaringBitmap>> =
             self.inputs.iter().filter_map(|(source, _)| source.deleted(next, view).map(Arc::clone)).collect();
         self.catch_up(&now)?;
         for (source, _) in &self.inputs {
             match source {
-                Source::Segment(number, _) => {
+                DocumentSource::Segment(number, _) => {
                     if let Some(place) = next.segments.iter().position(|entry| entry.number == *number) {
                         next.segments.remove(place);
                         view.segments.remove(place);
                         view.deleted.remove(place);
                     }
                 }
-                Source::Frozen(_) => view.frozen = None,
+                DocumentSource::Frozen(_) => view.frozen = None,
             }
         }
         if let Some((entry, segment)) = self.output {

@@ -10,7 +10,7 @@ const IDF_PREFIX: &str = "IDF-";
 
 /// The kind of a file, by its name in an index directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Name {
+pub(super) enum FileKind {
     /// Points to the newest manifest.
     Current,
     /// The manifest of a generation.
@@ -52,7 +52,7 @@ pub(super) fn idf(dir: &Path, digest: u128) -> PathBuf {
 }
 
 /// The kind of a file; `None` for a name that is not ours, which is left alone.
-pub(super) fn parse(name: &OsStr) -> Option<Name> {
+pub(super) fn parse(name: &OsStr) -> Option<FileKind> {
     let name = name.to_str()?;
     // Only the spelling that we write: `7.seg` is not `000007.seg`.
     let number = |digits: &str| {
@@ -62,20 +62,20 @@ pub(super) fn parse(name: &OsStr) -> Option<Name> {
         (format!("{number:06}") == digits).then_some(number)
     };
     match name {
-        "CURRENT" => Some(Name::Current),
-        "LOCK" => Some(Name::Lock),
+        "CURRENT" => Some(FileKind::Current),
+        "LOCK" => Some(FileKind::Lock),
         _ => {
             if name.starts_with(TEMPORARY_PREFIX) {
-                Some(Name::Temporary)
+                Some(FileKind::Temporary)
             } else if let Some(digits) = name.strip_prefix("MANIFEST-") {
-                number(digits).map(Name::Manifest)
+                number(digits).map(FileKind::Manifest)
             } else if let Some(digits) = name.strip_prefix("LOG-") {
-                number(digits).map(Name::Log)
+                number(digits).map(FileKind::Log)
             } else if let Some(digits) = name.strip_prefix(IDF_PREFIX) {
                 let digest = u128::from_str_radix(digits, 16).ok()?;
-                (format!("{digest:032x}") == digits).then_some(Name::Idf(digest))
+                (format!("{digest:032x}") == digits).then_some(FileKind::Idf(digest))
             } else {
-                number(name.strip_suffix(".seg")?).map(Name::Segment)
+                number(name.strip_suffix(".seg")?).map(FileKind::Segment)
             }
         }
     }
@@ -95,14 +95,14 @@ mod tests {
     fn names_round_trip_and_other_names_are_not_ours() {
         let dir = Path::new("x");
         for (path, name) in [
-            (current(dir), Name::Current),
-            (lock(dir), Name::Lock),
-            (manifest(dir, 7), Name::Manifest(7)),
-            (manifest(dir, 12_345_678), Name::Manifest(12_345_678)),
-            (segment(dir, 0), Name::Segment(0)),
-            (log(dir, 12), Name::Log(12)),
-            (idf(dir, 0xab), Name::Idf(0xab)),
-            (idf(dir, u128::MAX), Name::Idf(u128::MAX)),
+            (current(dir), FileKind::Current),
+            (lock(dir), FileKind::Lock),
+            (manifest(dir, 7), FileKind::Manifest(7)),
+            (manifest(dir, 12_345_678), FileKind::Manifest(12_345_678)),
+            (segment(dir, 0), FileKind::Segment(0)),
+            (log(dir, 12), FileKind::Log(12)),
+            (idf(dir, 0xab), FileKind::Idf(0xab)),
+            (idf(dir, u128::MAX), FileKind::Idf(u128::MAX)),
         ] {
             assert_eq!(parse(path.file_name().unwrap()), Some(name), "{path:?}");
         }

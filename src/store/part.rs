@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use roaring::RoaringBitmap;
 
-use super::memory::Memory;
+use super::memory::MemtablePart;
 use crate::design::DesignChoice;
 use crate::error::Result;
 use crate::format::bands;
@@ -14,12 +14,12 @@ use crate::segment::{Ask, Scratch, Segment};
 use twindex_sketch::Nearness;
 
 /// Documents that are queried together. Ordinals count within the part.
-pub(super) enum Part<'a> {
+pub(super) enum IndexPart<'a> {
     Segment { segment: &'a Segment, deleted: &'a RoaringBitmap },
-    Memory(Memory<'a>),
+    Memory(MemtablePart<'a>),
 }
 
-impl Part<'_> {
+impl IndexPart<'_> {
     /// As [`Segment::check_map`]: must be called before an answer is used.
     pub(super) fn check_map(&self) -> Result<()> {
         match self {

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::part::Part;
+use super::part::IndexPart;
 use super::record::Record;
 use super::state::State;
 use crate::error::{Error, Result};
@@ -131,7 +131,7 @@ struct Bands {
 }
 
 /// A document that was found, before its key is read.
-pub(super) struct Found {
+pub(super) struct FoundDocument {
     pub(super) ordinal: u32,
     distance: Option<u32>,
     resemblance: Option<Resemblance>,
@@ -365,7 +365,7 @@ impl Query {
             let mut found = None;
             if let Some((fingerprint, _)) = self.within {
                 part.search(fingerprint.0, self.ask(), &mut Scratch::default(), |ordinal, distance| {
-                    found = Some(Found { ordinal, distance: Some(distance), resemblance: None });
+                    found = Some(FoundDocument { ordinal, distance: Some(distance), resemblance: None });
                     ControlFlow::Break(())
                 })?;
             }
@@ -433,10 +433,10 @@ impl Query {
     }
 
     /// The facts about a found document that become its hit.
-    fn hit(&self, part: &Part<'_>, found: &Found, stored: &mut [Vec<u64>; 2]) -> Result<Hit> {
+    fn hit(&self, part: &IndexPart<'_>, found: &FoundDocument, stored: &mut [Vec<u64>; 2]) -> Result<Hit> {
         let key = part.key(found.ordinal)?;
         let [query_in_hit, hit_in_query] = self.contained(part, found.ordinal, stored)?;
-        let &Found { distance, resemblance, .. } = found;
+        let &FoundDocument { distance, resemblance, .. } = found;
         Ok(Hit { key, distance, resemblance, query_in_hit, hit_in_query })
     }
 
@@ -535,22 +535,22 @@ impl Query {
     }
 
     /// The matching documents of one part, each once.
-    pub(super) fn find_in(&self, part: &Part<'_>, unvisited: &mut u64) -> Result<Vec<Found>> {
+    pub(super) fn find_in(&self, part: &IndexPart<'_>, unvisited: &mut u64) -> Result<Vec<FoundDocument>> {
         self.find_among(part, unvisited, &mut |_| Ok(true))
     }
 
     /// The same, for documents that satisfy `wanted`; others are not compared.
     pub(super) fn find_among(
         &self,
-        part: &Part<'_>,
+        part: &IndexPart<'_>,
         unvisited: &mut u64,
         is_wanted: &mut dyn FnMut(u32) -> Result<bool>,
-    ) -> Result<Vec<Found>> {
-        let mut found: Vec<Found> = Vec::new();
+    ) -> Result<Vec<FoundDocument>> {
+        let mut found: Vec<FoundDocument> = Vec::new();
         if let Some((fingerprint, _)) = self.within {
             *unvisited +=
                 part.search(fingerprint.0, self.ask(), &mut Scratch::default(), |ordinal, distance| {
-                    found.push(Found { ordinal, distance: Some(distance), resemblance: None });
+                    found.push(FoundDocument { ordinal, distance: Some(distance), resemblance: None });
                     ControlFlow::Continue(())
                 })?;
         }
@@ -594,7 +594,7 @@ impl Query {
             let is_near = self.unverified || resemblance.is_none_or(|known| known.at_least(bands.threshold));
             if is_near && !(self.unmarked && part.is_marked(ordinal)?) {
                 let distance = self.distance(part, ordinal)?;
-                found.push(Found { ordinal, distance, resemblance });
+                found.push(FoundDocument { ordinal, distance, resemblance });
             }
         }
         Ok(found)
@@ -629,7 +629,7 @@ impl Query {
 
     /// Passes each live document of a part that can be near to `each`, with whether it is known to be; some of them
     /// repeatedly.
-    pub(super) fn for_each_candidate(&self, part: &Part<'_>, mut each: impl FnMut(u32, bool)) -> Result<()> {
+    pub(super) fn for_each_candidate(&self, part: &IndexPart<'_>, mut each: impl FnMut(u32, bool)) -> Result<()> {
         if let Some((fingerprint, _)) = self.within {
             part.search(fingerprint.0, self.ask(), &mut Scratch::default(), |ordinal, _| {
                 each(ordinal, true);
@@ -644,7 +644,7 @@ impl Query {
     }
 
     /// Whether a candidate found by its set or its bands is near. `scratch` is a reusable buffer.
-    pub(super) fn resembles(&self, part: &Part<'_>, ordinal: u32, scratch: &mut Vec<u64>) -> Result<bool> {
+    pub(super) fn resembles(&self, part: &IndexPart<'_>, ordinal: u32, scratch: &mut Vec<u64>) -> Result<bool> {
         let (Some(bands), Some(minhash)) = (&self.bands, self.params().minhash) else { return Ok(false) };
         if let Some(set) = self.counted() {
             return Ok(count_from(part, ordinal, (set, bands.threshold), 0, scratch)?.is_some());
@@ -655,7 +655,7 @@ impl Query {
 
     /// Documents that can be near, each once, possibly no longer live; with a lower bound on the hashes of the query's
     /// set that the document does not have.
-    fn candidates(&self, part: &Part<'_>, bands: &Bands) -> Result<Vec<(u32, usize)>> {
+    fn candidates(&self, part: &IndexPart<'_>, bands: &Bands) -> Result<Vec<(u32, usize)>> {
         if let Some(set) = self.counted().filter(|_| self.is_by_prefixes()) {
             let near = Nearness::Resemblance(bands.threshold);
             let mut places: Vec<(u32, u32)> = Vec::new();
@@ -680,7 +680,7 @@ impl Query {
     /// How much of the query's document is contained in a stored one, and the reverse.
     fn contained(
         &self,
-        part: &Part<'_>,
+        part: &IndexPart<'_>,
         ordinal: u32,
         stored: &mut [Vec<u64>; 2],
     ) -> Result<[Option<Containment>; 2]> {
@@ -691,7 +691,7 @@ impl Query {
         Ok([better(&mine, &theirs), better(&theirs, &mine)])
     }
 
-    fn distance(&self, part: &Part<'_>, ordinal: u32) -> Result<Option<u32>> {
+    fn distance(&self, part: &IndexPart<'_>, ordinal: u32) -> Result<Option<u32>> {
         let Some(from) = self.measured_from else { return Ok(None) };
         Ok(part.fingerprint(ordinal)?.map(|fingerprint| from.distance(Fingerprint(fingerprint))))
     }
@@ -713,7 +713,7 @@ fn better(a: &[Option<Sample<'_>>; 2], b: &[Option<Sample<'_>>; 2]) -> Option<Co
 }
 
 /// The resemblance of a set and the set of a document, which is read into `other`.
-fn count(part: &Part<'_>, ordinal: u32, set: &[u64], other: &mut Vec<u64>) -> Result<Resemblance> {
+fn count(part: &IndexPart<'_>, ordinal: u32, set: &[u64], other: &mut Vec<u64>) -> Result<Resemblance> {
     part.set(ordinal, other)?;
     let intersection = intersection_from(set, other, 0).unwrap_or(0);
     Ok(Resemblance::Exact { intersection, union: set.len() + other.len() - intersection })
@@ -722,7 +722,7 @@ fn count(part: &Part<'_>, ordinal: u32, set: &[u64], other: &mut Vec<u64>) -> Re
 /// The same, if it is at least the threshold. `missing` elements of the set are known not to be in the document's: so
 /// most documents are excluded by their size, others as soon as the rest of the sets is too small.
 fn count_from(
-    part: &Part<'_>,
+    part: &IndexPart<'_>,
     ordinal: u32,
     (set, threshold): (&[u64], f64),
     missing: usize,
@@ -741,7 +741,7 @@ fn count_from(
 }
 
 fn estimate(
-    part: &Part<'_>,
+    part: &IndexPart<'_>,
     ordinal: u32,
     signature: &[u8],
     minhash: MinhashParams,

@@ -30,8 +30,8 @@ use std::time::{Duration, Instant};
 
 use super::commit;
 use super::log::{self, OpenLog, Position};
-use super::names::{self, Name};
-use super::state::{State, View, open_segment, read_whole};
+use super::names::{self, FileKind};
+use super::state::{State, LiveView, open_segment, read_whole};
 use crate::error::{Error, Result, corrupt, refused};
 use crate::format::current::{CURRENT_BYTES, Current};
 use crate::format::manifest::{LogEntry, MANIFEST_BYTES_MAX, Manifest};
@@ -204,7 +204,7 @@ impl State {
                 open.map_or_else(|| open_segment(vfs, dir, access, &manifest, entry), Ok)
             })
             .collect::<Result<_>>()?;
-        let mut view = View::of(&manifest, segments);
+        let mut view = LiveView::of(&manifest, segments);
         let logs = manifest.logged.as_ref().map_or(&[][..], |logged| &logged.logs);
         let mut position: Option<Position> = None;
         // The manifest includes the deletes of all commits up to its own.
@@ -296,7 +296,7 @@ fn no_current(vfs: &dyn Vfs, dir: &Path, path: PathBuf) -> Error {
         Err(error) => return Error::io("list", dir, error),
     };
     let ours = names.iter().filter(|name| {
-        matches!(names::parse(name), Some(Name::Manifest(_) | Name::Segment(_) | Name::Log(_)))
+        matches!(names::parse(name), Some(FileKind::Manifest(_) | FileKind::Segment(_) | FileKind::Log(_)))
     });
     // guard: segments without CURRENT are a damaged index and not none
     // without it: ours.count() -> 0
@@ -348,7 +348,7 @@ pub(super) fn sweep_leftovers(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) {
 fn previous(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<Option<Manifest>> {
     let names = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
     let before = names.iter().filter_map(|name| match names::parse(name) {
-        Some(Name::Manifest(generation)) => Some(generation),
+        Some(FileKind::Manifest(generation)) => Some(generation),
         _ => None,
     });
     let generation = before.filter(|&generation| generation < manifest.generation).max();

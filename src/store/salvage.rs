@@ -7,7 +7,7 @@ use roaring::RoaringBitmap;
 
 use super::document::Document;
 use super::log::{self, Position};
-use super::names::{self, Name};
+use super::names::{self, FileKind};
 use super::state::State;
 use super::{commit, directory, idf};
 use crate::error::{Error, Result, corrupt};
@@ -77,7 +77,7 @@ fn newest(vfs: &dyn Vfs, dir: &Path, told: &mut Salvage) -> Result<Option<Manife
     let mut generations: Vec<u64> = names
         .iter()
         .filter_map(|name| match names::parse(name) {
-            Some(Name::Manifest(generation)) => Some(generation),
+            Some(FileKind::Manifest(generation)) => Some(generation),
             _ => None,
         })
         .collect();
@@ -97,7 +97,7 @@ fn segments_of(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<u64>> {
     let mut numbers: Vec<u64> = names
         .iter()
         .filter_map(|name| match names::parse(name) {
-            Some(Name::Segment(number)) => Some(number),
+            Some(FileKind::Segment(number)) => Some(number),
             _ => None,
         })
         .collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use super::part::Part;
+use super::part::IndexPart;
 use super::query::Query;
 use super::range::{self, Keys};
 use super::record::Record;
@@ -150,7 +150,7 @@ impl Snapshot {
     }
 
     /// All parts that can be queried, without building anything first.
-    pub(super) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+    pub(super) fn parts(&self) -> impl Iterator<Item = IndexPart<'_>> {
         self.state.parts()
     }
 

@@ -8,10 +8,10 @@ use roaring::RoaringBitmap;
 
 use super::known_leaders::KnownLeaders;
 use super::log::Position;
-use super::memory::Memory;
+use super::memory::MemtablePart;
 use super::memtable::Memtable;
 use super::names;
-use super::part::Part;
+use super::part::IndexPart;
 use crate::error::{Error, Result, corrupt};
 use crate::format::log::{BatchView, Operation};
 use crate::format::manifest::{Manifest, SegmentEntry};
@@ -29,7 +29,7 @@ const LOGGED_BYTES_MAX: usize = 1 << 30;
 
 /// The live documents at a commit: a generation's segments, less later deletes, and the memtable's first rows.
 #[derive(Clone, Debug)]
-pub(super) struct View {
+pub(super) struct LiveView {
     pub(super) segments: Vec<Arc<Segment>>,
     /// For each segment, the documents that are no longer live.
     pub(super) deleted: Vec<Arc<RoaringBitmap>>,
@@ -106,7 +106,7 @@ impl Time {
     }
 }
 
-impl View {
+impl LiveView {
     /// A generation, without the content of its logs.
     pub(super) fn of(manifest: &Manifest, segments: Vec<Arc<Segment>>) -> Self {
         let payload = manifest.logged.as_ref().and_then(|logged| logged.payload.as_deref());
@@ -251,19 +251,19 @@ impl View {
     }
 
     /// Segments, then the frozen memtable and the rows of the memtable if there are any.
-    pub(super) fn parts<'a>(&'a self, params: &'a Params) -> impl Iterator<Item = Part<'a>> {
+    pub(super) fn parts<'a>(&'a self, params: &'a Params) -> impl Iterator<Item = IndexPart<'a>> {
         let segments = self.segments.iter().zip(&self.deleted);
         let frozen = (self.frozen.iter())
-            .map(move |frozen| Memory::new(&frozen.table, frozen.rows, Some(&frozen.deleted), params));
+            .map(move |frozen| MemtablePart::new(&frozen.table, frozen.rows, Some(&frozen.deleted), params));
         let memory = std::iter::once_with(move || {
             // guard: who looks at a snapshot sees its rows alone
             // without it: self.rows -> u32::MAX
             let rows = self.rows;
-            Memory::new(&self.table, rows, None, params)
+            MemtablePart::new(&self.table, rows, None, params)
         });
         segments
-            .map(|(segment, deleted)| Part::Segment { segment, deleted })
-            .chain(frozen.chain(memory.filter(|_| self.rows > 0)).map(Part::Memory))
+            .map(|(segment, deleted)| IndexPart::Segment { segment, deleted })
+            .chain(frozen.chain(memory.filter(|_| self.rows > 0)).map(IndexPart::Memory))
     }
 
     /// Marks the documents of this key in the segments and the frozen memtable as no longer live.
@@ -439,7 +439,7 @@ impl View {
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) manifest: Arc<Manifest>,
-    pub(super) view: View,
+    pub(super) view: LiveView,
     /// The end of the last log; `None` if there is none.
     pub(super) position: Option<Position>,
     /// The digest of the sketch parameters, with which each new sketch is compared.
@@ -454,7 +454,7 @@ pub(super) struct State {
 impl State {
     pub(super) fn new(
         manifest: Arc<Manifest>,
-        view: View,
+        view: LiveView,
         position: Option<Position>,
         sketch_digest: u128,
     ) -> Self {
@@ -476,7 +476,7 @@ impl State {
     }
 
     /// All parts that can be queried.
-    pub(super) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+    pub(super) fn parts(&self) -> impl Iterator<Item = IndexPart<'_>> {
         self.view.parts(&self.manifest.params)
     }
 

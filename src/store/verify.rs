@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::idf;
-use super::names::{self, Name};
+use super::names::{self, FileKind};
 use super::recovery::missing_is_damage;
 use super::state::{State, open_segment};
 use crate::error::Error;
@@ -94,23 +94,23 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
         let shown = name.to_string_lossy();
         let note = match names::parse(&name) {
             None => Some(format!("{shown}: not a file of an index, left alone")),
-            Some(Name::Temporary) => {
+            Some(FileKind::Temporary) => {
                 Some(format!("{shown}: being written, or left by a crash; the next writer removes it"))
             }
-            Some(Name::Segment(number)) => (newer.is_some() && !named(number))
+            Some(FileKind::Segment(number)) => (newer.is_some() && !named(number))
                 .then(|| format!("{shown}: named by no manifest; the next writer removes it")),
-            Some(Name::Log(number)) => {
+            Some(FileKind::Log(number)) => {
                 let named =
                     |of: &Manifest| of.logged.iter().flat_map(|l| &l.logs).any(|log| log.number == number);
                 let superfluous = newer.is_some() && ![&manifest, &newer].into_iter().flatten().any(named);
                 superfluous.then(|| format!("{shown}: named by no manifest; the next writer removes it"))
             }
-            Some(Name::Idf(digest)) => {
+            Some(FileKind::Idf(digest)) => {
                 let superfluous = newer.as_ref().is_some_and(|m| idf::named_by(&m.params) != Some(digest));
                 superfluous
                     .then(|| format!("{shown}: not the table of this index; the next writer removes it"))
             }
-            Some(Name::Current | Name::Lock | Name::Manifest(_)) => None,
+            Some(FileKind::Current | FileKind::Lock | FileKind::Manifest(_)) => None,
         };
         findings.notes.extend(note);
     }
@@ -123,7 +123,7 @@ fn is_of_a_log(error: &Error) -> bool {
     else {
         return false;
     };
-    path.file_name().is_some_and(|name| matches!(names::parse(name), Some(Name::Log(_))))
+    path.file_name().is_some_and(|name| matches!(names::parse(name), Some(FileKind::Log(_))))
 }
 
 #[cfg(test)]

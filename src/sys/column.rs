@@ -21,10 +21,10 @@ const LEAST: usize = 1 << 16;
 
 /// A memory budget that columns share, and the folder of their scratch files.
 #[derive(Clone, Debug)]
-pub struct Room(Arc<Shared>);
+pub struct Room(Arc<BudgetState>);
 
 #[derive(Debug)]
-struct Shared {
+struct BudgetState {
     dir: PathBuf,
     /// Bytes that are not taken.
     left: AtomicUsize,
@@ -34,7 +34,7 @@ impl Room {
     /// A budget of `bytes` of memory; columns beyond it go to unnamed files in `dir`.
     #[must_use]
     pub fn new(dir: &Path, bytes: usize) -> Self {
-        Self(Arc::new(Shared { dir: dir.to_owned(), left: AtomicUsize::new(bytes) }))
+        Self(Arc::new(BudgetState { dir: dir.to_owned(), left: AtomicUsize::new(bytes) }))
     }
 
     /// No budget: columns stay in memory, however large. The caller counts their bytes.
@@ -87,13 +87,13 @@ pub struct Column<T> {
     held: Vec<T>,
     /// Bytes taken from the budget.
     taken: usize,
-    scratch: Option<Scratch>,
+    scratch: Option<ScratchMap>,
 }
 
 /// An unnamed file and its map. The file is at least as long as the map, and its blocks are allocated, so a full disk
 /// is an error of the allocation and not a SIGBUS at a write.
 #[derive(Debug)]
-struct Scratch {
+struct ScratchMap {
     file: File,
     map: MmapMut,
     /// Bytes that are used.
@@ -231,7 +231,7 @@ impl<T: Value> Column<T> {
 
     /// Reserves `more` values in the scratch file, and returns the file and the offset of the first; `None` if `more`
     /// is 0.
-    fn enlarge(&mut self, more: usize) -> Result<Option<(&mut Scratch, usize)>> {
+    fn enlarge(&mut self, more: usize) -> Result<Option<(&mut ScratchMap, usize)>> {
         let dir = &self.room.0.dir;
         let bytes = more * size_of::<T>();
         if bytes == 0 {
@@ -239,7 +239,7 @@ impl<T: Value> Column<T> {
         }
         if self.scratch.is_none() {
             let held = self.held.as_bytes();
-            let mut scratch = Scratch::create(dir, held.len() + bytes)
+            let mut scratch = ScratchMap::create(dir, held.len() + bytes)
                 .map_err(|error| Error::io("create a scratch file in", dir, error))?;
             scratch.map[..held.len()].copy_from_slice(held);
             scratch.used = held.len();
@@ -287,7 +287,7 @@ impl<T: Value> DerefMut for Column<T> {
     }
 }
 
-impl Scratch {
+impl ScratchMap {
     /// An empty file in `dir` with `bytes` bytes allocated.
     #[allow(clippy::disallowed_methods, reason = "scratch files are part of the seam")]
     fn create(dir: &Path, bytes: usize) -> std::io::Result<Self> {

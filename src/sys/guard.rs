@@ -25,14 +25,14 @@ const SLOTS: usize = 4096;
 const CLAIMED: usize = 1;
 
 /// A map that is guarded. Free while `start` is 0.
-struct Slot {
+struct GuardSlot {
     start: AtomicUsize,
     end: AtomicUsize,
     lost: AtomicBool,
 }
 
-static MAPS: [Slot; SLOTS] =
-    [const { Slot { start: AtomicUsize::new(0), end: AtomicUsize::new(0), lost: AtomicBool::new(false) } };
+static MAPS: [GuardSlot; SLOTS] =
+    [const { GuardSlot { start: AtomicUsize::new(0), end: AtomicUsize::new(0), lost: AtomicBool::new(false) } };
         SLOTS];
 /// Set once, before the handler can be called; never cleared.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
@@ -93,7 +93,7 @@ pub fn anything_lost() -> bool {
 }
 
 /// The slot of the map that contains `address`, and the end of the map.
-fn slot_of(address: usize) -> Option<(&'static Slot, usize)> {
+fn slot_of(address: usize) -> Option<(&'static GuardSlot, usize)> {
     MAPS.iter().find_map(|slot| {
         let start = slot.start.load(Ordering::Acquire);
         let end = slot.end.load(Ordering::Acquire);
@@ -187,7 +187,7 @@ impl Guarded {
             return None;
         }
         let start = map.as_ptr() as usize;
-        let free = |slot: &Slot| {
+        let free = |slot: &GuardSlot| {
             slot.start.compare_exchange(0, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         };
         let place = MAPS.iter().position(free)?;

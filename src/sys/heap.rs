@@ -37,7 +37,7 @@ impl Vfs for Heap {
     }
 
     fn create_temporary(&self, _: &Path) -> io::Result<Box<dyn TemporaryFile>> {
-        Ok(Box::new(Growing { heap: self.clone(), bytes: Vec::new() }))
+        Ok(Box::new(HeapFile { heap: self.clone(), bytes: Vec::new() }))
     }
 
     fn create_append(&self, _: &Path) -> io::Result<Box<dyn AppendFile>> {
@@ -74,12 +74,12 @@ impl Vfs for Heap {
 }
 
 #[derive(Debug)]
-struct Growing {
+struct HeapFile {
     heap: Heap,
     bytes: Vec<u8>,
 }
 
-impl TemporaryFile for Growing {
+impl TemporaryFile for HeapFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.bytes.extend_from_slice(bytes);
         Ok(())

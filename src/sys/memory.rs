@@ -43,10 +43,10 @@ struct Disk {
 #[derive(Clone, Debug)]
 enum Node {
     Dir,
-    File(Content),
+    File(FileContent),
 }
 
-type Content = Arc<Mutex<Vec<u8>>>;
+type FileContent = Arc<Mutex<Vec<u8>>>;
 
 /// What was written stays as it is if a thread that held the lock has panicked.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -81,7 +81,7 @@ impl MemoryVfs {
         Ok(())
     }
 
-    fn file(&self, path: &Path) -> io::Result<Content> {
+    fn file(&self, path: &Path) -> io::Result<FileContent> {
         match self.nodes().get(&Self::path(path)) {
             Some(Node::File(content)) => Ok(Arc::clone(content)),
             Some(Node::Dir) => Err(ErrorKind::IsADirectory.into()),
@@ -104,19 +104,19 @@ impl Vfs for MemoryVfs {
     fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>> {
         let number = self.disk.temporary.fetch_add(1, Ordering::Relaxed);
         let path = dir.join(format!("{TEMPORARY_PREFIX}{number:016x}"));
-        let content = Content::default();
+        let content = FileContent::default();
         self.add(&path, Node::File(Arc::clone(&content)))?;
         Ok(Box::new(Temporary { vfs: self.clone(), path, content, published: false }))
     }
 
     fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
-        let content = Content::default();
+        let content = FileContent::default();
         self.add(path, Node::File(Arc::clone(&content)))?;
-        Ok(Box::new(Open(content)))
+        Ok(Box::new(OpenFile(content)))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
-        Ok(Box::new(Open(self.file(path)?)))
+        Ok(Box::new(OpenFile(self.file(path)?)))
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
@@ -187,7 +187,7 @@ impl Vfs for MemoryVfs {
         let content = match self.file(path) {
             Ok(content) => content,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let content = Content::default();
+                let content = FileContent::default();
                 self.add(path, Node::File(Arc::clone(&content))).map_err(LockFailure::Io)?;
                 content
             }
@@ -208,7 +208,7 @@ impl Vfs for MemoryVfs {
 struct Temporary {
     vfs: MemoryVfs,
     path: PathBuf,
-    content: Content,
+    content: FileContent,
     published: bool,
 }
 
@@ -248,9 +248,9 @@ impl Drop for Temporary {
 
 /// A file that is open, whatever becomes of its name.
 #[derive(Debug)]
-struct Open(Content);
+struct OpenFile(FileContent);
 
-impl AppendFile for Open {
+impl AppendFile for OpenFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         locked(&self.0).extend_from_slice(bytes);
         Ok(())
@@ -266,7 +266,7 @@ impl AppendFile for Open {
     }
 }
 
-impl ReadFile for Open {
+impl ReadFile for OpenFile {
     fn len(&self) -> io::Result<u64> {
         Ok(locked(&self.0).len() as u64)
     }
@@ -290,7 +290,7 @@ impl ReadFile for Open {
 struct Held {
     vfs: MemoryVfs,
     path: PathBuf,
-    content: Content,
+    content: FileContent,
 }
 
 impl HeldLock for Held {

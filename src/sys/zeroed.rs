@@ -22,20 +22,20 @@ const MANY: usize = 16 << 20;
 #[derive(Debug)]
 pub struct Zeroed<T> {
     count: usize,
-    memory: Memory<T>,
+    memory: ArrayMemory<T>,
     /// The number of threads that share the array and release its memory.
     threads: usize,
 }
 
 #[derive(Debug)]
-enum Memory<T> {
+enum ArrayMemory<T> {
     Heap(Vec<T>),
     Map(memmap2::MmapMut),
 }
 
 impl<T> Default for Zeroed<T> {
     fn default() -> Self {
-        Self { count: 0, memory: Memory::Heap(Vec::new()), threads: 1 }
+        Self { count: 0, memory: ArrayMemory::Heap(Vec::new()), threads: 1 }
     }
 }
 
@@ -56,11 +56,11 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Zeroed<T> {
     pub fn shared(count: usize, threads: usize) -> Result<Self> {
         let bytes = count.saturating_mul(size_of::<T>());
         let memory = if bytes < MANY {
-            T::new_vec_zeroed(count).ok().map(Memory::Heap)
+            T::new_vec_zeroed(count).ok().map(ArrayMemory::Heap)
         } else {
             memmap2::MmapMut::map_anon(bytes).ok().map(|mut map| {
                 touch_huge_pages(&mut map, threads);
-                Memory::Map(map)
+                ArrayMemory::Map(map)
             })
         };
         let none =
@@ -76,7 +76,7 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Zeroed<T> {
 
 impl<T> Drop for Zeroed<T> {
     fn drop(&mut self) {
-        if let Memory::Map(map) = &mut self.memory
+        if let ArrayMemory::Map(map) = &mut self.memory
             && self.threads > 1
         {
             mmap::forget_on(map, self.threads);
@@ -89,8 +89,8 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Deref for Zeroed<T> {
 
     fn deref(&self) -> &[T] {
         match &self.memory {
-            Memory::Heap(numbers) => &numbers[..self.count],
-            Memory::Map(map) => {
+            ArrayMemory::Heap(numbers) => &numbers[..self.count],
+            ArrayMemory::Map(map) => {
                 let (numbers, _) = <[T]>::ref_from_prefix_with_elems(map, self.count)
                     .expect("a map is as long as asked for, and begins with a page");
                 numbers
@@ -102,8 +102,8 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Deref for Zeroed<T> {
 impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> DerefMut for Zeroed<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.memory {
-            Memory::Heap(numbers) => &mut numbers[..self.count],
-            Memory::Map(map) => {
+            ArrayMemory::Heap(numbers) => &mut numbers[..self.count],
+            ArrayMemory::Map(map) => {
                 let (numbers, _) = <[T]>::mut_from_prefix_with_elems(map, self.count)
                     .expect("a map is as long as asked for, and begins with a page");
                 numbers

@@ -130,15 +130,15 @@ impl Level {
     /// hot in `body` must be `#[inline(always)]`, or it keeps the plain instructions.
     #[inline]
     pub fn run<R>(self, body: impl FnOnce() -> R) -> R {
-        struct Body<F>(F);
-        impl<R, F: FnOnce() -> R> Kernel for Body<F> {
+        struct BodyKernel<F>(F);
+        impl<R, F: FnOnce() -> R> Kernel for BodyKernel<F> {
             type Output = R;
             #[inline(always)]
             fn run<S: Simd>(self, _: S) -> R {
                 (self.0)()
             }
         }
-        self.dispatch(Body(body))
+        self.dispatch(BodyKernel(body))
     }
 
     /// As [`run`](Self::run), for kernels that need more than the compiler finds by itself.

@@ -106,8 +106,8 @@ pub fn across32<S: Simd>(simd: S, left: Lanes<'_>, right: Lanes<'_>, radius: u32
 
 /// Adds the near pairs of lanes by the instructions of `level`: as [`across32`], or as [`pairs32`] without others.
 pub fn near_lanes(level: Level, lanes: Lanes<'_>, others: Option<Lanes<'_>>, radius: u32, found: &mut Found) {
-    struct Near<'a>(Lanes<'a>, Option<Lanes<'a>>, u32, &'a mut Found);
-    impl Kernel for Near<'_> {
+    struct NearLanes<'a>(Lanes<'a>, Option<Lanes<'a>>, u32, &'a mut Found);
+    impl Kernel for NearLanes<'_> {
         type Output = ();
         #[inline(always)]
         fn run<S: Simd>(self, simd: S) {
@@ -117,7 +117,7 @@ pub fn near_lanes(level: Level, lanes: Lanes<'_>, others: Option<Lanes<'_>>, rad
             }
         }
     }
-    level.dispatch(Near(lanes, others, radius, found));
+    level.dispatch(NearLanes(lanes, others, radius, found));
 }
 
 /// The plain version of [`Simd::pairs32`].
@@ -294,12 +294,12 @@ pub(super) mod x86 {
     };
 
     /// For each bit of a word, the numbers of its pair, each relative to the first lane of its side.
-    struct Bits {
+    struct PairBits {
         i: [u8; 64],
         j: [u8; 64],
     }
 
-    impl Bits {
+    impl PairBits {
         /// Bits that stand for lanes of one side.
         const LANES: [u8; 64] = {
             let mut lanes = [0; 64];
@@ -357,7 +357,7 @@ pub(super) mod x86 {
     /// Adds a pair for each bit of `near` that is set: as `bits` says, relative to the numbers of the first lanes.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
-    fn add_bits(near: u64, bits: &Bits, (i, j): (u32, u32), found: &mut Found) {
+    fn add_bits(near: u64, bits: &PairBits, (i, j): (u32, u32), found: &mut Found) {
         const TOGETHER: usize = 8;
         let firsts = _mm512_set1_epi64((u64::from(i) | u64::from(j) << 32).cast_signed());
         let count = near.count_ones() as usize;
@@ -400,10 +400,10 @@ pub(super) mod x86 {
         let word = |[a, b, c, d]: [u16; 4]| {
             u64::from(a) | u64::from(b) << 16 | u64::from(c) << 32 | u64::from(d) << 48
         };
-        add_bits(word(near!(1 2 3 4)), &Bits::ROTATED_BY_1_TO_4, (block.first, block.first), found);
+        add_bits(word(near!(1 2 3 4)), &PairBits::ROTATED_BY_1_TO_4, (block.first, block.first), found);
         // All pairs of five lanes are compared.
         if block.lanes.len() > 5 {
-            add_bits(word(near!(5 6 7 8)), &Bits::ROTATED_BY_5_TO_8, (block.first, block.first), found);
+            add_bits(word(near!(5 6 7 8)), &PairBits::ROTATED_BY_5_TO_8, (block.first, block.first), found);
         }
     }
 
@@ -422,7 +422,7 @@ pub(super) mod x86 {
                 near |= u64::from(_mm512_cmple_epu32_mask(ones, limit)) << (k * SIXTEEN);
             }
             near &= _bzhi_u64(there, (four.len() * SIXTEEN) as u32);
-            add_bits(near, &Bits::BEFORE_FOUR, (columns.first, first), found);
+            add_bits(near, &PairBits::BEFORE_FOUR, (columns.first, first), found);
         }
     }
 
@@ -477,9 +477,9 @@ pub(super) mod x86 {
             let row = from + u32::from(i);
             let near = near & counted(i);
             if AFTER {
-                add_bits(near, &Bits::BEFORE_A_ROW, (first, row), found);
+                add_bits(near, &PairBits::BEFORE_A_ROW, (first, row), found);
             } else {
-                add_bits(near, &Bits::AFTER_A_ROW, (row, first), found);
+                add_bits(near, &PairBits::AFTER_A_ROW, (row, first), found);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::alias::unit;
 use crate::parts::{Parameter, Parts};
-use crate::rule::{Body, Marks, Rule};
+use crate::rule::{Marks, Rule, RuleBody};
 
 /// Rules of any number of hosts.
 ///
@@ -64,7 +64,7 @@ impl Rules {
     pub(crate) fn normalise_by(&self, url: &str, mut each: impl FnMut(usize)) -> String {
         let Some(mut parts) = Parts::parse(url) else { return url.to_owned() };
         for &number in self.by_site.get(&unit(&parts)).into_iter().flatten() {
-            if let Body::Alias(alias) = self.rules[number].body {
+            if let RuleBody::Alias(alias) = self.rules[number].body {
                 let before = (parts.scheme.len(), parts.host.len(), parts.path.len());
                 alias.apply(&mut parts);
                 if before != (parts.scheme.len(), parts.host.len(), parts.path.len()) {
@@ -77,7 +77,7 @@ impl Rules {
         let parameters: Vec<Parameter<'_>> = parts.parameters().collect();
         let mut marks = Marks::default();
         for &number in numbers {
-            if let Body::Pattern(pattern) = &self.rules[number].body
+            if let RuleBody::Pattern(pattern) = &self.rules[number].body
                 && let Some(found) = pattern.matches(&parts, &parameters)
             {
                 each(number);

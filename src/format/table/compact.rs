@@ -145,7 +145,7 @@ impl Compact {
         self.check(source, &rows)?;
         let low = query & (u64::MAX >> self.high);
         let (first, second) = ((low >> (48 - self.high)) as u16, (low >> (32 - self.high)) as u16);
-        let mut place = Place { bucket: 0, rows: 0..0 };
+        let mut place = BucketRows { bucket: 0, rows: 0..0 };
         let mut start = rows.start;
         while start < rows.end {
             let step = start..rows.end.min(start + STEP);
@@ -181,7 +181,7 @@ impl Compact {
     #[inline]
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         self.check(source, &(row..row.saturating_add(1)))?;
-        let high = self.high(source, &mut Place { bucket: 0, rows: 0..0 }, row)?;
+        let high = self.high(source, &mut BucketRows { bucket: 0, rows: 0..0 }, row)?;
         Ok(self.whole(high, self.low(source, row)?))
     }
 
@@ -295,7 +295,7 @@ impl Compact {
         values: impl Iterator<Item = Result<u64>>,
         columns: &mut impl Columns,
     ) -> Result<()> {
-        let mut out = Encoder::new(self, columns)?;
+        let mut out = CompactEncoder::new(self, columns)?;
         for value in values {
             out.push(value?)?;
         }
@@ -395,7 +395,7 @@ impl Compact {
 
     /// The high of a row.
     #[inline(always)]
-    fn high<'a>(&self, source: impl Source<'a>, place: &mut Place, row: u64) -> Result<u64> {
+    fn high<'a>(&self, source: impl Source<'a>, place: &mut BucketRows, row: u64) -> Result<u64> {
         if !place.rows.contains(&row) {
             *place = self.place(source, row)?;
         }
@@ -419,7 +419,7 @@ impl Compact {
 
     /// The bucket of a row: interpolation in the directory, about log2 D reads on uniform values.
     #[inline]
-    fn place<'a>(&self, source: impl Source<'a>, row: u64) -> Result<Place> {
+    fn place<'a>(&self, source: impl Source<'a>, row: u64) -> Result<BucketRows> {
         // The first entry over the row is that of the next bucket.
         let next = search::interpolate(1..1 << self.prefix, 0..=self.rows, row + 1, |bucket| {
             array(source, bucket * 4).map(|bytes| u64::from(u32::from_le_bytes(bytes)))
@@ -427,7 +427,7 @@ impl Compact {
         let bucket = next.max(1) - 1;
         let rows = self.buckets(source, bucket..bucket + 1)?;
         if rows.contains(&row) {
-            return Ok(Place { bucket, rows });
+            return Ok(BucketRows { bucket, rows });
         }
         Err(self.disorder(source, bucket, &rows))
     }
@@ -441,7 +441,7 @@ impl Compact {
         piece: &Range<u64>,
         rows: &Range<u64>,
         before: impl Fn(u64, u64) -> bool,
-    ) -> Result<Walk<'a>> {
+    ) -> Result<StreamWalk<'a>> {
         let (mut bit, mut row, mut end) = (piece.start, rows.start, piece.end);
         if piece.end - piece.start > SAMPLE {
             (bit, row) = self.sample(source, piece, rows, before)?;
@@ -450,7 +450,7 @@ impl Compact {
         }
         let words = bit / WORD..end.div_ceil(WORD);
         let bytes = source.read(self.stream + words.start * 8..self.stream + words.end * 8)?;
-        Ok(Walk { bytes, bit, row, end })
+        Ok(StreamWalk { bytes, bit, row, end })
     }
 
     /// The last sample of a piece that is `before` the goal, as its bit and its row; the start of the piece if there is
@@ -500,7 +500,7 @@ impl Compact {
     fn survivor<'a>(
         &self,
         source: impl Source<'a>,
-        place: &mut Place,
+        place: &mut BucketRows,
         row: u64,
         query: u64,
         radius: u32,
@@ -621,13 +621,13 @@ fn near_pairs(firsts: &[U16], seconds: &[U16], first: u16, second: u16, radius: 
 }
 
 /// A bucket and its rows.
-struct Place {
+struct BucketRows {
     bucket: u64,
     rows: Range<u64>,
 }
 
 /// A walk of the stream, word by word.
-struct Walk<'a> {
+struct StreamWalk<'a> {
     /// The words from that of `bit` on.
     bytes: &'a [u8],
     bit: u64,
@@ -636,7 +636,7 @@ struct Walk<'a> {
     end: u64,
 }
 
-impl Walk<'_> {
+impl StreamWalk<'_> {
     /// The rest of the word at the current bit, which becomes bit 0.
     #[inline(always)]
     fn next_word(&self) -> Option<u64> {
@@ -686,12 +686,12 @@ impl Lows<'_> {
 }
 
 /// A part that is being written to the columns.
-pub(super) struct Part {
+pub(super) struct ColumnBuffer {
     number: usize,
     bytes: Vec<u8>,
 }
 
-impl Part {
+impl ColumnBuffer {
     /// Bytes that are written at once.
     const FULL: usize = 4096;
 
@@ -729,10 +729,10 @@ pub(super) fn counted(found: u64, rows: u64) -> Error {
     Error::Invalid(format!("a table of {rows} values was given {found}"))
 }
 
-struct Encoder<'c, C> {
+struct CompactEncoder<'c, C> {
     layout: Compact,
     columns: &'c mut C,
-    parts: [Part; PARTS],
+    parts: [ColumnBuffer; PARTS],
     row: u64,
     last: Option<u64>,
     /// Entries of the directory that were written.
@@ -745,7 +745,7 @@ struct Encoder<'c, C> {
     rest_bits: u32,
 }
 
-impl<'c, C: Columns> Encoder<'c, C> {
+impl<'c, C: Columns> CompactEncoder<'c, C> {
     fn new(layout: &Compact, columns: &'c mut C) -> Result<Self> {
         if layout.rows > DOCUMENTS_MAX {
             return Err(Error::Limit { what: "rows of a table", limit: DOCUMENTS_MAX, found: layout.rows });
@@ -753,7 +753,7 @@ impl<'c, C: Columns> Encoder<'c, C> {
         Ok(Self {
             layout: *layout,
             columns,
-            parts: std::array::from_fn(Part::new),
+            parts: std::array::from_fn(ColumnBuffer::new),
             row: 0,
             last: None,
             entries: 0,

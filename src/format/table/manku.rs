@@ -26,7 +26,7 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use super::compact::{Part, counted, follows};
+use super::compact::{ColumnBuffer, counted, follows};
 use super::search::{self, Search, array, bounds};
 use super::source::{Columns, Source};
 use crate::error::{Error, Result};
@@ -64,11 +64,11 @@ pub struct Manku {
     data: u64,
     /// Bytes of the section.
     pub length: u64,
-    code: Arc<Code>,
+    code: Arc<HuffmanCode>,
 }
 
 impl Manku {
-    fn of(rows: u64, blocks: u64, code: Code) -> Self {
+    fn of(rows: u64, blocks: u64, code: HuffmanCode) -> Self {
         let keys = HEAD_BYTES;
         let firsts = align(keys + blocks * 8);
         let data = place(firsts + (blocks + 1) * 4, blocks * BLOCK_BYTES as u64);
@@ -100,7 +100,7 @@ impl Manku {
         if let Some(at) = (HEAD_RESERVED..head.len()).find(|&at| head[at] != 0) {
             return fault(at, "zero".into(), format!("{:#04x}", head[at]));
         }
-        let Some(code) = Code::of(lengths) else {
+        let Some(code) = HuffmanCode::of(lengths) else {
             return fault(HEAD_LENGTHS, "the lengths of a code".into(), format!("{lengths:?}"));
         };
         let layout = Self::of(rows, blocks, code);
@@ -334,11 +334,11 @@ impl Manku {
             (last, row) = (Some(value), row + 1);
         }
         let lengths = code_lengths(&counts);
-        let mut encoder = Encoder {
+        let mut encoder = MankuEncoder {
             codes: codes(&lengths),
             lengths,
             columns,
-            parts: std::array::from_fn(Part::new),
+            parts: std::array::from_fn(ColumnBuffer::new),
             block: Vec::with_capacity(BLOCK_BYTES),
             bits: 0,
             waiting: 0,
@@ -391,7 +391,7 @@ impl Manku {
 
     /// The values of a block.
     #[inline(always)]
-    fn values<'a>(&self, source: impl Source<'a>, block: u64) -> Result<Values<'a, '_>> {
+    fn values<'a>(&self, source: impl Source<'a>, block: u64) -> Result<BlockValues<'a, '_>> {
         let pair = if block < self.blocks { array(source, self.firsts + block * 4)? } else { [0; 8] };
         let pair = u64::from_le_bytes(pair);
         let rows = pair & u64::from(u32::MAX)..pair >> 32;
@@ -400,7 +400,7 @@ impl Manku {
         }
         let at = self.data + block * BLOCK_BYTES as u64;
         let bytes = source.read(at..at + BLOCK_BYTES as u64)?;
-        Ok(Values { bytes, at, code: &self.code, row: rows.start, rows, bit: 0, last: 0 })
+        Ok(BlockValues { bytes, at, code: &self.code, row: rows.start, rows, bit: 0, last: 0 })
     }
 
     #[inline(always)]
@@ -490,7 +490,7 @@ fn codes(lengths: &[u8; SYMBOLS]) -> [u16; SYMBOLS] {
 
 /// A code, ready to decode.
 #[derive(Debug)]
-struct Code {
+struct HuffmanCode {
     lengths: [u8; SYMBOLS],
     /// By the next [`LOOKUP`] bits: the symbol, and its code's length above it; 0 if the code is longer.
     short: [u16; 1 << LOOKUP],
@@ -501,7 +501,7 @@ struct Code {
     symbols: [u8; SYMBOLS],
 }
 
-impl Code {
+impl HuffmanCode {
     /// `None` if the lengths, at most [`CODE_MAX`], form no complete code, no code of one symbol, and no empty code.
     fn of(lengths: [u8; SYMBOLS]) -> Option<Self> {
         let used = lengths.iter().filter(|&&length| length > 0).count();
@@ -571,11 +571,11 @@ impl Code {
 }
 
 /// The values of one block, one after the other.
-struct Values<'a, 'c> {
+struct BlockValues<'a, 'c> {
     bytes: &'a [u8],
     /// The offset of the block in the section.
     at: u64,
-    code: &'c Code,
+    code: &'c HuffmanCode,
     /// The rows of the block, and the next one.
     rows: Range<u64>,
     row: u64,
@@ -584,7 +584,7 @@ struct Values<'a, 'c> {
     last: u64,
 }
 
-impl Values<'_, '_> {
+impl BlockValues<'_, '_> {
     /// The next row and its value, `None` after the block's last.
     #[inline(always)]
     fn next<'s>(&mut self, source: impl Source<'s>) -> Result<Option<(u64, u64)>> {
@@ -657,7 +657,7 @@ impl Values<'_, '_> {
 }
 
 /// The next bits from `bit` on, at the top of a word: at least [`WORD_WHOLE`] of them, zeros below; zeros after the
-/// block, where [`Values::next`] detects that it has read too far.
+/// block, where [`BlockValues::next`] detects that it has read too far.
 #[inline(always)]
 fn word(bytes: &[u8], bit: usize) -> u64 {
     let at = bit / 8;
@@ -675,11 +675,11 @@ fn ending(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(padded)
 }
 
-struct Encoder<'c, C> {
+struct MankuEncoder<'c, C> {
     lengths: [u8; SYMBOLS],
     codes: [u16; SYMBOLS],
     columns: &'c mut C,
-    parts: [Part; 4],
+    parts: [ColumnBuffer; 4],
     /// The whole bytes of the current block, its bits, and the bits that do not fill a byte yet.
     block: Vec<u8>,
     bits: usize,
@@ -689,7 +689,7 @@ struct Encoder<'c, C> {
     last: Option<u64>,
 }
 
-impl<C: Columns> Encoder<'_, C> {
+impl<C: Columns> MankuEncoder<'_, C> {
     fn push(&mut self, value: u64) -> Result<()> {
         if let Some(last) = self.last {
             let position = most_significant(last ^ value);
@@ -966,7 +966,7 @@ mod tests {
             let bits: u64 = all.iter().zip(lengths).map(|(count, length)| count * u64::from(length)).sum();
             assert_eq!(bits, least_bits(&all, CODE_MAX), "{counts:?}: {lengths:?}");
             assert!(lengths.iter().all(|&length| u32::from(length) <= CODE_MAX));
-            let code = Code::of(lengths).expect("a complete code");
+            let code = HuffmanCode::of(lengths).expect("a complete code");
             for (symbol, &bits) in
                 codes(&lengths).iter().enumerate().filter(|&(symbol, _)| lengths[symbol] > 0)
             {
@@ -998,7 +998,7 @@ mod tests {
         let of = |some: &[u8]| {
             let mut lengths = [0; SYMBOLS];
             lengths[..some.len()].copy_from_slice(some);
-            Code::of(lengths).is_some()
+            HuffmanCode::of(lengths).is_some()
         };
         for good in [&[][..], &[1], &[0, 0, 1], &[1, 1], &[1, 2, 2], &[2, 2, 2, 2]] {
             assert!(of(good), "{good:?}");

@@ -14,7 +14,7 @@ use std::ops::{ControlFlow, Range};
 
 use zerocopy::little_endian::U64;
 
-use super::compact::{Part, counted, follows};
+use super::compact::{ColumnBuffer, counted, follows};
 use super::search::{self, Search, array, bounds, top};
 use super::source::{Columns, Probe, Source, hint_lines};
 use crate::error::{Error, Result};
@@ -239,7 +239,7 @@ impl Plain {
         if rows > DOCUMENTS_MAX {
             return Err(Error::Limit { what: "rows of a table", limit: DOCUMENTS_MAX, found: rows });
         }
-        let [mut entries, mut column] = std::array::from_fn(Part::new);
+        let [mut entries, mut column] = std::array::from_fn(ColumnBuffer::new);
         let (mut row, mut last, mut next) = (0_u64, None, 0);
         for value in values {
             let value = value?;

@@ -3,17 +3,17 @@
 //! The leader is usually among the first neighbours. So long buckets are read by priority and only as far as needed,
 //! and a candidate is compared only when its turn comes.
 
-use super::near::{GroupRule, Neighbourhood, Rank, rank};
+use super::near::{GroupRule, Neighbourhood, PriorityRank, rank};
 use crate::error::Result;
 use crate::segment::Segment;
 use crate::store::known_leaders::DocRef;
-use crate::store::part::Part;
+use crate::store::part::IndexPart;
 use crate::store::query::Query;
 
 /// A document that can be near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Candidate {
-    pub(super) rank: Rank,
+pub(super) struct LeaderCandidate {
+    pub(super) rank: PriorityRank,
     pub(super) document: DocRef,
     /// Whether it is known to be near, without a comparison.
     pub(super) is_near: bool,
@@ -22,13 +22,13 @@ pub(super) struct Candidate {
 /// The request: the first `count` documents after `from`, up to `upto`.
 #[derive(Clone, Copy)]
 pub(super) struct Span {
-    pub(super) from: Option<Rank>,
-    pub(super) upto: Rank,
+    pub(super) from: Option<PriorityRank>,
+    pub(super) upto: PriorityRank,
     pub(super) count: usize,
 }
 
 impl Span {
-    fn has(&self, rank: Rank) -> bool {
+    fn has(&self, rank: PriorityRank) -> bool {
         self.from.is_none_or(|from| rank > from) && rank <= self.upto
     }
 }
@@ -57,25 +57,25 @@ impl Collected {
 impl Neighbourhood {
     /// The first candidates of a span, in their order, and whether there are more. Documents of equal rank stay
     /// together.
-    pub(super) fn candidates(&self, of: DocRef, span: Span) -> Result<(Vec<Candidate>, bool)> {
+    pub(super) fn candidates(&self, of: DocRef, span: Span) -> Result<(Vec<LeaderCandidate>, bool)> {
         let query = self.question(of)?;
         let (mut all, mut has_more) = (Vec::new(), false);
         self.for_each_part(|number, part| {
             let mut found = Collected::default();
-            if let Part::Segment { segment, .. } = part {
+            if let IndexPart::Segment { segment, .. } = part {
                 self.of_segment(&query, segment, part, span, &mut found)?;
             } else {
                 query.for_each_candidate(part, |ordinal, is_near| found.add(ordinal, is_near))?;
             }
             has_more |= found.has_more;
             let distinct = found.distinct();
-            if let Part::Segment { segment, .. } = part {
+            if let IndexPart::Segment { segment, .. } = part {
                 segment.prepare_priorities(distinct.len() as u64)?;
             }
             for (ordinal, is_near) in distinct {
                 let (rank, document) = (rank(part, ordinal)?, DocRef { part: number, ordinal });
                 if span.has(rank) && document != of {
-                    all.push(Candidate { rank, document, is_near });
+                    all.push(LeaderCandidate { rank, document, is_near });
                 }
             }
             Ok(())
@@ -91,7 +91,7 @@ impl Neighbourhood {
     }
 
     /// Sorts candidates of equal ranks by key, and removes those of the last rank that come after `of`.
-    fn order_by_key(&self, all: &mut Vec<Candidate>, of: DocRef, mine: Rank) -> Result<()> {
+    fn order_by_key(&self, all: &mut Vec<LeaderCandidate>, of: DocRef, mine: PriorityRank) -> Result<()> {
         if all.windows(2).all(|two| two[0].rank != two[1].rank) && all.last().is_none_or(|last| last.rank < mine) {
             return Ok(());
         }
@@ -115,7 +115,7 @@ impl Neighbourhood {
         &self,
         query: &Query,
         segment: &Segment,
-        part: &Part<'_>,
+        part: &IndexPart<'_>,
         span: Span,
         found: &mut Collected,
     ) -> Result<()> {

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::answer::Decision;
-use super::decide::Budget;
+use super::decide::QueryLimit;
 use super::near::Neighbourhood;
 use crate::error::{Error, Result};
 use crate::key::KeyBuf;
 use crate::store::known_leaders::DocRef;
-use crate::store::part::Part;
+use crate::store::part::IndexPart;
 use crate::store::snapshot::Snapshot;
 
 /// A document whose leader changed.
@@ -29,12 +29,12 @@ pub struct LeaderChange {
 }
 
 /// A snapshot, and the leaders that were computed of it.
-struct Side {
+struct SnapshotLeaders {
     around: Neighbourhood,
     snapshot: Snapshot,
 }
 
-impl Side {
+impl SnapshotLeaders {
     fn new(snapshot: &Snapshot) -> Result<Self> {
         Ok(Self { around: Neighbourhood::of_parts(snapshot)?, snapshot: snapshot.clone() })
     }
@@ -46,8 +46,8 @@ impl Side {
                 return Ok(());
             }
             let documents = match part {
-                Part::Segment { segment, .. } => segment.documents() as u32,
-                Part::Memory(memory) => memory.limit,
+                IndexPart::Segment { segment, .. } => segment.documents() as u32,
+                IndexPart::Memory(memory) => memory.limit,
             };
             for ordinal in (0..documents).filter(|&ordinal| part.is_live(ordinal)) {
                 keys.insert(part.key(ordinal)?);
@@ -65,7 +65,7 @@ impl Side {
     }
 
     fn leader(&self, document: DocRef) -> Result<DocRef> {
-        match self.around.leader(document, &mut Budget::new(u64::MAX))? {
+        match self.around.leader(document, &mut QueryLimit::new(u64::MAX))? {
             Decision::Decided(leader) => Ok(leader),
             Decision::Undecided => {
                 Err(Error::Limit { what: "queries for the leader of a document", limit: u64::MAX, found: u64::MAX })
@@ -76,7 +76,7 @@ impl Side {
 
 /// The keys of documents that may differ: documents of parts that only one snapshot has, and documents of common parts
 /// whose deletion state differs.
-fn candidates(before: &Side, after: &Side) -> Result<BTreeSet<KeyBuf>> {
+fn candidates(before: &SnapshotLeaders, after: &SnapshotLeaders) -> Result<BTreeSet<KeyBuf>> {
     let mut keys = BTreeSet::new();
     let (old, new) = (&before.snapshot.state().view, &after.snapshot.state().view);
     let place_in = |segments: &[Arc<crate::segment::Segment>], digest: u128, salt: u128| {
@@ -101,7 +101,7 @@ pub(super) fn between(since: &Snapshot, now: &Snapshot) -> Result<Vec<LeaderChan
     if (since.uuid(), since.params()) != (now.uuid(), now.params()) {
         return Err(Error::Invalid("changes of leaders are between two snapshots of one index".into()));
     }
-    let sides = [Side::new(since)?, Side::new(now)?];
+    let sides = [SnapshotLeaders::new(since)?, SnapshotLeaders::new(now)?];
     let mut waiting = BTreeSet::new();
     let mut differing = BTreeSet::new();
     for key in candidates(&sides[0], &sides[1])? {

@@ -14,10 +14,10 @@ use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::answer::Decision;
-use super::candidates::{Candidate, Span};
-use super::near::{GroupRule, Neighbourhood, Rank};
+use super::candidates::{LeaderCandidate, Span};
+use super::near::{GroupRule, Neighbourhood, PriorityRank};
 use crate::error::Result;
-use crate::store::known_leaders::{DocRef, Known};
+use crate::store::known_leaders::{DocRef, KnownLeader};
 use crate::store::query::Query;
 
 /// Neighbours that a document keeps at first, if they have to be compared: its leader is usually among the first few.
@@ -26,12 +26,12 @@ const HELD_FIRST: usize = 32;
 const HELD: usize = 1024;
 
 /// A limit on queries, and the number made.
-pub(super) struct Budget {
+pub(super) struct QueryLimit {
     most: u64,
     spent: u64,
 }
 
-impl Budget {
+impl QueryLimit {
     pub(super) fn new(most: u64) -> Self {
         Self { most, spent: 0 }
     }
@@ -50,13 +50,13 @@ impl Budget {
 }
 
 /// A document that waits for the decision of its neighbours.
-struct Frame {
+struct DecisionFrame {
     document: DocRef,
-    rank: Rank,
+    rank: PriorityRank,
     /// The number of queries before this document.
     before: u64,
     /// Some of the documents before it that can be near, the first one first.
-    candidates: Vec<Candidate>,
+    candidates: Vec<LeaderCandidate>,
     /// The one of them that is being decided.
     next: usize,
     /// How many candidates are kept next.
@@ -69,9 +69,9 @@ struct Frame {
 
 impl Neighbourhood {
     /// The leader of a document.
-    pub(super) fn leader(&self, of: DocRef, budget: &mut Budget) -> Result<Decision<DocRef>> {
+    pub(super) fn leader(&self, of: DocRef, budget: &mut QueryLimit) -> Result<Decision<DocRef>> {
         let known_leaders = &self.state.known_leaders;
-        let mut stack: Vec<Frame> = Vec::new();
+        let mut stack: Vec<DecisionFrame> = Vec::new();
         let mut asked = of;
         let mut query = None;
         loop {
@@ -108,7 +108,7 @@ impl Neighbourhood {
                     }
                 }
                 if let Some(leader) = leader {
-                    let known = Known { leader, questions: budget.spent - frame.before };
+                    let known = KnownLeader { leader, questions: budget.spent - frame.before };
                     known_leaders.add(frame.document, known);
                     answer = Some(known);
                     stack.pop();
@@ -118,18 +118,18 @@ impl Neighbourhood {
     }
 
     /// The frame of a document, with its first candidates.
-    fn frame(&self, document: DocRef, before: u64) -> Result<Frame> {
+    fn frame(&self, document: DocRef, before: u64) -> Result<DecisionFrame> {
         let (candidates, refuted) = (Vec::new(), HashMap::new());
         let rank = self.rank(document)?;
         // A search by distance finds all neighbours at once, and costs more than keeping them.
         let count = if self.rule == GroupRule::Distance { HELD } else { HELD_FIRST };
-        let mut frame = Frame { document, rank, before, candidates, next: 0, count, has_more: true, refuted };
+        let mut frame = DecisionFrame { document, rank, before, candidates, next: 0, count, has_more: true, refuted };
         self.hold_next(&mut frame)?;
         Ok(frame)
     }
 
     /// Replaces the decided candidates of a document by the next ones.
-    fn hold_next(&self, frame: &mut Frame) -> Result<()> {
+    fn hold_next(&self, frame: &mut DecisionFrame) -> Result<()> {
         let from = frame.candidates.last().map(|last| last.rank);
         let span = Span { from, upto: frame.rank, count: frame.count };
         (frame.candidates, frame.has_more) = self.candidates(frame.document, span)?;
@@ -141,7 +141,7 @@ impl Neighbourhood {
     }
 
     /// Records that a document is not a leader; then none with the same contents after it is.
-    fn refute(&self, frame: &mut Frame, document: DocRef) -> Result<()> {
+    fn refute(&self, frame: &mut DecisionFrame, document: DocRef) -> Result<()> {
         if frame.has_more || frame.next + 1 < frame.candidates.len() {
             let mut bytes = Vec::new();
             self.content(document, &mut bytes)?;
@@ -152,7 +152,7 @@ impl Neighbourhood {
 
     /// The next neighbour that may be a leader. The first document of some contents is near all others with the same
     /// contents and comes before them. If it is not a leader, it has a leader, which is near them too.
-    fn next_of(&self, frame: &mut Frame, query: &mut Option<(DocRef, Query)>) -> Result<Option<DocRef>> {
+    fn next_of(&self, frame: &mut DecisionFrame, query: &mut Option<(DocRef, Query)>) -> Result<Option<DocRef>> {
         loop {
             if frame.next == frame.candidates.len() && frame.has_more {
                 self.hold_next(frame)?;
@@ -168,7 +168,7 @@ impl Neighbourhood {
     }
 
     /// Whether an earlier document with the same contents was found not to be a leader.
-    fn is_refuted(&self, frame: &Frame, document: DocRef) -> Result<bool> {
+    fn is_refuted(&self, frame: &DecisionFrame, document: DocRef) -> Result<bool> {
         if frame.refuted.is_empty() {
             return Ok(false);
         }
@@ -180,7 +180,7 @@ impl Neighbourhood {
     }
 
     /// The leader of a document, and all documents with the same leader.
-    pub(super) fn group(&self, of: DocRef, budget: &mut Budget) -> Result<Decision<(DocRef, Vec<DocRef>)>> {
+    pub(super) fn group(&self, of: DocRef, budget: &mut QueryLimit) -> Result<Decision<(DocRef, Vec<DocRef>)>> {
         let Decision::Decided(leader) = self.leader(of, budget)? else { return Ok(Decision::Undecided) };
         if !budget.spend(1) {
             return Ok(Decision::Undecided);

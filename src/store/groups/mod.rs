@@ -26,7 +26,7 @@ pub use changes::LeaderChange;
 pub use near::GroupRule;
 pub use sweep::Groups;
 
-use self::decide::Budget;
+use self::decide::QueryLimit;
 use self::near::Neighbourhood;
 use super::known_leaders::DocRef;
 use super::snapshot::Snapshot;
@@ -86,7 +86,7 @@ impl Snapshot {
     pub fn leader<'k>(&self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<Leader>>> {
         let around = Neighbourhood::of_parts(self)?;
         let Some(document) = around.find(key.into())? else { return Ok(None) };
-        let mut budget = Budget::new(questions);
+        let mut budget = QueryLimit::new(questions);
         let decided = around.leader(document, &mut budget)?;
         let leader = |leader: DocRef| Ok(Leader { key: around.key(leader)?, questions: budget.spent() });
         decided.map(leader).map(Some)
@@ -100,7 +100,7 @@ impl Snapshot {
     pub fn group<'k>(&self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<Group>>> {
         let around = Neighbourhood::of_parts(self)?;
         let Some(document) = around.find(key.into())? else { return Ok(None) };
-        let mut budget = Budget::new(questions);
+        let mut budget = QueryLimit::new(questions);
         let found = around.group(document, &mut budget)?.map(|(leader, members)| {
             let mut members: Vec<KeyBuf> =
                 members.into_iter().map(|member| around.key(member)).collect::<Result<_>>()?;
@@ -132,7 +132,7 @@ impl Snapshot {
     ) -> Result<Option<Decision<Membership>>> {
         let around = Neighbourhood::of_parts(self)?;
         let Some(document) = around.find(key.into())? else { return Ok(None) };
-        let mut budget = Budget::new(questions);
+        let mut budget = QueryLimit::new(questions);
         let found = around.group(document, &mut budget)?;
         let membership = |(leader, members): (DocRef, Vec<DocRef>)| {
             let (leader, size) = (around.key(leader)?, members.len() as u64);

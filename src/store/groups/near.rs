@@ -9,7 +9,7 @@ use crate::params::{Near, Params};
 use crate::segment::features::FeatureColumn;
 use crate::segment::records::Kept;
 use crate::store::known_leaders::DocRef;
-use crate::store::part::Part;
+use crate::store::part::IndexPart;
 use crate::store::query::Query;
 use crate::store::snapshot::Snapshot;
 use crate::store::state::State;
@@ -56,7 +56,7 @@ impl GroupRule {
 /// The order of documents: the smaller priority first, then the smaller hash of the key; equal ranks are ordered by
 /// key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Rank {
+pub(super) struct PriorityRank {
     pub(super) number: u64,
     pub(super) hash: u64,
 }
@@ -95,11 +95,11 @@ impl Neighbourhood {
     }
 
     /// Passes each part and its number to `each`; releases one part before it reads the next.
-    pub(super) fn for_each_part(&self, mut each: impl FnMut(u32, &Part<'_>) -> Result<()>) -> Result<()> {
+    pub(super) fn for_each_part(&self, mut each: impl FnMut(u32, &IndexPart<'_>) -> Result<()>) -> Result<()> {
         if self.as_segments {
             for place in 0..self.state.segment_count() {
                 let (segment, deleted) = self.state.segment_at(place);
-                let part = Part::Segment { segment, deleted };
+                let part = IndexPart::Segment { segment, deleted };
                 each(place as u32, &part)?;
                 part.check_map()?;
             }
@@ -113,12 +113,12 @@ impl Neighbourhood {
     }
 
     /// Reads a property of a document.
-    pub(super) fn read<T>(&self, of: DocRef, read: impl FnOnce(&Part<'_>, u32) -> Result<T>) -> Result<T> {
+    pub(super) fn read<T>(&self, of: DocRef, read: impl FnOnce(&IndexPart<'_>, u32) -> Result<T>) -> Result<T> {
         let place = of.part as usize;
         let is_segment = self.as_segments || place < self.state.view.segments.len();
         let part = if is_segment {
             let (segment, deleted) = self.state.segment_at(place);
-            Some(Part::Segment { segment, deleted })
+            Some(IndexPart::Segment { segment, deleted })
         } else {
             self.state.parts().nth(place)
         };
@@ -176,11 +176,11 @@ impl Neighbourhood {
     }
 
     /// Replaces `out` by the features of a document; returns false for a document without a sketch.
-    fn features_into(&self, of: DocRef, part: &Part<'_>, out: &mut Vec<u64>) -> Result<bool> {
+    fn features_into(&self, of: DocRef, part: &IndexPart<'_>, out: &mut Vec<u64>) -> Result<bool> {
         if let Some(column) = self.features.get(of.part as usize) {
             return Ok(column.features(of.ordinal, out));
         }
-        if let Part::Segment { segment, .. } = part {
+        if let IndexPart::Segment { segment, .. } = part {
             return Ok(segment.held_features()?.features(of.ordinal, out));
         }
         Ok(part.features(of.ordinal, out))
@@ -191,8 +191,8 @@ impl Neighbourhood {
     pub(super) fn for_each_near(
         &self,
         of: DocRef,
-        mut is_wanted: impl FnMut(DocRef, &Part<'_>) -> Result<bool>,
-        mut each: impl FnMut(DocRef, &Part<'_>) -> Result<()>,
+        mut is_wanted: impl FnMut(DocRef, &IndexPart<'_>) -> Result<bool>,
+        mut each: impl FnMut(DocRef, &IndexPart<'_>) -> Result<()>,
     ) -> Result<()> {
         let query = self.question(of)?;
         self.for_each_part(|part, documents| {
@@ -204,18 +204,18 @@ impl Neighbourhood {
         })
     }
 
-    pub(super) fn rank(&self, of: DocRef) -> Result<Rank> {
+    pub(super) fn rank(&self, of: DocRef) -> Result<PriorityRank> {
         self.read(of, rank)
     }
 
     /// The documents near this one that come after it, in their order.
     pub(super) fn after(&self, of: DocRef) -> Result<Vec<DocRef>> {
         let mine = self.rank(of)?;
-        let mut found: Vec<(Rank, DocRef)> = Vec::new();
+        let mut found: Vec<(PriorityRank, DocRef)> = Vec::new();
         self.for_each_near(
             of,
             |document, part| {
-                if let Part::Segment { segment, .. } = part {
+                if let IndexPart::Segment { segment, .. } = part {
                     segment.prepare_priorities(1)?;
                 }
                 Ok(document != of && rank(part, document.ordinal)? >= mine)
@@ -300,12 +300,12 @@ impl Neighbourhood {
     }
 }
 
-fn key(part: &Part<'_>, ordinal: u32) -> Result<KeyBuf> {
+fn key(part: &IndexPart<'_>, ordinal: u32) -> Result<KeyBuf> {
     part.key(ordinal)
 }
 
 /// The rank of a document of a part.
-pub(super) fn rank(part: &Part<'_>, ordinal: u32) -> Result<Rank> {
+pub(super) fn rank(part: &IndexPart<'_>, ordinal: u32) -> Result<PriorityRank> {
     let [number, hash] = part.order(ordinal)?;
-    Ok(Rank { number, hash })
+    Ok(PriorityRank { number, hash })
 }

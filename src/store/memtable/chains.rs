@@ -6,7 +6,7 @@
 //! slot of a bucket: the slot holds the newest, which links to those before it.
 
 use super::NONE;
-use super::chunked::Chunked;
+use super::chunked::ChunkedVec;
 
 /// Initial number of buckets; a power of two.
 const BUCKETS: usize = 16;
@@ -20,19 +20,19 @@ const SKIPPED: u32 = u32::MAX - 1;
 /// A hash table of entries, numbered from 0 in the order of insertion.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chains {
-    buckets: Chunked<Bucket>,
+    buckets: ChunkedVec<ChainBucket>,
     /// Overflow buckets.
-    overflow: Chunked<Bucket>,
+    overflow: ChunkedVec<ChainBucket>,
     /// The first free bucket of `overflow`; each links to the next.
     free: Option<u32>,
     /// For each entry, the previous equal one.
-    before: Chunked<u32>,
+    before: ChunkedVec<u32>,
     distinct: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Bucket {
+struct ChainBucket {
     hashes: [u32; PLACES],
     entries: [u32; PLACES],
     len: u32,
@@ -40,11 +40,11 @@ struct Bucket {
     more: u32,
 }
 
-const EMPTY: Bucket = Bucket { hashes: [0; PLACES], entries: [0; PLACES], len: 0, more: NONE };
+const EMPTY: ChainBucket = ChainBucket { hashes: [0; PLACES], entries: [0; PLACES], len: 0, more: NONE };
 
 /// A slot of a bucket, which may be an overflow bucket.
 #[derive(Clone, Copy)]
-struct Place {
+struct SlotRef {
     is_overflow: bool,
     bucket: usize,
     at: usize,
@@ -64,13 +64,13 @@ impl Chains {
         if bucket < buckets { bucket } else { bucket - size / 2 }
     }
 
-    fn bucket_mut(&mut self, is_overflow: bool, bucket: usize) -> &mut Bucket {
+    fn bucket_mut(&mut self, is_overflow: bool, bucket: usize) -> &mut ChainBucket {
         if is_overflow { self.overflow.get_mut(bucket) } else { self.buckets.get_mut(bucket) }
     }
 
     /// The slot of the entry that has this hash and is equal, and the entry.
     #[inline]
-    fn search(&self, hash: u32, is_same: impl Fn(u32) -> bool) -> Option<(Place, u32)> {
+    fn search(&self, hash: u32, is_same: impl Fn(u32) -> bool) -> Option<(SlotRef, u32)> {
         if self.buckets.len() == 0 {
             return None;
         }
@@ -79,7 +79,7 @@ impl Chains {
         loop {
             for at in 0..bucket.len as usize {
                 if bucket.hashes[at] == hash && is_same(bucket.entries[at]) {
-                    return Some((Place { is_overflow, bucket: number, at }, bucket.entries[at]));
+                    return Some((SlotRef { is_overflow, bucket: number, at }, bucket.entries[at]));
                 }
             }
             if bucket.more == NONE {
@@ -97,7 +97,7 @@ impl Chains {
             (0..BUCKETS).for_each(|_| self.buckets.push(EMPTY));
         }
         let entry = self.before.len() as u32;
-        if let Some((Place { is_overflow, bucket, at }, before)) = self.search(hash, is_same) {
+        if let Some((SlotRef { is_overflow, bucket, at }, before)) = self.search(hash, is_same) {
             self.bucket_mut(is_overflow, bucket).entries[at] = entry;
             self.before.push(before);
             return Some(before);
@@ -158,7 +158,7 @@ impl Chains {
                 return;
             }
             let more = self.free.replace(number).unwrap_or(NONE);
-            bucket = std::mem::replace(self.overflow.get_mut(number as usize), Bucket { more, ..EMPTY });
+            bucket = std::mem::replace(self.overflow.get_mut(number as usize), ChainBucket { more, ..EMPTY });
         }
     }
 
@@ -174,7 +174,7 @@ impl Chains {
             return None;
         }
         let entry = self.before.len() as u32;
-        if let Some((Place { is_overflow, bucket, at }, _)) =
+        if let Some((SlotRef { is_overflow, bucket, at }, _)) =
             self.search(Self::hash(hash), |other| other == entry)
         {
             let bucket = self.bucket_mut(is_overflow, bucket);
@@ -224,7 +224,7 @@ impl Chains {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of::<Bucket>() * (self.buckets.len() + self.overflow.len()) + 4 * self.before.len()
+        size_of::<ChainBucket>() * (self.buckets.len() + self.overflow.len()) + 4 * self.before.len()
     }
 }
 

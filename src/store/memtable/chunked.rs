@@ -6,18 +6,18 @@ const CHUNK: usize = 1 << 12;
 /// A vector in chunks of fixed size. Adding an element allocates at most one chunk and never copies others, so it takes
 /// a bounded time, however long the vector is.
 #[derive(Clone, Debug)]
-pub(super) struct Chunked<T> {
+pub(super) struct ChunkedVec<T> {
     /// All chunks are full except the last, which has at least one element.
     chunks: Vec<Vec<T>>,
 }
 
-impl<T> Default for Chunked<T> {
+impl<T> Default for ChunkedVec<T> {
     fn default() -> Self {
         Self { chunks: Vec::new() }
     }
 }
 
-impl<T: Copy> Chunked<T> {
+impl<T: Copy> ChunkedVec<T> {
     pub(super) fn len(&self) -> usize {
         self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
     }
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn elements_keep_their_index_while_others_are_added_and_removed() {
-        let mut chunked = Chunked::default();
+        let mut chunked = ChunkedVec::default();
         for value in 0..3 * CHUNK {
             chunked.push(value);
         }

@@ -23,7 +23,7 @@
 mod chains;
 mod chunked;
 mod pieces;
-mod questions;
+mod queries;
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -31,9 +31,9 @@ use std::ops::Bound;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use self::chains::Chains;
-use self::chunked::Chunked;
+use self::chunked::ChunkedVec;
 pub(super) use self::pieces::{FirstRows, Pieces};
-pub(super) use self::questions::At;
+pub(super) use self::queries::ScanPosition;
 use crate::error::Result;
 use crate::format::attached::Attached;
 use crate::format::fields::{Fields, unread};
@@ -69,12 +69,12 @@ const STEP: usize = 256;
 pub(super) struct Memtable {
     rows: RwLock<Rows>,
     /// Used by the writer only.
-    common: Mutex<Common>,
+    common: Mutex<SetStatistics>,
 }
 
 impl Memtable {
     pub(super) fn new(params: &Params) -> Self {
-        let common = Common { rarity: Rarity::default(), nearness: nearness(params) };
+        let common = SetStatistics { rarity: TagCounts::default(), nearness: nearness(params) };
         Self { rows: RwLock::new(Rows::new(params)), common: Mutex::new(common) }
     }
 
@@ -82,7 +82,7 @@ impl Memtable {
     pub(super) fn next(&self) -> Self {
         let rows = Rows::new(self.read().params());
         let before = self.common.lock();
-        let common = Common { rarity: before.rarity.faded(), nearness: before.nearness };
+        let common = SetStatistics { rarity: before.rarity.faded(), nearness: before.nearness };
         Self { rows: RwLock::new(rows), common: Mutex::new(common) }
     }
 
@@ -173,9 +173,9 @@ fn prefix_hash(key: u32) -> u64 {
 
 /// About how many sets have an element, by a part of its tag.
 #[derive(Clone, Debug, Default)]
-struct Rarity(Vec<u16>);
+struct TagCounts(Vec<u16>);
 
-impl Rarity {
+impl TagCounts {
     /// The number of counters. Tags that are equal modulo this number share one.
     const CELLS: u32 = 1 << 20;
 
@@ -200,12 +200,12 @@ impl Rarity {
 
 /// Statistics about the sets added so far.
 #[derive(Debug)]
-struct Common {
-    rarity: Rarity,
+struct SetStatistics {
+    rarity: TagCounts,
     nearness: Option<Nearness>,
 }
 
-impl Common {
+impl SetStatistics {
     /// Counts a document's set, and returns the keys by which the document is found.
     fn keys_of(&mut self, fields: Fields<'_>) -> Result<Vec<u32>> {
         let (mut set, mut keys) = (Vec::new(), Vec::new());
@@ -228,11 +228,11 @@ fn bucket(fingerprint: u64, block: usize) -> usize {
 
 /// The first row of each bucket of each block. Memory is allocated when a bucket gets a row.
 #[derive(Clone, Debug, Default)]
-struct Heads {
+struct BlockHeads {
     parts: Vec<Vec<u32>>,
 }
 
-impl Heads {
+impl BlockHeads {
     fn get(&self, bucket: usize) -> u32 {
         self.parts.get(bucket / HEADS).and_then(|part| part.get(bucket % HEADS)).copied().unwrap_or(NONE)
     }
@@ -254,22 +254,22 @@ impl Heads {
 pub(super) struct Rows {
     records: Pieces,
     /// The next row of the same key.
-    replaced_by: Chunked<u32>,
+    replaced_by: ChunkedVec<u32>,
     live: u64,
     keys: Chains,
     /// The fingerprints of all rows, 0 without a sketch; empty if the index stores none.
-    fingerprints: Chunked<u64>,
+    fingerprints: ChunkedVec<u64>,
     /// Rows by their fingerprints.
     same_fingerprint: Chains,
     /// The number of rows that were added to the blocks, if they are the first of their fingerprint.
     linked: usize,
-    heads: Heads,
+    heads: BlockHeads,
     /// For each row that is the first of its fingerprint, the next such row in each of its buckets.
-    next: Chunked<[u32; BLOCKS]>,
+    next: ChunkedVec<[u32; BLOCKS]>,
     features: Chains,
     prefixes: Chains,
     /// The row and the key of each entry of `prefixes`.
-    prefix_entries: Chunked<(u32, u32)>,
+    prefix_entries: ChunkedVec<(u32, u32)>,
     /// The stamps of rows that have not expired yet, with their rows.
     stamps: BTreeSet<(u64, u32)>,
     bands: usize,
@@ -280,17 +280,17 @@ impl Rows {
     fn new(params: &Params) -> Self {
         Self {
             records: Pieces::new(params),
-            replaced_by: Chunked::default(),
+            replaced_by: ChunkedVec::default(),
             live: 0,
             keys: Chains::default(),
-            fingerprints: Chunked::default(),
+            fingerprints: ChunkedVec::default(),
             same_fingerprint: Chains::default(),
             linked: 0,
-            heads: Heads::default(),
-            next: Chunked::default(),
+            heads: BlockHeads::default(),
+            next: ChunkedVec::default(),
             features: Chains::default(),
             prefixes: Chains::default(),
-            prefix_entries: Chunked::default(),
+            prefix_entries: ChunkedVec::default(),
             stamps: BTreeSet::new(),
             bands: params.minhash.map_or(0, |minhash| minhash.bands.into()),
             simhash: params.simhash.is_some(),
@@ -530,9 +530,9 @@ mod tests {
     }
 
     /// Runs a query in steps of few rows.
-    fn in_steps(mut step: impl FnMut((&mut At, u32)) -> u32) {
-        let (mut at, mut steps) = (At::Start, 1);
-        while at != At::End {
+    fn in_steps(mut step: impl FnMut((&mut ScanPosition, u32)) -> u32) {
+        let (mut at, mut steps) = (ScanPosition::Start, 1);
+        while at != ScanPosition::End {
             step((&mut at, steps));
             steps = steps % 5 + 1;
         }

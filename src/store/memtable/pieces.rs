@@ -6,7 +6,7 @@
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
-use super::chunked::Chunked;
+use super::chunked::ChunkedVec;
 use crate::error::Result;
 use crate::format::attached::Attached;
 use crate::format::fields::Fields;
@@ -22,7 +22,7 @@ const BYTES: usize = 1 << 20;
 
 /// A piece that is full.
 #[derive(Clone, Debug)]
-struct Piece {
+struct RecordPiece {
     records: Records,
     /// The number of its first row among all rows.
     first: u32,
@@ -30,7 +30,7 @@ struct Piece {
     order: OnceLock<Vec<u32>>,
 }
 
-impl Piece {
+impl RecordPiece {
     /// The rows by ascending key; rows of the same key in the order of insertion.
     fn order(&self) -> &[u32] {
         self.order.get_or_init(|| {
@@ -65,17 +65,17 @@ fn ends_before(key: Key<'_>, to: Bound<Key<'_>>) -> bool {
 /// Records in the order of insertion.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Pieces {
-    full: Vec<Arc<Piece>>,
+    full: Vec<Arc<RecordPiece>>,
     last: Records,
     /// For each row, its piece and its position there.
-    places: Chunked<(u32, u32)>,
+    places: ChunkedVec<(u32, u32)>,
     /// Bytes of the full pieces.
     full_bytes: usize,
 }
 
 impl Pieces {
     pub(super) fn new(params: &Params) -> Self {
-        Self { full: Vec::new(), last: Records::new(params), places: Chunked::default(), full_bytes: 0 }
+        Self { full: Vec::new(), last: Records::new(params), places: ChunkedVec::default(), full_bytes: 0 }
     }
 
     /// The number of rows.
@@ -110,7 +110,7 @@ impl Pieces {
             let next = Records::new(self.last.params());
             let first = (self.places.len() - self.last.len()) as u32;
             let records = std::mem::replace(&mut self.last, next);
-            self.full.push(Arc::new(Piece { records, first, order: OnceLock::new() }));
+            self.full.push(Arc::new(RecordPiece { records, first, order: OnceLock::new() }));
         }
         push(&mut self.last)?;
         self.places.push((self.full.len() as u32, self.last.len() as u32 - 1));
@@ -243,7 +243,7 @@ impl Pieces {
 /// Rows taken out of a memtable: full pieces are shared with it.
 #[derive(Debug)]
 pub(in crate::store) struct FirstRows {
-    whole: Vec<Arc<Piece>>,
+    whole: Vec<Arc<RecordPiece>>,
     last: Records,
 }
 

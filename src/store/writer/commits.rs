@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::states::{Coming, Life, Owed, Place, Pointer, Publish, Route};
+use super::states::{Coming, Life, Owed, DirectoryName, Pointer, Publish, Route};
 use super::{Durability, Writer, next_number};
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
@@ -291,7 +291,7 @@ impl Writer {
         let settles = what.acknowledges() || begins || self.owed == Owed::Sync;
         // A directory without its final name is opened by nobody: there, one sync after `CURRENT` is enough.
         // guard: the directory is synced before CURRENT names what is in it
-        if self.place == Place::Named || !settles {
+        if self.place == DirectoryName::Named || !settles {
             commit::sync_dir(vfs, dir)?;
         }
         self.pointer = Pointer::MayBeLost;

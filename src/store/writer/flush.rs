@@ -14,7 +14,7 @@ use crate::segment::rows::Rows;
 use crate::segment::spilled::Room;
 use crate::segment::{Built, Segment, build};
 use crate::store::memtable::FirstRows;
-use crate::store::merging::{Merged, Merging, Source, Work};
+use crate::store::merging::{FinishedMerge, Merging, DocumentSource, MergeWork};
 use crate::store::names;
 use crate::store::state::{Frozen, open_segment};
 use crate::sync::pause;
@@ -164,9 +164,9 @@ impl Writer {
     /// inherit one from the writer before.
     pub(super) fn start_flush(&mut self) -> Result<()> {
         let Some(frozen) = self.view.frozen.as_ref().filter(|_| self.flushing.is_none()) else { return Ok(()) };
-        let source = Source::Frozen(Arc::clone(&frozen.table));
+        let source = DocumentSource::Frozen(Arc::clone(&frozen.table));
         let number = self.take_number()?;
-        let work = Work { inputs: vec![(source, Arc::default())], ..self.work(&[], number) };
+        let work = MergeWork { inputs: vec![(source, Arc::default())], ..self.work(&[], number) };
         self.flushing = Some(work.spawn(None)?);
         Ok(())
     }
@@ -193,7 +193,7 @@ impl Writer {
         }
     }
 
-    fn take_flushed(&mut self, number: u64, flushed: Result<Merged>) -> Result<()> {
+    fn take_flushed(&mut self, number: u64, flushed: Result<FinishedMerge>) -> Result<()> {
         self.written.push(number);
         let logs = self.view.frozen.as_ref().map(|frozen| Arc::clone(&frozen.logs)).unwrap_or_default();
         let flushed = flushed.inspect_err(|error| {

@@ -12,7 +12,7 @@ use crate::segment::Segment;
 use crate::segment::merge::{self, Input};
 use crate::segment::spilled::Room;
 use crate::store::merge_plan::{self, Size};
-use crate::store::merging::{Merged, Source, Work};
+use crate::store::merging::{FinishedMerge, DocumentSource, MergeWork};
 use crate::store::{commit, names};
 use crate::trace::event;
 
@@ -164,13 +164,13 @@ impl Writer {
     }
 
     /// A merge of the segments at these positions.
-    pub(super) fn work(&self, chosen: &[usize], number: u64) -> Work {
+    pub(super) fn work(&self, chosen: &[usize], number: u64) -> MergeWork {
         let input = |&place: &usize| {
             let (segment, deleted) = (&self.view.segments[place], &self.view.deleted[place]);
             let number = self.next.segments[place].number;
-            (Source::Segment(number, Arc::clone(segment)), Arc::clone(deleted))
+            (DocumentSource::Segment(number, Arc::clone(segment)), Arc::clone(deleted))
         };
-        Work {
+        MergeWork {
             vfs: Arc::clone(&self.shared.vfs),
             dir: self.shared.dir.clone(),
             access: self.shared.access,
@@ -226,7 +226,7 @@ impl Writer {
         }
     }
 
-    fn take_merged(&mut self, number: u64, merged: Result<Merged>) -> Result<()> {
+    fn take_merged(&mut self, number: u64, merged: Result<FinishedMerge>) -> Result<()> {
         match merged {
             Ok(merged) => {
                 merged.count(&self.shared.counters.merges);
@@ -247,7 +247,7 @@ impl Writer {
         }
     }
 
-    fn take_place(&mut self, merged: Merged) -> Result<()> {
+    fn take_place(&mut self, merged: FinishedMerge) -> Result<()> {
         self.written.extend(merged.number());
         if merged.fits(&self.next, &self.view) {
             merged.take_place(&mut self.next, &mut self.view)?;

@@ -19,15 +19,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use self::states::{Coming, Life, Owed, Place, Pointer, Route, Settings};
+use self::states::{Coming, Life, Owed, DirectoryName, Pointer, Route, Settings};
 use self::sweeping::Sweeping;
 use super::document::Document;
-use super::index::{Index, Shared};
+use super::index::{Index, SharedIndex};
 use super::log::OpenLog;
 use super::merging::Merging;
 use super::nearest::nearest;
 use super::query::{Hit, Query};
-use super::state::{State, View};
+use super::state::{State, LiveView};
 use super::{names, recovery};
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
@@ -85,7 +85,7 @@ fn first_but(key: Option<Key<'_>>, hits: Vec<Hit>) -> Option<Hit> {
 /// dropped before.
 #[derive(Debug)]
 pub struct Writer {
-    shared: Arc<Shared>,
+    shared: Arc<SharedIndex>,
     lock: Box<dyn HeldLock>,
     /// The process that opened this writer. A forked child has a copy of the writer and must not use it.
     process: u32,
@@ -100,7 +100,7 @@ pub struct Writer {
     /// Records before those, in a scratch file, for a batch that is to become a single segment.
     rows: Option<Rows>,
     /// The live documents, including the batch.
-    view: View,
+    view: LiveView,
     /// The operations of the batch whose rows are in the memtable.
     batch: Batch,
     /// This writer's log, once it has one.
@@ -122,7 +122,7 @@ pub struct Writer {
     life: Life,
     owed: Owed,
     pointer: Pointer,
-    place: Place,
+    place: DirectoryName,
     packed: Vec<u8>,
     /// Buffers for the fields and the set of the current document.
     fields: (Vec<u8>, Vec<u64>),
@@ -192,7 +192,7 @@ impl Writer {
             life: Life::Sound,
             owed: Owed::Nothing,
             pointer: Pointer::MayBeLost,
-            place: Place::Named,
+            place: DirectoryName::Named,
             packed: Vec::new(),
             fields: Default::default(),
             dropped: None,
@@ -263,7 +263,7 @@ impl Writer {
 
     /// The directory gets its name when it is complete: after a crash before that, no index is found.
     pub(super) fn set_unnamed(&mut self) {
-        self.place = Place::Unnamed;
+        self.place = DirectoryName::Unnamed;
     }
 
     /// The durability of commits from now on, for those that go to the log; a commit that makes a segment is always

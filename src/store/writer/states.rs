@@ -147,7 +147,7 @@ pub(super) enum Pointer {
 
 /// The name of the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum DirectoryName {
     /// Its final name, by which it is found after a crash.
     Named,
     /// A temporary name, until it is complete.

@@ -10,7 +10,7 @@ use crate::format::{bands, prefixes};
 
 /// How far a query has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::store) enum At {
+pub(in crate::store) enum ScanPosition {
     #[default]
     Start,
     /// The next of all rows.
@@ -30,22 +30,22 @@ impl Rows {
         fingerprint: u64,
         within: u32,
         limit: u32,
-        (at, steps): (&mut At, u32),
+        (at, steps): (&mut ScanPosition, u32),
         mut each: impl FnMut(u32, u32) -> ControlFlow<()>,
     ) -> u32 {
         let (mut block, mut first, mut same) = match *at {
-            At::Start if !self.simhash => (BLOCKS, NONE, NONE),
-            At::Start if self.linked < limit as usize || limit < SCANNED as u32 || within > BLOCKS_WITHIN => {
+            ScanPosition::Start if !self.simhash => (BLOCKS, NONE, NONE),
+            ScanPosition::Start if self.linked < limit as usize || limit < SCANNED as u32 || within > BLOCKS_WITHIN => {
                 return self.scan((fingerprint, within), limit, (at, 0), each);
             }
-            At::Row(row) => return self.scan((fingerprint, within), limit, (at, row), each),
-            At::Start => (0, self.heads.get(bucket(fingerprint, 0)), NONE),
-            At::Block(block, first, same) => (block, first, same),
-            At::Entry(_) | At::End => (BLOCKS, NONE, NONE),
+            ScanPosition::Row(row) => return self.scan((fingerprint, within), limit, (at, row), each),
+            ScanPosition::Start => (0, self.heads.get(bucket(fingerprint, 0)), NONE),
+            ScanPosition::Block(block, first, same) => (block, first, same),
+            ScanPosition::Entry(_) | ScanPosition::End => (BLOCKS, NONE, NONE),
         };
         for step in 0..steps {
             if block == BLOCKS {
-                *at = At::End;
+                *at = ScanPosition::End;
                 return step;
             }
             if same != NONE {
@@ -53,7 +53,7 @@ impl Rows {
                     (same, (fingerprint ^ self.fingerprints.get(same as usize)).count_ones());
                 same = self.same_fingerprint.before(row).unwrap_or(NONE);
                 if self.is_live(row, limit) && each(row, distance).is_break() {
-                    *at = At::End;
+                    *at = ScanPosition::End;
                     return step;
                 }
             } else if first == NONE {
@@ -73,7 +73,7 @@ impl Rows {
                 first = self.next.get(first as usize)[block];
             }
         }
-        *at = if block == BLOCKS { At::End } else { At::Block(block, first, same) };
+        *at = if block == BLOCKS { ScanPosition::End } else { ScanPosition::Block(block, first, same) };
         steps
     }
 
@@ -82,7 +82,7 @@ impl Rows {
         &self,
         (fingerprint, within): (u64, u32),
         limit: u32,
-        (at, row): (&mut At, u32),
+        (at, row): (&mut ScanPosition, u32),
         mut each: impl FnMut(u32, u32) -> ControlFlow<()>,
     ) -> u32 {
         let limit = limit.min(self.len());
@@ -95,12 +95,12 @@ impl Rows {
                 && self.is_live(row, limit)
                 && each(row, distance).is_break()
             {
-                *at = At::End;
+                *at = ScanPosition::End;
                 return slice.len() as u32;
             }
         }
         let next = row + slice.len() as u32;
-        *at = if slice.is_empty() || next == limit { At::End } else { At::Row(next) };
+        *at = if slice.is_empty() || next == limit { ScanPosition::End } else { ScanPosition::Row(next) };
         slice.len() as u32
     }
 
@@ -110,7 +110,7 @@ impl Rows {
         &self,
         (band, feature): (usize, u64),
         limit: u32,
-        (at, steps): (&mut At, u32),
+        (at, steps): (&mut ScanPosition, u32),
         mut each: impl FnMut(u32),
     ) -> u32 {
         let key = bands::key(feature, bands::bits_of(self.params()));
@@ -152,7 +152,7 @@ impl Rows {
         &self,
         hash: u64,
         limit: u32,
-        (at, steps): (&mut At, u32),
+        (at, steps): (&mut ScanPosition, u32),
         mut each: impl FnMut(u32),
     ) -> u32 {
         follow(
@@ -174,13 +174,13 @@ impl Rows {
         &self,
         (band, feature, bits): (usize, u64, u32),
         limit: u32,
-        (at, steps): (&mut At, u32),
+        (at, steps): (&mut ScanPosition, u32),
         mut each: impl FnMut(u32),
     ) -> u32 {
         let key = bands::key(feature, bits);
         let from = match *at {
-            At::Start => 0,
-            At::Row(row) => row,
+            ScanPosition::Start => 0,
+            ScanPosition::Row(row) => row,
             _ => limit,
         };
         let to = limit.min(from.saturating_add(steps)).max(from);
@@ -190,31 +190,31 @@ impl Rows {
                 each(row);
             }
         }
-        *at = if to == limit { At::End } else { At::Row(to) };
+        *at = if to == limit { ScanPosition::End } else { ScanPosition::Row(to) };
         to - from
     }
 }
 
 /// Follows a chain by at most `steps` entries.
 fn follow(
-    (at, steps): (&mut At, u32),
+    (at, steps): (&mut ScanPosition, u32),
     newest: impl FnOnce() -> Option<u32>,
     before: impl Fn(u32) -> Option<u32>,
     mut each: impl FnMut(u32),
 ) -> u32 {
     let mut next = match *at {
-        At::Start => newest(),
-        At::Entry(entry) => Some(entry),
+        ScanPosition::Start => newest(),
+        ScanPosition::Entry(entry) => Some(entry),
         _ => None,
     };
     for step in 0..steps {
         let Some(entry) = next else {
-            *at = At::End;
+            *at = ScanPosition::End;
             return step + 1;
         };
         each(entry);
         next = before(entry);
     }
-    *at = next.map_or(At::End, At::Entry);
+    *at = next.map_or(ScanPosition::End, ScanPosition::Entry);
     steps
 }
