@@ -18,7 +18,7 @@ pub(super) struct DocRef {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownLeader {
     pub(super) leader: DocRef,
-    pub(super) questions: u64,
+    pub(super) queries: u64,
 }
 
 /// Leaders of documents.

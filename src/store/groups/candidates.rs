@@ -58,7 +58,7 @@ impl Neighbourhood {
     /// The first candidates of a span, in their order, and whether there are more. Documents of equal rank stay
     /// together.
     pub(super) fn candidates(&self, of: DocRef, span: Span) -> Result<(Vec<LeaderCandidate>, bool)> {
-        let query = self.question(of)?;
+        let query = self.query_of(of)?;
         let (mut all, mut has_more) = (Vec::new(), false);
         self.for_each_part(|number, part| {
             let mut found = Collected::default();
@@ -165,7 +165,7 @@ impl Neighbourhood {
     ) -> Result<bool> {
         let query = match asked.take() {
             Some((document, query)) if document == of => query,
-            _ => self.question(of)?,
+            _ => self.query_of(of)?,
         };
         let near = self.read(candidate, |part, ordinal| query.resembles(part, ordinal, &mut Vec::new()))?;
         *asked = Some((of, query));

@@ -41,8 +41,8 @@ impl QueryLimit {
     }
 
     /// Counts queries; returns false above the limit.
-    fn spend(&mut self, questions: u64) -> bool {
-        self.spent = self.spent.saturating_add(questions);
+    fn spend(&mut self, queries: u64) -> bool {
+        self.spent = self.spent.saturating_add(queries);
         // guard: a document is undecided by its own count of questions
         // without it: self.spent <= self.most -> true
         self.spent <= self.most
@@ -77,7 +77,7 @@ impl Neighbourhood {
         loop {
             // A document is visited; its answer is known, or waits for others.
             let mut answer = known_leaders.get(asked);
-            if !budget.spend(answer.map_or(1, |known| known.questions)) {
+            if !budget.spend(answer.map_or(1, |known| known.queries)) {
                 return Ok(Decision::Undecided);
             }
             if answer.is_none() {
@@ -108,7 +108,7 @@ impl Neighbourhood {
                     }
                 }
                 if let Some(leader) = leader {
-                    let known = KnownLeader { leader, questions: budget.spent - frame.before };
+                    let known = KnownLeader { leader, queries: budget.spent - frame.before };
                     known_leaders.add(frame.document, known);
                     answer = Some(known);
                     stack.pop();

@@ -47,7 +47,7 @@ impl Snapshot {
         GroupRule::of(self.params())
     }
 
-    /// The leader of a live document, by at most `questions` queries for near documents; `None` if there is no such
+    /// The leader of a live document, by at most `max_queries` queries for near documents; `None` if there is no such
     /// document.
     ///
     /// Answers depend only on the live documents: not on the order in which they came, nor on segments, logs and
@@ -83,10 +83,10 @@ impl Snapshot {
     /// # Errors
     /// As [`group_rule`](Self::group_rule); [`Error::Invalid`](crate::Error::Invalid) for a key of the other kind,
     /// [`Error::Corrupt`](crate::Error::Corrupt).
-    pub fn leader<'k>(&self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<Leader>>> {
+    pub fn leader<'k>(&self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<Leader>>> {
         let around = Neighbourhood::of_parts(self)?;
         let Some(document) = around.find(key.into())? else { return Ok(None) };
-        let mut budget = QueryLimit::new(questions);
+        let mut budget = QueryLimit::new(max_queries);
         let decided = around.leader(document, &mut budget)?;
         let leader = |leader: DocRef| Ok(Leader { key: around.key(leader)?, questions: budget.spent() });
         decided.map(leader).map(Some)
@@ -97,10 +97,10 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`leader`](Self::leader).
-    pub fn group<'k>(&self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<Group>>> {
+    pub fn group<'k>(&self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<Group>>> {
         let around = Neighbourhood::of_parts(self)?;
         let Some(document) = around.find(key.into())? else { return Ok(None) };
-        let mut budget = QueryLimit::new(questions);
+        let mut budget = QueryLimit::new(max_queries);
         let found = around.group(document, &mut budget)?.map(|(leader, members)| {
             let mut members: Vec<KeyBuf> =
                 members.into_iter().map(|member| around.key(member)).collect::<Result<_>>()?;
@@ -115,8 +115,8 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`leader`](Self::leader).
-    pub fn group_size<'k>(&self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<u64>>> {
-        let Some(found) = self.membership(key, questions)? else { return Ok(None) };
+    pub fn group_size<'k>(&self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<u64>>> {
+        let Some(found) = self.membership(key, max_queries)? else { return Ok(None) };
         found.map(|membership| Ok(membership.size)).map(Some)
     }
 
@@ -128,11 +128,11 @@ impl Snapshot {
     pub fn membership<'k>(
         &self,
         key: impl Into<Key<'k>>,
-        questions: u64,
+        max_queries: u64,
     ) -> Result<Option<Decision<Membership>>> {
         let around = Neighbourhood::of_parts(self)?;
         let Some(document) = around.find(key.into())? else { return Ok(None) };
-        let mut budget = QueryLimit::new(questions);
+        let mut budget = QueryLimit::new(max_queries);
         let found = around.group(document, &mut budget)?;
         let membership = |(leader, members): (DocRef, Vec<DocRef>)| {
             let (leader, size) = (around.key(leader)?, members.len() as u64);

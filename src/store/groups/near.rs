@@ -148,7 +148,7 @@ impl Neighbourhood {
     }
 
     /// The query for the documents near a document.
-    pub(super) fn question(&self, of: DocRef) -> Result<Query> {
+    pub(super) fn query_of(&self, of: DocRef) -> Result<Query> {
         let (mut set, mut features) = (Vec::new(), Vec::new());
         let (kept, fingerprint, signature) = self.read(of, |part, ordinal| {
             let fingerprint = if self.near.within.is_some() { part.fingerprint(ordinal)? } else { None };
@@ -194,7 +194,7 @@ impl Neighbourhood {
         mut is_wanted: impl FnMut(DocRef, &IndexPart<'_>) -> Result<bool>,
         mut each: impl FnMut(DocRef, &IndexPart<'_>) -> Result<()>,
     ) -> Result<()> {
-        let query = self.question(of)?;
+        let query = self.query_of(of)?;
         self.for_each_part(|part, documents| {
             let mut is_wanted = |ordinal| is_wanted(DocRef { part, ordinal }, documents);
             for found in query.find_among(documents, &mut 0, &mut is_wanted)? {

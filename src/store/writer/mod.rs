@@ -501,13 +501,13 @@ impl Writer {
             }
             _ => {
                 let limit = if known.is_some() { 2 } else { 1 };
-                Ok(first_but(known, self.question(kept, set).limit(limit).run()?.hits))
+                Ok(first_but(known, self.admit_query(kept, set).limit(limit).run()?.hits))
             }
         }
     }
 
     /// The query of [`admit`](Self::admit) for a document.
-    fn question(&self, kept: Option<Kept<'_>>, set: &[u64]) -> Query {
+    fn admit_query(&self, kept: Option<Kept<'_>>, set: &[u64]) -> Query {
         let Settings { near, unverified, estimated, .. } = self.settings;
         let query = Query::near(self.now(), kept, set, near).unmarked();
         let query = if unverified { query.unverified() } else { query };

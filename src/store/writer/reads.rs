@@ -55,7 +55,7 @@ impl Writer {
             } else if set.is_empty() {
                 return Ok(Vec::new());
             }
-            Ok(writer.question(kept, set).limit(limit).run()?.hits)
+            Ok(writer.admit_query(kept, set).limit(limit).run()?.hits)
         })
     }
 
@@ -65,9 +65,9 @@ impl Writer {
     ///
     /// # Errors
     /// As [`contains`](Self::contains) and [`Snapshot::leader`].
-    pub fn leader<'k>(&mut self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<Leader>>> {
+    pub fn leader<'k>(&mut self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<Leader>>> {
         self.make_searchable()?;
-        Snapshot::new(self.now()).leader(key, questions)
+        Snapshot::new(self.now()).leader(key, max_queries)
     }
 
     /// As [`admit`](Self::admit), with the leader and the size of the document's group, including the batch:
@@ -95,12 +95,12 @@ impl Writer {
         &mut self,
         key: impl Into<Key<'k>>,
         document: impl Into<Document<'d>>,
-        questions: u64,
+        max_queries: u64,
     ) -> Result<(Admitted, Option<Decision<Membership>>)> {
         let key = key.into();
         let admitted = self.admit(key, document)?;
         self.make_searchable()?;
-        let membership = Snapshot::new(self.now()).membership(key, questions)?;
+        let membership = Snapshot::new(self.now()).membership(key, max_queries)?;
         Ok((admitted, membership))
     }
 
@@ -108,9 +108,9 @@ impl Writer {
     ///
     /// # Errors
     /// As [`leader`](Self::leader).
-    pub fn group<'k>(&mut self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<Group>>> {
+    pub fn group<'k>(&mut self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<Group>>> {
         self.make_searchable()?;
-        Snapshot::new(self.now()).group(key, questions)
+        Snapshot::new(self.now()).group(key, max_queries)
     }
 
     /// The number of documents in a document's group, in the batch or before it: [`Snapshot::group_size`] as after a
@@ -118,9 +118,9 @@ impl Writer {
     ///
     /// # Errors
     /// As [`leader`](Self::leader).
-    pub fn group_size<'k>(&mut self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<u64>>> {
+    pub fn group_size<'k>(&mut self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<u64>>> {
         self.make_searchable()?;
-        Snapshot::new(self.now()).group_size(key, questions)
+        Snapshot::new(self.now()).group_size(key, max_queries)
     }
 
     /// Removes all documents whose keys begin with `prefix`, in the batch and before it, and returns their number. An
