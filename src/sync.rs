@@ -1,4 +1,4 @@
-//! The locks and the flag by which threads share an index. They are behind one interface, so that a test can schedule
+//! The locks and the flag by which threads share an index. They have one interface, so that a test can schedule
 //! the threads.
 //!
 //! With `--cfg twindex_shuttle` the library's own tests get the locks of shuttle, which runs one thread at a time and

@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn block_designs_probe_as_often_as_the_design_document_says() {
+    fn block_designs_probe_as_often_as_documented() {
         let rows = 1 << 30;
         let probes = |name, within| Design::new(name).unwrap().probes(within, rows).unwrap();
         for (within, expected) in [(2, 3), (3, 4), (4, 20), (7, 68), (10, 428)] {

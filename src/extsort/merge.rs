@@ -6,7 +6,7 @@ use crate::error::Result;
 
 /// An ascending sequence that is read item by item.
 pub trait Source {
-    /// What is read.
+    /// The type of the items.
     type Item;
 
     /// Replaces `head` by the next item, or by nothing at the end, after which it is not called again. A source may reuse

@@ -17,7 +17,7 @@ use crate::error::Result;
 pub struct Directory {
     /// Bits of a prefix.
     pub bits: u32,
-    /// What the directory counts.
+    /// The number of rows in the directory.
     pub rows: u64,
 }
 

@@ -27,37 +27,37 @@ pub const FINGERPRINT_BITS: u8 = 64;
 
 /// The incompatible feature of a manifest that names logs.
 pub const FEATURE_LOG: u32 = 1;
-/// The incompatible feature of a segment, a manifest and a log whose parameters keep values.
+/// The incompatible feature of a segment, a manifest and a log whose parameters store values.
 pub const FEATURE_VALUES: u32 = 2;
-/// The incompatible feature of a segment, a manifest and a log whose parameters keep stamps.
+/// The incompatible feature of a segment, a manifest and a log whose parameters store stamps.
 pub const FEATURE_STAMPS: u32 = 4;
 
-/// Of a manifest that states the length of the active log.
+/// The feature of a manifest that states the length of the active log.
 pub const FEATURE_GROWN: u32 = 8;
-/// Of a segment whose band sections have entries [bit by bit](super::bands::CODEC_PACKED).
+/// The feature of a segment whose band entries are packed [bit by bit](super::bands::CODEC_PACKED).
 pub const FEATURE_PACKED: u32 = 16;
 
-/// Of a segment, a manifest, a log and a file of sketches whose parameters keep fewer bits of a document's features
-/// than [32](super::bands::KEY_BITS).
+/// The feature of segments, manifests, logs and files of sketches whose parameters store fewer than
+/// [32](super::bands::KEY_BITS) bits of each feature of a document.
 pub const FEATURE_NARROW: u32 = 32;
 
-/// Of every file whose parameters choose [tokens or folding](text_of) that the first readers of this version do not
-/// know.
+/// The feature of every file whose parameters choose [tokens or folding](text_of) that the first readers of this
+/// version do not know.
 pub const FEATURE_TEXT: u32 = 64;
 
-/// Of a segment, a manifest, a log and a file of sketches whose parameters state which documents are near, other than
-/// the default ([`Params::near`]).
+/// The feature of segments, manifests, logs and files of sketches whose parameters state a near relation
+/// ([`Params::near`]) other than the default.
 pub const FEATURE_NEAR: u32 = 128;
 
-/// Of a segment, a manifest and a log whose parameters keep [fields]: sets or marks; and of a file of
-/// sketches that has sets.
+/// The feature of segments, manifests and logs whose parameters store [fields] (sets or marks), and of files of
+/// sketches with sets.
 pub const FEATURE_FIELDS: u32 = 256;
 
-/// Of a segment, a manifest and a log whose parameters keep [priorities](super::fields), which are fields too.
+/// The feature of segments, manifests and logs whose parameters store [priorities](super::fields), which are fields too.
 pub const FEATURE_PRIORITIES: u32 = 512;
 
-/// Of every file but a table of document frequencies whose parameters [weight](twindex_sketch::params::MinhashWeights)
-/// minima, or take them from [darts](twindex_sketch::darts).
+/// The feature of every file, except tables of document frequencies, whose parameters
+/// [weight](twindex_sketch::params::MinhashWeights) minima, or take them from [darts](twindex_sketch::darts).
 pub const FEATURE_WEIGHTS: u32 = 1024;
 
 /// The incompatible features that parameters require, for every file that has records with these parameters.

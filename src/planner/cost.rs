@@ -574,19 +574,20 @@ impl Priced {
         let free = POINTER_BITS - self.overlap;
         let (all, both) = (u64::from(self.probe_bits), u64::from(self.overlap));
         let mut sum = 0.0;
-        // Bits of the prefix that are also in the pointer count there again; the others count once or not at all.
+        // `inside` is the number of differing prefix bits that are also pointer bits. They reduce the radius left for the
+        // pointer; the other differing bits do so only if no pointer bit leads the table.
         for inside in 0..=ones.min(self.overlap) {
             let ways =
                 choices(both, inside.into()) as f64 * choices(all - both, (ones - inside).into()) as f64;
             let left = i64::from(within) - i64::from(if self.apart { ones } else { inside });
             for differing in 0..=free {
-                let behind = left - i64::from(differing);
-                if behind < 0 {
+                let rest = left - i64::from(differing);
+                if rest < 0 {
                     break;
                 }
                 let pointers = choices(free.into(), differing.into()) as f64 / power(free);
                 let strange = 1.0 - own.map_or(0.0, |own| own.finds(self.overlap, inside, differing));
-                sum += ways * pointers * share(filter, behind) * strange;
+                sum += ways * pointers * share(filter, rest) * strange;
             }
         }
         sum / choices(all, ones.into()) as f64

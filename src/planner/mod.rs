@@ -7,7 +7,7 @@
 //! - [`scheme`]: the design and codecs of a segment.
 //!
 //! **Features.** A signature has t minima, and each of them is equal in two documents of resemblance J with probability
-//! J. The binomial distribution then answers these questions before anything is sketched:
+//! J. The binomial distribution then answers the following before anything is sketched:
 //!
 //! | you want to know | see |
 //! |---|---|

@@ -154,7 +154,7 @@ mod tests {
             for rows in [4097, 30_000, 1_000_000, 10_000_000, 50_000_000, 300_000_000, DOCUMENTS_MAX] {
                 let [auto, small, fast] = WORDS.map(|word| chosen(word, within, rows));
                 for (a, b) in [(&small, &auto), (&auto, &fast)] {
-                    // `fast` gives up a twentieth of its time for bytes.
+                    // `fast` trades a twentieth of its time for bytes.
                     assert!(
                         b.cost.nanos() <= a.cost.nanos() * 1.05,
                         "within {within} of {rows}: {a:?} {b:?}"

@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// A number above the minima of any answer stands for no answer, for comparisons.
+    /// No answer counts as more minima than any answer, for comparisons.
     fn price(answer: Result<FeatureScheme, Infeasible>) -> u32 {
         answer.map_or(u32::MAX, |scheme| scheme.minima())
     }

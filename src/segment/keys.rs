@@ -79,16 +79,16 @@ impl Segment {
         }
     }
 
-    /// The first ordinal whose key is not below `key`; with `behind`, whose key is above `key`. O(log n).
+    /// The first ordinal whose key is not below `key`; with `after`, whose key is above `key`. O(log n).
     ///
     /// # Errors
     /// As [`key`](Self::key).
-    pub(crate) fn lower_bound(&self, key: Key<'_>, behind: bool) -> Result<u32> {
+    pub(crate) fn lower_bound(&self, key: Key<'_>, after: bool) -> Result<u32> {
         let (mut low, mut high) = (0, self.documents() as u32);
         while low < high {
             let middle = low + (high - low) / 2;
             let other = self.key(middle)?;
-            if other.as_key() < key || behind && other.as_key() == key {
+            if other.as_key() < key || after && other.as_key() == key {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -122,12 +122,12 @@ impl Segment {
                 let (mut low, mut high) = (0, keys::groups(section.rows));
                 while low < high {
                     let middle = low + (high - low) / 2;
-                    let mut behind = false;
+                    let mut is_past = false;
                     self.group(section, middle, |_, first| {
-                        behind = first > key;
+                        is_past = first > key;
                         false
                     })?;
-                    if behind {
+                    if is_past {
                         high = middle;
                     } else {
                         low = middle + 1;

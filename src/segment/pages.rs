@@ -103,7 +103,7 @@ impl AtomicBits {
         Self((0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Acquire: whoever sees the bit of a checked page must also see its fetched bytes.
+    /// Acquire: a thread that sees the bit of a checked page must also see its fetched bytes.
     #[inline(always)]
     fn has(&self, page: u64) -> bool {
         let word = self.0.get((page / 64) as usize);
@@ -469,8 +469,8 @@ mod tests {
         }
         assert!(matches!(pages.read(&view, &(9 * PAGE..11 * PAGE)), Err(Trouble::Damaged(_))));
         assert!(*pages.read(&view, &page(9)).unwrap() == whole.bytes[9 * PIECE..9 * PIECE + 8]);
-        for behind in [20, 64, u64::MAX / PAGE] {
-            assert!(pages.check(&view, behind).is_err(), "{behind}");
+        for past in [20, 64, u64::MAX / PAGE] {
+            assert!(pages.check(&view, past).is_err(), "{past}");
         }
     }
 

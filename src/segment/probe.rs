@@ -4,11 +4,12 @@
 //! queries if these are searched together, pass the stages side by side, so that their memory accesses overlap. Each
 //! stage prefetches what the next one reads:
 //!
-//! 1. the directory's entry of each probe: which rows are in its bucket;
+//! 1. the directory's entry of each probe: the rows of its bucket;
 //! 2. the bucket: the rows whose first bits in a plane, or whose pointer, are near the query's;
-//! 3. For each remaining entry of a partial table, the bucket of table 1 that its pointer names. Entries with the same
+//! 3. the other bits of these rows: whole keys of complete tables, filters of partial ones;
+//! 4. for each remaining entry of a partial table, the bucket of table 1 that its pointer names. Entries with the same
 //!    pointer are adjacent, so each such bucket is checked once a probe;
-//! 5. In these buckets, the fingerprints that are near the query and share the prefix of the probe.
+//! 5. in these buckets, the fingerprints that are near the query and share the prefix of the probe.
 //!
 //! A fingerprint that several tables find is reported by the first table that finds it.
 
@@ -811,7 +812,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// What the filter leaves of the buckets that pointers name.
+    /// Checks the rows that the filter leaves of the buckets that pointers name.
     #[inline(always)]
     fn complete_followed(&mut self, front: RawLayout, count: usize) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);

@@ -4,13 +4,13 @@
 //! linear in the number of documents, which can take no bytes at all (consecutive keys, no sketches):
 //!
 //! 1. every page's checksum, and zeros in the gaps between parts;
-//! 2. table 1 ascends strictly, and each table is byte for byte what its fingerprints require;
-//! 3. postings and ranks agree, and each document is in at most one list;
-//! 4. postings and ranks say the same, and each document is in one list at most;
-//! 5. the samples of documents follow one another, ascend, and have only valid values;
-//! 6. the samples of documents follow one another, ascend and have what belongs in them;
-//! 7. fields are those that the parameters require; common tags and the entries of prefixes are those of the sets;
-//! 8. fields are those that the parameters keep; common tags and the entries of prefixes are those of the sets;
+//! 2. keys ascend;
+//! 3. table 1 ascends strictly, and each table is byte for byte what its fingerprints require;
+//! 4. postings and ranks agree, and each document is in at most one list;
+//! 5. each band ascends and has the same documents, each once;
+//! 6. the samples of documents follow one another, ascend, and have only valid values;
+//! 7. values and fields follow one another; the order of stamps has each document once and ascends;
+//! 8. fields are those that the parameters require; common tags and the entries of prefixes are those of the sets;
 //! 9. the records' hashes sum to the salt.
 //!
 //! A problem does not end the verification: everything that can still be checked is checked.
@@ -228,9 +228,9 @@ impl Segment {
             return Err(self.wrong(&first.section, 0, &expected, all.len()));
         }
         let mut neighbours = all.iter().zip(all.iter().skip(1));
-        if let Some((before, behind)) = neighbours.find(|(before, behind)| before >= behind) {
+        if let Some((before, after)) = neighbours.find(|(before, after)| before >= after) {
             let expected = format!("a fingerprint above {before:016x}");
-            return Err(self.wrong(&first.section, 0, &expected, format!("{behind:016x}")));
+            return Err(self.wrong(&first.section, 0, &expected, format!("{after:016x}")));
         }
         let mut values = Vec::new();
         for (place, table) in tables.all.iter().enumerate() {

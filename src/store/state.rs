@@ -1,4 +1,4 @@
-//! What an index consists of at one commit.
+//! The state of an index at one commit: its files, its memtable and its live documents.
 
 use std::ops::Bound;
 use std::path::Path;

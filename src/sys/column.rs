@@ -59,7 +59,7 @@ impl Room {
     }
 }
 
-/// What is in a column: bytes as they are.
+/// A value of a column, which can be viewed as bytes.
 pub trait Value: FromBytes + IntoBytes + Immutable + KnownLayout + Copy {}
 
 impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy> Value for T {}

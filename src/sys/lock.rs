@@ -26,7 +26,7 @@ pub struct FileLock {
     path: PathBuf,
     /// The process that took the lock.
     process: u32,
-    /// What this holder wrote to the file.
+    /// The content that this holder wrote to the file.
     content: String,
 }
 

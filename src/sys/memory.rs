@@ -48,7 +48,7 @@ enum Node {
 
 type FileContent = Arc<Mutex<Vec<u8>>>;
 
-/// What was written stays as it is if a thread that held the lock has panicked.
+/// Locks a mutex, even if a thread that held it has panicked: the content stays as that thread left it.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!((&bytes, reader.len().unwrap()), (b"cde", 6));
         assert_eq!(kind(reader.read_exact_at(&mut bytes, 4)), ErrorKind::UnexpectedEof);
         assert_eq!(kind(vfs.open(file).map(drop)), ErrorKind::NotFound);
-        // What is not published leaves nothing.
+        // An unpublished file leaves nothing.
         drop(vfs.create_temporary(dir).unwrap());
         let mut temporary = vfs.create_temporary(dir).unwrap();
         temporary.append(b"x").unwrap();

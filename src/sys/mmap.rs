@@ -238,7 +238,7 @@ impl View {
     }
 }
 
-/// A file of which only the requested pieces are in memory: a region as long as the file, whose pages cost nothing
+/// A file whose requested pieces alone are in memory: a region as long as the file, whose pages cost nothing
 /// until they are written. A piece that is kept never changes.
 #[derive(Debug)]
 pub(crate) struct Fetched {

@@ -165,7 +165,7 @@ fn touch(from: usize, bytes: &mut [u8]) -> Vec<Range<usize>> {
 
     use parking_lot::Mutex;
 
-    /// What 512 small ones take, at 1.4 us each.
+    /// The time of 512 small pages, at 1.4 us each.
     const SMALL_ONES: Duration = Duration::from_micros(700);
     static LATELY: Mutex<HugePageBackoff> = Mutex::new(HugePageBackoff::NEW);
 

@@ -277,7 +277,7 @@ fn estimates_from_a_few_bits_are_unbiased_and_their_standard_error_is_honest() {
 
 #[test]
 fn minima_are_uniform_over_elements_and_bits() {
-    // Of n elements each is the least of a component in one of n cases; and the low bits kept are balanced.
+    // Each of n elements is the minimum of a component with probability 1 / n, and the low bits are uniform.
     for family in FAMILIES {
         let hasher = MinHasher::of(family, 120);
         let mut random = Random(4);

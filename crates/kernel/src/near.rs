@@ -517,7 +517,7 @@ mod tests {
 
     #[test]
     fn loads_end_where_a_plane_ends() {
-        // An allocation of its own for each length: a load beyond it is seen by a sanitizer.
+        // A separate allocation for each length, so that a sanitizer detects a load past its end.
         for len in 0..=70_usize {
             let high: Box<[U16]> = (0..len).map(|place| U16::new(place as u16)).collect();
             let low: Box<[U32]> = (0..len).map(|place| U32::new(place as u32)).collect();

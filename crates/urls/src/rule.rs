@@ -135,7 +135,7 @@ impl Rule {
         }
     }
 
-    /// What each `*` of the template matches, in their order.
+    /// The shapes of the `*` of the template, in their order.
     #[must_use]
     pub fn shapes(&self) -> Vec<Shape> {
         match &self.body {
@@ -268,7 +268,7 @@ impl PatternSegment {
 }
 
 impl Pattern {
-    /// What is left out of the URL; none if the template does not match it.
+    /// The parts of the URL that are left out; `None` if the template does not match it.
     pub(crate) fn matches(&self, parts: &Parts<'_>, parameters: &[Parameter<'_>]) -> Option<Marks> {
         let (mut marks, mut wanted) = (Marks::default(), self.segments.iter());
         for segment in parts.segments() {

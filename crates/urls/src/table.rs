@@ -17,7 +17,7 @@ pub const COLUMNS: &str =
 pub struct BadRules {
     /// The line, from 1.
     pub line: usize,
-    /// What was expected, and what was found.
+    /// The expected and the found value.
     pub why: String,
 }
 

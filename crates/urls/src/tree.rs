@@ -10,7 +10,7 @@ const DEPTH_MAX: usize = 4;
 /// Values of a place, at most, that a rule is confined to one by one.
 const VALUES_MAX: usize = 64;
 
-/// What is left of URLs without the parts of a candidate, and the pages that have it.
+/// The rest of URLs without the ignored places, and the pages that have it.
 pub(crate) struct NormalForm {
     /// The first of them.
     pub(crate) page: u32,
@@ -33,7 +33,7 @@ impl NormalForm {
     }
 }
 
-/// All forms of the pages that have the parts of a candidate, and of those pages their forms.
+/// All forms of the pages that have ignored places, and the form of each page.
 pub(crate) struct NormalForms {
     pub(crate) forms: Vec<NormalForm>,
     /// The pages that have one of the parts or more, and the form of each.
@@ -120,14 +120,14 @@ fn rest(pages: &SitePages<'_>, page: u32, candidate: &[Ignored]) -> Option<u128>
     has.then_some(rest)
 }
 
-/// What divides forms: the depth of paths, or a place.
+/// The property that divides forms: the depth of paths, or a place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Division {
     Depth,
     Place(u32),
 }
 
-/// What is counted of the forms with one value.
+/// The counts of the forms with one value.
 #[derive(Clone, Copy, Default)]
 struct FormCounts {
     near: usize,

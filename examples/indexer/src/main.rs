@@ -5,7 +5,7 @@
 //! ```sh
 //! cargo run -- run FOLDER PAGES             # index, or go on with it
 //! cargo run -- check FOLDER PAGES           # look at all pages in both stores
-//! cargo run -- torture FOLDER PAGES KILLS   # run, kill, run ..., check, and compare with a run that nobody killed
+//! cargo run -- torture FOLDER PAGES KILLS   # run, kill, run ..., check, and compare with an undisturbed run
 //! ```
 //!
 //! `collapse`, `check-collapse` and `torture-collapse` do the same with pages that also change and are deleted, and
@@ -42,7 +42,7 @@ const BATCH: u64 = 1000;
 const SEARCHABLE: &str = "searchable";
 /// The line printed once twindex has them.
 const KNOWN: &str = "known";
-/// What tantivy may hold in memory.
+/// The memory limit of tantivy.
 const HEAP_BYTES: usize = 50_000_000;
 
 /// The search engine's side.

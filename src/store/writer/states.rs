@@ -136,7 +136,7 @@ pub(super) enum Owed {
     Sync,
 }
 
-/// What is known of the file `CURRENT`.
+/// Whether the file `CURRENT` is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pointer {
     /// The directory was not synced since the file was replaced: after a power failure the old one may be back.
