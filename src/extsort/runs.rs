@@ -56,7 +56,7 @@ pub struct Runs<T> {
 #[derive(Debug, Default)]
 struct RunLevel {
     spill: Option<Spill>,
-    /// Where each run begins and ends.
+    /// The start and the end of each run.
     places: Vec<(u64, u64)>,
     /// The bytes at the end of the current run that are not written yet.
     bytes: Vec<u8>,

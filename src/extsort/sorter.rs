@@ -92,7 +92,7 @@ impl<T: Record + Copy> Sorter<T> {
 /// Records, ascending, each once; can be read repeatedly.
 #[derive(Debug)]
 pub struct Sorted<T> {
-    /// All of them, if there are no runs.
+    /// All records, if there are no runs.
     held: Vec<T>,
     runs: Runs<T>,
 }

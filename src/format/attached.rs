@@ -121,13 +121,13 @@ impl Values {
         Some(Self { offset_bytes, rows, start, most: most as u64, length: start.checked_add(rows)? })
     }
 
-    /// Where the offset of `ordinal`, and the next one, are in the section.
+    /// The byte range in the section of the offset of `ordinal` and of the next offset.
     #[must_use]
     pub fn offsets(&self, ordinal: u64) -> Range<u64> {
         ordinal * self.offset_bytes..(ordinal + 2) * self.offset_bytes
     }
 
-    /// Where the value of `ordinal` is in the section, from the bytes at [`offsets`](Self::offsets).
+    /// The byte range in the section of the value of `ordinal`, from the bytes at [`offsets`](Self::offsets).
     ///
     /// # Errors
     /// A [`Fault`] for offsets that descend or lie past the end, or for a value that is too long.
@@ -210,7 +210,7 @@ impl Stamps {
         STAMPS_HEAD_BYTES + self.documents * (self.width + ORDINAL_BYTES)
     }
 
-    /// Where the stamp of `ordinal` is in the section.
+    /// The byte range in the section of the stamp of `ordinal`.
     #[must_use]
     pub fn range(&self, ordinal: u64) -> Range<u64> {
         let start = STAMPS_HEAD_BYTES + ordinal * self.width;

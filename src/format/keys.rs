@@ -97,7 +97,7 @@ impl Frame {
         Ok(Self { base: head.base.get(), width })
     }
 
-    /// Where the key of `ordinal` is in the section.
+    /// The byte range in the section of the key of `ordinal`.
     #[must_use]
     pub fn range(&self, ordinal: u64) -> Range<u64> {
         let start = FRAME_HEAD_BYTES + ordinal * self.width;
@@ -129,7 +129,7 @@ pub fn group_offsets(group: u64) -> Range<u64> {
     group * 8..group * 8 + 16
 }
 
-/// Where a group is in a section of `length` bytes for `rows` keys, from the bytes at [`group_offsets`].
+/// The byte range of a group in a section of `length` bytes for `rows` keys, from the bytes at [`group_offsets`].
 ///
 /// # Errors
 /// A [`Fault`] where the offsets are not in order or point outside.

@@ -24,7 +24,7 @@ pub enum Posting {
     List(u32),
 }
 
-/// Where the entry of `rank` is in the section.
+/// The byte range in the section of the entry of `rank`.
 #[must_use]
 #[inline]
 pub fn range(rank: u64) -> Range<u64> {
@@ -47,14 +47,14 @@ pub fn decode(bytes: &[u8], rank: u64, documents: u64) -> Result<Posting, Fault>
     }
 }
 
-/// Where the count of the list at `place` is, in a section of `rows` ranks.
+/// The byte range of the count of the list at `place`, in a section of `rows` ranks.
 #[must_use]
 pub fn list_head(rows: u64, place: u32) -> Range<u64> {
     let start = rows * 4 + u64::from(place) * 4;
     start..start + 4
 }
 
-/// Where the ordinals of the list at `place` stand, from the bytes at [`list_head`].
+/// The byte range of the ordinals of the list at `place`, from the bytes at [`list_head`].
 ///
 /// # Errors
 /// A [`Fault`] for a count below 2 or above the documents, and for other than 4 bytes.

@@ -12,7 +12,7 @@ pub const NO_RANK: u32 = u32::MAX;
 /// Bytes of a rank.
 pub const RANK_BYTES: u64 = 4;
 
-/// Where the rank of `ordinal` is in the section.
+/// The byte range in the section of the rank of `ordinal`.
 #[must_use]
 pub fn range(ordinal: u64) -> Range<u64> {
     ordinal * RANK_BYTES..(ordinal + 1) * RANK_BYTES

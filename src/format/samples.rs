@@ -144,13 +144,13 @@ impl Samples {
         Some(Self { choice, offset_bytes, rows, values, length })
     }
 
-    /// Where the offset of `ordinal`, and the next one, are in the section.
+    /// The byte range in the section of the offset of `ordinal` and of the next offset.
     #[must_use]
     pub fn offsets(&self, ordinal: u64) -> Range<u64> {
         ordinal * self.offset_bytes..(ordinal + 2) * self.offset_bytes
     }
 
-    /// Where the values of `ordinal` are in the section, from the bytes at [`offsets`](Self::offsets).
+    /// The byte range in the section of the values of `ordinal`, from the bytes at [`offsets`](Self::offsets).
     ///
     /// # Errors
     /// A [`Fault`] for offsets that descend or lie past the end, or for too many values.

@@ -32,7 +32,7 @@ pub(super) struct Parsed {
     pub(super) distinct: u64,
     /// The encoding of band entries.
     pub(super) band_codec: u16,
-    /// Where the table of contents begins.
+    /// The offset of the table of contents.
     contents_offset: u64,
 }
 

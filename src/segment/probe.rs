@@ -1021,7 +1021,7 @@ fn hint_answers(layout: &Layout, first: SectionReader<'_>, postings: SectionRead
     postings.hint(postings::range(rows.end - 1).start);
 }
 
-/// Where entries that passed the filter go.
+/// The queues for entries that passed the filter.
 struct Onward<'a, 'b> {
     at: SectionReader<'a>,
     tables: &'a OpenTables,

@@ -178,7 +178,7 @@ impl Segment {
 pub struct FingerprintStretch {
     /// By rank.
     pub rows: Range<u64>,
-    /// Where the reading begins; `None` if rows can only be read from the first on.
+    /// The position at which reading begins; `None` if rows can only be read from the first on.
     walk: Option<Walk>,
 }
 

@@ -73,7 +73,7 @@ impl CommonTags {
         if documents < COMMON {
             return Ok(Self::new(common));
         }
-        // As if there were 2^18 elements or more; with fewer, places are the first bits of these.
+        // Computed for 2^18 elements or more; with fewer elements, an index is the first bits of this one.
         let mut counts = [vec![0_u32; 1 << COUNT_BITS], vec![0_u32; 1 << COUNT_BITS]];
         let (mut elements, mut set) = (0, Vec::new());
         sets(&mut |_, fields| {

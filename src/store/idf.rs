@@ -1,4 +1,4 @@
-//! Files of IDF tables: in an index, and by themselves.
+//! Files of IDF tables, inside of an index and standalone.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -43,7 +43,7 @@ impl Room {
         Self::new(Path::new(""), usize::MAX)
     }
 
-    /// Where scratch files are made.
+    /// The folder of scratch files.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.0.dir

@@ -49,7 +49,7 @@ pub trait Vfs: Debug + Send + Sync {
     fn free_space(&self, _dir: &Path) -> io::Result<Option<u64>> {
         Ok(None)
     }
-    /// Where scratch files ([`Spill`](super::Spill)) of work on `dir` go.
+    /// The folder of scratch files ([`Spill`](super::Spill)) for work on `dir`.
     fn scratch(&self, dir: &Path) -> PathBuf {
         dir.to_owned()
     }

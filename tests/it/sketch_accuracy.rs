@@ -77,8 +77,8 @@ fn draw(hasher: &MinHasher, cell: &Cell, trials: usize, seed: u64, mut each: imp
     }
 }
 
-/// Broder's presets (*Identifying and filtering near-duplicate documents*, 2000): k groups of s minima, of
-/// which r are to match.
+/// Broder's presets (*Identifying and filtering near-duplicate documents*, 2000): k groups of s minima, r of
+/// which must match.
 struct Preset {
     groups: u8,
     rows: u8,

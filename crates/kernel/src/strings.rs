@@ -115,7 +115,7 @@ struct Unescape<'a> {
 }
 
 impl Kernel for Unescape<'_> {
-    /// Where it ends, and how many bytes there are.
+    /// The end of the string, and the number of bytes written.
     type Output = Option<(usize, usize)>;
 
     #[inline(always)]

@@ -50,13 +50,13 @@ pub(crate) struct Required {
 /// A template of the paths and queries of a site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pattern {
-    /// The first segments.
+    /// The segments of the path, from the first on.
     pub(crate) segments: Vec<PatternSegment>,
-    /// Whether more of them may follow.
+    /// Whether more segments may follow.
     pub(crate) open: bool,
     /// All required parameters must be present, and one or more of the ignored ones, if no segment has an ignored part.
     pub(crate) parameters: Vec<Required>,
-    /// Whether there may be others.
+    /// Whether a URL may have other parameters.
     pub(crate) others: bool,
 }
 

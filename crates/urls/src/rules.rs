@@ -21,12 +21,12 @@ use crate::rule::{Marks, Rule, RuleBody};
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
-    /// By unit, for aliases, and by site.
+    /// The numbers of the rules, by unit for aliases, and by site for templates.
     by_site: HashMap<String, Vec<usize>>,
 }
 
 impl Rules {
-    /// These rules.
+    /// Collects these rules.
     pub(crate) fn of(rules: Vec<Rule>) -> Self {
         let mut by_site: HashMap<String, Vec<usize>> = HashMap::new();
         for (number, rule) in rules.iter().enumerate() {

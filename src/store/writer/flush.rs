@@ -296,7 +296,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The memtable as a segment in memory, and empties it; `None` if it is empty.
+    /// Empties the memtable, and returns its rows as a segment in memory; `None` if it is empty.
     pub(super) fn take_table(&mut self) -> Result<Option<Segment>> {
         self.settle_flush()?;
         let Some(records) = self.table_records() else { return Ok(None) };
