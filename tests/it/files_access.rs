@@ -592,7 +592,7 @@ mod guarded {
         if let Some(path) = std::env::var_os(CHILD) {
             return child(Path::new(&path), std::env::var_os("TWINDEX_TEST_GUARD").is_some());
         }
-        let name = "files_access::guarded::a_map_that_is_cut_short_is_an_error_where_a_guard_was_asked_for";
+        let name = "files_access::guarded::truncated_map_is_an_error_if_a_guard_is_installed";
         for guard in [false, true] {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("index");

@@ -267,7 +267,7 @@ fn process_killed_at_any_system_call_loses_no_acknowledged_commit() {
         child(Path::new(&path));
     }
     let states = states();
-    let name = "syscalls::a_process_killed_at_any_system_call_loses_nothing_that_it_acknowledged";
+    let name = "syscalls::process_killed_at_any_system_call_loses_no_acknowledged_commit";
     let calls: Vec<_> = WRITING.into_iter().chain(["openat"]).map(|call| (call, "signal=KILL")).collect();
     let killed = at_each_call(name, &calls, &|path, output, case| {
         let killed = output.status.signal() == Some(9);
@@ -288,7 +288,7 @@ fn process_with_failing_system_calls_reports_them_and_loses_no_acknowledged_comm
         child(Path::new(&path));
     }
     let states = states();
-    let name = "syscalls::a_process_whose_system_calls_fail_says_so_and_loses_nothing_that_it_acknowledged";
+    let name = "syscalls::process_with_failing_system_calls_reports_them_and_loses_no_acknowledged_commit";
     let named: Vec<(&str, String)> = FAILURES
         .iter()
         .flat_map(|(call, errors)| errors.iter().map(move |error| (*call, format!("error={error}"))))
@@ -322,8 +322,7 @@ fn process_with_short_writes_reports_them_and_loses_nothing_that_it_acknowledged
         child(Path::new(&path));
     }
     let states = states();
-    let name =
-        "syscalls::a_process_whose_writes_are_cut_short_says_so_and_loses_nothing_that_it_acknowledged";
+    let name = "syscalls::process_with_short_writes_reports_them_and_loses_nothing_that_it_acknowledged";
     let (mut refused, mut steps) = (0, BTreeSet::new());
     for limit in (0..).map(|i| 100 + 53 * i) {
         let dir = tempfile::tempdir().unwrap();
