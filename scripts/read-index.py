@@ -113,9 +113,9 @@ class Params:
             parts["fingerprint"] = source.number(8)
         parts["features"] = [source.number(feature_bytes) for _ in range(self.bands)]
         unkept = 32 - self.feature_bits if feature_bytes == 4 else 0
-        need(not any(one & ((1 << unkept) - 1) for one in parts["features"]), "zeros behind the bits of a band key")
+        need(not any(one & ((1 << unkept) - 1) for one in parts["features"]), "zeros after the bits of a band key")
         parts["signature"] = source.take(-(-self.bits // 8))
-        need(self.bits % 8 == 0 or parts["signature"][-1] >> self.bits % 8 == 0, "zeros behind the last minimum")
+        need(self.bits % 8 == 0 or parts["signature"][-1] >> self.bits % 8 == 0, "zeros after the last minimum")
         for name, wanted, most in (("bottom", self.bottom, self.bottom), ("modular", self.modulus, 65535)):
             hashes = [source.number(6) for _ in range(source.number(2))] if wanted else []
             need(len(hashes) <= most or not wanted, f"at most {most} hashes of {name}")
@@ -157,7 +157,7 @@ def roaring(data):
             low = [i for i in range(65536) if bits[i // 8] >> i % 8 & 1]
         need(len(low) == cardinality and all(a < b for a, b in zip(low, low[1:])), "numbers of a bitmap that ascend")
         found.update(high << 16 | one for one in low)
-    need(source.is_over(), "nothing behind a bitmap")
+    need(source.is_over(), "nothing after a bitmap")
     return found
 
 
@@ -205,7 +205,7 @@ def read_manifest(data):
         any_yet, now = source.number(4), source.number(8)
         need(any_yet <= 1 and (any_yet or not now), "a time, or none")
         manifest["now"] = now if any_yet else None
-    need(source.is_over(), "nothing behind a manifest's parts")
+    need(source.is_over(), "nothing after a manifest's parts")
     return manifest
 
 
@@ -252,7 +252,7 @@ def read_log(data, manifest, number, first, length, grows, each):
             last = commit
             each(commit, source)
         else:
-            need(source.is_over(), "nothing behind a mark")
+            need(source.is_over(), "nothing after a mark")
         ends.add(end)
     for later in range(at, len(data), 8):
         record = sound(data, salt, later)
@@ -335,7 +335,7 @@ def read_index(path):
                 fields = rs.read_fields(source.take(source.number(4)), params.sets, params.marks, params.priorities)
                 parts["mark"], parts["set"], parts["priority"] = fields
             documents[key] = parts
-        need(source.is_over(), "nothing behind the last operation")
+        need(source.is_over(), "nothing after the last operation")
         commit = max(commit, number)
 
     for number, first, length, grows in manifest["logs"]:
@@ -386,7 +386,7 @@ def read_idf(data):
     need(features == of_text(of), "features as the text says")
     hashes = [source.number(8) for _ in range(entries)]
     counts = [source.number(4) for _ in range(entries)]
-    need(source.is_over(), "nothing behind the frequencies")
+    need(source.is_over(), "nothing after the frequencies")
     need(all(a < b for a, b in zip(hashes, hashes[1:])), "hashes that ascend")
     need(all(max(absent, 1) <= count <= documents for count in counts), "frequencies within their limits")
     return {"digest": digest, "text": text, "documents": documents, "absent": absent, "all": list(zip(hashes, counts))}
@@ -427,7 +427,7 @@ def read_sketches(data):
                   for name in ("bottom", "modular")),
                 *([shown_set(parts["set"])] if params.sets else []),
             ])
-        need(block.is_over(), "nothing behind the last record of a block")
+        need(block.is_over(), "nothing after the last record of a block")
         crc = source.take(4)
         need(int.from_bytes(crc, "little") == checksum(salt, start, data[start : source.at - 4]), "a block's checksum")
         need(length >= 65536 or data[source.at : source.at + 8] == rs.FOOTER_MAGIC, "a full block, or the last")
@@ -439,7 +439,7 @@ def read_sketches(data):
     # XXH3 of nothing is a constant of its own, which a file without blocks has.
     need(source.number(16) == (xxh3_128(sums) if sums else 0x99AA06D3014798D86001C324468D497F), "the digest of the end")
     need(source.number(4) == 0 and source.number(4) == checksum(salt, at, data[at : at + 60]), "the end's checksum")
-    need(source.is_over(), "nothing behind the end")
+    need(source.is_over(), "nothing after the end")
 
 
 def main():

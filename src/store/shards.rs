@@ -1,7 +1,7 @@
-//! Segments that were built elsewhere: joined to an index without a copy, and asked one by one.
+//! Joins segments that were built elsewhere to an index without a copy, and queries single segments.
 //!
-//! A segment depends on its records and parameters alone, so it does not matter which machine built it, or how often.
-//! What is left for one process is to look at what came and to write the manifest that names it.
+//! A segment depends only on its records and parameters, so it does not matter which machine built it, or how often.
+//! One process only has to check the segments and write the manifest that names them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use crate::segment::keys::LiveKeys;
 use crate::sys::{RealVfs, Vfs};
 
 impl Index {
-    /// Makes a new index of finished segments, in the order in which they are named. They are not copied where the
-    /// file system can give a file two names, and stay where they are. All or nothing: the directory gets its name when
-    /// it is complete and durable. Returns the number of documents.
+    /// Makes a new index of finished segments, in the given order. They are linked, or copied if the file system cannot
+    /// link, and the originals stay. All or nothing: the directory gets its name when it is complete and durable.
+    /// Returns the number of documents.
     ///
-    /// No key may be in two of them, which is checked: time O(documents), memory O(segments). Segments are those of
-    /// an index that one batch made, as workers do that take one shard of the documents each.
+    /// No key may be in two of them, which is checked: time O(documents), memory O(segments). Each segment must come
+    /// from an index with a single batch, as of a worker that handles one shard of the documents.
     ///
     /// ```
     /// use std::path::PathBuf;
@@ -113,7 +113,7 @@ impl Index {
     }
 }
 
-/// Refuses a segment with other parameters, and says which.
+/// Refuses a segment with other parameters, and names the first that differs.
 fn check_params(params: &Params, segment: &Segment) -> Result<()> {
     let found = segment.params();
     for ((name, mine), (other, theirs)) in params.fields().into_iter().zip(found.fields()) {
@@ -157,8 +157,8 @@ fn check_disjoint(segments: &[Segment]) -> Result<()> {
 }
 
 impl Snapshot {
-    /// The documents of one of its [segments](Self::segments) alone, by its place there: a part of a join or of a
-    /// query that others do the rest of. What is in no segment on disk yet is left out of all of them.
+    /// A snapshot of only one of its [segments](Self::segments), by its number there: a part of a join or of a query
+    /// that other workers complete. Documents that are in no segment on disk yet are in none of these snapshots.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a place where no segment is.

@@ -1,4 +1,5 @@
-//! Indexes whose minima and sets are weighted: by how often a shingle occurs, by a table, by the weights of a vector.
+//! Indexes with weighted minima and sets: by the number of occurrences of a shingle, by a table, or by the weights of a
+//! vector.
 
 #![allow(clippy::disallowed_methods, reason = "reads headers of an index's files")]
 
@@ -32,7 +33,7 @@ fn by_frequencies(builder: ParamsBuilder) -> Params {
 }
 
 #[test]
-fn near_documents_of_an_index_weighted_by_frequencies_are_those_of_brute_force() {
+fn near_documents_by_frequency_weights_equal_brute_force() {
     let mut random = Random(11);
     let texts: Vec<String> = (0..300).map(|_| text(&mut random)).collect();
     let dir = tempfile::tempdir().unwrap();
@@ -120,7 +121,7 @@ fn sketches_of_other_weights_are_refused_by_name() {
 }
 
 #[test]
-fn vectors_are_near_by_the_weights_that_they_bring_and_by_those_of_a_table() {
+fn vectors_are_near_by_their_own_weights_and_by_those_of_a_table() {
     let shingling = Shingling::words(1, 0).with_tokens(Tokens::Features).unwrap();
     let mut random = Random(3);
     let mut vector = || -> Vec<(u64, i64)> {
