@@ -1,7 +1,7 @@
 //! Which sets contain a new one, and which are contained in it, as sets come one after the other: for streams that decide by
 //! containment.
 //!
-//! A set of n elements stands in a larger one if that has at least ceil(t n) of them. So of any n - ceil(t n) + 1 of its
+//! A set of n elements is contained in a larger one if that has at least ceil(t n) of them. So of any n - ceil(t n) + 1 of its
 //! elements, the larger one has at least one, whichever they are. A new set is looked for by the rarest of its elements among
 //! all elements of those before. For the other direction each set is put down under the rarest of its elements of the time, and a
 //! new set looks for what it contains by all that it has. So both are complete without an order of the elements that would
@@ -167,7 +167,7 @@ fn collect(postings: Postings<'_>, found: &mut Vec<u32>, is_wanted: impl Fn(u32)
         Postings::None => {}
         Postings::One(number) => found.extend(is_wanted(number).then_some(number)),
         Postings::Several(numbers) => {
-            found.extend(numbers.iter().copied().filter(|&number| is_wanted(number)))
+            found.extend(numbers.iter().copied().filter(|&number| is_wanted(number)));
         }
     }
 }

@@ -9,7 +9,7 @@ use twindex_kernel::prefetch;
 #[derive(Debug)]
 pub(crate) struct Slots {
     /// Tag and what it leads to, by the bits that the tag begins with; 0 for a free slot.
-    slots: Vec<u64>,
+    table: Vec<u64>,
     bits: u32,
     used: usize,
     /// The numbers that share a tag, ascending.
@@ -46,22 +46,22 @@ const BITS: u32 = 10;
 impl Slots {
     /// Nothing yet.
     pub(crate) fn new() -> Self {
-        Self { slots: vec![0; 1 << BITS], bits: BITS, used: 0, chains: Vec::new(), chain_bytes: 0 }
+        Self { table: vec![0; 1 << BITS], bits: BITS, used: 0, chains: Vec::new(), chain_bytes: 0 }
     }
 
     /// Bytes that it takes.
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.slots) + self.chain_bytes
+        size_of_val(&*self.table) + self.chain_bytes
     }
 
     /// Bytes that it takes at most with this number of elements more, while it grows.
     pub(crate) fn bytes_with(&self, elements: usize) -> usize {
-        let grown = if self.needs_more(elements) { 2 * size_of_val(&*self.slots) } else { 0 };
+        let grown = if self.needs_more(elements) { 2 * size_of_val(&*self.table) } else { 0 };
         self.bytes() + grown + 16 * elements
     }
 
     fn needs_more(&self, elements: usize) -> bool {
-        4 * (self.used + elements) > 3 * self.slots.len()
+        4 * (self.used + elements) > 3 * self.table.len()
     }
 
     fn tag(element: u64) -> u32 {
@@ -71,9 +71,9 @@ impl Slots {
     /// Where a tag is, or the free slot where it would be.
     #[inline(always)]
     fn slot(&self, tag: u32) -> usize {
-        let mask = self.slots.len() - 1;
+        let mask = self.table.len() - 1;
         let mut at = (tag >> (u32::BITS - self.bits)) as usize;
-        while self.slots[at] != 0 && (self.slots[at] >> 32) as u32 != tag {
+        while self.table[at] != 0 && (self.table[at] >> 32) as u32 != tag {
             at = (at + 1) & mask;
         }
         at
@@ -82,13 +82,13 @@ impl Slots {
     /// Prefetches the slot of an element.
     #[inline(always)]
     pub(crate) fn fetch(&self, element: u64) {
-        prefetch(&self.slots, (Self::tag(element) >> (u32::BITS - self.bits)) as usize);
+        prefetch(&self.table, (Self::tag(element) >> (u32::BITS - self.bits)) as usize);
     }
 
     /// The numbers that are found by an element, ascending.
     #[inline(always)]
     pub(crate) fn postings(&self, element: u64) -> Postings<'_> {
-        let slot = self.slots[self.slot(Self::tag(element))];
+        let slot = self.table[self.slot(Self::tag(element))];
         match slot as u32 {
             0 => Postings::None,
             number if number & CHAIN == 0 => Postings::One(number - 1),
@@ -104,9 +104,9 @@ impl Slots {
         for &element in elements {
             let tag = Self::tag(element);
             let at = self.slot(tag);
-            match self.slots[at] as u32 {
+            match self.table[at] as u32 {
                 0 => {
-                    self.slots[at] = u64::from(tag) << 32 | u64::from(number + 1);
+                    self.table[at] = u64::from(tag) << 32 | u64::from(number + 1);
                     self.used += 1;
                 }
                 other if other & CHAIN == 0 => {
@@ -114,7 +114,7 @@ impl Slots {
                     if other - 1 != number {
                         let chain = vec![other - 1, number];
                         self.chain_bytes += size_of::<Vec<u32>>() + size_of::<u32>() * chain.capacity();
-                        self.slots[at] = u64::from(tag) << 32 | u64::from(CHAIN | self.chains.len() as u32);
+                        self.table[at] = u64::from(tag) << 32 | u64::from(CHAIN | self.chains.len() as u32);
                         self.chains.push(chain);
                     }
                 }
@@ -131,12 +131,12 @@ impl Slots {
     }
 
     fn grow(&mut self) {
-        let slots = std::mem::take(&mut self.slots);
+        let before = std::mem::take(&mut self.table);
         self.bits += 1;
-        self.slots = vec![0; 2 * slots.len()];
-        for slot in slots.into_iter().filter(|&slot| slot != 0) {
+        self.table = vec![0; 2 * before.len()];
+        for slot in before.into_iter().filter(|&slot| slot != 0) {
             let at = self.slot((slot >> 32) as u32);
-            self.slots[at] = slot;
+            self.table[at] = slot;
         }
     }
 }

@@ -324,15 +324,13 @@ impl Stream {
         let piped = documents.total_bytes().is_none();
         let (index, (near, verify)) = self.open()?;
         let sketcher = index.sketcher()?;
-        let counts_sets = verify.is_none_or(|verify| verify == Counted::Exact) && near.within.is_none();
-        let asked = Asked {
-            containment: (self.near == NearBy::Containment).then(|| self.share(near)),
-            is_inside: self.inside.is_some(),
-            counts_sets,
-            groups: self.groups,
-            drop_duplicates: self.drop_duplicates,
-        };
-        let deciding = Deciding::of(&index, &self.index, asked, &self.attached, self.work.memory / 2)?;
+        let deciding = Deciding::of(
+            &index,
+            &self.index,
+            self.asked(near, verify),
+            &self.attached,
+            self.work.memory / 2,
+        )?;
         let containment = deciding.containment();
         let mut writer = index.writer()?;
         writer.set_memory(if containment.is_some() { self.work.memory / 4 } else { self.work.memory / 2 });
@@ -404,27 +402,7 @@ impl Stream {
         if self.output.json {
             report::print_json(&report)?;
         } else if !self.output.quiet {
-            report::note(&format!(
-                "{}: {} new, {} duplicate, {} known; {} in the index, {}, {:.1} s",
-                self.index.display(),
-                count(report.new),
-                count(report.duplicates),
-                count(report.known),
-                count(report.counts.documents),
-                report::counted(report.commits, "commit"),
-                report.seconds
-            ));
-            match containment {
-                Some(share) => report::note(&format!(
-                    "duplicates by {share} or more of a document in one at least as large, counted; {} contained in later ones",
-                    report::counted(contained, "earlier document")
-                )),
-                None => report::note(&by(near, verify)),
-            }
-            if report.expired > 0 {
-                let expired = report::counted(report.expired, "document");
-                report::note(&format!("{expired} too old by the stamp when they came, and not added"));
-            }
+            self.note(&report, &by(near, verify));
             if !self.drop_duplicates && !index.params().marks {
                 report::note(
                     "this index keeps no marks: duplicates that were added decide what comes later, too",
@@ -435,6 +413,43 @@ impl Stream {
             }
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Says what was found, and `by` what duplicates are such where containment does not decide.
+    fn note(&self, report: &Report, by: &str) {
+        report::note(&format!(
+            "{}: {} new, {} duplicate, {} known; {} in the index, {}, {:.1} s",
+            self.index.display(),
+            count(report.new),
+            count(report.duplicates),
+            count(report.known),
+            count(report.counts.documents),
+            report::counted(report.commits, "commit"),
+            report.seconds
+        ));
+        match (report.containment, report.contained) {
+            (Some(share), Some(contained)) => report::note(&format!(
+                "duplicates by {share} or more of a document in one at least as large, counted; {} contained in later ones",
+                report::counted(contained, "earlier document")
+            )),
+            _ => report::note(by),
+        }
+        if report.expired > 0 {
+            let expired = report::counted(report.expired, "document");
+            report::note(&format!("{expired} too old by the stamp when they came, and not added"));
+        }
+    }
+
+    /// What the options say of the decision on a document.
+    fn asked(&self, near: Near, verify: Option<Counted>) -> Asked {
+        let share = near.threshold.unwrap_or(Threshold::USUAL).value();
+        Asked {
+            containment: (self.near == NearBy::Containment).then_some(share),
+            is_inside: self.inside.is_some(),
+            counts_sets: verify.is_none_or(|verify| verify == Counted::Exact) && near.within.is_none(),
+            groups: self.groups,
+            drop_duplicates: self.drop_duplicates,
+        }
     }
 
     /// What is near in this run, if the index can tell, and how a resemblance is verified.
@@ -461,11 +476,6 @@ impl Stream {
             recall::note(&self.index, params, threshold.value(), &format!("that resemble by {threshold}"));
         }
         Ok((near, verify))
-    }
-
-    /// The share of a document from which on it is contained in another one.
-    fn share(&self, near: Near) -> f64 {
-        near.threshold.unwrap_or(Threshold::USUAL).value()
     }
 
     /// The index that is there, if it is one for what is to be added, or a new one; and what is near in this run.

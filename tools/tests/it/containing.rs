@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::support::{Bench, Document, Random, jsonl, says};
 
-/// Texts of which some are parts of others, before or after them, and some copies; some have no words.
+/// Texts: parts of others, before or after them, copies, and some without words.
 fn texts(seed: u64, count: usize) -> Vec<Document> {
     let mut random = Random(seed);
     let mut texts: Vec<Vec<String>> = Vec::new();
@@ -149,9 +149,11 @@ fn containment_is_refused_where_it_cannot_be_counted_or_does_not_fit_the_memory(
     ] {
         says(&bench.refused(line), &[why]);
     }
-    let long: Vec<Document> = (0..40)
-        .map(|at| (format!("l{at}"), (0..2000).map(|word| format!("w{at}x{word} ")).collect()))
-        .collect();
+    let long = |at: usize| {
+        let words: Vec<String> = (0..2000).map(|word| format!("w{at}x{word}")).collect();
+        (format!("l{at}"), words.join(" "))
+    };
+    let long: Vec<Document> = (0..40).map(long).collect();
     bench.write("long.jsonl", jsonl(&long));
     let said = bench.failed("stream small.twx long.jsonl --near containment --memory 1M");
     says(&said, &["--near containment", "give more --memory", "dedup --near containment --against"]);

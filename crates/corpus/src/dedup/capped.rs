@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rules::Clustering;
 
-/// What has so many members that they were not all paired with one another.
+/// Buckets and shingles whose members were not all paired with one another.
 #[derive(Clone, Copy, Default, Deserialize, Serialize)]
 pub(super) struct Capped {
     /// Buckets of bands.

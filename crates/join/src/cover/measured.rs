@@ -49,7 +49,7 @@ const NO_SKETCH: [u64; 1] = [0];
 /// Decides which things stay, in the order of their priority: see [`cover_sets`](super::cover_sets). `elements` has a set for
 /// each. Any order of elements finds all that is near; rare ones come first.
 ///
-/// Takes about `effort.memory` bytes beside what `elements` holds, and 12 to 20 bytes a thing of its room.
+/// Takes about `effort.memory` bytes beside what `elements` holds, and 12 to 20 bytes a thing, in memory or in scratch files.
 ///
 /// ```
 /// use twindex_join::{Effort, Measure, ShingleSets, cover_measured};

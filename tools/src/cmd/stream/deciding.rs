@@ -67,6 +67,8 @@ pub(super) struct Deciding<'a> {
 }
 
 /// What the options say of it.
+#[derive(Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(super) struct Asked {
     /// The share of a document from which on another one contains it, if that decides.
     pub(super) containment: Option<f64>,
@@ -176,7 +178,7 @@ impl<'a> Deciding<'a> {
     }
 }
 
-/// The value inside of which a document is compared.
+/// The value of a document that is compared inside one.
 fn value(one: &Sketched) -> &[u8] {
     &one.attached.deciding().inside
 }
@@ -253,13 +255,8 @@ impl Contained {
     }
 
     /// The document that contains most of this one, of equal ones that of the smallest key, if it contains enough; otherwise
-    /// those of which this one contains enough, by their keys. Only those of this value, if there is one.
-    fn look(
-        &mut self,
-        writer: &mut Writer,
-        one: &Sketched,
-        value: Option<&[u8]>,
-    ) -> anyhow::Result<(Option<NearTo>, Vec<(KeyBuf, f64)>)> {
+    /// those that this one contains, by their keys. Only those of this value, if there is one.
+    fn look(&mut self, writer: &mut Writer, one: &Sketched, value: Option<&[u8]>) -> anyhow::Result<Found> {
         let set = one.sketch.set();
         self.found.clear();
         self.found.extend_from_slice(self.sets.containing(set));
@@ -291,6 +288,9 @@ impl Contained {
         Ok((None, contained))
     }
 }
+
+/// What contains a document, and earlier ones that it contains, with how much of each.
+type Found = (Option<NearTo>, Vec<(KeyBuf, f64)>);
 
 /// The set of the document with this key, if it is there, has no mark, is another one, and is of this value.
 fn deciding(
