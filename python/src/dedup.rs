@@ -149,7 +149,9 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
 /// inside: a value for each text, such as its source; texts are compared only inside a value, so that each keeps its survivor.
 /// nulls: what becomes of texts that are None: an error, or they are kept, each near nothing, or dropped.
 /// clusters: "components" keeps one text of each connected component of near texts, and `max_cluster` cuts larger ones.
-/// pairs: "all" lists all near pairs beside that, unless a shingle is in more than `max_bucket` texts: Dedup.capped_shingles.
+///     It is refused where a shingle is in too many texts to compare them all, unless `max_bucket` is given.
+/// pairs: "all" lists all near pairs beside that, unless a shingle is in more than `max_bucket` texts (10,000 if it is None):
+///     Dedup.capped_shingles.
 /// max_work: ends the work with an error after this number of comparisons; each text is compared with kept texts alone.
 /// words, seed, tokens, normal_form, fold: how texts are cut into shingles, as in Params.
 /// memory: what the work takes beside texts and pairs, which are held, in bytes; 65,536 or more.
@@ -160,7 +162,7 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
 #[pyfunction]
 #[pyo3(signature = (texts, threshold=0.8, *, text_field=None, near="resemblance", weights="distinct", keep=None, against=None,
     inside=None, nulls="raise", clusters="leaders", pairs="covering", max_work=None, max_cluster=None, words=None,
-    seed=0, tokens=None, normal_form=None, fold=None, max_bucket=10_000, memory=1_073_741_824, progress=None))]
+    seed=0, tokens=None, normal_form=None, fold=None, max_bucket=None, memory=1_073_741_824, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
 pub(crate) fn dedup(
     py: Python<'_>,
@@ -182,7 +184,7 @@ pub(crate) fn dedup(
     tokens: Option<&str>,
     normal_form: Option<&str>,
     fold: Option<&str>,
-    #[pyo3(from_py_with = args::max_bucket)] max_bucket: u32,
+    #[pyo3(from_py_with = args::optional::max_bucket)] max_bucket: Option<u32>,
     #[pyo3(from_py_with = args::memory)] memory: usize,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<Dedup> {

@@ -529,7 +529,7 @@ def dedup(
     tokens: str | None = None,
     normal_form: Literal["none", "nfkc"] | None = None,
     fold: str | None = None,
-    max_bucket: int = 10_000,
+    max_bucket: int | None = None,
     memory: int = 1_073_741_824,
     progress: _Progress = None,
 ) -> Dedup:
@@ -551,7 +551,9 @@ def dedup(
     inside: a value for each text, such as its source; texts are compared only inside a value, so that each keeps its survivor.
     nulls: what becomes of texts that are None: an error, or they are kept, each near nothing, or dropped.
     clusters: "components" keeps one text of each connected component of near texts, and `max_cluster` cuts larger ones.
-    pairs: "all" lists all near pairs beside that, unless a shingle is in more than `max_bucket` texts: Dedup.capped_shingles.
+        It is refused where a shingle is in too many texts to compare them all, unless `max_bucket` is given.
+    pairs: "all" lists all near pairs beside that, unless a shingle is in more than `max_bucket` texts (10,000 if it is None):
+        Dedup.capped_shingles.
     max_work: ends the work with an error after this number of comparisons; each text is compared with kept texts alone.
     words, seed, tokens, normal_form, fold: how texts are cut into shingles, as in Params.
     memory: what the work takes beside texts and pairs, which are held, in bytes; 65,536 or more.

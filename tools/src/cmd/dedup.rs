@@ -158,11 +158,12 @@ pub(crate) struct Dedup {
     /// one of them [default: no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     max_cluster: Option<u32>,
-    /// Buckets, texts that share a shingle, and groups of identical documents of more than this are not paired all with
-    /// all, but as stars, with their first member and the one before; fewer where that would not bound the work, and
-    /// the summary says so
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(2..))]
-    max_bucket: u32,
+    /// With --pairs all and --clusters components: buckets, texts that share a shingle, and groups of identical documents of
+    /// more than this are not paired all with all, but as stars, with their first member and the one before; fewer where
+    /// that would not bound the work, and the summary says so. Without it, components that would need more are refused
+    /// [default: 10000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    max_bucket: Option<u32>,
     /// Also write all documents, each in its own form with what was decided about it: `cluster_id`, `cluster_size`, kept, score
     /// and `near_key`, the key of the document that is kept for it, as fields of an object, columns, or lines of a record's head
     #[arg(long)]
@@ -544,9 +545,10 @@ fn remarks(job: &Job, report: &Report) -> Vec<String> {
             if report.chained == 1 { "is" } else { "are" }
         ));
     }
+    let max_bucket = job.max_bucket.unwrap_or(twindex_corpus::MAX_BUCKET);
     let capped = [(report.capped_buckets, "bucket", "texts"), (report.capped_shingles, "shingle", "texts")];
     for (number, what, members) in capped.into_iter().filter(|&(number, ..)| number > 0) {
-        let lowered = if report.bucket_cap < u64::from(job.max_bucket) {
+        let lowered = if report.bucket_cap < u64::from(max_bucket) {
             format!(", lowered to {} to bound the work", count(report.bucket_cap))
         } else {
             String::new()
@@ -555,7 +557,7 @@ fn remarks(job: &Job, report: &Report) -> Vec<String> {
             "{} of more {members} than --max-bucket {}{lowered} (the largest: {}): these were paired as stars, with \
              the first and the one before, so that pairs.tsv has not all pairs",
             counted(number, what),
-            count(job.max_bucket.into()),
+            count(max_bucket.into()),
             count(report.largest_bucket),
         ));
     }
@@ -585,7 +587,7 @@ fn remarks(job: &Job, report: &Report) -> Vec<String> {
         remarks.push(format!(
             "{} of identical documents over --max-bucket {}: paired with their first member only",
             counted(report.starred_groups, "group"),
-            count(job.max_bucket.into())
+            count(max_bucket.into())
         ));
     }
     if job.method != twindex_corpus::Method::Exact {

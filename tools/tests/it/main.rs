@@ -3,6 +3,7 @@
 
 mod archives;
 mod cli;
+mod containing;
 mod corpora;
 mod dedup;
 mod disk;

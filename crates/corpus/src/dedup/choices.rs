@@ -42,9 +42,13 @@ pub(super) fn check_range<T: Copy + PartialOrd + Display>(
 }
 
 /// Refuses what a job on files and one on texts have in common and is out of its range.
-pub(super) fn check_common(threshold: f64, max_bucket: u32, memory: usize) -> Result<(), InvalidOptions> {
+pub(super) fn check_common(
+    threshold: f64,
+    max_bucket: Option<u32>,
+    memory: usize,
+) -> Result<(), InvalidOptions> {
     check_range("threshold", threshold, THRESHOLD_MIN..=1.0)?;
-    check_range("max_bucket", max_bucket, 2..=u32::MAX)?;
+    check_range("max_bucket", max_bucket.unwrap_or(2), 2..=u32::MAX)?;
     check_range("memory", memory, MEMORY_MIN..=usize::MAX)
 }
 
@@ -160,10 +164,9 @@ impl Dedup {
             )
             .into());
         }
-        if self.max_work.is_some() && !(self.compares_with_kept()) {
+        if self.max_work.is_some() && !(self.resembles() && self.clusters == Clustering::Leaders) {
             return Err(InvalidOptions::new(
-                "--max-work goes with --method minhash, --verify exact and --clusters leaders: others do not count \
-                 comparisons",
+                "--max-work goes with --method minhash or shingles, and --clusters leaders: others do not count comparisons",
             )
             .into());
         }
@@ -486,9 +489,11 @@ impl Dedup {
                     NearBy::Containment => builder,
                 };
                 let builder = builder.minhash_weights(self.weights.of_index());
-                // With a field, hashes in the corpus are those of the shingle and the value, which no question has.
-                let keeps_sets = self.sets && self.holds_sets() && self.inside.is_none();
+                let keeps_sets = self.sets && self.holds_sets();
                 let builder = if keeps_sets { builder.sets().marks() } else { builder };
+                // A later run compares with documents of the same value.
+                let keeps_values = keeps_sets && self.inside.is_some();
+                let builder = if keeps_values { builder.values() } else { builder };
                 let builder = match self.sampled_by() {
                     None => builder,
                     Some(SampledBy::Bottom(t)) => builder.bottom(t),

@@ -238,6 +238,11 @@ impl Grouped {
         self.groups[a as usize].inside == self.groups[b as usize].inside
     }
 
+    /// The value of a group; empty where no field is compared by.
+    pub(super) fn value_of(&self, group: u32) -> &[u8] {
+        self.values.of_number(self.groups[group as usize].inside)
+    }
+
     /// Documents so far.
     pub(super) fn len(&self) -> usize {
         self.group_of.len()

@@ -17,6 +17,7 @@
 
 mod against;
 mod annotated;
+mod capped;
 mod choices;
 mod clusters;
 mod contained;
@@ -33,6 +34,7 @@ mod layout;
 mod lines;
 mod near;
 mod near_file;
+mod near_kept;
 mod out;
 mod priority;
 mod report;
@@ -41,6 +43,7 @@ mod revisits;
 mod rules;
 mod run_file;
 mod score;
+mod signatures;
 mod sketches;
 mod texts;
 mod weights;
@@ -197,8 +200,10 @@ pub struct Dedup {
     /// default.
     pub max_cluster: Option<u32>,
     /// Buckets, texts that share a shingle, and groups of identical documents of more than this, 2 or more, are paired as
-    /// stars: with their first member and the one before.
-    pub max_bucket: u32,
+    /// stars: with their first member and the one before. That is for [`ListedPairs::All`] and [`Clustering::Components`];
+    /// with [`Clustering::Leaders`] what stays does not depend on it. 10,000 where it is not given, and then components that
+    /// would need more are refused.
+    pub max_bucket: Option<u32>,
     /// What is written with documents of what was decided about them.
     pub annotations: Annotations,
     /// Write `OUT/revisits.warc`: for each page of a WARC file that goes, and whose payload is that of the kept one, byte
@@ -280,7 +285,7 @@ impl Dedup {
             pairs: ListedPairs::Covering,
             max_work: None,
             max_cluster: None,
-            max_bucket: MAX_BUCKET,
+            max_bucket: None,
             annotations: Annotations::default(),
             write_revisits: false,
             memory: MEMORY,
@@ -377,7 +382,7 @@ impl Dedup {
         Place { folder, journal, observer }: Place<'_>,
     ) -> anyhow::Result<Report> {
         let whole = Stopwatch::start();
-        let max_bucket = self.max_bucket as usize;
+        let max_bucket = self.max_bucket.unwrap_or(MAX_BUCKET) as usize;
         let mut stages = Stages::default();
 
         let watch = Stopwatch::start();
@@ -409,7 +414,15 @@ impl Dedup {
         stages.insert("exact", exact.min(read));
         stages.add("read", watch);
 
-        let limits = Limits { folder, journal, observer, memory: self.memory / 2, max_bucket, watched: None };
+        let limits = Limits {
+            folder,
+            journal,
+            observer,
+            memory: self.memory / 2,
+            max_bucket,
+            may_cap: self.max_bucket.is_some(),
+            watched: None,
+        };
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
         let Done { near, clusters, contained, hosts, revisits, pairs, kept_files, annotated_files } =
             self.find(indexed.as_ref(), &corpus, against, &limits, &mut stages)?;

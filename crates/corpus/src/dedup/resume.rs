@@ -170,7 +170,7 @@ impl Dedup {
             ("--pairs", format!("{pairs:?}")),
             ("--max-work", format!("{max_work:?}")),
             ("--max-cluster", format!("{max_cluster:?}")),
-            ("--max-bucket", max_bucket.to_string()),
+            ("--max-bucket", format!("{max_bucket:?}")),
             ("--annotate, --cluster-size or --annotation-prefix", format!("{annotations:?}")),
             ("--write-revisits", write_revisits.to_string()),
             ("the reading of inputs", format!("{input:?}")),

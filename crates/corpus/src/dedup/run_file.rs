@@ -300,6 +300,11 @@ impl RunFile {
         Ok(Some(run))
     }
 
+    /// The field inside of whose values documents were compared.
+    pub(super) fn inside(&self) -> Option<&str> {
+        self.inside.as_deref()
+    }
+
     pub(super) fn method(&self) -> anyhow::Result<Method> {
         value_of(&METHODS, "method", &self.method)
     }

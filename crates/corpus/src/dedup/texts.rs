@@ -66,7 +66,7 @@ pub struct DedupTexts {
     /// As [`Dedup::max_cluster`](super::Dedup::max_cluster).
     pub max_cluster: Option<u32>,
     /// As [`Dedup::max_bucket`](super::Dedup::max_bucket).
-    pub max_bucket: u32,
+    pub max_bucket: Option<u32>,
     /// Bytes for work that can go to disk instead, beside the texts and what is returned; [`MEMORY_MIN`](super::MEMORY_MIN) or more.
     pub memory: usize,
 }
@@ -83,7 +83,7 @@ impl Default for DedupTexts {
             pairs: ListedPairs::Covering,
             max_work: None,
             max_cluster: None,
-            max_bucket: MAX_BUCKET,
+            max_bucket: None,
             memory: MEMORY,
         }
     }
@@ -240,7 +240,8 @@ impl DedupTexts {
             journal: None,
             observer: &(),
             memory: self.memory / 2,
-            max_bucket: self.max_bucket as usize,
+            max_bucket: self.max_bucket.unwrap_or(MAX_BUCKET) as usize,
+            may_cap: self.max_bucket.is_some(),
             watched: Some(watched),
         };
         let numbers = beside.numbers.unwrap_or_default().iter().map(|number| number.bits());
