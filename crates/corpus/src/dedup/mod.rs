@@ -52,7 +52,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use twindex::params::Preset;
+use twindex::params::{Preset, WeightUnit};
 use twindex::sketch::IdfTable;
 use twindex::{Params, Sketch, Sketcher};
 use twindex_join::{Leaders, Told};
@@ -74,7 +74,7 @@ use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
 use crate::repeated::RepeatedKeys;
 use crate::sharing::Sharing;
-use crate::sketching::{Rest, Wanted, for_each_remembered};
+use crate::sketching::{Rest, Wanted, elements_max, for_each_remembered};
 use crate::text::TextOptions;
 use crate::watch::{self, Stages, Stopwatch};
 
@@ -86,7 +86,7 @@ pub use self::report::{CommonShingle, Report};
 pub use self::revisits::Revisits;
 pub use self::rules::{Clustering, NearBy};
 pub use self::texts::{Beside, DedupTexts, Found, set_of_text};
-pub use self::weights::Weights;
+pub use self::weights::{Weighing, Weights};
 pub use self::why::{Explanation, Fate, FieldOfBoth, Listed, Reason, Sets, Why};
 pub use self::word_diff::{Hunk, Run, Stands, WordDiff};
 
@@ -175,7 +175,9 @@ pub struct Dedup {
     pub text: TextOptions,
     /// What a shingle weighs where resemblance is counted; [`Weights::Distinct`] by default.
     pub weights: Weights,
-    /// An IDF table that weights the shingles of [`Method::Simhash`].
+    /// What weights that may be fractions, of [`Weights::Idf`] and of vectors, are rounded to; 1 by default.
+    pub weight_unit: Option<WeightUnit>,
+    /// An IDF table that weights the shingles of [`Method::Simhash`], or those of [`Weights::Idf`].
     pub idf: Option<PathBuf>,
     /// Which of near documents stays.
     pub keep: Keep,
@@ -271,6 +273,7 @@ impl Dedup {
             sets: true,
             text: TextOptions::default(),
             weights: Weights::Distinct,
+            weight_unit: None,
             idf: None,
             keep: Keep::First,
             keep_field: None,
@@ -319,6 +322,7 @@ impl Dedup {
         let past = self.past(&params)?;
         self.check_annotated(&past)?;
         self.note_recall(&params, observer)?;
+        self.note_weights(observer);
         if self.resume {
             let read = (documents, &past, table.as_ref());
             return self.run_resumed(&out, &params, read, observer);
@@ -388,6 +392,7 @@ impl Dedup {
         };
         // The others are in the corpus.
         let sketcher = sketcher.with_sets_of_wordless_only();
+        let sketcher = sketcher.with_elements_max(elements_max(self.memory));
         // Where texts are only compared for being equal there is no index.
         let is_indexed = self.method != Method::Exact;
         let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;
