@@ -375,7 +375,7 @@ impl ParamsBuilder {
         self
     }
 
-    /// Rounds these weights to whole units, each of which counts as an element, so that any family, samples and
+    /// Rounds these weights to whole units. Each unit counts as an element, so that any family, samples and
     /// [`sets`](Self::sets) take inverse document frequencies, and the weights of vectors; goes with
     /// [`minhash_weights`](Self::minhash_weights). [`sketch::whole`](twindex_sketch::whole) says how much the rounding may
     /// change. A document costs an element for each unit.

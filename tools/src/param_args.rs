@@ -70,8 +70,8 @@ pub(crate) struct ParamArgs {
     /// distinct]
     #[arg(long, value_enum, value_name = "WEIGHTS")]
     minhash_weights: Option<SetWeights>,
-    /// Round the weights of --minhash-weights to whole units of U, 1/256 to 2, each of which counts as a shingle, so that sets
-    /// count them exactly: a resemblance changes by at most U / the mean weight [default: weights are not rounded]
+    /// Round the weights of --minhash-weights to whole units of U, 1/256 to 2. Each unit counts as a shingle, so that sets count
+    /// weights exactly: a resemblance changes by at most U / the mean weight [default: weights are not rounded]
     #[arg(long, value_name = "U", value_parser = parse_weight_unit)]
     weight_unit: Option<WeightUnit>,
     /// How often a shingle votes in the simhash: as often as it occurs, or once [default: occurrences]

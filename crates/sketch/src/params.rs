@@ -101,8 +101,8 @@ pub struct MinhashParams {
     pub feature_bits: u8,
     /// What a shingle weighs.
     pub weights: MinhashWeights,
-    /// The unit in which weights are whole: each is rounded to a whole number of units, and counts as so many elements
-    /// ([`whole`](crate::whole)), by any family, in samples and in sets. `None` leaves weights as they are.
+    /// The unit in which weights are whole: each is rounded to a whole number of units, and each unit counts as an
+    /// element ([`whole`](crate::whole)), by any family, in samples and in sets. `None` leaves weights as they are.
     pub unit: Option<WeightUnit>,
 }
 

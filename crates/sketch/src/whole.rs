@@ -122,7 +122,7 @@ impl FromStr for WeightUnit {
     }
 }
 
-/// Appends the elements of a shingle of this number of units, of which a document has each once.
+/// Appends the elements of a shingle of this number of units. A document has each element once.
 ///
 /// # Errors
 /// [`Error::Invalid`] where `out` would have more than `elements_max`.

@@ -617,7 +617,7 @@ impl Sketcher {
     }
 }
 
-/// A number of units as a weight of darts, of which only ratios matter. Numbers that are too great are refused as elements.
+/// A number of units as a weight of darts; only ratios of weights matter. Numbers that are too great are refused as elements.
 fn whole_weight(count: u128) -> u64 {
     u64::try_from(count << 16).unwrap_or(WEIGHT_MAX).min(WEIGHT_MAX)
 }
