@@ -151,7 +151,7 @@ fn vectors(random: &mut Random, prefix: &str, count: usize) -> (String, Weighted
         .map(|number| {
             let family = random.below(9);
             let vector = (0..8)
-                .filter(|feature| (feature * (family + 3)) % 5 > 0)
+                .filter(|feature| !(feature * (family + 3)).is_multiple_of(5))
                 .map(|feature| {
                     let drift = if random.below(4) == 0 { random.below(300) } else { 0 };
                     (format!("f{feature}"), ((feature * 37 + family * 91) % 700 + drift + 20) as f64 / 100.0)
@@ -166,6 +166,7 @@ fn vectors(random: &mut Random, prefix: &str, count: usize) -> (String, Weighted
 }
 
 /// The lines of pairs.tsv of all that resemble by 0.7 or more, their weights rounded to units.
+#[allow(clippy::cast_sign_loss, reason = "weights are above 0")]
 fn pairs_in_units(documents: &Weighted, times: impl Fn(&str) -> f64, unit: f64) -> BTreeSet<String> {
     let rounded = |weights: &BTreeMap<String, f64>, word: &str| {
         let weight = weights.get(word).copied().unwrap_or(0.0);

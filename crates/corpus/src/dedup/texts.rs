@@ -33,6 +33,9 @@ const CHUNK: usize = 256;
 /// Texts that are shingled before their sets are put away.
 const TOGETHER: usize = 64 * CHUNK;
 
+/// The elements of a text, ascending, and its tokens.
+type Shingled = (Vec<u64>, u64);
+
 /// A job on texts in memory: what [`Dedup`](super::Dedup) does by default, without keys, files and an index.
 ///
 /// ```
@@ -352,7 +355,7 @@ impl DedupTexts {
                 !grouped.may_have(hash, inside(at)) && seen.insert((hash, inside(at)))
             };
             let is_new: Vec<bool> = (0..).zip(&hashes).map(&mut is_new).collect();
-            let sets: twindex::Result<Vec<Option<(Vec<u64>, u64)>>> = (some, is_new)
+            let sets: twindex::Result<Vec<Option<Shingled>>> = (some, is_new)
                 .into_par_iter()
                 .with_min_len(CHUNK * together / TOGETHER)
                 .enumerate()

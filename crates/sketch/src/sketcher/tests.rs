@@ -290,6 +290,7 @@ fn weights_that_nothing_holds_are_refused() {
 }
 
 /// Elements in whole units, written out, of shingles with their weights in units of 2^-16.
+#[allow(clippy::cast_sign_loss, reason = "weights are above 0")]
 fn in_units(weights: &[(u64, u64)], unit: WeightUnit) -> (Vec<u64>, Vec<(u64, u64)>) {
     let (mut elements, mut darts) = (Vec::new(), Vec::new());
     for &(shingle, weight) in weights {
