@@ -483,7 +483,7 @@ class ShardBuilder:
         """Name, documents, and bytes of the segment."""
 
     def abandon(self) -> None:
-        """Gives up, and removes what was made."""
+        """Stops, and removes what was made."""
 
 
 class Forest:
