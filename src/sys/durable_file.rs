@@ -190,6 +190,7 @@ fn pass_cache(_: &File, past: bool) -> io::Result<()> {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests read what was written")]
 mod tests {
     use super::*;
 

@@ -68,7 +68,8 @@ impl Work {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct AccessArgs {
     /// How the index is read: maps of its files; reads of single pages, which cost more, but where a failing disk or
-    /// network is an error message and not the end of the process; or maps without hints to the system, to compare
+    /// network is an error message and not the end of the process; load, which reads all of it into memory first, for
+    /// many queries of a large index; or maps without hints to the system, to compare
     #[arg(long, value_enum, value_name = "HOW", default_value = "map")]
     access: How,
 }
@@ -77,6 +78,7 @@ pub(crate) struct AccessArgs {
 enum How {
     Map,
     Read,
+    Load,
     PlainMap,
 }
 
@@ -85,6 +87,7 @@ impl AccessArgs {
         match self.access {
             How::Map => Access::Map,
             How::Read => Access::Read,
+            How::Load => Access::Load,
             How::PlainMap => Access::PlainMap,
         }
     }
