@@ -172,11 +172,13 @@ def read_set(data):
 
 def weighs(params):
     """Whether shingles have weights in minima, or minima are those of weighted sets ("Weights in minima, samples and sets")."""
-    weights, table = params.get("minhash-weights"), params.get("minhash-idf")
+    weights, table, unit = params.get("minhash-weights"), params.get("minhash-idf"), params.get("minhash-unit")
     need(weights in (None, "frequencies", "idf") and (weights == "idf") == (table is not None), "weights of minima")
-    if weights == "idf":
+    need(unit is None or weights and str(int(unit)) == unit and 256 <= int(unit) <= 131072, "a unit of weights")
+    if weights == "idf" and unit is None:
         need(params["minhash"] == "darts" and "sets" not in params, "darts and no sets with weights by a table")
         need(params["bottom"] == params["modulus"] == "0", "no samples with weights by a table")
+    if weights == "idf":
         need(params.get("idf", table) == table, "one table for votes and minima")
     need(weights is None or params["minhash"] != "none", "weights only of minima")
     return weights is not None or params["minhash"] == "darts"

@@ -31,6 +31,7 @@ pub use twindex_sketch::params::{
     SimhashWeights, SketchParams, Stemming, StopWords, Tokens, UnicodeVersion, Widths,
 };
 use twindex_sketch::params::{check_same_fields, in_range};
+pub use twindex_sketch::whole::WeightUnit;
 
 /// The 64-bit simhash fingerprint and its permutation tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -106,6 +107,7 @@ impl Params {
             width: None,
             family: None,
             minhash_weights: None,
+            weight_unit: None,
             signature_bits: None,
             feature_bits: None,
             tables: None,
@@ -162,7 +164,8 @@ impl Params {
     /// # Errors
     /// [`Error::ParamsMismatch`].
     pub fn check_same_fingerprints(&self, given: &Params) -> Result<()> {
-        let of_minhash = ["minhash", "bands", "rows", "signature-bits", "minhash-weights", "minhash-idf"];
+        let of_minhash =
+            ["minhash", "bands", "rows", "signature-bits", "minhash-weights", "minhash-idf", "minhash-unit"];
         self.check_same(given, &[&of_minhash[..], &["within", "bottom", "modulus"]].concat())
     }
 
@@ -268,6 +271,7 @@ pub struct ParamsBuilder {
     width: Option<u8>,
     family: Option<Family>,
     minhash_weights: Option<MinhashWeights>,
+    weight_unit: Option<WeightUnit>,
     signature_bits: Option<u8>,
     feature_bits: Option<u8>,
     tables: Option<(DesignChoice, CodecChoice)>,
@@ -355,7 +359,7 @@ impl ParamsBuilder {
     /// The weight of a shingle in resemblance, by minima, samples or [`sets`](Self::sets), instead of 1 for each
     /// distinct shingle; requires [`minhash`](Self::minhash). With [`MinhashWeights::Frequencies`], which works with
     /// any family, the occurrences in texts are counted, exactly if sets are stored. [`Family::Darts`] takes vectors of
-    /// weights, and the inverse document frequencies of a table.
+    /// weights, and the inverse document frequencies of a table; with a [unit](Self::weight_unit) all families do.
     ///
     /// ```
     /// use twindex::params::MinhashWeights;
@@ -370,6 +374,15 @@ impl ParamsBuilder {
     /// ```
     pub fn minhash_weights(mut self, weights: MinhashWeights) -> Self {
         self.minhash_weights = Some(weights);
+        self
+    }
+
+    /// Rounds these weights to whole units. Each unit counts as an element, so that any family, samples and
+    /// [`sets`](Self::sets) take inverse document frequencies, and the weights of vectors; requires
+    /// [`minhash_weights`](Self::minhash_weights). [`sketch::whole`](twindex_sketch::whole) states the error of the
+    /// rounding. A document costs an element for each unit.
+    pub fn weight_unit(mut self, unit: WeightUnit) -> Self {
+        self.weight_unit = Some(unit);
         self
     }
 
@@ -479,11 +492,13 @@ impl ParamsBuilder {
                 minhash.feature_bits = self.feature_bits.unwrap_or(minhash.feature_bits);
                 minhash.family = self.family.unwrap_or(minhash.family);
                 minhash.weights = self.minhash_weights.unwrap_or(minhash.weights);
+                minhash.unit = self.weight_unit.or(minhash.unit);
             }
             None if self.feature_bits.is_some() => return Err(needs_minhash("feature-bits")),
             None if self.signature_bits.is_some() => return Err(needs_minhash("signature-bits")),
             None if self.family.is_some() => return Err(needs_minhash("family")),
             None if self.minhash_weights.is_some() => return Err(needs_minhash("minhash-weights")),
+            None if self.weight_unit.is_some() => return Err(needs_minhash("minhash-unit")),
             None => {}
         }
         if let Some(near) = self.near {

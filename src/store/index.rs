@@ -273,7 +273,7 @@ impl Index {
             None => {
                 if let Some(digest) = idf::named_by(&params) {
                     return Err(Error::Invalid(format!(
-                        "these parameters (simhash=idf) need the idf table {digest:032x}: create the index with it"
+                        "these parameters need the idf table {digest:032x}: create the index with it"
                     )));
                 }
             }

@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 
 use twindex::IdfBuilder;
 use twindex::idf::to_bytes;
-use twindex::params::{Family, MinhashWeights, Near, Shingling, Tokens};
+use twindex::params::{Family, MinhashWeights, Near, Shingling, Tokens, WeightUnit};
 use twindex::sketch::{Buffers, IdfTable, Shingler, Sketcher, pack};
 use twindex::store::OnConflict;
 use twindex::{Admitted, Document, Index, Key, KeyBuf, Params, Sketch, Snapshot, Writer};
@@ -220,14 +220,23 @@ fn second_reader_finds_the_same_in_living_indexes() {
             .build()
             .unwrap(),
         Params::builder().words(1).minhash(4, 3).family(Family::Darts).bottom(9).build().unwrap(),
+        Params::builder()
+            .words(1)
+            .minhash(4, 3)
+            .minhash_weights(MinhashWeights::Idf { table: table.digest() })
+            .weight_unit(WeightUnit::ONE)
+            .sets()
+            .modulus(3)
+            .build()
+            .unwrap(),
         Params::builder().words(1).simhash(3).marks().values().expire_after(70).build().unwrap(),
         Params::builder().words(1).simhash(3).priorities().values().expire_after(70).build().unwrap(),
     ];
     for (number, params) in all.into_iter().enumerate() {
         let path = dir.path().join(format!("{number}"));
-        let index = match number {
-            0 => Index::create_with_idf(&path, params, &table).unwrap(),
-            _ => Index::create(&path, params).unwrap(),
+        let index = match params.sketch().idf_table().unwrap() {
+            Some(_) => Index::create_with_idf(&path, params, &table).unwrap(),
+            None => Index::create(&path, params).unwrap(),
         };
         let mut came = Came::new();
         let check = |path: &Path, index: &Index, came: &Came, what: &str| {

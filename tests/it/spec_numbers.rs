@@ -35,7 +35,7 @@ use twindex::key::KEY_BYTES_MAX;
 use twindex::params::{
     BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, MODULAR_MAX, MinhashWeights, Near,
     NormalForm, SHINGLE_WIDTH_MAX, SIGNATURE_BITS, ShingleHash, Shingling, SimhashWeights, Stemming,
-    StopWords, Tokens, Widths,
+    StopWords, Tokens, WeightUnit, Widths,
 };
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, build};
@@ -619,22 +619,6 @@ fn limits_and_constants_are_the_ones_specified() {
     compare("## Limits", &["limit", "value", "what happens beyond it"], &limits);
 }
 
-/// Inserts the line of a table that weighs minima in its place. Such weights go with nothing that holds whole elements,
-/// so that no parameters have all lines.
-fn insert_minhash_idf(names: &mut Vec<&str>) {
-    let by_table = Params::builder()
-        .minhash(20, 6)
-        .family(Family::Darts)
-        .minhash_weights(MinhashWeights::Idf { table: 0x1234 })
-        .build()
-        .unwrap();
-    let fields = by_table.fields();
-    let place = fields.iter().position(|(name, _)| *name == "minhash-idf").unwrap();
-    let before = names.iter().position(|name| *name == fields[place - 1].0).unwrap();
-    names.insert(before + 1, "minhash-idf");
-    assert_eq!(names[before + 2], fields[place + 1].0);
-}
-
 #[test]
 fn parameters_have_the_names_order_and_values_specified() {
     let specified = rows("### Parameters", &["name", "values", "meaning"]);
@@ -645,7 +629,8 @@ fn parameters_have_the_names_order_and_values_specified() {
         .simhash_weighted(3, SimhashWeights::Idf { table: 0x1234 })
         .minhash(20, 6)
         .feature_bits(8)
-        .minhash_weights(MinhashWeights::Frequencies)
+        .minhash_weights(MinhashWeights::Idf { table: 0x1234 })
+        .weight_unit(WeightUnit::ONE)
         .bottom(100)
         .modulus(10)
         .sets()
@@ -656,8 +641,7 @@ fn parameters_have_the_names_order_and_values_specified() {
         .near(Near::resembling(0.9).unwrap())
         .build()
         .unwrap();
-    let mut names: Vec<&str> = all.fields().into_iter().map(|(name, _)| name).collect();
-    insert_minhash_idf(&mut names);
+    let names: Vec<&str> = all.fields().into_iter().map(|(name, _)| name).collect();
     assert_eq!(specified.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), names);
     // Fewer parameters, in the same order.
     let least = Params::builder().minhash(1, 1).build().unwrap();
@@ -730,6 +714,7 @@ fn parameters_have_the_names_order_and_values_specified() {
     assert_eq!(values("minhash"), listed(&families));
     assert_eq!(values("minhash-weights"), listed(&["frequencies", "idf"]));
     assert_eq!(values("minhash-idf"), values("idf"));
+    assert_eq!(values("minhash-unit"), format!("{} to {}", WeightUnit::MIN.units(), WeightUnit::MAX.units()));
     assert_eq!(values("bands"), format!("1 to {BANDS_MAX}"));
     assert_eq!(values("rows"), format!("1 to {MINIMA_MAX}"));
     assert_eq!(values("signature-bits"), SIGNATURE_BITS.map(|bits| bits.to_string()).join(", "));

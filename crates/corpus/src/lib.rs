@@ -73,8 +73,8 @@ mod repeated;
 pub use dedup::{
     Annotations, Beside, Clustering, CommonShingle, Dedup, DedupTexts, Explanation, Fate, FieldOfBoth, Found,
     Host, HostCounter, Hosts, Hunk, IndexOf, Join, Keep, Listed, ListedPairs, MAX_BUCKET, MEMORY, MEMORY_MIN,
-    Method, Mirror, NearBy, Reason, Report, Revisits, Run, Sets, Stands, THRESHOLD_MIN, Verify, Weights, Why,
-    WordDiff, set_of_text,
+    Method, Mirror, NearBy, Reason, Report, Revisits, Run, Sets, Stands, THRESHOLD_MIN, Verify, Weighing,
+    Weights, Why, WordDiff, set_of_text,
 };
 pub use error::InvalidOptions;
 pub use input::{

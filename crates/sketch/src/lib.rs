@@ -50,6 +50,7 @@ pub mod simhash;
 pub mod token;
 mod token_tables;
 mod weighted;
+pub mod whole;
 mod words;
 
 mod error;

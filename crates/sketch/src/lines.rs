@@ -7,6 +7,7 @@ use crate::params::{
     FEATURE_BITS_MAX, Family, Folding, MinhashParams, MinhashWeights, NormalForm, ShingleHash, Shingling,
     SimhashWeights, Stemming, StopWords, Tokens,
 };
+use crate::whole::WeightUnit;
 
 impl Shingling {
     /// Its part of the lines of all parameters: the lines `tokens` to `seed`.
@@ -164,7 +165,7 @@ impl<'a> Lines<'a> {
         }))
     }
 
-    /// The lines `minhash` to `feature-bits`.
+    /// The lines `minhash` to `minhash-unit`.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the line.
@@ -183,6 +184,7 @@ impl<'a> Lines<'a> {
                 .optional("feature-bits", |value| value.parse().ok())?
                 .unwrap_or(FEATURE_BITS_MAX),
             weights: self.minhash_weights()?,
+            unit: self.optional("minhash-unit", |value| WeightUnit::new(value.parse().ok()?).ok())?,
         }))
     }
 

@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use twindex::params::{BOTTOM_MAX, Preset};
+use twindex::params::{BOTTOM_MAX, Preset, WeightUnit};
 use twindex_corpus::{Annotations, Dedup as Job, Keep, Report};
 use twindex_join::SampledBy;
 
 use crate::feature_args::FeatureArgs;
 use crate::options::{FingerprintArgs, IdsArgs, InputArgs, Output, Repeated, Work};
-use crate::param_args::{Sets, parse_minima, parse_preset, parse_signature_bits, parse_threshold};
+use crate::param_args::{
+    Sets, parse_minima, parse_preset, parse_signature_bits, parse_threshold, parse_weight_unit,
+};
 use crate::progress::Watching;
 use crate::report::{self, count, counted};
 use crate::text_args::TextArgs;
@@ -123,11 +125,17 @@ pub(crate) struct Dedup {
     sets: Sets,
     #[command(flatten)]
     text: TextArgs,
-    /// What a shingle weighs where resemblance is counted: `distinct`, each the same; `tf`, as often as it occurs, so that
-    /// resemblance is the sum of the lesser frequencies by the sum of the greater ones
+    /// What a shingle weighs where resemblance is counted: `distinct`, each the same; `tf`, as often as it occurs, or with
+    /// --features-field as much as its vector says; `idf`, that times its inverse document frequency by --idf. Resemblance is
+    /// the sum of the lesser weights by the sum of the greater ones
     #[arg(long, value_enum, value_name = "WEIGHTS", default_value = "distinct")]
     weights: Weights,
-    /// Weight the shingles of --method simhash by this table, from `twindex idf`; text is cut as for the table
+    /// What weights that may be fractions, of --weights idf and of vectors, are rounded to before they are counted: 1/256 to
+    /// 2. A resemblance changes by at most U / the mean weight; a shingle costs as much as its units [default: 1]
+    #[arg(long, value_name = "U", value_parser = parse_weight_unit)]
+    weight_unit: Option<WeightUnit>,
+    /// Weight the shingles of --method simhash, or of --weights idf, by this table, from `twindex idf`; text is cut as for
+    /// the table
     #[arg(long, value_name = "FILE")]
     idf: Option<PathBuf>,
     /// Which of near documents to keep: the `first` of the input; the `longest` by its tokens (of equal ones the first);
@@ -199,6 +207,7 @@ enum Method {
 enum Weights {
     Distinct,
     Tf,
+    Idf,
 }
 
 /// Which of near documents stays, and the field that says so.
@@ -350,7 +359,9 @@ impl Dedup {
             weights: match self.weights {
                 Weights::Distinct => twindex_corpus::Weights::Distinct,
                 Weights::Tf => twindex_corpus::Weights::Frequencies,
+                Weights::Idf => twindex_corpus::Weights::Idf,
             },
+            weight_unit: self.weight_unit,
             idf: self.idf.clone(),
             keep: self.keep.keep,
             keep_field: self.keep.field.clone(),

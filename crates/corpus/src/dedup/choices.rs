@@ -7,7 +7,9 @@ use std::ops::RangeInclusive;
 
 use anyhow::anyhow;
 use twindex::Params;
-use twindex::params::{BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Near, SIGNATURE_BITS, SimhashWeights};
+use twindex::params::{
+    BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Near, SIGNATURE_BITS, SimhashWeights, WeightUnit,
+};
 use twindex::planner::banding::{Banding, MINIMA, MINIMA_TO_ESTIMATE, RECALL};
 use twindex::sketch::IdfTable;
 use twindex_join::SampledBy;
@@ -127,15 +129,7 @@ impl Dedup {
         if self.within.is_some() && self.method != Method::Simhash {
             return Err(InvalidOptions::new("--within goes with --method simhash").into());
         }
-        if self.idf.is_some() && self.method != Method::Simhash {
-            return Err(InvalidOptions::new("--idf goes with --method simhash").into());
-        }
-        if self.weights != Weights::Distinct && !self.is_weighted() {
-            return Err(InvalidOptions::new(
-                "--weights goes with --method minhash and --verify exact, and not with --join bands: it is counted",
-            )
-            .into());
-        }
+        self.check_weights()?;
         if self.threshold.is_some() && !self.resembles() {
             return Err(InvalidOptions::new("--threshold goes with --method minhash or shingles").into());
         }
@@ -187,6 +181,50 @@ impl Dedup {
         }
         self.text.check_features(self.input.features)?;
         self.text.check_fingerprints(self.input.fingerprint.is_some())
+    }
+
+    /// Refuses weights that go with nothing, and what they need.
+    fn check_weights(&self) -> Result<(), InvalidOptions> {
+        if self.idf.is_some() && self.method != Method::Simhash && self.weights != Weights::Idf {
+            return Err(InvalidOptions::new("--idf goes with --method simhash, or with --weights idf"));
+        }
+        if self.weights != Weights::Distinct && !self.is_weighted() {
+            return Err(InvalidOptions::new(
+                "--weights goes with --method minhash and --verify exact, and not with --join bands: it is counted",
+            ));
+        }
+        if self.weights == Weights::Idf && self.idf.is_none() {
+            return Err(InvalidOptions::new(
+                "--weights idf needs a table: --idf FILE, which `twindex idf` makes",
+            ));
+        }
+        if self.weight_unit.is_some() && self.unit().is_none() {
+            return Err(InvalidOptions::new(
+                "--weight-unit goes with --weights idf, and with --weights tf and --features-field: other weights are whole",
+            ));
+        }
+        Ok(())
+    }
+
+    /// What weights are rounded to, where they may be fractions.
+    fn unit(&self) -> Option<WeightUnit> {
+        let has_fractions = match self.weights {
+            Weights::Distinct => false,
+            Weights::Frequencies => self.input.features,
+            Weights::Idf => true,
+        };
+        has_fractions.then(|| self.weight_unit.unwrap_or(WeightUnit::ONE))
+    }
+
+    /// Says to what weights are rounded, and how much that may change.
+    pub(super) fn note_weights(&self, observer: &dyn Observer) {
+        if let Some(unit) = self.unit() {
+            observer.note(&format!(
+                "--weights: rounded to whole units of {unit}, and counted exactly then; a resemblance differs from that of \
+                 unrounded weights by at most {unit} / the mean weight of the shingles of both documents. A smaller \
+                 --weight-unit is more exact; each unit costs as much as a shingle"
+            ));
+        }
     }
 
     /// Refuses what needs a text where documents are fingerprints.
@@ -488,7 +526,11 @@ impl Dedup {
                     NearBy::Resemblance => builder.near(Near::resembling(self.threshold())?),
                     NearBy::Containment => builder,
                 };
-                let builder = builder.minhash_weights(self.weights.of_index());
+                let builder = builder.minhash_weights(self.weights.of_index(table));
+                let builder = match self.unit() {
+                    Some(unit) => builder.weight_unit(unit),
+                    None => builder,
+                };
                 let keeps_sets = self.sets && self.holds_sets();
                 let builder = if keeps_sets { builder.sets().marks() } else { builder };
                 // A later run compares with documents of the same value.

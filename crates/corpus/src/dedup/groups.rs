@@ -106,7 +106,7 @@ pub(super) enum NewSet<'s> {
     /// To be added, sorted.
     Held(&'s [u64]),
     /// As that, made when it is needed, with the number of tokens.
-    Late(&'s dyn Fn() -> (Vec<u64>, u64)),
+    Late(&'s dyn Fn() -> twindex::Result<(Vec<u64>, u64)>),
 }
 
 impl<'s> NewSet<'s> {
@@ -207,7 +207,7 @@ impl Grouped {
             }
             NewSet::Held(set) => self.push(set)?,
             NewSet::Late(set) => {
-                let (set, late) = set();
+                let (set, late) = set()?;
                 tokens = late;
                 self.push(&set)?
             }

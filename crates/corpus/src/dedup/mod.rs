@@ -55,7 +55,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use twindex::params::Preset;
+use twindex::params::{Preset, WeightUnit};
 use twindex::sketch::IdfTable;
 use twindex::{Params, Sketch, Sketcher};
 use twindex_join::{Leaders, Told};
@@ -77,7 +77,7 @@ use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
 use crate::repeated::RepeatedKeys;
 use crate::sharing::Sharing;
-use crate::sketching::{Rest, Wanted, for_each_remembered};
+use crate::sketching::{Rest, Wanted, elements_max, for_each_remembered};
 use crate::text::TextOptions;
 use crate::watch::{self, Stages, Stopwatch};
 
@@ -89,7 +89,7 @@ pub use self::report::{CommonShingle, Report};
 pub use self::revisits::Revisits;
 pub use self::rules::{Clustering, NearBy};
 pub use self::texts::{Beside, DedupTexts, Found, set_of_text};
-pub use self::weights::Weights;
+pub use self::weights::{Weighing, Weights};
 pub use self::why::{Explanation, Fate, FieldOfBoth, Listed, Reason, Sets, Why};
 pub use self::word_diff::{Hunk, Run, Stands, WordDiff};
 
@@ -178,7 +178,9 @@ pub struct Dedup {
     pub text: TextOptions,
     /// What a shingle weighs where resemblance is counted; [`Weights::Distinct`] by default.
     pub weights: Weights,
-    /// An IDF table that weights the shingles of [`Method::Simhash`].
+    /// What weights that may be fractions, of [`Weights::Idf`] and of vectors, are rounded to; 1 by default.
+    pub weight_unit: Option<WeightUnit>,
+    /// An IDF table that weights the shingles of [`Method::Simhash`], or those of [`Weights::Idf`].
     pub idf: Option<PathBuf>,
     /// Which of near documents stays.
     pub keep: Keep,
@@ -276,6 +278,7 @@ impl Dedup {
             sets: true,
             text: TextOptions::default(),
             weights: Weights::Distinct,
+            weight_unit: None,
             idf: None,
             keep: Keep::First,
             keep_field: None,
@@ -324,6 +327,7 @@ impl Dedup {
         let past = self.past(&params)?;
         self.check_annotated(&past)?;
         self.note_recall(&params, observer)?;
+        self.note_weights(observer);
         if self.resume {
             let read = (documents, &past, table.as_ref());
             return self.run_resumed(&out, &params, read, observer);
@@ -393,6 +397,7 @@ impl Dedup {
         };
         // The others are in the corpus.
         let sketcher = sketcher.with_sets_of_wordless_only();
+        let sketcher = sketcher.with_elements_max(elements_max(self.memory));
         // Where texts are only compared for being equal there is no index.
         let is_indexed = self.method != Method::Exact;
         let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;

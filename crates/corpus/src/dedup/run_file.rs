@@ -142,7 +142,8 @@ const KEEPS: [(&str, Keep); 6] = [
     ("max", Keep::Max),
     ("min", Keep::Min),
 ];
-const WEIGHTS: [(&str, Weights); 2] = [("distinct", Weights::Distinct), ("tf", Weights::Frequencies)];
+const WEIGHTS: [(&str, Weights); 3] =
+    [("distinct", Weights::Distinct), ("tf", Weights::Frequencies), ("idf", Weights::Idf)];
 const INVALID: [(&str, InvalidUtf8); 4] = [
     ("usual", InvalidUtf8::Usual),
     ("error", InvalidUtf8::Error),
