@@ -484,6 +484,7 @@ class Segment:
         attached = 2 * (self.values is not None) + 4 * (self.stamps is not None)
         narrow = 32 * ("feature-bits" in self.params)
         text = 64 * (self.params["tokens"].split("/")[0] in ("words-symbols", "raw") or "fold" in self.params)
+        text |= 2048 * ("boilerplate" in self.params)
         near = 128 * ("threshold" in self.params or "near-within" in self.params)
         weights = 1024 * weighs(self.params)
         need(self.features & ~16 == attached + narrow + text + near + fields + weights, "the features of the parameters")
