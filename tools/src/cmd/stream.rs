@@ -21,6 +21,7 @@ use twindex_corpus::text::Made;
 use twindex_corpus::tsv;
 
 use crate::attached_args::AttachedArgs;
+use crate::boilerplate_args::BoilerplateArgs;
 use crate::json_lines::{Columns, JsonLines};
 use crate::options::{FingerprintArgs, IdsArgs, InputArgs, Output, RepeatedArgs, Usage, Work};
 use crate::param_args::{Brought, ParamArgs};
@@ -74,6 +75,8 @@ pub(crate) struct Stream {
     verify: Option<Counted>,
     #[command(flatten)]
     attached: AttachedArgs,
+    #[command(flatten)]
+    boilerplate: BoilerplateArgs,
     #[command(flatten)]
     params: ParamArgs,
     #[command(flatten)]
@@ -274,7 +277,7 @@ impl Stream {
         // A regular file is read ahead, as it cannot let wait.
         let piped = documents.total_bytes().is_none();
         let (index, (near, verify)) = self.open()?;
-        let sketcher = index.sketcher()?;
+        let sketcher = self.boilerplate.sketcher(&index)?;
         let mut writer = index.writer()?;
         writer.set_memory(self.work.memory / 2);
         writer.set_durability(Durability::Sync);
@@ -417,8 +420,11 @@ impl Stream {
                 self.attached.apply(&mut params)?;
                 // Duplicates are distinguished from documents that decide.
                 params.marks = true;
+                let list = self.boilerplate.apply(&mut params)?;
                 let near = self.near(&params)?;
-                Ok((Index::create_from(Arc::new(RealVfs), &self.index, params, table.as_ref())?, near))
+                let index = Index::create_from(Arc::new(RealVfs), &self.index, params, table.as_ref())?;
+                BoilerplateArgs::keep(list.as_deref(), &self.index)?;
+                Ok((index, near))
             }
             Err(error) => Err(error.into()),
         }
