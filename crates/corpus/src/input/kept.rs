@@ -12,7 +12,7 @@ use super::headers::Headers;
 use super::kept_keys;
 use super::kept_names::name;
 use super::rows_kept;
-use crate::durable_file::DurableFile;
+use twindex::sys::DurableFile;
 
 /// The end of the name of a file of JSON lines.
 const JSONL: &str = "jsonl";

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context, ensure};
 
 use super::{Place, Problem, TableLines};
-use crate::durable_file::DurableFile;
+use twindex::sys::DurableFile;
 use crate::tsv;
 
 /// The suffix of such files, after the name of the file of documents.
