@@ -8,13 +8,12 @@ use anyhow::{Context, bail};
 use twindex::params::{Shingling, Tokens};
 use twindex::sketch::cut::PlacedUnits;
 use twindex::sketch::{Cutter, LeavesOut};
-use twindex::sys::Room;
+use twindex::sys::{DurableFile, Room};
 use twindex::{Index, Sketcher};
 use twindex_passages::boilerplate::{Builder, Shared};
 use twindex_passages::{Boilerplate, Exact, Hashed, Hasher, Shape, WIDTH_MAX, Work};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::durable_file::DurableFile;
 use crate::error::InvalidOptions;
 use crate::input::{Content, Documents, Parser, Record};
 use crate::observer::Observer;
@@ -98,7 +97,7 @@ pub fn copy(list: &Boilerplate, folder: &Path) -> anyhow::Result<()> {
 pub(crate) struct Asked {
     /// Words of a span.
     pub(crate) words: u32,
-    /// It stands in more documents than this.
+    /// More documents than this have it.
     pub(crate) more_than: u32,
     pub(crate) repeated_keys: RepeatedKeys,
     pub(crate) memory: usize,
@@ -162,8 +161,8 @@ fn words_of(shingling: &Shingling) -> anyhow::Result<Shingling> {
     Ok(words)
 }
 
-/// Reads documents twice, and makes the list of the spans that many of them share in `folder`, which has room for scratch
-/// files, too.
+/// Reads documents twice, and makes the list of the spans that many of them share in `folder`, where scratch files
+/// go, too.
 ///
 /// # Errors
 ///
@@ -194,7 +193,7 @@ pub(crate) fn count(
         hashed: Hashed::default(),
         work: Work::new(shape, hasher),
     };
-    // Two counters for each selected fingerprint, of which there are fewer than bytes of text; compressed inputs have more text.
+    // A text selects fewer fingerprints than half of its bytes, each with two counters; compressed inputs have more text.
     let most = memory / 4;
     let wanted = usize::try_from(total).unwrap_or(most);
     let shared = Shared::new(wanted.clamp(1 << 16, most.max(1 << 16)), more_than)?;
@@ -220,7 +219,7 @@ pub(crate) fn count(
     let mut reading = documents.again()?;
     let progress = observer.begin("collecting spans", reading.total_bytes());
     let repeated_keys = match repeated_keys {
-        RepeatedKeys::Error => RepeatedKeys::Any, // who takes the documents says where the first one stands
+        RepeatedKeys::Error => RepeatedKeys::Any, // the job that takes the documents says where the first one is
         other => other,
     };
     let room = Some(Room::new(folder, memory / 8));

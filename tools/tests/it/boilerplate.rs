@@ -32,8 +32,8 @@ fn pages(random: &mut Random, prefix: &str, count: usize) -> Vec<Document> {
         .collect()
 }
 
-/// The texts without the spans that more than `more_than` of them share, by sets of t-grams. One of which no word is left
-/// is a text without words that no other has.
+/// The texts without the spans that more than `more_than` of them share, by sets of t-grams. A text without a word left
+/// becomes a text without words that no other has.
 fn without(texts: &[Document], counted: &[Document], more_than: usize) -> (Vec<Document>, [u64; 3]) {
     let grams = |text: &str| -> Vec<Vec<String>> {
         let words: Vec<String> = text
@@ -202,9 +202,9 @@ fn list_of_the_first_day_serves_later_days_streams_and_queries() {
     assert!(!bench.path("x").exists());
 
     // A stream uses the list beside the index, and refuses without one.
-    let told = bench.json("stream day1/index new.jsonl --drop-duplicates -q --json").clone();
+    let streamed = bench.json("stream day1/index new.jsonl --drop-duplicates -q");
     let fresh: BTreeSet<String> = kept(&bench, &["day2"]);
-    assert_eq!(told["new"].as_u64(), Some(fresh.len() as u64), "{told}");
+    assert_eq!(streamed["new"].as_u64(), Some(fresh.len() as u64), "{streamed}");
     std::fs::rename(bench.path("day1/boilerplate"), bench.path("list")).unwrap();
     refused("stream day1/index new.jsonl -q", &["day1/index", "--boilerplate FILE"]);
     refused("query day1/index new.jsonl", &["day1/index", "--boilerplate FILE"]);

@@ -353,7 +353,10 @@ fn deleted_documents_are_no_sources_and_no_answers_before_and_after_parts_are_me
     for merged in [false, true] {
         if merged {
             let told = bench.json("passages compact days.psg --memory 1M");
-            assert_eq!((&told["parts_before"], &told["parts"], &told["dropped"]), (&json!(2), &json!(1), &json!(1)));
+            assert_eq!(
+                (&told["parts_before"], &told["parts"], &told["dropped"]),
+                (&json!(2), &json!(1), &json!(1))
+            );
             says(&bench.ok("passages compact days.psg"), &["one part, nothing to merge", "3 documents"]);
         }
         says(&bench.ok("passages verify days.psg"), &["sound: 3 documents in"]);

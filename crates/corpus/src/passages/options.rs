@@ -10,11 +10,11 @@ use twindex::sketch::Cutter;
 use twindex_passages::{Hasher, PassageIndex, Shape, WIDTH_MAX};
 
 use super::out::SETTINGS;
-use crate::durable_file::DurableFile;
 use crate::error::InvalidOptions;
 use crate::input::{Documents, InputOptions};
 use crate::repeated::RepeatedKeys;
 use crate::text::TextOptions;
+use twindex::sys::DurableFile;
 
 pub use twindex_passages::Exact;
 

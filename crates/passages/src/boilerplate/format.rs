@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::Xxh3;
 pub(super) const MAGIC: [u8; 8] = *b"TWXSPAN1";
 /// The version of it.
 pub(super) const VERSION: u32 = 1;
-/// Bytes of the header, the last of which are the digest.
+/// Bytes of the header with the digest at its end.
 pub(super) const HEADER_BYTES: usize = 80;
 /// Bytes of the digest.
 pub(super) const DIGEST_BYTES: usize = 16;
@@ -22,7 +22,7 @@ pub(super) const SETTINGS_BYTES_MAX: u64 = 1 << 20;
 pub struct Counted {
     /// Words of a span.
     pub words: u32,
-    /// A span stands in more documents than this.
+    /// A span is in more documents than this.
     pub more_than: u32,
     /// The documents that were counted.
     pub documents: u64,

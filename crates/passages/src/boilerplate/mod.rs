@@ -1,7 +1,7 @@
 //! Spans that many documents share, such as menus, footers and licences: which they are, and texts without them.
 //!
-//! A *span* is a run of `t` words that stands in more than `N` documents; a document counts once, however often it has
-//! the run. A word that stands in one of these runs is left out of a text. A suffix array over the words gives the same
+//! A *span* is a run of `t` words that is in more than `N` documents; a document counts once, however often it has
+//! the run. A word that is in one of these runs is left out of a text. A suffix array over the words gives the same
 //! spans.
 //!
 //! Two passes find them. The first counts the selected fingerprints of each document in [`Shared`], a filter of fixed size;
@@ -219,7 +219,7 @@ impl Boilerplate {
         false
     }
 
-    /// Appends the places of the spans in a text, none of which touch, and returns what is left out by them.
+    /// Appends the places of the spans in a text, which do not touch, and returns what is left out by them.
     fn places(
         &self,
         text: &str,
@@ -267,7 +267,7 @@ impl LeavesOut for Boilerplate {
         self.digest
     }
 
-    /// What is left of a text: what stands between spans, with a line feed where one was.
+    /// What is left of a text: what is between spans, with a line feed where one was.
     fn leave_out(
         &self,
         text: &str,

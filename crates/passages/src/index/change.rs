@@ -19,7 +19,7 @@ use super::{LIST, LOCK, PassageIndex, gone_name, is_name, part_name, read_list};
 pub struct Deleted {
     /// Documents that are gone now.
     pub documents: u64,
-    /// Keys of which there was no document.
+    /// Keys that no document had.
     pub absent: u64,
 }
 
