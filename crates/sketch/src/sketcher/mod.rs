@@ -129,7 +129,7 @@ impl Sketcher {
     ///
     /// # Errors
     /// [`Error::Invalid`] where this build of the crate cannot cut text as they say, and where they weight shingles
-    /// by an IDF table, which [`with_idf`](Self::with_idf) takes, or leave spans out of texts, the list of which
+    /// by an IDF table, which [`with_idf`](Self::with_idf) takes, or leave the spans of a list out of texts, which
     /// [`with_boilerplate`](Self::with_boilerplate) takes.
     pub fn new(params: impl Into<SketchParams>) -> Result<Self> {
         let params = params.into();
