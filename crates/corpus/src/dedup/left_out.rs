@@ -5,6 +5,7 @@ use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
+use anyhow::Context;
 use serde::Serialize;
 use twindex::Params;
 use twindex::sketch::{LeftOut, Sketcher};
@@ -195,6 +196,7 @@ impl Dedup {
         if found.is_none()
             && let (Some(more_than), Some(path)) = (self.without_boilerplate, self.against.first())
         {
+            path.metadata().with_context(|| format!("--against {}: cannot be opened", path.display()))?;
             return Err(InvalidOptions::new(format!(
                 "--without-boilerplate {more_than}: {} has no list of spans, so that all of its words count; leave it out, \
                  or name the list with which it was made: --boilerplate FILE",
