@@ -28,6 +28,7 @@ pub struct DurableFile {
     past_cache: Option<Aligned>,
 }
 
+#[allow(clippy::disallowed_methods, reason = "tables and kept documents are no files of an index")]
 impl DurableFile {
     /// Writes to an empty file.
     pub(super) fn new(file: File) -> Self {
@@ -189,6 +190,7 @@ fn pass_cache(_: &File, past: bool) -> io::Result<()> {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests read what was written")]
 mod tests {
     use super::*;
 

@@ -100,6 +100,7 @@ impl TemporaryFile for UncachedFile {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests read what was written")]
 mod tests {
     use super::*;
 

@@ -134,7 +134,7 @@ fn cut_documents_are_the_texts_without_their_spans_in_every_form_of_input() {
     assert!(left.iter().zip(&documents).filter(|(left, all)| left.1 != all.1).count() > 60);
     let quoted = |documents: &[Document]| -> String {
         let row = |(key, text): &Document| {
-            // A field stands between quotes where it must.
+            // A field is quoted where it must be.
             let field = if text.contains(['\n', '"', ',']) { format!("\"{text}\"") } else { text.clone() };
             format!("{key},{field},\"say \"\"so\"\"\"\n")
         };
@@ -348,13 +348,13 @@ fn deleted_documents_are_no_sources_and_no_answers_before_and_after_parts_are_me
     let bounded = bench.command("passages query days.psg 3.jsonl --max-places 1").output().unwrap();
     says(&String::from_utf8(bounded.stderr).unwrap(), &["documents may be missing", "--max-places"]);
 
-    let told = bench.json("passages delete days.psg a nobody");
-    assert_eq!(told, json!({"documents": 3, "deleted": 1, "absent": 1}));
+    let deleted = bench.json("passages delete days.psg a nobody");
+    assert_eq!(deleted, json!({"documents": 3, "deleted": 1, "absent": 1}));
     for merged in [false, true] {
         if merged {
-            let told = bench.json("passages compact days.psg --memory 1M");
+            let done = bench.json("passages compact days.psg --memory 1M");
             assert_eq!(
-                (&told["parts_before"], &told["parts"], &told["dropped"]),
+                (&done["parts_before"], &done["parts"], &done["dropped"]),
                 (&json!(2), &json!(1), &json!(1))
             );
             says(&bench.ok("passages compact days.psg"), &["one part, nothing to merge", "3 documents"]);
@@ -371,7 +371,7 @@ fn deleted_documents_are_no_sources_and_no_answers_before_and_after_parts_are_me
     says(&bench.refused("passages compact nothing"), &["nothing", "PASSAGES"]);
 }
 
-/// The lines of an answer, behind its header.
+/// The lines of an answer, after its header.
 fn rows_of(table: &str) -> Vec<String> {
     crate::support::rows(table, "key\tdocument\tstart\tend\tdocument_start\tdocument_end\twords")
 }

@@ -280,7 +280,7 @@ impl Sketcher {
             None => LeftOut::default(),
             Some(list) => list.leave_out(text, rest)?,
         };
-        // guard: what a list of spans has of a text is no part of its shingles
+        // What a list has of the text is no part of its shingles.
         let counted = if left_out.words > 0 { &**rest } else { text };
         if self.takes_distinct() {
             self.shingler.distinct(counted, buffers, shingles);
