@@ -118,23 +118,7 @@ impl Build {
         let source = self.id_source()?;
         // What cannot be read is refused before anything is written.
         let sketches = SketchFiles::among(&self.input.inputs)?;
-        let repeated = (self.repeated_keys != Repeated::Last).then_some("repeated-keys");
-        let brought = self.fingerprint.are_read().then_some("fingerprint-field");
-        let without = self.boilerplate.option();
-        let option =
-            self.input.document_option().or(source.map(|_| "ids")).or(repeated).or(brought).or(without);
-        if without.is_some() && self.fingerprints.is_some() {
-            return Err(
-                Usage::new("--boilerplate leaves spans out of texts, and --fingerprints has none").into()
-            );
-        }
-        if let (Some(_), Some(option)) = (&sketches, option) {
-            return Err(Usage::new(format!(
-                "--{option} says how documents are read, and {} is a file of sketches; leave it out",
-                self.input.inputs[0].display()
-            ))
-            .into());
-        }
+        self.check_brought(sketches.is_some(), source)?;
         self.attached.check_documents(self.fingerprints.is_none() && sketches.is_none())?;
         let inputs = self.resume.then(|| self.input_ids(sketches.is_some())).transpose()?;
         let mut documents = match self.fingerprints {
@@ -328,6 +312,28 @@ struct Added {
 }
 
 impl Build {
+    /// Refuses options about documents where none are read.
+    fn check_brought(&self, sketches: bool, source: Option<IdSource>) -> anyhow::Result<()> {
+        let repeated = (self.repeated_keys != Repeated::Last).then_some("repeated-keys");
+        let brought = self.fingerprint.are_read().then_some("fingerprint-field");
+        let without = self.boilerplate.option();
+        let option =
+            self.input.document_option().or(source.map(|_| "ids")).or(repeated).or(brought).or(without);
+        if without.is_some() && self.fingerprints.is_some() {
+            return Err(
+                Usage::new("--boilerplate leaves spans out of texts, and --fingerprints has none").into()
+            );
+        }
+        if let Some(option) = option.filter(|_| sketches) {
+            return Err(Usage::new(format!(
+                "--{option} says how documents are read, and {} is a file of sketches; leave it out",
+                self.input.inputs[0].display()
+            ))
+            .into());
+        }
+        Ok(())
+    }
+
     /// How documents are read.
     fn options(&self) -> InputOptions {
         let options = self.fingerprint.apply(self.input.options());

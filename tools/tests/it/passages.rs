@@ -331,7 +331,7 @@ fn query_finds_the_documents_that_contain_parts_of_a_text_and_which_parts() {
 #[test]
 fn deleted_documents_are_no_sources_and_no_answers_before_and_after_parts_are_merged() {
     let bench = Bench::new();
-    let text = |number: usize| (0..20).map(|at| format!("term{number}x{at} ")).collect::<String>();
+    let text = |number: usize| (0..20).map(|at| format!("term{number}x{at} ")).collect::<Vec<_>>().concat();
     let document = |key: &str, number: usize| (key.to_owned(), text(number));
     bench.write("1.jsonl", lines(&[document("a", 1), document("b", 2)]));
     bench.write("2.jsonl", lines(&[document("c", 3), document("d", 1)]));

@@ -362,7 +362,7 @@ impl Dedup {
         &self,
         out: &Out<'_>,
         params: &Params,
-        (documents, past, with): (Documents, &Past, (Option<&Arc<IdfTable>>, Option<&mut Spans>)),
+        (documents, past, lists): (Documents, &Past, Lists<'_>),
         observer: &dyn Observer,
     ) -> anyhow::Result<Report> {
         let asked = Asked::of(self.deciding_options(params), &documents, &self.other_files())?;
@@ -378,7 +378,7 @@ impl Dedup {
         let folder = journal.results()?;
 
         let place = Place { folder: &folder, journal: Some(&journal), observer };
-        let report = self.work(params, documents, past, with, place)?;
+        let report = self.work(params, documents, past, lists, place)?;
         crate::lost::check()?;
         journal.publish(&folder)?;
         out.put_in_place(&folder, force)?;
@@ -392,7 +392,7 @@ impl Dedup {
         params: &Params,
         mut documents: Documents,
         past: &Past,
-        (table, mut spans): (Option<&Arc<IdfTable>>, Option<&mut Spans>),
+        (table, mut spans): Lists<'_>,
         Place { folder, journal, observer }: Place<'_>,
     ) -> anyhow::Result<Report> {
         let whole = Stopwatch::start();
@@ -614,6 +614,9 @@ impl Dedup {
         self.method == Method::Exact || self.holds_sets()
     }
 }
+
+/// The table that weighs shingles, and the list of spans that do not count.
+type Lists<'l> = (Option<&'l Arc<IdfTable>>, Option<&'l mut Spans>);
 
 /// Where a job works, and who watches it.
 struct Place<'p> {

@@ -1,6 +1,7 @@
 //! What is left out of texts is what more documents share, by brute force; and damage is an error.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -38,7 +39,9 @@ fn list(folder: &Path, texts: &[String], (t, more_than): (usize, u32), memory: u
         })
         .collect();
     let shared = Shared::new(memory, more_than).unwrap();
-    all.iter().for_each(|text| work.count_shared(text, &shared));
+    for text in &all {
+        work.count_shared(text, &shared);
+    }
     let mut builder = Builder::new(folder, 0);
     for text in &all {
         let mut grams = Vec::new();
@@ -135,7 +138,7 @@ proptest! {
         for (source, start, length, ends) in pieces {
             let text = texts.last_mut().unwrap();
             for number in start..start + length {
-                text.push_str(&format!("w{} ", (source * 7 + number * number) % 97));
+                write!(text, "w{} ", (source * 7 + number * number) % 97).unwrap();
             }
             if ends {
                 texts.push(String::new());

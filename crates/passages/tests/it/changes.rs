@@ -170,7 +170,8 @@ proptest! {
 }
 
 fn some_texts(prefix: &str) -> Vec<(String, String)> {
-    let words = |from: u32| (from..from + 30).map(|number| format!("w{} ", number % 23)).collect::<String>();
+    let words =
+        |from: u32| (from..from + 30).map(|number| format!("w{} ", number % 23)).collect::<Vec<_>>().concat();
     let texts = [words(0), words(7), "short".into(), words(19) + "and more"];
     texts.into_iter().enumerate().map(|(number, text)| (format!("{prefix}{number}"), text)).collect()
 }
