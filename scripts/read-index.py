@@ -25,11 +25,13 @@ SEGMENT, MANIFEST, CURRENT, LOG, IDF, SKETCHES = range(1, 7)
 FEATURES_LOG, FEATURES_VALUES, FEATURES_STAMPS, FEATURES_GROWN = 1, 2, 4, 8
 FEATURES_NARROW, FEATURES_TEXT, FEATURES_NEAR, FEATURES_FIELDS, FEATURES_PRIORITIES = 32, 64, 128, 256, 512
 FEATURES_WEIGHTS = 1024
+FEATURES_BOILERPLATE = 2048
 
 
 def of_text(params):
-    """The feature of ways to cut text that version 3 did not have at first."""
-    return FEATURES_TEXT * (params["tokens"].split("/")[0] in ("words-symbols", "raw") or "fold" in params)
+    """The features of ways to cut text that version 3 did not have at first."""
+    text = FEATURES_TEXT * (params["tokens"].split("/")[0] in ("words-symbols", "raw") or "fold" in params)
+    return text | FEATURES_BOILERPLATE * ("boilerplate" in params)
 
 
 class Bytes:
@@ -162,10 +164,10 @@ def roaring(data):
 
 
 def read_manifest(data):
-    flags = {log | rest | narrow | text | near | fields | weights for log in (0, FEATURES_LOG, FEATURES_LOG | FEATURES_GROWN)
+    flags = {log | rest | narrow | text | near | fields | weights | left for log in (0, FEATURES_LOG, FEATURES_LOG | FEATURES_GROWN)
              for rest in (0, 2, 4, 6) for narrow in (0, FEATURES_NARROW) for text in (0, FEATURES_TEXT)
              for near in (0, FEATURES_NEAR) for fields in (0, FEATURES_FIELDS, FEATURES_FIELDS | FEATURES_PRIORITIES)
-             for weights in (0, FEATURES_WEIGHTS)}
+             for weights in (0, FEATURES_WEIGHTS) for left in (0, FEATURES_BOILERPLATE)}
     uuid, digest, features = header(data, MANIFEST, flags)
     need(len(data) >= 92, "a manifest")
     need(int.from_bytes(data[-4:], "little") == checksum(uuid, 0, data[:-4]), "the checksum of the manifest")
@@ -371,11 +373,12 @@ def shown_set(hashes):
     return f"set {' '.join(f'{one:016x}' for one in hashes) or '-'}"
 
 
-CUT = (b"tokens", b"normal-form", b"fold", b"stop-words", b"stemming", b"width", b"shingle-hash", b"seed")
+CUT = (b"tokens", b"normal-form", b"fold", b"boilerplate", b"stop-words", b"stemming", b"width", b"shingle-hash", b"seed")
 
 
 def read_idf(data):
-    digest, text_digest, features = header(data, IDF, {0, FEATURES_TEXT})
+    digest, text_digest, features = header(
+        data, IDF, {a | b for a in (0, FEATURES_TEXT) for b in (0, FEATURES_BOILERPLATE)})
     need(xxh3_128(data[64:]) == digest, "the digest of the IDF table")
     source = Bytes(data, 64)
     documents, entries, absent, length = (source.number(size) for size in (8, 8, 4, 4))
@@ -393,8 +396,9 @@ def read_idf(data):
 
 
 def read_sketches(data):
-    flags = {a | b | c | d for a in (0, FEATURES_NARROW) for b in (0, FEATURES_TEXT) for c in (0, FEATURES_NEAR)
-             for d in (0, FEATURES_FIELDS, FEATURES_WEIGHTS, FEATURES_FIELDS | FEATURES_WEIGHTS)}
+    flags = {a | b | c | d | e for a in (0, FEATURES_NARROW) for b in (0, FEATURES_TEXT) for c in (0, FEATURES_NEAR)
+             for d in (0, FEATURES_FIELDS, FEATURES_WEIGHTS, FEATURES_FIELDS | FEATURES_WEIGHTS)
+             for e in (0, FEATURES_BOILERPLATE)}
     salt, digest, features = header(data, SKETCHES, flags)
     source = Bytes(data, 64)
     params = Params(source.take(source.number(4)))

@@ -377,7 +377,7 @@ class Segment:
         self.salt, self.params_digest = int.from_bytes(salt, "little"), int.from_bytes(params_digest, "little")
         need(crc == checksum(self.salt, 0, data[:60]), "the checksum of the header")
         need((version, role, bits) == (3, 1, 64), "version 3, role 1, 64 bits")
-        need(incompatible & ~2038 == 0 and read_only == 0, "no features that are not known")
+        need(incompatible & ~4086 == 0 and read_only == 0, "no features that are not known")
         self.features = incompatible
         need(reserved == 0, "a reserved field of zero")
         del compatible
@@ -485,6 +485,7 @@ class Segment:
         attached = 2 * (self.values is not None) + 4 * (self.stamps is not None)
         narrow = 32 * ("feature-bits" in self.params)
         text = 64 * (self.params["tokens"].split("/")[0] in ("words-symbols", "raw") or "fold" in self.params)
+        text |= 2048 * ("boilerplate" in self.params)
         near = 128 * ("threshold" in self.params or "near-within" in self.params)
         weights = 1024 * weighs(self.params)
         need(self.features & ~16 == attached + narrow + text + near + fields + weights, "the features of the parameters")

@@ -60,6 +60,10 @@ pub const FEATURE_PRIORITIES: u32 = 512;
 /// [weight](twindex_sketch::params::MinhashWeights) minima, or take them from [darts](twindex_sketch::darts).
 pub const FEATURE_WEIGHTS: u32 = 1024;
 
+/// The feature of every file whose parameters leave the spans of a list out of texts
+/// ([`Shingling::boilerplate`](twindex_sketch::params::Shingling::boilerplate)).
+pub const FEATURE_BOILERPLATE: u32 = 2048;
+
 /// The incompatible features that parameters require, for every file that has records with these parameters.
 #[must_use]
 pub fn features_of(params: &Params) -> u32 {
@@ -70,11 +74,13 @@ pub fn features_of(params: &Params) -> u32 {
     values | stamps | fields | priorities | features_of_sketches(params)
 }
 
-/// The incompatible feature of tokens and of folding that version 3 of the format did not have at first.
+/// The incompatible features of tokens, of folding and of omitted spans, which version 3 of the format did not have at
+/// first.
 #[must_use]
 pub fn text_of(shingling: &Shingling) -> u32 {
     let keeps_symbols = matches!(shingling.tokens, Tokens::WordsSymbols | Tokens::Raw);
-    if keeps_symbols || !shingling.folding.is_empty() { FEATURE_TEXT } else { 0 }
+    let text = if keeps_symbols || !shingling.folding.is_empty() { FEATURE_TEXT } else { 0 };
+    text | if shingling.boilerplate.is_some() { FEATURE_BOILERPLATE } else { 0 }
 }
 
 fn narrow_of(params: &Params) -> u32 {
@@ -128,14 +134,15 @@ impl Role {
     /// The incompatible features of a file of this role that this version knows.
     #[must_use]
     pub fn incompatible_known(self) -> u32 {
-        const BY_PARAMS: u32 = FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_WEIGHTS;
+        const BY_PARAMS: u32 =
+            FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_WEIGHTS | FEATURE_BOILERPLATE;
         const OF_FIELDS: u32 = FEATURE_FIELDS | FEATURE_PRIORITIES;
         match self {
             Self::Manifest => FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | OF_FIELDS | BY_PARAMS,
             Self::Segment => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PACKED | OF_FIELDS | BY_PARAMS,
             Self::Log => FEATURE_VALUES | FEATURE_STAMPS | OF_FIELDS | BY_PARAMS,
             Self::Sketches => FEATURE_FIELDS | BY_PARAMS,
-            Self::Idf => FEATURE_TEXT,
+            Self::Idf => FEATURE_TEXT | FEATURE_BOILERPLATE,
             Self::Current => 0,
         }
     }

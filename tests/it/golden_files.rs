@@ -24,8 +24,9 @@ use twindex::format::bands::{CODEC_BYTES, CODEC_PACKED};
 use twindex::format::contents::Kind;
 use twindex::format::fields::{self, Fields};
 use twindex::format::header::{
-    FEATURE_FIELDS, FEATURE_GROWN, FEATURE_LOG, FEATURE_NARROW, FEATURE_NEAR, FEATURE_PACKED,
-    FEATURE_PRIORITIES, FEATURE_STAMPS, FEATURE_TEXT, FEATURE_VALUES, FEATURE_WEIGHTS, Refusal,
+    FEATURE_BOILERPLATE, FEATURE_FIELDS, FEATURE_GROWN, FEATURE_LOG, FEATURE_NARROW, FEATURE_NEAR,
+    FEATURE_PACKED, FEATURE_PRIORITIES, FEATURE_STAMPS, FEATURE_TEXT, FEATURE_VALUES, FEATURE_WEIGHTS,
+    Refusal,
 };
 use twindex::format::hot;
 use twindex::format::manifest::Manifest;
@@ -552,10 +553,11 @@ fn index_of_format_3_with_a_stated_log_length_opens_and_detects_a_truncated_log(
 fn reader_refuses_an_unknown_feature_of_manifests_by_its_number() {
     // The next feature bit is as unknown to this reader as `grown` was to older ones.
     let bytes = read(&committed_as("grown").join("MANIFEST-000004"));
-    let of_sketches = FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_FIELDS | FEATURE_WEIGHTS;
+    let of_sketches =
+        FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_FIELDS | FEATURE_WEIGHTS | FEATURE_BOILERPLATE;
     let known =
         FEATURE_LOG | FEATURE_GROWN | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PRIORITIES | of_sketches;
-    for unknown in [FEATURE_PACKED, FEATURE_WEIGHTS << 1, 1 << 31] {
+    for unknown in [FEATURE_PACKED, FEATURE_BOILERPLATE << 1, 1 << 31] {
         let mut changed = bytes.clone();
         let features = FEATURE_LOG | FEATURE_GROWN | unknown;
         changed[12..16].copy_from_slice(&features.to_le_bytes());

@@ -416,6 +416,7 @@ fn incompatible_features_have_the_numbers_and_names_specified() {
         (header::FEATURE_FIELDS, "fields"),
         (header::FEATURE_PRIORITIES, "priorities"),
         (header::FEATURE_WEIGHTS, "weights"),
+        (header::FEATURE_BOILERPLATE, "boilerplate"),
     ];
     assert_eq!(found, expected.map(|(number, name)| (number, name.to_owned())).into());
     let roles = [Role::Segment, Role::Manifest, Role::Current, Role::Log, Role::Idf, Role::Sketches];
@@ -624,6 +625,7 @@ fn parameters_have_the_names_order_and_values_specified() {
     let specified = rows("### Parameters", &["name", "values", "meaning"]);
     let mut folded = Shingling::words(5, 0);
     folded.folding.invisible = true;
+    folded.boilerplate = Some(0x1234);
     let all = Params::builder()
         .shingling(folded)
         .simhash_weighted(3, SimhashWeights::Idf { table: 0x1234 })

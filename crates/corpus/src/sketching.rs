@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow};
 use rayon::Yield;
 use rayon::prelude::*;
 use twindex::params::{Family, MinhashWeights, Tokens};
-use twindex::sketch::{Scratch, Sketch, Sketcher};
+use twindex::sketch::{LeftOut, Scratch, Sketch, Sketcher};
 use twindex::sys::Room;
 use twindex::{Error, Fingerprint, Key};
 use twindex_join::{Sorting, Telling};
@@ -262,6 +262,11 @@ impl<'s> Sketching<'s> {
         })
     }
 
+    /// What was left out of the text sketched last.
+    pub(crate) fn left_out(&self) -> LeftOut {
+        self.scratch.left_out()
+    }
+
     /// Counts how the letters of a text are written.
     fn count_forms(&mut self, content: Content<'_>) {
         if let Content::Text(text) | Content::Opaque { text, .. } = content {
@@ -318,6 +323,8 @@ pub struct Sketched {
     pub text_bytes: u64,
     /// Tokens of the text, or features.
     pub tokens: u64,
+    /// What of the text does not count.
+    pub left_out: LeftOut,
 }
 
 /// What an index says of a document that it does not take, as an error of whoever takes documents: one for which the
@@ -593,7 +600,11 @@ fn look_up_key(keys: &mut SeenKeys, one: &mut Sketched, documents: &mut Document
 }
 
 /// What is noted of keys, before the first document.
-fn seen_keys(documents: &Documents, wanted: &Wanted, progress: &dyn Progress) -> anyhow::Result<SeenKeys> {
+pub(crate) fn seen_keys(
+    documents: &Documents,
+    wanted: &Wanted,
+    progress: &dyn Progress,
+) -> anyhow::Result<SeenKeys> {
     // Those of lines come once.
     let repeated = if documents.are_keyed_by_line() { RepeatedKeys::Any } else { wanted.repeated_keys };
     let room = wanted.room.clone().unwrap_or_else(Room::unlimited);
@@ -639,12 +650,15 @@ impl Sketched {
             attached: OwnAttached::default(),
             text_bytes: 0,
             tokens: 0,
+            left_out: LeftOut::default(),
         }
     }
 }
 
 /// Bytes that a text takes, for each of its own, until its shingles are put away: measured for words.
 const BYTES_FOR_BYTE: usize = 8;
+/// The same where spans are left out of it, or counted.
+const BYTES_FOR_BYTE_OF_SPANS: usize = 24;
 /// The same for each shingle, and for each byte beside.
 const BYTES_FOR_SHINGLE: (usize, usize) = (32, 2);
 /// Texts that take less are never too long, however little the memory.
@@ -657,11 +671,17 @@ pub(crate) fn elements_max(memory: usize) -> u64 {
 
 /// Refuses a text that takes too much memory. How many shingles it has is known behind its cutting, which itself takes
 /// less than what follows.
-fn check_memory(record: &Record<'_>, shingles: usize, wanted: &Wanted) -> anyhow::Result<()> {
-    let Some(memory) = wanted.memory else { return Ok(()) };
+pub(crate) fn check_memory(
+    record: &Record<'_>,
+    shingles: usize,
+    memory: Option<usize>,
+    has_spans: bool,
+) -> anyhow::Result<()> {
+    let Some(memory) = memory else { return Ok(()) };
     let bytes = record.content.bytes();
     let (for_shingle, beside) = BYTES_FOR_SHINGLE;
-    let taken = (BYTES_FOR_BYTE * bytes).max(for_shingle * shingles + beside * bytes);
+    let for_byte = if has_spans { BYTES_FOR_BYTE_OF_SPANS } else { BYTES_FOR_BYTE };
+    let taken = (for_byte * bytes).max(for_shingle * shingles + beside * bytes);
     if taken <= memory.max(ALWAYS) {
         return Ok(());
     }
@@ -682,11 +702,12 @@ fn sketch_into(
 ) -> anyhow::Result<()> {
     // Before the work: a record without what it should have is one that may be passed over.
     one.attached = record.attached(parser)?;
-    check_memory(record, 0, wanted)?;
+    let has_spans = sketching.sketcher.params().shingling.boilerplate.is_some();
+    check_memory(record, 0, wanted.memory, has_spans)?;
     record.write_place(&mut one.place);
     one.is_opaque = matches!(record.content, Content::Opaque { .. });
-    let sizes = memory.recall(|bytes| Some([bytes.u64()?, bytes.u64()?]))?;
-    let [shingles, tokens] = if let Some(sizes) = sizes {
+    let sizes = memory.recall(|bytes| Some([bytes.u64()?, bytes.u64()?, bytes.u64()?, bytes.u64()?]))?;
+    let [shingles, tokens, left_out, is_all] = if let Some(sizes) = sizes {
         sketching.count_forms(record.content);
         sizes
     } else {
@@ -697,14 +718,15 @@ fn sketch_into(
             return Err(record.bad(why)); // weights out of their range
         }
         made.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
-        let sizes = [sketching.scratch.elements().len() as u64, sketching.scratch.tokens() as u64];
+        let (scratch, left_out) = (&sketching.scratch, sketching.left_out());
+        let sizes = [scratch.elements().len() as u64, scratch.tokens() as u64, left_out.words, left_out.is_all.into()];
         // Also of a document that is refused in the following.
         if let Some(kept) = memory.kept() {
             put_numbers(&sizes, kept);
         }
         sizes
     };
-    check_memory(record, shingles as usize, wanted)?;
+    check_memory(record, shingles as usize, wanted.memory, has_spans)?;
     if wanted.whole {
         let line = record.line(parser)?;
         let line = match record.origin() {
@@ -726,6 +748,7 @@ fn sketch_into(
     one.is_own_key = record.is_own;
     one.text_bytes = record.content.bytes() as u64;
     one.tokens = tokens;
+    one.left_out = LeftOut { words: left_out, is_all: is_all > 0 };
     Ok(())
 }
 

@@ -55,6 +55,7 @@ mod words;
 
 mod error;
 mod fields;
+mod left_out;
 #[doc(hidden)]
 pub mod lines;
 pub mod params;
@@ -70,6 +71,7 @@ pub use estimate::{Resemblance, containment, intersection_from, jaccard, standar
 pub use feature::features;
 pub use fungible::{agreeing, fungible, small_features};
 pub use idf::IdfTable;
+pub use left_out::{LeavesOut, LeftOut};
 pub use minhash::{MinHasher, matches, matches_by, pack};
 pub use nearness::Nearness;
 pub use params::SketchParams;

@@ -40,6 +40,7 @@ use crate::text_args::TextArgs;
                       in a later one that stays\n    \
     OUT/hosts.tsv     where keys, or the fields of --url-field, are URLs: pages of each host, and those near another page,
                       one of the host, one of another; OUT/mirrors.tsv has each two hosts with near pages, and shares
+    OUT/boilerplate   with --without-boilerplate: the list of spans that did not count, for --against OUT, `stream`, `query`\n\
     OUT/revisits.warc with --write-revisits: what of a web archive was the same as a kept page\n    \
     OUT/run.json      the inputs and options, by which `twindex why OUT KEY` reads the documents again\n    \
     OUT/index         the index of the kept ones, for `query`, `stats`, `verify` (not with --method exact)\n\n\
@@ -125,6 +126,17 @@ pub(crate) struct Dedup {
     sets: Sets,
     #[command(flatten)]
     text: TextArgs,
+    /// Leave out of all texts, when they are compared, the spans that more than N documents share: menus, footers, licences.
+    /// OUT/boilerplate has the list; with --against OUT its list is used, and N must be that of the list, if it is given.
+    /// The inputs are read three times. N should be larger than any family of copies
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    without_boilerplate: Option<u32>,
+    /// Words of a span of --without-boilerplate, 1 to 65535 [default: 10]
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    boilerplate_words: Option<u32>,
+    /// Leave out the spans of this list, OUT/boilerplate of an earlier run, instead of a new one
+    #[arg(long, value_name = "FILE")]
+    boilerplate: Option<PathBuf>,
     /// What a shingle weighs where resemblance is counted: `distinct`, each the same; `tf`, as often as it occurs, or with
     /// --features-field as much as its vector says; `idf`, that times its inverse document frequency by --idf. Resemblance is
     /// the sum of the lesser weights by the sum of the greater ones
@@ -356,6 +368,9 @@ impl Dedup {
             signature_bits: self.signature_bits,
             sets: self.sets == Sets::Kept,
             text: self.text.options(),
+            without_boilerplate: self.without_boilerplate,
+            boilerplate_words: self.boilerplate_words,
+            boilerplate: self.boilerplate.clone(),
             weights: match self.weights {
                 Weights::Distinct => twindex_corpus::Weights::Distinct,
                 Weights::Tf => twindex_corpus::Weights::Frequencies,
@@ -394,6 +409,7 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
     let input = &report.input;
     let share = report.removed as f64 * 100.0 / input.documents.max(1) as f64;
     let mut lines = what_was_read(job, report);
+    lines.extend(report.boilerplate.as_ref().map(without_spans));
     if let Some(dropped) = report.dropped {
         let against: Vec<String> = job.against.iter().map(|path| path.display().to_string()).collect();
         lines.push(format!(
@@ -504,6 +520,23 @@ fn what_was_read(job: &Job, report: &Report) -> Vec<String> {
         format!("{read}, in {:.1} s", report.seconds),
         format!("  identical  {:>11}  {equal}", count(report.identical)),
     ]
+}
+
+/// What did not count because many documents share it.
+fn without_spans(found: &twindex_corpus::LeftOutReport) -> String {
+    format!(
+        "  left out   {:>11}  words, in {}: {} of {} words that more than {} share; {} no other words",
+        count(found.words_left_out),
+        counted(found.documents, "document"),
+        counted(found.spans, "span"),
+        count(found.words.into()),
+        counted(found.more_than.into(), "document"),
+        match found.documents_without_words {
+            0 => "none has".to_owned(),
+            1 => "1 has".to_owned(),
+            some => format!("{} have", count(some)),
+        }
+    )
 }
 
 /// How many clusters there are of each class of sizes.

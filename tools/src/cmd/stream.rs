@@ -24,6 +24,7 @@ use twindex_corpus::tsv;
 
 use self::deciding::{Asked, Deciding, Fate, Outcome};
 use crate::attached_args::AttachedArgs;
+use crate::boilerplate_args::BoilerplateArgs;
 use crate::json_lines::{Columns, JsonLines};
 use crate::options::{FingerprintArgs, IdsArgs, InputArgs, Output, RepeatedArgs, Usage, Work};
 use crate::param_args::{Brought, ParamArgs};
@@ -91,6 +92,8 @@ pub(crate) struct Stream {
     inside: Option<String>,
     #[command(flatten)]
     attached: AttachedArgs,
+    #[command(flatten)]
+    boilerplate: BoilerplateArgs,
     #[command(flatten)]
     params: ParamArgs,
     #[command(flatten)]
@@ -323,7 +326,7 @@ impl Stream {
         // A regular file is read ahead, as it cannot let wait.
         let piped = documents.total_bytes().is_none();
         let (index, (near, verify)) = self.open()?;
-        let sketcher = index.sketcher()?;
+        let sketcher = self.boilerplate.sketcher(&index)?;
         let deciding = Deciding::of(
             &index,
             &self.index,
@@ -511,8 +514,11 @@ impl Stream {
                 // Duplicates are distinguished from documents that decide.
                 params.marks = true;
                 params.values |= self.inside.is_some();
+                let list = self.boilerplate.apply(&mut params)?;
                 let near = self.near(&params)?;
-                Ok((Index::create_from(Arc::new(RealVfs), &self.index, params, table.as_ref())?, near))
+                let index = Index::create_from(Arc::new(RealVfs), &self.index, params, table.as_ref())?;
+                BoilerplateArgs::keep(list.as_deref(), &self.index)?;
+                Ok((index, near))
             }
             Err(error) => Err(error.into()),
         }

@@ -2,6 +2,7 @@
 //! those of `dedup`.
 
 mod archives;
+mod boilerplate;
 mod cli;
 mod containing;
 mod corpora;

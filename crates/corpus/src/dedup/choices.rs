@@ -146,6 +146,7 @@ impl Dedup {
             return Err(InvalidOptions::new(format!("{option} goes with --method shingles")).into());
         }
         self.check_fingerprints()?;
+        self.check_left_out()?;
         self.check_join()?;
         check_clusters(self.clusters, self.max_cluster)?;
         check_cut(self.keep, self.max_cluster)?;

@@ -31,6 +31,7 @@ mod inside;
 mod journal;
 mod keys;
 mod layout;
+mod left_out;
 mod lines;
 mod near;
 mod near_file;
@@ -66,12 +67,14 @@ use self::find::{Done, Indexed};
 use self::groups::{Anchors, NewSet};
 use self::inside::shingles_inside;
 use self::journal::{Asked, Journal, Parts};
+use self::left_out::Spans;
 use self::near::Limits;
 use self::out::Out;
 use self::report::common_shingles;
 use self::resume::remembered;
 use self::run_file::RunFile;
 use self::sketches::Sketches;
+use crate::boilerplate::digest;
 use crate::idf;
 use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
@@ -83,6 +86,7 @@ use crate::watch::{self, Stages, Stopwatch};
 
 pub use self::annotated::Annotations;
 pub use self::hosts::{Host, HostCounter, Hosts, Mirror};
+pub use self::left_out::LeftOutReport;
 pub use self::near::{Join, Verify};
 pub use self::priority::Keep;
 pub use self::report::{CommonShingle, Report};
@@ -176,6 +180,13 @@ pub struct Dedup {
     pub sets: bool,
     /// How texts are cut into shingles.
     pub text: TextOptions,
+    /// Spans that more documents of the inputs than this share do not count: nothing is near because of them. None by
+    /// default. With [`against`](Self::against), the list of the history is used, which must be one of such spans.
+    pub without_boilerplate: Option<u32>,
+    /// Words of such a span, 1 to 65,535; [`BOILERPLATE_WORDS`](crate::BOILERPLATE_WORDS) by default.
+    pub boilerplate_words: Option<u32>,
+    /// A list of spans that do not count, `OUT/boilerplate` of an earlier run, instead of a new one.
+    pub boilerplate: Option<PathBuf>,
     /// What a shingle weighs where resemblance is counted; [`Weights::Distinct`] by default.
     pub weights: Weights,
     /// What weights that may be fractions, of [`Weights::Idf`] and of vectors, are rounded to; 1 by default.
@@ -277,6 +288,9 @@ impl Dedup {
             signature_bits: None,
             sets: true,
             text: TextOptions::default(),
+            without_boilerplate: None,
+            boilerplate_words: None,
+            boilerplate: None,
             weights: Weights::Distinct,
             weight_unit: None,
             idf: None,
@@ -322,14 +336,18 @@ impl Dedup {
         let features = self.input.features;
         let table = self.idf.as_deref().map(|path| idf::open_for(path, &self.text, features)).transpose()?;
         let table = table.map(Arc::new);
-        let params = self.params(table.as_deref())?;
+        let mut params = self.params(table.as_deref())?;
         let documents = self.open(&params)?;
+        let mut spans = self.spans(&documents, &params, &out, observer)?;
+        if let Some(spans) = &spans {
+            params.shingling.boilerplate = Some(digest(&spans.list));
+        }
         let past = self.past(&params)?;
         self.check_annotated(&past)?;
         self.note_recall(&params, observer)?;
         self.note_weights(observer);
         if self.resume {
-            let read = (documents, &past, table.as_ref());
+            let read = (documents, &past, (table.as_ref(), spans.as_mut()));
             return self.run_resumed(&out, &params, read, observer);
         }
         journal::check_none(out.path(), self.force)?;
@@ -338,7 +356,8 @@ impl Dedup {
         let half_done = observer.half_done(folder.path());
 
         let place = Place { folder: folder.path(), journal: None, observer };
-        let report = self.work(&params, documents, &past, table.as_ref(), place)?;
+        let leaving = (table.as_ref(), spans.as_mut());
+        let report = self.work(&params, documents, &past, leaving, place)?;
         drop(half_done);
         crate::lost::check()?;
         out.put_in_place(folder.path(), self.force)?;
@@ -352,7 +371,7 @@ impl Dedup {
         &self,
         out: &Out<'_>,
         params: &Params,
-        (documents, past, table): (Documents, &Past, Option<&Arc<IdfTable>>),
+        (documents, past, lists): (Documents, &Past, Lists<'_>),
         observer: &dyn Observer,
     ) -> anyhow::Result<Report> {
         let asked = Asked::of(self.deciding_options(params), &documents, &self.other_files())?;
@@ -368,7 +387,7 @@ impl Dedup {
         let folder = journal.results()?;
 
         let place = Place { folder: &folder, journal: Some(&journal), observer };
-        let report = self.work(params, documents, past, table, place)?;
+        let report = self.work(params, documents, past, lists, place)?;
         crate::lost::check()?;
         journal.publish(&folder)?;
         out.put_in_place(&folder, force)?;
@@ -382,7 +401,7 @@ impl Dedup {
         params: &Params,
         mut documents: Documents,
         past: &Past,
-        table: Option<&Arc<IdfTable>>,
+        (table, mut spans): Lists<'_>,
         Place { folder, journal, observer }: Place<'_>,
     ) -> anyhow::Result<Report> {
         let whole = Stopwatch::start();
@@ -391,10 +410,16 @@ impl Dedup {
 
         let watch = Stopwatch::start();
         let Past { history, indexes: against } = past;
-        let sketcher = match table {
-            None => Sketcher::new(params)?,
-            Some(table) => Sketcher::with_idf(params, Arc::clone(table))?,
+        let sketcher = match (table, &mut spans) {
+            (None, None) => Sketcher::new(params)?,
+            (Some(table), _) => Sketcher::with_idf(params, Arc::clone(table))?,
+            (None, Some(spans)) => {
+                spans.note(&mut stages);
+                spans.put(folder)?;
+                spans.sketcher(params)?
+            }
         };
+        let mut left_out = spans.map(|spans| spans.report());
         // The others are in the corpus.
         let sketcher = sketcher.with_sets_of_wordless_only();
         let sketcher = sketcher.with_elements_max(elements_max(self.memory));
@@ -410,7 +435,8 @@ impl Dedup {
         }
         let kept = journal.map(|journal| journal.parts("reading")).transpose()?;
         let with = (&sketcher, &against[..], kept);
-        let read = self.read(&mut documents, with, sketches.as_mut(), &mut corpus, observer);
+        let noted = (sketches.as_mut(), left_out.as_mut());
+        let read = self.read(&mut documents, with, noted, &mut corpus, observer);
         let (empty, exact) = read.map_err(|error| self.say_memory(error))?;
         let sketched = sketches.map(Sketches::finish).transpose()?;
         corpus.end(!self.is_by_sets());
@@ -435,6 +461,7 @@ impl Dedup {
 
         let input = documents.counts().clone();
         let report = Report {
+            boilerplate: left_out,
             empty,
             identical: clusters.identical(&corpus),
             dropped: (!self.against.is_empty())
@@ -524,7 +551,7 @@ impl Dedup {
         &self,
         documents: &mut Documents,
         (sketcher, against, mut kept): (&Sketcher, &[Against], Option<Parts<'_>>),
-        mut sketches: Option<&mut Sketches>,
+        (mut sketches, mut left_out): (Option<&mut Sketches>, Option<&mut LeftOutReport>),
         corpus: &mut Corpus,
         observer: &dyn Observer,
     ) -> anyhow::Result<(u64, Duration)> {
@@ -559,6 +586,9 @@ impl Dedup {
             look,
             |one, (near, told), words| {
                 empty += u64::from(one.sketch.is_empty() && !one.is_opaque);
+                if let Some(left_out) = &mut left_out {
+                    left_out.add(one);
+                }
                 if let Some(near) = near {
                     return corpus.drop_near(one, &near);
                 }
@@ -602,6 +632,9 @@ impl Dedup {
         self.method == Method::Exact || self.holds_sets()
     }
 }
+
+/// The table that weighs shingles, and the list of spans that do not count.
+type Lists<'l> = (Option<&'l Arc<IdfTable>>, Option<&'l mut Spans>);
 
 /// Where a job works, and who watches it.
 struct Place<'p> {

@@ -117,6 +117,9 @@ impl Dedup {
             signature_bits: _, // of the parameters
             sets,
             text,
+            without_boilerplate,
+            boilerplate_words,
+            boilerplate,
             weights,
             weight_unit,
             idf,
@@ -161,6 +164,9 @@ impl Dedup {
             ("--sharing", format!("{sharing:?}")),
             ("--sets", sets.to_string()),
             ("--stop-words", text),
+            ("--without-boilerplate", format!("{without_boilerplate:?}")),
+            ("--boilerplate-words", format!("{boilerplate_words:?}")),
+            ("--boilerplate", format!("{boilerplate:?}")),
             ("--weights", format!("{weights:?}")),
             ("--weight-unit", format!("{weight_unit:?}")),
             ("--idf", format!("{idf:?}")),
@@ -186,7 +192,14 @@ impl Dedup {
             Some(StopList::File(path)) => Some(path.clone()),
             _ => None,
         };
-        self.against.iter().chain(&self.texts).chain(&self.idf).cloned().chain(stop_words).collect()
+        self.against
+            .iter()
+            .chain(&self.texts)
+            .chain(&self.idf)
+            .chain(&self.boilerplate)
+            .cloned()
+            .chain(stop_words)
+            .collect()
     }
 }
 

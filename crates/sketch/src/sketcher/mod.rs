@@ -14,6 +14,7 @@ pub use self::sketch::Sketch;
 use crate::darts::{WEIGHT_MAX, WEIGHT_MIN, WeightedMinHasher, term_frequencies, weight_out_of_range};
 use crate::error::{Error, Result};
 use crate::hash::Fast;
+use crate::left_out::{LeavesOut, LeftOut};
 use crate::occurrences::set_apart;
 use crate::params::{MinhashWeights, SimhashWeights, SketchParams, Tokens};
 use crate::whole::{self, ELEMENTS_MAX, WeightUnit};
@@ -53,6 +54,8 @@ pub struct Sketcher {
     elements_max: u64,
     /// There if one of the weights says so.
     idf: Option<Arc<IdfTable>>,
+    /// There if the parameters name a list.
+    leaves_out: Option<Arc<dyn LeavesOut>>,
     minhash: Option<Minhash>,
     /// Whether sets of texts with tokens are made, where the parameters keep sets.
     makes_sets: bool,
@@ -80,9 +83,18 @@ pub struct Scratch {
     /// Elements with their weights.
     weighted: Vec<(u64, u64)>,
     tokens: usize,
+    /// What is left of a text.
+    rest: String,
+    left_out: LeftOut,
 }
 
 impl Scratch {
+    /// What was left out of the text sketched last: nothing where the parameters name no list of spans.
+    #[must_use]
+    pub fn left_out(&self) -> LeftOut {
+        self.left_out
+    }
+
     /// The number of tokens of the document sketched last; of a set or vector of the caller's, the number of features
     /// that count.
     #[must_use]
@@ -107,12 +119,24 @@ impl Scratch {
     }
 }
 
+/// Refuses parameters that leave out the spans of a list, where none is given.
+fn check_no_list(params: &SketchParams) -> Result<()> {
+    match params.shingling.boilerplate {
+        None => Ok(()),
+        Some(list) => Err(Error::Invalid(format!(
+            "these parameters (boilerplate={list:032x}) leave spans out of texts, and need the list of them: \
+             Sketcher::with_boilerplate takes it, and so does the option --boilerplate"
+        ))),
+    }
+}
+
 impl Sketcher {
     /// A sketcher for these parameters.
     ///
     /// # Errors
     /// [`Error::Invalid`] where this build of the crate cannot cut text as they say, and where they weight shingles
-    /// by an IDF table, which [`with_idf`](Self::with_idf) takes.
+    /// by an IDF table, which [`with_idf`](Self::with_idf) takes, or leave the spans of a list out of texts, which
+    /// [`with_boilerplate`](Self::with_boilerplate) takes.
     pub fn new(params: impl Into<SketchParams>) -> Result<Self> {
         let params = params.into();
         if let Some(table) = params.idf_table()? {
@@ -126,7 +150,8 @@ impl Sketcher {
                  has it, or Sketcher::with_idf"
             )));
         }
-        Self::made(params, None)
+        check_no_list(&params)?;
+        Self::made(params, None, None)
     }
 
     /// A sketcher for parameters that weight shingles by this table.
@@ -137,10 +162,38 @@ impl Sketcher {
     pub fn with_idf(params: impl Into<SketchParams>, table: Arc<IdfTable>) -> Result<Self> {
         let params = params.into();
         table.check(&params)?;
-        Self::made(params, Some(table))
+        check_no_list(&params)?;
+        Self::made(params, Some(table), None)
     }
 
-    fn made(params: SketchParams, idf: Option<Arc<IdfTable>>) -> Result<Self> {
+    /// A sketcher for parameters by which the spans of this list are left out of texts: what is left of a text is what
+    /// is cut into shingles.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a list that is not the one that the parameters name; otherwise as [`new`](Self::new).
+    pub fn with_boilerplate(params: impl Into<SketchParams>, list: Arc<dyn LeavesOut>) -> Result<Self> {
+        let params = params.into();
+        if let Some(table) = params.idf_table()? {
+            return Err(Error::Invalid(format!(
+                "these parameters name the idf table {table:032x} and a list of spans, which do not go together"
+            )));
+        }
+        match params.shingling.boilerplate {
+            Some(named) if named == list.digest() => Self::made(params, None, Some(list)),
+            named => Err(Error::Invalid(format!(
+                "the list of spans has the digest {:032x}, and these parameters name {}: take the list with which they \
+                 were made",
+                list.digest(),
+                named.map_or_else(|| "none".to_owned(), |named| format!("{named:032x}"))
+            ))),
+        }
+    }
+
+    fn made(
+        params: SketchParams,
+        idf: Option<Arc<IdfTable>>,
+        leaves_out: Option<Arc<dyn LeavesOut>>,
+    ) -> Result<Self> {
         Ok(Self {
             digest: params.digest(),
             level: Level::chosen(),
@@ -151,6 +204,7 @@ impl Sketcher {
             unit: params.minhash.and_then(|minhash| minhash.unit),
             elements_max: ELEMENTS_MAX,
             idf,
+            leaves_out,
             minhash: params.minhash.map(|minhash| Minhash {
                 hasher: MinHasher::of(minhash.family, minhash.minima()),
                 rows: usize::from(minhash.rows),
@@ -238,15 +292,23 @@ impl Sketcher {
                 "these parameters (tokens=features) are for sets of features, not for texts".into(),
             ));
         }
+        let Scratch { buffers, shingles, rest, left_out, .. } = &mut *scratch;
+        *left_out = match &self.leaves_out {
+            None => LeftOut::default(),
+            Some(list) => list.leave_out(text, rest)?,
+        };
+        // What a list has of the text is no part of its shingles.
+        let counted = if left_out.words > 0 { &**rest } else { text };
         if self.takes_distinct() {
-            self.shingler.distinct(text, &mut scratch.buffers, &mut scratch.shingles);
+            self.shingler.distinct(counted, buffers, shingles);
         } else {
             // Minima do not mind repetitions.
-            self.shingler.occurrences(text, &mut scratch.buffers, &mut scratch.shingles);
+            self.shingler.occurrences(counted, buffers, shingles);
         }
         scratch.tokens = scratch.buffers.tokens();
         self.finish_unweighted(scratch, sketch)?;
         if self.params.sets && scratch.shingles.is_empty() {
+            // The whole text, also where nothing of it counts: near such a document are its copies alone.
             sketch.set.push(self.names.single(text.as_bytes()));
         }
         Ok(())
