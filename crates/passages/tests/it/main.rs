@@ -2,3 +2,6 @@
 
 mod definition;
 mod index;
+mod library;
+#[path = "../support/suffixes.rs"]
+mod suffixes;
