@@ -86,18 +86,18 @@ fn class(error: &Error) -> (&'static str, &'static str) {
         }
         Error::Corrupt { .. } => (
             "CorruptError",
-            "restore a copy; `twindex verify` tells the extent, `twindex salvage` saves the rest",
+            "restore a copy; `twindex verify` reports the extent, `twindex salvage` saves the rest",
         ),
         Error::Io { .. } => {
             ("IoError", "look at the path, its permissions and the space that is free; then try again")
         }
         Error::Limit { .. } => ("LimitError", "give less at once"),
-        Error::NoSpace { .. } => ("NoSpaceError", "make room, or remove what nothing needs with Index.gc()"),
+        Error::NoSpace { .. } => ("NoSpaceError", "free space, or remove what nothing needs with Index.gc()"),
         Error::Poisoned { .. } => {
-            ("PoisonedError", "close the index and open it again; what was committed stands")
+            ("PoisonedError", "close the index and open it again; what was committed is kept")
         }
         Error::AfterCommit { .. } => {
-            ("AfterCommitError", "close the index and open it again; the commit stands")
+            ("AfterCommitError", "close the index and open it again; the commit is kept")
         }
         _ => ("InvalidError", ""),
     }

@@ -1,7 +1,7 @@
 //! The Python module `twindex._twindex`, which `twindex/__init__.py` shows to users. Types and documentation for them
 //! stand in `twindex/__init__.pyi`.
 //!
-//! Whatever takes long gives up the interpreter's lock meanwhile and works on all cores. No `unsafe` is here: that of
+//! Long work releases the interpreter's lock and uses all cores. No `unsafe` is here: that of
 //! the interpreter is `PyO3`'s, that of Arrow's C data interface `pyo3-arrow`'s.
 
 #![allow(missing_docs, reason = "Python's users read twindex/__init__.pyi")]

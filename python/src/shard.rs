@@ -44,7 +44,7 @@ impl Shards {
     }
 }
 
-/// The hash behind shards and golden tables.
+/// The hash that shards and golden tables use.
 #[pyfunction(name = "xxh3_64")]
 pub(crate) fn hash_of(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
@@ -167,7 +167,7 @@ impl ShardBuilder {
         })
     }
 
-    /// Gives up, and removes what was made.
+    /// Stops, and removes what was made.
     fn abandon(&self, py: Python<'_>) {
         py.detach(|| drop(self.take()));
     }
@@ -255,7 +255,7 @@ fn little_endian(row: usize, name: &str, bytes: &[u8], numbers: &mut Vec<u64>) -
     Ok(())
 }
 
-/// Commits, and moves the segment to its name: whoever made it before made the same bytes.
+/// Commits, and moves the segment to its name: an earlier one has the same bytes.
 fn publish(into: &Path, building: Building) -> Result<(String, u64, u64)> {
     let Building { folder, index, mut writer, rows, again, .. } = building;
     writer.commit()?;
@@ -291,7 +291,7 @@ fn publish(into: &Path, building: Building) -> Result<(String, u64, u64)> {
 /// Copies a file to another file system, where it has its name when it is whole and durable.
 fn copy(from: &Path, into: &Path, to: &Path) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(into)?;
-    // Held while it is written, so that nobody takes it for left behind.
+    // Held while it is written, so that it is not taken for that of a dead process.
     file.as_file().lock()?;
     io::copy(&mut fs::File::open(from)?, &mut file)?;
     // Scratch files are their owner's alone; segments are for all to read and for nobody to write.

@@ -18,7 +18,7 @@ pub(crate) const BYTES: usize = 1 << 26;
 /// Batches that wait to be taken, beside the one that is being made.
 const WAITING: usize = 1;
 
-/// An iterator of batches. Whoever lets it go before its end stops the thread, with the next batch that it makes.
+/// An iterator of batches. Dropped before its end, it stops the thread at the next batch.
 #[pyclass(frozen, module = "twindex")]
 pub(crate) struct Batches {
     running: Mutex<Option<Running>>,
@@ -58,7 +58,7 @@ impl Capped {
 pub(crate) struct Out(SyncSender<PyRecordBatch>);
 
 impl Out {
-    /// Waits until there is room.
+    /// Waits until there is space in the queue.
     ///
     /// # Errors
     /// Nobody takes any more.

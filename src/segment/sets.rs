@@ -32,6 +32,14 @@ const COMMON_MAX: usize = 1 << 17;
 /// The number that turns tags for the second table of counts.
 const SPREAD: u32 = 0x9E37_79B1;
 
+/// Bits of a place in the tables of counts, at most.
+const COUNT_BITS: u32 = 18;
+
+/// The places of a tag in the two tables of counts.
+fn places(tag: u32, bits: u32) -> [usize; 2] {
+    [tag >> (32 - bits), tag.wrapping_mul(SPREAD) >> (32 - bits)].map(|place| place as usize)
+}
+
 /// Takes the fields of a document.
 pub(super) type EachSet<'a> = dyn FnMut(u32, Fields<'_>) -> Result<()> + 'a;
 /// Hands the fields of all documents to a function, in the order of ordinals; as often as it is asked.
@@ -66,29 +74,29 @@ impl Common {
         if documents < COMMON {
             return Ok(Self::new(common));
         }
-        let mut elements = 0;
-        sets(&mut |_, fields| {
-            elements += fields.set_size().map_err(unread)? as u64;
-            Ok(())
-        })?;
-        let bits = elements.next_power_of_two().trailing_zeros().clamp(1, 18);
-        let mut counts = [vec![0_u32; 1 << bits], vec![0_u32; 1 << bits]];
-        let places = |tag: u32| [tag >> (32 - bits), tag.wrapping_mul(SPREAD) >> (32 - bits)].map(|place| place as usize);
-        let mut set = Vec::new();
+        // As if there were 2^18 elements or more; with fewer, places are the first bits of these.
+        let mut counts = [vec![0_u32; 1 << COUNT_BITS], vec![0_u32; 1 << COUNT_BITS]];
+        let (mut elements, mut set) = (0, Vec::new());
         sets(&mut |_, fields| {
             fields.set_into(&mut set).map_err(unread)?;
+            elements += set.len() as u64;
             for &hash in &set {
-                for (counts, place) in counts.iter_mut().zip(places(tag(hash))) {
+                for (counts, place) in counts.iter_mut().zip(places(tag(hash), COUNT_BITS)) {
                     counts[place] = counts[place].saturating_add(1);
                 }
             }
             Ok(())
         })?;
+        let bits = elements.next_power_of_two().trailing_zeros().clamp(1, COUNT_BITS);
+        for counts in &mut counts {
+            let sums = counts.chunks(1 << (COUNT_BITS - bits)).map(|some| some.iter().fold(0_u32, |sum, &count| sum.saturating_add(count)));
+            *counts = sums.collect();
+        }
         let least = COMMON.max(elements >> 16);
         sets(&mut |_, fields| {
             fields.set_into(&mut set).map_err(unread)?;
             for &hash in &set {
-                let [first, second] = places(tag(hash));
+                let [first, second] = places(tag(hash), bits);
                 // Most are put aside by one of the two.
                 if u64::from(counts[0][first]) < least || u64::from(counts[1][second]) < least {
                     continue;

@@ -54,6 +54,12 @@ pub enum Access {
     /// lengths is reserved. An index that is larger than memory is no case for it, unless few of its pages
     /// are ever asked for.
     Read,
+    /// Reads each file whole when it is opened, into memory of huge pages where the system has them (`MADV_HUGEPAGE`).
+    /// For servers with memory for the whole index: queries of an index of gigabytes spend much of their time on the
+    /// page tables of a map, whose pages have 4 KiB. Opening takes as long as reading the files, each process has its own
+    /// copy, and a file that cannot be read is [`Error::Io`](crate::Error::Io) of the opening. Pages are checked when they
+    /// are first touched, as with the others.
+    Load,
 }
 
 /// Maps the first `len` bytes of `file` read-only.
@@ -75,6 +81,24 @@ pub(super) fn map(file: &File, len: usize) -> io::Result<Bytes> {
     // give an error or a wrong answer that the page checksum did not cover, and a truncation gives SIGBUS.
     let map = unsafe { memmap2::MmapOptions::new().len(len).map(file) }?;
     Ok(Bytes::Mapped(map))
+}
+
+/// Bytes of a file that are read by one call.
+const LOADED: usize = 8 << 20;
+
+/// The first `len` bytes of `file`, copied to memory of huge pages, as far as the system has them.
+///
+/// # Errors
+/// The operating system's.
+fn load(file: &dyn ReadFile, len: usize) -> io::Result<memmap2::Mmap> {
+    let mut map = memmap2::MmapMut::map_anon(len)?;
+    // A hint: without huge pages all works as well.
+    #[cfg(target_os = "linux")]
+    let _ = map.advise(memmap2::Advice::HugePage);
+    for (offset, bytes) in (0..).step_by(LOADED).zip(map.chunks_mut(LOADED)) {
+        file.read_exact_at(bytes, offset)?;
+    }
+    map.make_read_only()
 }
 
 /// Gives a scratch file space from `from` to `to`, all of it zeros, so that no page of its map is ever without.
@@ -178,6 +202,10 @@ impl View {
     pub(crate) fn new(file: Box<dyn ReadFile>, len: usize, access: Access) -> io::Result<Self> {
         if access == Access::Read && len > 0 {
             return Fetched::new(file, len).map(Self::Fetched);
+        }
+        if access == Access::Load && len > 0 {
+            let bytes = Bytes::Mapped(load(&*file, len)?);
+            return Ok(Self::Whole { guard: None, bytes, hints: false });
         }
         let bytes = file.map(len)?;
         let guard = match &bytes {

@@ -4,6 +4,7 @@
 //! holds the `unsafe` of files, and `guard` that of the signal by which a map says that a page cannot be read.
 
 pub mod column;
+pub mod durable_file;
 #[cfg(target_os = "linux")]
 pub mod guard;
 pub mod heap;
@@ -13,12 +14,15 @@ pub mod mmap;
 pub mod paced;
 mod real;
 pub mod spill;
+mod uncached;
 pub mod vfs;
 pub mod zeroed;
 
 pub use column::{Column, Room};
+pub use durable_file::DurableFile;
 pub use memory::MemoryVfs;
 pub use mmap::Access;
 pub use real::RealVfs;
 pub use spill::Spill;
+pub use uncached::UncachedVfs;
 pub use vfs::{Bytes, Vfs};

@@ -30,13 +30,7 @@ impl Vfs for RealVfs {
     }
 
     fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>> {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(TEMPORARY_PREFIX);
-        // The default mode of a temporary file hides it from other users; an index is as readable as any other
-        // file the user makes, and nobody has a reason to write to a published file.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444));
-        Ok(Box::new(RealTemporaryFile(builder.tempfile_in(dir)?)))
+        Ok(Box::new(RealTemporaryFile(temporary(dir)?)))
     }
 
     fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
@@ -94,6 +88,18 @@ impl Vfs for RealVfs {
     fn lock(&self, path: &Path) -> Result<Box<dyn HeldLock>, LockFailure> {
         Ok(Box::new(FileLock::acquire(path)?))
     }
+}
+
+/// Creates a file with a temporary name in `dir`.
+#[allow(clippy::disallowed_methods, reason = "the real backend of the seam")]
+pub(super) fn temporary(dir: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(TEMPORARY_PREFIX);
+    // The default mode of a temporary file hides it from other users; an index is as readable as any other
+    // file the user makes, and nobody has a reason to write to a published file.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444));
+    builder.tempfile_in(dir)
 }
 
 impl AppendFile for File {

@@ -23,13 +23,13 @@ pub(crate) struct AttachedArgs {
     /// may be; for an index in which documents expire
     #[arg(long, value_name = "NAME")]
     stamp_field: Option<String>,
-    /// Field or column that holds the document's priority, by which the document that stands for a group is chosen
+    /// Field or column that holds the document's priority, by which the leader of a group is chosen
     /// (`groups`): min:FIELD, the smallest number first, or max:FIELD, the largest. Each document needs one. A new index
     /// keeps priorities if this is given
     #[arg(long, value_name = "WHICH", value_parser = parse_priority)]
     priority_field: Option<PriorityField>,
     /// Documents of a new index expire when they are this much older than the newest, by their stamps: a number, or one
-    /// with s, m, h, d or w behind it where stamps are seconds
+    /// followed by s, m, h, d or w where stamps are seconds
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     expire_after: Option<u64>,
     /// How far a stamp may be ahead of all before; further is a bad record, as everything would expire by a wrong one

@@ -8,7 +8,7 @@ use twindex_corpus::sharing::Sharing;
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct FeatureArgs {
     /// Only documents that agree in at least R features (bands): Broder's rule is 2 of the 6 of --preset broder-84
-    /// [default: 1; with features of one byte, of which there are 8, 3 below 50,000 documents and 7 from there on]
+    /// [default: 1; with features of one byte, 8 in number, 3 below 50,000 documents and 7 from there on]
     #[arg(long, value_name = "R", value_parser = clap::value_parser!(u16).range(1..=i64::from(BANDS_MAX)))]
     pub(crate) sharing: Option<u16>,
     /// Compare only the first BITS of each feature, 1 to as many as the index keeps: 8 are features of one byte, and

@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_micros(20);
 /// thread, and what is counted of them to a state of that text; `write` gets each text in turn. While items are handed on,
 /// the lines of those before are made, and those of the ones before these written.
 ///
-/// Memory: 16,384 items for each thread, three times, and the lines of so many, of which no more than 16 MiB for each
+/// Memory: 16,384 items for each thread, three times, and their lines, up to 16 MiB for each
 /// thread wait.
 ///
 /// # Errors
@@ -73,7 +73,7 @@ where
     })
 }
 
-/// Whoever waits goes on, even after a panic.
+/// Waiting threads go on, even after a panic.
 struct Frees<'b>(&'b AtomicBool);
 
 impl Drop for Frees<'_> {
@@ -126,7 +126,7 @@ where
 struct Made<T, S> {
     state: S,
     text: Vec<u8>,
-    /// Those of which there is none yet.
+    /// The numbers that have no item yet.
     rest: Vec<T>,
 }
 
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_made_and_what_cannot_be_written_end_it() {
-        let run = |bad: u64, room: usize| {
+        let run = |bad: u64, space: usize| {
             let mut written = 0;
             in_order(
                 |item: &u64, (): &mut (), text: &mut Vec<u8>| {
@@ -206,7 +206,7 @@ mod tests {
                 },
                 |(), text: &[u8]| {
                     written += text.len();
-                    anyhow::ensure!(written <= room, "no room");
+                    anyhow::ensure!(written <= space, "no space");
                     Ok(())
                 },
                 |push| (0..200_000).try_for_each(push),
@@ -214,6 +214,6 @@ mod tests {
         };
         assert!(run(u64::MAX, 200_000).is_ok());
         assert!(run(123_456, 200_000).unwrap_err().to_string().contains("is bad"));
-        assert!(run(u64::MAX, 199_999).unwrap_err().to_string().contains("no room"));
+        assert!(run(u64::MAX, 199_999).unwrap_err().to_string().contains("no space"));
     }
 }

@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Folders and files that go when the process is told to end.
+/// Folders and files to remove when a signal ends the process.
 static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn folders() -> MutexGuard<'static, Vec<PathBuf>> {
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks for SIGINT, SIGTERM and SIGHUP to be answered by removing what is half done, but for those that whoever started
-/// the process wants ignored, as nohup does. Where they cannot be asked for, the system ends the process as ever.
+/// Handles SIGINT, SIGTERM and SIGHUP by removing unfinished results, except for signals that are
+/// ignored from the start, as under nohup. Where handlers cannot be set, the system ends the process as usual.
 #[cfg(unix)]
 pub(crate) fn watch() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -66,7 +66,7 @@ fn remove(half_done: &Path) -> bool {
     }
 }
 
-/// A folder or a file that goes when the process is told to end, until this is dropped.
+/// A folder or a file to remove when a signal ends the process, until this is dropped.
 pub(crate) struct HalfDone(PathBuf);
 
 impl HalfDone {

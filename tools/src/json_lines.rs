@@ -112,7 +112,7 @@ impl<W: Write> JsonLines<W> {
             }
             return Ok(());
         }
-        // What is about the table again, behind it, has no columns.
+        // Figures about the table, after it, have no columns.
         if self.columns.0.len() > 1 && !line.contains(&b'\t') {
             return Ok(());
         }

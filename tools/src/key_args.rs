@@ -31,7 +31,7 @@ impl KeyArgs {
     }
 }
 
-/// The key that a text stands for, of the index's kind; `escaped` as `keys` prints it.
+/// The key that a text writes, of the index's kind; `escaped` as `keys` prints it.
 ///
 /// # Errors
 ///

@@ -90,7 +90,7 @@ fn listen(verbose: u8) {
     );
 }
 
-/// The error and its causes; a cause that the message before it has told already is not repeated.
+/// The error and its causes; a cause that the message before it contains is not repeated.
 fn told(error: &anyhow::Error) -> String {
     let mut told = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -103,7 +103,7 @@ fn told(error: &anyhow::Error) -> String {
     told
 }
 
-/// What to do about it, where whoever met the error could not know.
+/// Advice on what to do, where the place of the error could not know it.
 fn remedy(error: &anyhow::Error) -> Option<String> {
     use std::io::ErrorKind;
     error.chain().find_map(|cause| {

@@ -68,7 +68,8 @@ impl Work {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct AccessArgs {
     /// How the index is read: maps of its files; reads of single pages, which cost more, but where a failing disk or
-    /// network is an error message and not the end of the process; or maps without hints to the system, to compare
+    /// network is an error message and not the end of the process; load, which reads all of it into memory first, for
+    /// many queries of a large index; or maps without hints to the system, to compare
     #[arg(long, value_enum, value_name = "HOW", default_value = "map")]
     access: How,
 }
@@ -77,6 +78,7 @@ pub(crate) struct AccessArgs {
 enum How {
     Map,
     Read,
+    Load,
     PlainMap,
 }
 
@@ -85,6 +87,7 @@ impl AccessArgs {
         match self.access {
             How::Map => Access::Map,
             How::Read => Access::Read,
+            How::Load => Access::Load,
             How::PlainMap => Access::PlainMap,
         }
     }
@@ -138,11 +141,11 @@ pub(crate) struct InputArgs {
     /// Of folders, no files that fit one of these patterns
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<String>,
-    /// What stands between two fields of a CSV or TSV: one character, or tab [default: a comma or what a first line sep= says,
+    /// The delimiter of fields of a CSV or TSV: one character, or tab [default: a comma or what a first line sep= says,
     /// in TSV a tab]
     #[arg(long, value_name = "CHAR", value_parser = parse_byte)]
     delimiter: Option<u8>,
-    /// What stands around a field of a CSV or TSV with delimiters or ends of lines in it: one character, or none, so that
+    /// The quote around a field of a CSV or TSV with delimiters or line ends in it: one character, or none, so that
     /// each line is a row [default: " in CSV, none in TSV]
     #[arg(long, value_name = "CHAR|none", value_parser = parse_quote)]
     quote: Option<Quote>,
@@ -270,7 +273,7 @@ pub(crate) enum Repeated {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RepeatedArgs {
     /// What is done about a key that comes again in the inputs: each document is taken as it comes, which to an index means
-    /// that the last one stays; or the second has a number behind its key; or the first, or the last, alone is taken; or it
+    /// that the last one stays; or the second has a number after its key; or the first, or the last, alone is taken; or it
     /// is an error [default: as they come]
     #[arg(long, value_enum, value_name = "HOW")]
     repeated_keys: Option<Repeated>,

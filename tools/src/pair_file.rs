@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A file that was cut off is known by its missing end. Tables without such a head are read too, as `dedup` and, on
-//! standard output, `pairs` write them: a key, a tab, a key, and whatever follows behind another tab. They bring no
+//! standard output, `pairs` write them: a key, a tab, a key, and whatever follows after another tab. They bring no
 //! parameters that could be compared.
 
 use std::borrow::Cow;
@@ -145,7 +145,7 @@ impl PairWriter {
         self.put()
     }
 
-    /// Writes so many whole lines.
+    /// Writes this number of whole lines.
     pub(crate) fn lines(&mut self, count: u64, lines: &[u8]) -> anyhow::Result<()> {
         self.lines += count;
         self.put_text(lines)
@@ -184,7 +184,7 @@ struct Source {
     pipe: Option<Lines>,
 }
 
-/// One line: both keys, and what stands behind them.
+/// One line: both keys, and the rest after them.
 pub(crate) struct PairLine<'l> {
     pub(crate) a: &'l [u8],
     pub(crate) b: &'l [u8],
@@ -193,7 +193,7 @@ pub(crate) struct PairLine<'l> {
 }
 
 impl PairFiles {
-    /// Looks at the heads of all of them; a folder stands for the files in it named `*.pairs` and `*.forest`.
+    /// Checks the headers of all of them; a folder means its files named `*.pairs` and `*.forest`.
     ///
     /// # Errors
     ///
@@ -325,7 +325,7 @@ struct Lines {
     /// The line that was read last, without its end, and its number from 1.
     line: Vec<u8>,
     number: u64,
-    /// Lines behind the head.
+    /// Lines after the header.
     pairs: u64,
     /// Whether the line was read already.
     waits: bool,

@@ -35,7 +35,7 @@ pub(crate) struct ParamArgs {
     /// ones, which miss some: prefix-P, reversed-P, random-T-P-SEED; `twindex plan` compares them [default: auto]
     #[arg(long, value_name = "NAME", value_parser = parse_design)]
     design: Option<DesignChoice>,
-    /// How tables are coded: auto, planes, compact, manku or plain; +2, +3 or +4 behind gives all but the first
+    /// How tables are coded: auto, planes, compact, manku or plain; +2, +3 or +4 after it gives all but the first
     /// entries of this number of bytes instead of whole fingerprints [default: auto]
     #[arg(long, value_name = "CODEC", value_parser = parse_codec)]
     codec: Option<CodecChoice>,
@@ -57,8 +57,8 @@ pub(crate) struct ParamArgs {
     /// Bits kept of each minimum, to estimate resemblance: 0, 1, 2, 4, 8, 16 or 32 [default: 8]
     #[arg(long, value_name = "BITS", value_parser = parse_signature_bits)]
     signature_bits: Option<u8>,
-    /// Bits kept of each feature, 1 to 32, and compared unless a question says fewer: with 8, Broder's features of one
-    /// byte, of which several must agree (--sharing) [default: 32; 8 with --preset small-8]
+    /// Bits kept of each feature, 1 to 32, and compared unless a query asks for fewer: with 8, Broder's features of one
+    /// byte, several of which must agree (--sharing) [default: 32; 8 with --preset small-8]
     #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u8).range(1..=i64::from(FEATURE_BITS_MAX)))]
     feature_bits: Option<u8>,
     /// Family of the orders under which minima are taken [default: one-permutation-filled]

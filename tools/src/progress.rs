@@ -1,5 +1,5 @@
 //! How far a long read has come, on standard error: a bar for a person who watches, and where nobody does, a line now
-//! and then, for whoever reads the log.
+//! and then, for readers of a log.
 
 use std::any::Any;
 use std::io::{self, IsTerminal};
@@ -37,7 +37,7 @@ struct Lines {
 impl Lines {
     /// The line for this position, if it is time for one.
     fn line(&self, position: u64, now: Instant) -> Option<String> {
-        // Whoever comes while another says it need not.
+        // A thread that comes while another prints need not print.
         let mut last = self.last.try_lock().ok()?;
         if now.saturating_duration_since(*last) < LINES_APART {
             return None;

@@ -56,7 +56,7 @@ impl RawColumn {
         Ok(())
     }
 
-    /// The next `most` numbers, fewer at the end of the file, none behind it: read by all threads.
+    /// The next `most` numbers, fewer at the end of the file, none after it: read by all threads.
     pub(crate) fn wave(&mut self, most: usize) -> anyhow::Result<Vec<u64>> {
         let count = self.rest.min(most as u64);
         let start = (self.rows - self.rest) * NUMBER;

@@ -140,7 +140,7 @@ mod tests {
         let read = Done::of_payload(Path::new("x"), Some(&payload)).unwrap();
         assert!(read.has(InputId((77 << 100) + 77)) && !read.has(InputId(78)));
         assert_eq!(read.payload(), payload);
-        assert!(done.add(InputId((1 << 100) + 1)).is_ok(), "what is there takes no room");
+        assert!(done.add(InputId((1 << 100) + 1)).is_ok(), "a repeated input takes no memory");
         assert!(done.add(InputId(u128::MAX)).is_err());
         for other in [&b"theirs"[..], &payload[..100], b""] {
             let message = Done::of_payload(Path::new("x"), Some(other)).unwrap_err().to_string();

@@ -2,7 +2,7 @@
 //! a stage that is run again, or twice at once, leaves the same.
 //!
 //! A file is written under a temporary name in the folder of its final one, made durable, and renamed. In a folder of
-//! results it is named by its content, so that whoever makes it again makes the same file of the same name. Temporary
+//! results it is named by its content, so that a second run makes the same file with the same name. Temporary
 //! files are locked while they are written: those of writers that are no more are known by that, and removed by the
 //! next writer.
 
@@ -46,7 +46,7 @@ pub(crate) struct StageArgs {
 pub(crate) struct What {
     /// With an article, for messages.
     pub(crate) noun: &'static str,
-    /// Behind the dot, of names by content.
+    /// After the dot, of names by content.
     pub(crate) suffix: &'static str,
     /// With what each of them begins, so that others are not replaced.
     pub(crate) magic: &'static [u8],
@@ -174,7 +174,7 @@ struct Unnamed {
     name: Name,
     file: BufWriter<tempfile::NamedTempFile>,
     hash: Xxh3Default,
-    /// Goes when the process is told to end.
+    /// Removed when a signal ends the process.
     _half_done: HalfDone,
 }
 
@@ -262,7 +262,7 @@ impl StageFile {
         file.as_file().sync_all().with_context(in_folder)?;
         let (path, force) = match &name {
             Name::Given { out, force } => (out.clone(), *force),
-            // Whoever made a file of this name before made the same.
+            // An earlier file of this name has the same content.
             Name::ByContent { dir, what } => {
                 (dir.join(format!("{:032x}.{}", hash.digest128(), what.suffix)), true)
             }
@@ -320,7 +320,7 @@ fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     loop {
         let file = builder.tempfile_in(folder)?;
         // Between its making and its lock somebody who sweeps may have seen it, and holds the lock, or held it. Where
-        // files cannot be locked nobody takes them for left behind.
+        // files cannot be locked none is taken for that of a dead process.
         let is_seen = matches!(file.as_file().try_lock(), Err(TryLockError::WouldBlock));
         if !is_seen && file.path().exists() {
             return Ok(file);

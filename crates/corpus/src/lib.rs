@@ -61,7 +61,7 @@ macro_rules! parts {
     };
 }
 
-parts! { contents durable_file idf input lost numbers page shard sharing sketching text texts tsv urls watch }
+parts! { contents idf input lost numbers page shard sharing sketching text texts tsv urls watch }
 
 mod dedup;
 mod error;

@@ -75,7 +75,7 @@ impl Writer {
             if writer.settings.one_segment && Rows::can_hold(&writer.params) {
                 return writer.set_aside();
             }
-            writer.flush_records()?;
+            writer.flush_and_reuse()?;
             if writer.settings.one_segment && writer.written.len() >= MERGED_AT {
                 writer.merge_written()
             } else {
@@ -307,17 +307,32 @@ impl Writer {
         Segment::from_bytes(heap.take(), path).map(Some)
     }
 
+    /// As [`flush_records`](Self::flush_records), in the middle of a batch: its next records take the same memory, whose
+    /// pages need not come from the system again.
+    fn flush_and_reuse(&mut self) -> Result<()> {
+        if let Some(mut records) = self.write_records()? {
+            records.truncate(0);
+            self.records = records;
+        }
+        Ok(())
+    }
+
     /// Writes the records held as a segment of the generation to come.
     pub(super) fn flush_records(&mut self) -> Result<()> {
+        self.write_records().map(drop)
+    }
+
+    /// As [`flush_records`](Self::flush_records), and returns the records that were written, if there were any in memory.
+    fn write_records(&mut self) -> Result<Option<Records>> {
         if self.rows.is_none() && self.records.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         // They are newer than what is in the memtable.
         self.flush_table()?;
         // Also by documents that are deleted again in the same batch, as in the log.
         self.coming.note(self.view.is_to_advance());
         if self.rows.is_some() {
-            return self.flush_rows();
+            return self.flush_rows().map(|()| None);
         }
         let records = std::mem::replace(&mut self.records, Records::new(&self.params));
         if !self.view.segments.is_empty() {
@@ -326,8 +341,8 @@ impl Writer {
             }
         }
         let built = build::build(&records, &*self.shared.vfs, &self.shared.dir)?;
-        drop(records);
-        self.add(built)
+        self.add(built)?;
+        Ok(Some(records))
     }
 
     /// As [`flush_records`](Self::flush_records), for what waits in a scratch file too.

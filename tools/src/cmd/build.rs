@@ -149,14 +149,14 @@ impl Build {
         let (mut writer, created) = match take_writer(&index, created) {
             Ok(taken) => taken,
             Err(error) => {
-                // Whoever locks an index that was made a moment ago has found it, and uses it.
+                // A process that locks an index just made by this one has found it, and uses it.
                 if created && !matches!(error, Error::Locked { .. }) {
                     let _ = std::fs::remove_dir_all(&self.index);
                 }
                 return Err(error.into());
             }
         };
-        // Until it is whole, a new index goes with the process that is told to end.
+        // Until it is complete, a new index is removed if the process is ended by a signal.
         let half_done = (created && !self.resume).then(|| HalfDone::new(&self.index));
         // Half for what is read, and half for writing it.
         writer.set_memory(self.work.memory / 2);
@@ -363,7 +363,7 @@ impl Build {
     ) -> anyhow::Result<()> {
         let mut done = Done::of_payload(&self.index, index.snapshot().payload())?;
         let mut waiting = None;
-        // What stands behind an input that is new or has changed is read again: of a key in both, the last one counts.
+        // Inputs after one that is new or has changed are read again: for a key in several, the last one counts.
         let mut goes_on = false;
         for (path, &input) in self.input.inputs.iter().zip(inputs) {
             if !goes_on && done.has(input) {

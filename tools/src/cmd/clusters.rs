@@ -181,7 +181,7 @@ impl Clusters {
         let step = Stopwatch::start();
         let mut members: Sorter<u128> = Sorter::new(folder, memory / 8);
         for rank in 0..stars.keys() {
-            // Behind any score.
+            // After any score.
             members.push(member(roots.get(rank)?, rank, u64::MAX))?;
         }
         let mut has_scores = false;
@@ -447,12 +447,12 @@ impl Clusters {
 
 const CANNOT_WRITE: &str = "cannot write the results";
 
-/// A member of a cluster, and its score or what sorts behind it.
+/// A member of a cluster, and its score or what sorts after it.
 fn member(root: u32, rank: u32, score: u64) -> u128 {
     u128::from(root) << 96 | u128::from(rank) << 64 | u128::from(score)
 }
 
-/// A number and where it stands.
+/// A number and its offset.
 fn place(at: u32, number: u32) -> u64 {
     u64::from(at) << 32 | u64::from(number)
 }

@@ -18,7 +18,7 @@ use crate::report::{self, Stopwatch, counted};
     twindex compact pages.twx --memory 256M\n\n\
     Documents that were replaced or deleted no longer take space, and a query asks one segment. It is the segment that \
     an index gets to which the documents are added at once, to the last byte. The index answers meanwhile, and if it \
-    is stopped halfway, it is as it was; on the disk there must be room for a second copy.")]
+    is stopped halfway, it is as it was; the disk must have space for a second copy.")]
 pub(crate) struct Compact {
     /// Directory of the index
     index: PathBuf,

@@ -41,7 +41,7 @@ struct Printer<W> {
     at: usize,
 }
 
-/// The file that is shown has been looked at by then, so that hardly anything but the other end can fail.
+/// The shown file has been checked by then, so hardly anything but the reader of the output can fail.
 const CANNOT: &str = "cannot copy from the file to standard output";
 /// Bytes shown on a line.
 const SHOWN: usize = 16;
@@ -157,7 +157,7 @@ impl Dump {
         print().context(CANNOT)
     }
 
-    /// A log names neither its index's parameters nor what they make of its operations; records can be told without.
+    /// A log has neither the parameters of its index nor the meaning of its operations; records are shown without them.
     fn log(&self, mut printer: Printer<impl Write>) -> anyhow::Result<()> {
         let length = printer.file.metadata().with_context(|| CANNOT)?.len();
         let mut bytes = Vec::new();

@@ -112,7 +112,7 @@ impl Groups {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The leader and the members of a document's group: by questions, or by all groups where these would be too many.
+    /// The leader and the members of a document's group: by queries, or by listing all groups where these would be too many.
     fn group(&self, snapshot: &Snapshot, key: &KeyBuf) -> anyhow::Result<Option<(KeyBuf, Vec<KeyBuf>)>> {
         let Some(found) = snapshot.group(key, GROUP_QUESTIONS)? else { return Ok(None) };
         if let Some(group) = found.decided() {

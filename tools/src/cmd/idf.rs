@@ -43,7 +43,7 @@ pub(crate) struct Idf {
     /// Leave out shingles that fewer documents have
     #[arg(long, value_name = "D", default_value_t = 2)]
     min_df: u32,
-    /// Keep so many shingles at most, those that most documents have
+    /// Keep at most this number of shingles, those of most documents
     #[arg(long, value_name = "N", default_value_t = 1_000_000,
           value_parser = clap::value_parser!(u32).range(1..=1 << 27))]
     max_entries: u32,

@@ -48,7 +48,7 @@ pub(crate) struct Pairs {
     index: Option<PathBuf>,
     /// Instead of an index, raw fingerprints: little-endian 64-bit numbers, named by position. They are held in
     /// memory beside --memory, some 50 bytes each; an index is not. With --fingerprint-field, a JSONL, CSV, TSV or Parquet
-    /// file of fingerprints with keys, of which a scratch index is made
+    /// file of fingerprints with keys, from which a scratch index is made
     #[arg(long, value_name = "FILE", conflicts_with_all = ["index", "resembling"], requires = "within")]
     fingerprints: Option<PathBuf>,
     #[command(flatten)]
@@ -96,7 +96,7 @@ pub(crate) struct Pairs {
     pub(super) work: Work,
     #[command(flatten)]
     pub(super) output: Output,
-    /// Another verb asked for a file, and tells of it itself.
+    /// Another verb asked for a file, and reports it itself.
     #[arg(skip)]
     pub(super) is_a_step: bool,
 }
@@ -111,7 +111,7 @@ struct Report {
     /// Pairs that were compared, with --resembling.
     #[serde(skip_serializing_if = "Option::is_none")]
     candidates: Option<u64>,
-    /// Buckets of which not all pairs were checked.
+    /// Buckets whose pairs were not all checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     capped_buckets: Option<u64>,
     cpu_seconds: f64,
@@ -178,7 +178,7 @@ enum Lines {
 }
 
 impl Lines {
-    /// Writes so many lines.
+    /// Writes this number of lines.
     fn put(&mut self, count: u64, text: &[u8]) -> anyhow::Result<()> {
         match self {
             Self::Plain(out) => out.write_all(text).context("cannot write to standard output"),

@@ -22,7 +22,7 @@ use crate::report::{self, bytes, count};
 const BYTES_A_DOCUMENT: f64 = 8.0;
 /// No file system holds the tables of more.
 const PLANNED_MAX: u64 = 1 << 50;
-/// What is so many times as slow as the fastest is listed on request only.
+/// Choices that are slower than the fastest by this factor are listed on request only.
 const SLOW: f64 = 20.0;
 /// Memory that is taken for granted where tables are read from a disk.
 const MEMORY: usize = 1 << 30;
@@ -627,7 +627,7 @@ impl Curve {
         let below = self.threshold / 2.0;
         lines.push(format!(
             "Choose `build --threshold {}` if that is the lowest resemblance you will ask for: it finds {:.2} % of the \
-             pairs there, and more of nearer ones. Of pairs at {below:.2}, {:.2} % are looked at for nothing. A lower \
+             pairs there, and more of nearer ones. Of pairs at {below:.2}, {:.2} % are checked in vain. A lower \
              threshold costs more bands: more bytes, and more pairs to look at.",
             self.threshold,
             100.0 * banding.recall(self.threshold),

@@ -130,7 +130,7 @@ pub(crate) struct Query {
     output: Output,
 }
 
-/// Ways to answer many questions.
+/// Strategies for many queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum By {
     Auto,
@@ -244,7 +244,7 @@ pub(crate) fn key_number(key: &KeyBuf) -> u64 {
     }
 }
 
-/// A question about the documents that agree so.
+/// A query for the documents that agree in this number of features.
 fn agreeing(query: twindex::Query, agreement: Agreement) -> twindex::Query {
     query.sharing(agreement.features.into()).feature_bits(agreement.bits)
 }
@@ -466,7 +466,7 @@ impl Query {
         let mut totals = Totals { by: Some(twindex_join::Way::Probes), ..Totals::default() };
         let (mut cpu_seconds, mut seconds) = (0.0, 0.0);
         // A few batches for each core at a time, so that what waits to be asked and to be printed stays small; where
-        // nothing is printed, and questions can be asked together, large ones.
+        // nothing is printed, and large batches of queries can be answered together.
         let threads = rayon::current_num_threads();
         let alone = self.prints() || self.limit.is_some();
         let most = threads * if alone { 4 * BATCH } else { BATCH_MAX };
@@ -525,7 +525,7 @@ impl Query {
         let ask = Ask { within, probe: self.probe.map(Way::probe), visits: self.visits };
         let mut answered = vec![false; fingerprints.len()];
         totals.unvisited = snapshot.for_each_answer(&fingerprints, ask, |query, place, _| {
-            // A break ends a question in one segment only.
+            // A break ends a query in one segment only.
             if self.first && std::mem::replace(&mut answered[query], true) {
                 return Ok(ControlFlow::Break(()));
             }
@@ -662,7 +662,7 @@ impl Query {
         Ok(answers)
     }
 
-    /// A question with the bounds that the options set.
+    /// A query with the bounds of the options.
     fn bounded(&self, mut query: twindex::Query) -> twindex::Query {
         query = query.limit(self.limit.unwrap_or(usize::MAX));
         if let Some(visits) = self.visits {

@@ -19,7 +19,7 @@ use crate::report;
 /// Options of `report`.
 #[derive(Args)]
 #[command(after_help = "Example:\n  twindex report pages.twx -o report.html\n\n\
-    The page stands alone: no script, no file beside it. It shows how near the pairs are that share a block of their \
+    The page is one file, without scripts. It shows how near the pairs are that share a block of their \
     fingerprints or a band, band by band, how likely pairs are to share one beside what is predicted, clusters and \
     their sizes, hosts where keys are URLs, how full buckets are, and where the bytes go. Resemblance is estimated from signatures.")]
 pub(crate) struct Report {

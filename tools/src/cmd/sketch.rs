@@ -36,7 +36,7 @@ const TSV_COLUMNS: &str = "key\tfingerprint\tfeatures";
 const CANNOT_WRITE: &str = "cannot write the results";
 /// What goes into a folder.
 const SKETCHES: What = What { noun: "a file of sketches", suffix: "sketches", magic: &MAGIC };
-/// The end of the names of files that say of which input a file of sketches is.
+/// The suffix of files that name the input of a file of sketches.
 const DONE: &str = "done";
 
 /// Options of `sketch`.
@@ -246,7 +246,7 @@ impl Report {
     }
 }
 
-/// The file of sketches of which a record says that it is done, if it is there and as long as it was.
+/// The file of sketches that a record names as done, if it is there and has the recorded length.
 fn done(dir: &Path, record: &Path) -> Option<PathBuf> {
     let mut line = String::new();
     BufReader::new(io::Read::take(std::fs::File::open(record).ok()?, 1 << 20)).read_line(&mut line).ok()?;

@@ -57,7 +57,7 @@ struct Report {
     params: BTreeMap<&'static str, String>,
     /// By what documents are near where nothing else is asked for; null for what makes none near.
     near: Near,
-    /// Of the IDF table, if there is one and it is sound; `verify` tells what is wrong with it.
+    /// Of the IDF table, if there is one and it is sound; `verify` says what is wrong with it.
     idf: Option<Table>,
     bytes: BTreeMap<&'static str, u64>,
     bytes_on_disk: u64,

@@ -30,8 +30,8 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
     twindex urls pages.twx --resembling 0.9 -o rules.tsv\n  \
     twindex urls --apply rules.tsv < urls.txt > normal.txt\n\n\
     The keys of the documents are URLs; with `dedup --url-field` they are those of the field. rules.tsv has a line for \
-    each rule: host, template, parts (what each * stands for), example, pages (URLs that it matches), forms (their normal \
-    forms), near_forms (those of several URLs, all near), duplicate_rate (the share of pages that another one stands for) \
+    each rule: host, template, parts (the values of each *), example, pages (URLs that it matches), forms (their normal \
+    forms), near_forms (those of several URLs, all near), duplicate_rate (the share of pages with another page as their leader) \
     and confidence (the lower end of the 95 % interval of the share of near forms). In a template * is a part that does \
     not change the page, {} any run of letters and digits, {_} any segment, {...} any further ones.\n\n\
     A rule is given only if no two pages that are not near get the same normal form by the rules. The normal form of a URL \

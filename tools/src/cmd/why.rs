@@ -92,7 +92,7 @@ fn harmless(line: &str) -> String {
     })
 }
 
-/// What a person is told.
+/// The explanation for people.
 fn lines(explanation: &Explanation) -> Vec<String> {
     let Explanation { key, kept, listed, .. } = explanation;
     let kept = kept.as_deref().unwrap_or_default();
@@ -219,7 +219,7 @@ fn add_differences(lines: &mut Vec<String>, differences: &WordDiff, key: &str, k
     ));
     if !is_least {
         lines.push(
-            "  note       the texts differ in so many words that these may not be the fewest differences"
+            "  note       the texts differ in many words: there may be fewer differences than these"
                 .to_owned(),
         );
     }

@@ -1,5 +1,5 @@
 //! Web archives as crawlers leave them: cut off in the middle, with captures that are the same as earlier ones, and answers
-//! that say little of themselves; and folders of which not all files are wanted.
+//! with few headers; and folders whose files are chosen by patterns.
 
 use crate::support::{Bench, gzip, says};
 
@@ -70,7 +70,7 @@ fn revisits_are_counted_apart_and_answers_without_a_type_are_read() {
         (&1.into(), &2.into(), &2.into())
     );
     says(
-        &bench.ok("dedup in.warc -o told"),
+        &bench.ok("dedup in.warc -o counted"),
         &["2 revisit records passed over", "2 archive records passed over"],
     );
 }
@@ -120,7 +120,7 @@ fn a_plain_archive_that_breaks_off_is_read_up_to_there_and_counted() {
     assert_eq!((&report["documents"], &report["cut_archives"]), (&1.into(), &1.into()));
     let first = report["first_cut"].as_str().unwrap();
     says(first, &["cut.warc, after 1 records: the file ends after ", "of http://s/2"]);
-    says(&bench.ok("dedup cut.warc -o told"), &["1 archive breaks off"]);
+    says(&bench.ok("dedup cut.warc -o counted"), &["1 archive breaks off"]);
     // A record in the middle that says a wrong length is bad, and no end.
     bench.write("wrong.warc", archive.replacen("Content-Length: ", "Content-Length: 9", 1));
     says(&bench.refused("dedup wrong.warc -o wrong"), &["wrong.warc, record 1: its Content-Length is 9"]);
@@ -173,7 +173,7 @@ fn arc_files_are_read_and_kept_as_arc_files() {
     assert_eq!((&cut["documents"], &cut["cut_archives"]), (&2.into(), &1.into()));
     bench.write("two.arc", all.concat().replacen("1 0 Maker", "2 0 Maker", 1));
     says(&bench.refused("dedup two.arc -o two"), &["two.arc, record 1: an ARC file of version \"2\""]);
-    says(&bench.refused("dedup x.arc -o annotated --annotate"), &["no room for another"]);
+    says(&bench.refused("dedup x.arc -o annotated --annotate"), &["cannot hold another"]);
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn json_names_no_field_twice() {
         let all = bench.ok(&format!("{line} --json"));
         let out = all.lines().last().unwrap();
         let mut seen = BTreeSet::new();
-        // Names at the first level stand behind `{` or `,` at depth 1.
+        // Names of the first level follow `{` or `,` at depth 1.
         let (mut depth, mut rest) = (0, out);
         while let Some(c) = rest.chars().next() {
             match c {
@@ -81,7 +81,7 @@ fn json_names_no_field_twice() {
                     let name = &rest[..end];
                     rest = &rest[end..];
                     if depth == 1 && rest.starts_with(':') {
-                        assert!(seen.insert(name), "{line}: {name} stands twice in {out}");
+                        assert!(seen.insert(name), "{line}: {name} is repeated in {out}");
                     }
                     continue;
                 }
@@ -449,7 +449,7 @@ fn a_closed_standard_output_is_no_error_for_any_verb() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!((output.status.code(), &*stderr), (Some(0), ""), "{line}");
     }
-    // Nobody is told that all is well when it is not.
+    // No output says that all is well when it is not.
     let mut damaged = std::fs::read(bench.path("i.twx/000001.seg")).unwrap();
     damaged[5000] ^= 1;
     bench.write("i.twx/000001.seg", damaged);

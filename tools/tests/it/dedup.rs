@@ -617,7 +617,7 @@ fn ways_of_joining_that_go_with_nothing_are_refused_as_usage() {
 #[test]
 fn a_chain_is_reported_and_cut_where_clusters_are_limited() {
     let bench = Bench::new();
-    // Each text has 40 words, and begins 3 words behind the one before: 33 of 39 shingles in common, 30 of 42 with the next but one.
+    // Each text has 40 words, and begins 3 words after the one before: 33 of 39 shingles in common, 30 of 42 with the next but one.
     let documents: Vec<Document> = (0..30)
         .map(|place| {
             let text: Vec<String> = (0..40).map(|word| format!("w{}", place * 3 + word)).collect();
@@ -791,7 +791,7 @@ fn an_index_that_cannot_be_compared_with_is_refused_and_so_is_a_key_that_was_dro
     says(&bench.refused("dedup old.jsonl --against none -o out"), &["none"]);
     says(
         &bench.refused("dedup twice.jsonl --against old -o out --repeated-keys error"),
-        &["twice.jsonl:2", "stands already at twice.jsonl:1"],
+        &["twice.jsonl:2", "is already at twice.jsonl:1"],
     );
     // An index alone has no texts to count on.
     let no_texts = ["--against old/index", "no texts to count on", "--texts", "--verify signature"];

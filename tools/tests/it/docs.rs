@@ -1,4 +1,4 @@
-//! What the guide tells people to type works as it stands there.
+//! The commands of the guide work as they are written there.
 
 use std::path::Path;
 use std::process::Command;

@@ -146,7 +146,7 @@ fn a_charset_that_is_not_true_makes_no_copies_of_pages() {
         bench.write("ref.jsonl", "{\"id\":\"ref\",\"text\":\"Первый текст о погоде и море здесь\"}\n");
         assert_eq!(kept(&bench, "dedup ref.jsonl in.warc --words 1"), 2, "{name}: read as what it is");
     }
-    // Where English is around it, the charset that is said stands, and what is lost is told.
+    // Inside English text the declared charset is kept, and lost bytes are reported.
     let mixed = |bad: &[u8]| {
         let text = "plenty of plain words with ümlauts and äccents that are as the charset says ";
         html("u", "text/html; charset=utf-8", &page(&[text.as_bytes(), bad].concat()))

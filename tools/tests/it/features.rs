@@ -1,5 +1,5 @@
 //! Documents that are sets or vectors of features (images, sounds, programs reduced to such) go every way that
-//! texts go, and the two never meet by accident.
+//! texts go, and indexes of texts and of features refuse each other.
 
 use std::fs;
 

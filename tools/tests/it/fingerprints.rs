@@ -146,7 +146,7 @@ fn dedup_of_fingerprints_keeps_rows_as_they_stood_and_why_counts_again() {
     says(&bench.ok("why out b.png"), &["goes for a.png", "differ in 2 bits, at most 3", "as in the table"]);
     says(&bench.ok("why out e.png"), &["goes for d.png", "differ in 0 bits", "as in the table"]);
     says(
-        &bench.ok("dedup in.csv --fingerprint-field phash -o told"),
+        &bench.ok("dedup in.csv --fingerprint-field phash -o summary"),
         &["6 fingerprints", "with the fingerprint of another"],
     );
     // A later day, and the fields of a row decide.

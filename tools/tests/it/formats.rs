@@ -295,7 +295,7 @@ fn the_first_mistakes_are_told_with_what_to_do() {
     assert!(!bench.path("out").exists());
 }
 
-/// The value of each document and the stamp, as `get` tells them.
+/// The value of each document and the stamp, as `get` prints them.
 fn attached(bench: &Bench, index: &str, keys: &str) -> Vec<(String, u64)> {
     let mut got = bench.json_lines(&format!("get {index} {keys}"));
     assert_eq!(got.pop().unwrap()["documents"], got.len());

@@ -81,7 +81,7 @@ fn an_index_carries_its_table() {
     says(&bench.ok("stats i.twx"), &["idf table: "]);
     says(&bench.ok("verify i.twx"), &["sound"]);
 
-    // More documents, and questions, are sketched with it.
+    // Later documents and queries are sketched with it.
     bench.ok("build i.twx in.jsonl -q");
     assert_eq!(bench.json("build i.twx in.jsonl --idf again.idf")["documents"], 120);
     bench.write("q.jsonl", jsonl(&corpus(3, 120)[..9]));

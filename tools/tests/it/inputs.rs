@@ -182,7 +182,7 @@ fn bytes_that_are_not_utf8_are_replaced_on_demand_in_every_kind_of_input() {
         assert_eq!(found, (&documents.into(), &counted.into(), &0.into()), "{input}");
     }
     for input in ["bad.jsonl", "in"] {
-        // None is equal to a text in which U+FFFD stands.
+        // None is equal to a text that contains U+FFFD.
         let report = bench.json(&format!("dedup {input} -o out-{input} --invalid-utf8 replace"));
         assert_eq!(
             (&report["identical"], &report["skipped_binary"]),
@@ -235,7 +235,7 @@ fn documents_come_in_order_and_are_the_same_however_many_threads_read_them() {
         .collect();
     bench.write("plain.jsonl", jsonl(&plain));
     assert_eq!(one, bench.ok("sketch plain.jsonl --tsv --method simhash"));
-    // The first bad line is the one that is told, whoever met it.
+    // The first bad line is reported, whichever thread parsed it.
     let bad =
         lines.replacen("\"id\":\"2602\"", "\"id\":\"\"", 1).replacen("\"id\":\"5608\"", "\"id\":2.5", 1);
     bench.write("bad.jsonl", &bad);

@@ -1,4 +1,4 @@
-//! Corpora whose records have no key, or one that others have too, or one that stands deep inside, lose nothing.
+//! Corpora whose records have no key, a repeated key, or a key in nested fields, lose nothing.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -122,7 +122,7 @@ fn the_first_or_the_last_of_a_key_can_be_taken_or_none() {
     let message = bench.refused("dedup in.jsonl -o error --repeated-keys error");
     says(
         &message,
-        &["in.jsonl:3: the key `a` stands already at in.jsonl:1; give each document a key of its own"],
+        &["in.jsonl:3: the key `a` is already at in.jsonl:1; give each document a key of its own"],
     );
     let lines = bench.read("in.jsonl");
     let message =
@@ -165,7 +165,7 @@ fn numbers_are_free_ones_and_a_key_that_looks_numbered_stays() {
 #[test]
 fn records_without_keys_have_those_of_their_lines() {
     let bench = Bench::new();
-    let line = |text: &str| format!("{{\"question\":\"q\",\"text\":\"{text}\"}}\n");
+    let line = |text: &str| format!("{{\"title\":\"q\",\"text\":\"{text}\"}}\n");
     bench.write("in.jsonl", [line(ONE), line(TWO), line(ONE)].concat());
     bench.write("more.csv", format!("text,n\n\"{TWO}\",1\n\"of two\nlines\",2\n"));
     let said = bench.ok("dedup in.jsonl more.csv -o out");

@@ -168,7 +168,7 @@ fn write_kinds(bench: &Bench, name: &str, groups: &[&[usize]]) {
     writer.close().unwrap();
 }
 
-/// A text of which no other has a word.
+/// A text that shares no word with any other.
 fn text(row: usize) -> String {
     if row < 3 {
         return TEXTS[row].to_owned();

@@ -1,5 +1,5 @@
 //! `--memory` bounds what a job takes, and changes no result: what is noted of each document goes to scratch files where
-//! there are more documents than the memory has room for.
+//! there are more documents than fit in memory.
 
 use std::fmt::Write;
 
@@ -79,7 +79,7 @@ fn a_key_that_stands_twice_is_told_with_both_places_however_little_memory_there_
     let place = lines.lines().position(|line| line.contains("\"id\":\"d1234\"")).unwrap() + 1;
     for memory in ["64K", "1G"] {
         let error = bench.refused(&format!("dedup in.jsonl -o out --repeated-keys error --memory {memory}"));
-        let first = format!("the key `d1234` stands already at in.jsonl:{place}");
+        let first = format!("the key `d1234` is already at in.jsonl:{place}");
         says(&error, &["in.jsonl:3001", &first, "give each document a key of its own"]);
     }
 }

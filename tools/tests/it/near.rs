@@ -7,7 +7,7 @@ use crate::support::{Bench, says};
 use twindex::Index;
 use twindex::params::Near;
 
-/// Words, of which `shared` are those of every document of the group and `own` those of this one.
+/// A text of `shared` words, which every document of the group has, and of `own` words of its own.
 fn text(group: &str, name: &str, shared: usize, own: usize) -> String {
     let shared = (0..shared).map(|number| format!("{group}{number}"));
     shared.chain((0..own).map(|number| format!("{group}{name}{number}"))).collect::<Vec<_>>().join(" ")

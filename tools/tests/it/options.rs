@@ -16,6 +16,7 @@ fn answers_do_not_depend_on_how_an_index_is_read_or_its_tables_are_probed() {
     assert!(wanted.lines().count() > 200, "{wanted}");
     for (index, how) in [
         ("i.twx", "--access read"),
+        ("i.twx", "--access load"),
         ("i.twx", "--access plain-map"),
         ("i.twx", "--access map"),
         ("i.twx", "--probe directory"),
@@ -31,7 +32,7 @@ fn answers_do_not_depend_on_how_an_index_is_read_or_its_tables_are_probed() {
         &bench.refused("query planes.twx in.jsonl --within 3 --probe binary"),
         &["probe", "coded as planes"],
     );
-    for how in ["read", "plain-map"] {
+    for how in ["read", "load", "plain-map"] {
         assert_eq!(bench.json(&format!("verify i.twx --access {how}"))["sound"], true, "{how}");
     }
 }

@@ -76,7 +76,7 @@ fn force_replaces_no_index_without_results_beside_it() {
 fn force_replaces_results_whose_index_was_written_to_since() {
     let bench = deduplicated();
     bench.ok("build out/index two.jsonl -q");
-    bench.write("out/index/.twindex-tmp-killed", "left behind");
+    bench.write("out/index/.twindex-tmp-killed", "from a killed run");
     bench.ok("dedup two.jsonl -o out --force -q");
     assert_eq!(bench.read("out/kept.jsonl"), bench.read("two.jsonl"));
     bench.ok("dedup two.jsonl -o out --force -q --method exact");
@@ -201,7 +201,7 @@ fn results_are_durable_before_earlier_ones_go() {
             let path = fs::canonicalize(bench.path(folder)).unwrap().display().to_string();
             lines.iter().position(|line| line.contains("fsync(") && line.contains(&format!("<{path}>)")))
         };
-        // The report is written at the same time, so that the line may break off behind the name.
+        // The report is written at the same time, so the line may end after the name.
         let written = before.iter().position(|line| line.contains("fsync(") && line.contains("kept.jsonl>"));
         let written = written.unwrap_or_else(|| panic!("{out}: the documents to keep: {trace}"));
         let whole = before[written..].iter().any(|line| {

@@ -1,4 +1,4 @@
-//! Pairs by resemblance, inside an index and across two, estimated and counted, and questions whose answers are counted:
+//! Pairs by resemblance, inside an index and across two, estimated and counted, and queries with counted answers:
 //! each against all pairs, counted the slow way on sets of words.
 
 use std::collections::BTreeSet;

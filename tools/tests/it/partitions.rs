@@ -1,4 +1,4 @@
-//! Folders that say fields, `date=2026-01-01/`: parts of keys, values inside of which documents are compared, and numbers that
+//! Folders that say fields, `date=2026-01-01/`: parts of keys, values of `--inside`, and numbers that
 //! decide, in every form of records.
 
 use crate::support::{Bench, says};

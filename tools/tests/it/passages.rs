@@ -134,7 +134,7 @@ fn cut_documents_are_the_texts_without_their_spans_in_every_form_of_input() {
     assert!(left.iter().zip(&documents).filter(|(left, all)| left.1 != all.1).count() > 60);
     let quoted = |documents: &[Document]| -> String {
         let row = |(key, text): &Document| {
-            // A field stands between quotes where it must.
+            // A field is quoted where it must be.
             let field = if text.contains(['\n', '"', ',']) { format!("\"{text}\"") } else { text.clone() };
             format!("{key},{field},\"say \"\"so\"\"\"\n")
         };
@@ -328,7 +328,7 @@ fn query_finds_the_documents_that_contain_parts_of_a_text_and_which_parts() {
     assert_eq!((&answers[1]["words"], &answers[1]["words_found"]), (&json!(1), &json!(0)));
 }
 
-/// The lines of an answer, behind its header.
+/// The lines of an answer, after its header.
 fn rows_of(table: &str) -> Vec<String> {
     crate::support::rows(table, "key\tdocument\tstart\tend\tdocument_start\tdocument_end\twords")
 }

@@ -205,7 +205,7 @@ fn raw_files_that_do_not_fit_are_refused_with_the_numbers_and_nothing_is_made() 
     assert_eq!(bench.contents("."), before);
 }
 
-/// Whoever asks many questions at once has few answers in memory at a time, and few questions too.
+/// A batch of many queries holds few answers and few queries in memory at a time.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_of_fingerprints_is_never_held_whole() {

@@ -222,7 +222,7 @@ fn a_corpus_against_itself_goes_as_a_whole_and_with_a_stricter_threshold_too() {
 #[test]
 fn of_a_chain_every_one_that_goes_is_near_its_kept_one_and_no_two_kept_ones_are_near() {
     let bench = Bench::new();
-    // Each text shares 27 of 30 words with the next, 24 with the one behind: 27/33 and 24/36.
+    // Each text shares 27 of 30 words with the next, 24 with the one after that: 27/33 and 24/36.
     let documents: Vec<Document> = (0..25)
         .map(|place| {
             let text: Vec<String> = (0..30).map(|word| format!("w{}", place * 3 + word)).collect();

@@ -99,7 +99,7 @@ fn signalled(bench: &Bench, command: &mut Command, signal: &str) -> (Child, Chil
 fn an_end_by_ctrl_c_leaves_nothing_half_done() {
     let bench = Bench::new();
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
-        // Whoever runs the tests in the background of a shell has them started with SIGINT ignored, which stays so.
+        // A shell starts background jobs with SIGINT ignored, and it stays ignored.
         let mut command = Command::new("env");
         command.args(["--default-signal=INT,TERM", TWINDEX, "dedup", "-", "-o", "out", "-q"]);
         let (mut child, stdin) = signalled(&bench, &mut command, signal);

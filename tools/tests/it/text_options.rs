@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::support::{Bench, documents, jsonl, says};
 
-/// The line of `pairs.tsv` of two texts, behind the keys; none if they are no pair at a threshold of .5.
+/// The columns after the keys in the line of `pairs.tsv` of two texts; none if they are no pair at a threshold of .5.
 fn pair(options: &str, a: &str, b: &str) -> Option<String> {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", a), ("b", b)])));

@@ -54,7 +54,7 @@ fn rules_of_results_of_dedup_leave_session_ids_out_and_nothing_else() {
     assert_eq!(bench.read("again.tsv"), bench.read("rules.tsv"));
     bench.ok("clusters pages.twx --all --resembling 0.8 -o table.tsv -q");
     assert_eq!(bench.ok("urls table.tsv -q"), bench.read("rules.tsv"));
-    // A rule for all pages needs so many of them, and one for a page so many URLs.
+    // The smallest support: pages of a rule for all pages, and URLs of a rule for one page.
     let rules =
         |options: &str| bench.json(&format!("urls out -o few.tsv --force -q {options}"))["rules"].as_u64();
     assert_eq!(rules("--min-forms 12"), Some(1));

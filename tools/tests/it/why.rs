@@ -16,7 +16,7 @@ fn edited() -> String {
     text(50).replace("w25 ", "CHANGED ")
 }
 
-/// A long text and one of which a word is another: their fingerprints are near.
+/// A long text and a copy with one other word: their fingerprints are near.
 fn long() -> (String, String) {
     (text(400), text(400).replace("w200 ", "CHANGED "))
 }

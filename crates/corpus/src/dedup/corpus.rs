@@ -261,7 +261,7 @@ fn found<L>(places: &Places, document: u32, line: io::Result<Option<L>>) -> anyh
     }
 }
 
-/// What is wrong with a document whose key stands already at `first`.
+/// What is wrong with a document whose key is already at `first`.
 fn repeated(one: &Sketched, first: &Place) -> anyhow::Error {
     let (key, again) = (one.key.as_slice(), &one.place);
     let advice = if first == again {
@@ -272,5 +272,5 @@ fn repeated(one: &Sketched, first: &Place) -> anyhow::Error {
         "give each document a key of its own"
     };
     let key = String::from_utf8_lossy(key);
-    anyhow!("{again}: the key `{}` stands already at {first}; {advice}", key.escape_debug())
+    anyhow!("{again}: the key `{}` is already at {first}; {advice}", key.escape_debug())
 }

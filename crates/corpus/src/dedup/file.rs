@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use crate::durable_file::DurableFile;
+use twindex::sys::DurableFile;
 
 /// Writes a file and makes it durable.
 pub(super) fn write_file(

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use twindex::sketch::IdfTable;
-use twindex::sys::RealVfs;
+use twindex::sys::UncachedVfs;
 use twindex::{Index, Params, Snapshot};
 use twindex_join::{Agreement, Effort};
 
@@ -85,7 +85,8 @@ impl Indexed<'_> {
         (wanted, last): (impl Fn(u32) -> Wanted, bool),
     ) -> anyhow::Result<Snapshot> {
         let table = self.table.map(|table| &**table);
-        let index = Index::create_from(Arc::new(RealVfs), path, self.params.clone(), table)?;
+        // Neither the job nor anything after it in the same run reads much of the index.
+        let index = Index::create_from(Arc::new(UncachedVfs), path, self.params.clone(), table)?;
         let mut writer = index.writer()?;
         writer.set_memory(memory);
         writer.set_logged(false); // one commit, and what it makes is looked at as a segment

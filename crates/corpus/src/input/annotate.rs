@@ -169,7 +169,7 @@ impl Noted {
                 Ok(self.row(line, note, header.written(), encoding_of(line, charset)))
             }
             Form::Archive { .. } => self.record(line, note).ok_or_else(|| "no record of an archive".to_owned()),
-            Form::Arc => Err("records of ARC files have no room for fields; convert them to WARC".to_owned()),
+            Form::Arc => Err("records of ARC files cannot hold more fields; convert them to WARC".to_owned()),
             Form::Columns(_) => Ok(line.to_vec()),
         }
     }
@@ -189,7 +189,7 @@ impl Noted {
             }
         }
         all.push(b'}');
-        // What stood behind the object stays.
+        // Bytes after the object stay.
         all.extend_from_slice(&line[object.len() + 1..]);
         Some(all)
     }
@@ -213,7 +213,7 @@ impl Noted {
 
     fn record(&self, record: &[u8], note: &Note) -> Option<Vec<u8>> {
         let (head, content) = record.split_at(warc::head_end(record)?);
-        // The empty line goes behind what is added.
+        // The empty line follows the added fields.
         let end: &[u8] = if head.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
         let mut all = head.strip_suffix(end)?.to_vec();
         for field in self.fields() {

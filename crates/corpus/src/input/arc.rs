@@ -189,7 +189,7 @@ pub(super) fn understand<'r>(
     }
     if let Some(name) = fields.reserved.first() {
         // Its head has five fields.
-        return Err(format!("{}; and records of ARC files have no room for another", in_the_way(name)));
+        return Err(format!("{}; and records of ARC files cannot hold another", in_the_way(name)));
     }
     let is_answer = begins("http") && content.starts_with(b"HTTP/");
     let page = if is_answer {

@@ -1,7 +1,7 @@
 //! Records as they were read, many at a time, and what they say.
 //!
-//! Whoever reads copies bytes and looks for newlines, and for nothing else. What costs time is done by those
-//! who work on the [`Chunk`]s of a batch, on as many threads as there are: UTF-8, JSON, HTML, keys and texts. What
+//! The reader only copies bytes and finds newlines. The expensive work is done on the [`Chunk`]s of a batch, in any
+//! number of threads: UTF-8, JSON, HTML, keys and texts. What
 //! is found in a record is lent, so that no memory is allocated for each document.
 
 use std::borrow::Cow;
@@ -22,7 +22,7 @@ use super::{Loss, OwnAttached, Place, Problem, folder, http, lossy};
 pub const BATCH_BYTES: usize = if cfg!(fuzzing) { 2 << 10 } else { 2 << 20 };
 /// The most records of a batch.
 const BATCH_RECORDS: usize = if cfg!(fuzzing) { 24 } else { 16_384 };
-/// What stands for the bytes of a record that has hardly any, so that chunks of short records are not longer
+/// Bytes that a record counts at least, so that chunks of short records are not longer
 /// than others.
 const RECORD_BYTES: usize = 32;
 
@@ -113,7 +113,7 @@ impl Batch {
         !self.records.is_empty()
     }
 
-    /// What ended the reading behind the records.
+    /// The error that ended the reading after these records.
     pub fn take_failure(&mut self) -> Option<anyhow::Error> {
         self.failure.take()
     }
@@ -281,7 +281,7 @@ impl Record<'_> {
         }
     }
 
-    /// Where it stands.
+    /// Its file, and its line or offset.
     #[must_use]
     pub fn place(&self) -> Place {
         match &self.from {
@@ -345,7 +345,7 @@ impl Record<'_> {
         }
     }
 
-    /// What stands for it in a file of its [`form`](Self::form), without a newline: its own line verbatim, or, for a text
+    /// Its bytes in a file of its [`form`](Self::form), without a newline: its own line verbatim, or, for a text
     /// file, an object of the two fields (in which a key that is not UTF-8 has its bad bytes replaced, and a text has them
     /// as halves of surrogate pairs).
     ///
@@ -396,7 +396,7 @@ impl Chunk<'_> {
     ///
     /// # Errors
     ///
-    /// Any other of `each`, the first of which is the last.
+    /// The first other error of a call of `each`; no call follows it.
     pub fn read(
         &self,
         parser: &Parser,

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
-/// What tells the encoding of what does not say it.
+/// The detector for texts that declare no encoding, and its version.
 pub(super) const DETECTOR: &str = "chardetng 1";
 /// How far into a page its own word about its characters may stand for browsers to take it before all else.
 const PRESCANNED: usize = 1024;
@@ -49,7 +49,7 @@ impl Charset {
 #[derive(Debug)]
 pub(super) struct Decoded<'b> {
     pub(super) text: Cow<'b, str>,
-    /// Whether U+FFFD stands for bytes that the encoding has not.
+    /// Whether bytes were invalid in the encoding, and became U+FFFD.
     pub(super) is_lossy: bool,
     /// Whether the encoding is what the bytes look like.
     pub(super) is_detected: bool,
@@ -72,7 +72,7 @@ impl<'b> Decoded<'b> {
     }
 }
 
-/// What a mark at the beginning says, with what stands behind it.
+/// Decodes by the byte order mark at the beginning, if there is one.
 fn marked(bytes: &[u8]) -> Option<Decoded<'_>> {
     let (encoding, mark) = Encoding::for_bom(bytes)?;
     Some(Decoded::by(encoding, &bytes[mark..]))
@@ -102,7 +102,7 @@ pub(super) fn text(bytes: &[u8], charset: Option<Charset>) -> Decoded<'_> {
     }
 }
 
-/// A text that came by HTTP, of which a head says the type.
+/// Decodes the body of an HTTP response with the content type of its head.
 pub(super) fn answer<'b>(bytes: &'b [u8], of_type: &[u8], charset: Option<Charset>) -> Decoded<'b> {
     if let Some(Charset::Of(encoding)) = charset {
         return marked(bytes).unwrap_or_else(|| Decoded::by(encoding, bytes));
@@ -124,7 +124,7 @@ pub(super) fn page<'b>(bytes: &'b [u8], of_type: &[u8], charset: Option<Charset>
     }
     let start = &bytes[..bytes.len().min(PRESCANNED)];
     let own = prescan(start).or_else(|| of_xml(start)).or_else(|| {
-        // Browsers come upon one that stands further down while they read the page.
+        // Browsers find a declaration further down while they parse the page.
         let is_needed = of_head.is_none() && std::str::from_utf8(bytes).is_err();
         is_needed.then(|| prescan(bytes)).flatten()
     });
@@ -169,7 +169,7 @@ fn of_head(of_type: &[u8]) -> Option<&'static Encoding> {
     of_label(charset_in(of_type)?)
 }
 
-/// The label behind `charset=` (HTML standard, "extracting a character encoding from a meta element").
+/// The label after `charset=` (HTML standard, "extracting a character encoding from a meta element").
 fn charset_in(value: &[u8]) -> Option<&[u8]> {
     let lower = value.to_ascii_lowercase();
     memchr::memmem::find_iter(&lower, b"charset").find_map(|at| {

@@ -101,14 +101,14 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What is done by arrow-rs, a panic of which is an error, and nothing that is told as one: it indexes and unwraps what
-/// damaged pages say, in more places than could be checked before.
+/// Runs code of arrow-rs and returns a panic of it as an error, without printing it: arrow-rs indexes and unwraps by the
+/// contents of damaged pages, in more places than could be checked before.
 pub(super) fn guarded<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     static SILENCED: Once = Once::new();
     SILENCED.call_once(|| {
         let others = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            // guard: a panic of arrow-rs that is caught is not told
+            // guard: a panic of arrow-rs that is caught is not printed
             // without it: GUARDED.get() -> false
             if !GUARDED.get() {
                 others(panic);
@@ -120,7 +120,7 @@ pub(super) fn guarded<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, 
     // without it: catch_unwind(AssertUnwindSafe(what)) -> Ok(what())
     let done = catch_unwind(AssertUnwindSafe(what));
     GUARDED.set(false);
-    done.unwrap_or_else(|_| Err("the reader gave up: damaged".to_owned()))
+    done.unwrap_or_else(|_| Err("the Parquet reader failed: the file is damaged".to_owned()))
 }
 
 /// The rows of one file.
@@ -232,7 +232,7 @@ impl Rows {
     }
 }
 
-/// How many rows are decoded at once: so many that they are some megabytes by what the file says of itself.
+/// Rows to decode at once: some megabytes by the sizes in the footer.
 pub(super) fn rows_at_once(metadata: &ParquetMetaData) -> usize {
     let groups = metadata.row_groups().iter();
     let widest =
@@ -250,7 +250,7 @@ struct Begun {
     text: Vec<usize>,
 }
 
-/// What a file says of itself, once its footer has been looked at.
+/// Reads the metadata of a file, once its footer has been checked.
 fn metadata_of(file: &fs::File) -> Result<ArrowReaderMetadata, String> {
     thrift::check_footer(file)?;
     // Columns as they are stored: a dictionary that a writer of arrow had in memory is no matter here.
@@ -359,8 +359,8 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     Ok(Begun { reader, columns, rows, places, text: stored })
 }
 
-/// The columns that are read, strings of which are lent from the pages they are in: a text that a dictionary has once
-/// may be that of each row, and so many copies have no bounds.
+/// The columns to read, with strings as views of their pages: a dictionary may hold a text once for all rows, and a copy
+/// for each row would have no bound.
 fn viewed(schema: &Schema, stored: &SchemaDescriptor, fields: &fields::Fields) -> SchemaRef {
     let AttachedFields { value, stamp, deciding } = &fields.attached;
     let others = [deciding.number(), deciding.inside.as_deref(), deciding.url.as_deref()];
@@ -454,7 +454,7 @@ fn number(column: &dyn Array, at: usize) -> Option<String> {
     })
 }
 
-/// A value inside of which documents are compared; none if there is none.
+/// The value of the `--inside` column in a row, if it has one.
 fn value_bytes(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
     if *column.data_type() == DataType::Boolean && !column.is_null(at) {
         return Some(column.as_boolean().value(at).to_string().into_bytes());
@@ -578,7 +578,7 @@ fn line(
         }
     }
     if !places.key.is_empty() {
-        // guard: keys of Parquet are looked at before they are copied
+        // guard: keys of Parquet are checked before they are copied
         super::check_key(&key)?;
     }
     if !fields.has_attached() {
@@ -776,7 +776,7 @@ mod tests {
         let length = (bytes + encryption.len() as u32 - 1).to_le_bytes();
         fs::write(&path, [footer, &encryption[..], &length[..], b"PAR1"].concat()).unwrap();
         let message = open(&path).err().unwrap().to_string();
-        assert!(message.contains("it is encrypted, which is not undone here"), "{message}");
+        assert!(message.contains("it is encrypted, which twindex does not decode"), "{message}");
     }
 
     #[test]
@@ -817,7 +817,7 @@ mod tests {
             TOLD.fetch_add(1, Ordering::Relaxed);
         }));
         let done = guarded(|| -> Result<(), String> { panic!("as arrow-rs does") });
-        assert_eq!(done, Err("the reader gave up: damaged".to_owned()));
+        assert_eq!(done, Err("the Parquet reader failed: the file is damaged".to_owned()));
         assert_eq!(TOLD.load(Ordering::Relaxed), 0);
         assert_eq!(guarded(|| Ok(1)), Ok(1));
         assert!(catch_unwind(|| panic!("of ours")).is_err());

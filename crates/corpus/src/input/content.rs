@@ -18,7 +18,7 @@ pub enum Content<'r> {
     Opaque {
         /// What it says.
         text: &'r str,
-        /// What was there, behind a byte that begins no text.
+        /// The original bytes, after a byte that cannot begin a text.
         identity: &'r [u8],
     },
 }

@@ -1,5 +1,5 @@
-//! The fields that decide, beside the texts, which documents stay: a number by which documents come before others, and a
-//! value inside of which they are compared.
+//! The fields that decide, beside the texts, which documents stay: a number that gives their priority (`--keep max:FIELD`),
+//! and a value that they must share to be compared (`--inside`).
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use anyhow::{anyhow, ensure};
 
 /// Characters of a wrong field that are shown.
 const CHARACTERS_SHOWN: usize = 40;
-/// Bytes of a value inside of which documents are compared, at most.
+/// The longest value of an `--inside` field, in bytes.
 const INSIDE_BYTES_MAX: usize = 64 << 10;
 /// Integers of a magnitude below 2 to this power are compared exactly.
 const INTEGER_BITS: u32 = 116;
@@ -107,7 +107,7 @@ pub struct DecidingFields {
     pub is_priority: bool,
     /// The field, or column, of a URL; without one the key is the URL.
     pub url: Option<String>,
-    /// The part of the URL inside of which documents are compared, in the place of a field.
+    /// The part of the URL that documents must share to be compared, instead of a field.
     pub inside_url: Option<UrlPart>,
     /// The documents come before all others in any case, and need no number.
     pub is_history: bool,
@@ -124,7 +124,7 @@ pub struct Deciding {
     pub url: Vec<u8>,
 }
 
-/// A part of a URL inside of which documents are compared.
+/// The part of a URL that documents must share to be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlPart {
     /// The host, with its port if that is not the scheme's own.
@@ -213,7 +213,7 @@ impl DecidingFields {
         Ok(found)
     }
 
-    /// The value inside of which the document with this key is compared, if that is a part of its URL.
+    /// The value that documents must share with the document of this key to be compared, if that is a part of its URL.
     ///
     /// # Errors
     ///

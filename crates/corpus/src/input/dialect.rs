@@ -8,7 +8,7 @@ use csv_core::{Reader, ReaderBuilder};
 pub struct Dialect {
     /// What is between two fields; a comma, or what a first line `sep=` says, or a tab, if it is not given.
     pub delimiter: Option<u8>,
-    /// What stands around a field that has delimiters and ends of lines in it.
+    /// The quote around a field that contains delimiters or line ends.
     pub quote: Quote,
     /// What is before a quote inside of a field between quotes, beside a quote.
     pub escape: Option<u8>,

@@ -3,7 +3,7 @@
 //! ```text
 //! ["add", "load", 7]                  a set; an integer is named by its digits, so 7 and "7" are one feature
 //! [["add", 2], ["load", 0.5]]         a vector: pairs of a feature and its weight
-//! {"add": 2, "load": 0.5}             the same; a name that stands twice is refused
+//! {"add": 2, "load": 0.5}             the same; a repeated name is refused
 //! ```
 //!
 //! A weight is the double nearest to what is written, times 2^16, rounded to an integer, halves away from
@@ -49,7 +49,7 @@ impl Features {
         &self.weights
     }
 
-    /// Bytes of all names: what stands for the length of a text.
+    /// Bytes of all names. It counts as the length of the text.
     pub fn bytes(&self) -> usize {
         self.names.len()
     }
@@ -77,7 +77,7 @@ impl Features {
         self.weights.extend(weight);
     }
 
-    /// A name that stands there more than once.
+    /// A repeated name.
     fn repeated(&self) -> Option<&[u8]> {
         let mut names: Vec<&[u8]> = self.names().collect();
         names.sort_unstable();

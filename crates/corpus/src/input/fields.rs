@@ -1,6 +1,6 @@
 //! The fields of a record that make a document: which are named, and how.
 //!
-//! A name is first that of a field as it stands, whatever is in it. Otherwise it may be a path into objects, `meta.url`, or a
+//! A name is first taken as the exact name of a field. Otherwise it may be a path into objects, `meta.url`, or a
 //! JSON pointer, `/meta/url` (RFC 6901), and several of them are separated by commas: `shard,row`.
 
 use super::attached::AttachedFields;
@@ -98,7 +98,7 @@ impl Fields {
         self.attached.any() || self.folders_say_attached
     }
 
-    /// These fields, the second of which holds a fingerprint. It is one field, whatever commas its name has.
+    /// These fields, with a fingerprint in the second. It is one field, even if its name contains commas.
     pub(super) fn with_fingerprint(mut self, form: Option<FingerprintForm>) -> Self {
         self.fingerprint = form;
         if let (Some(named), true) = (&mut self.named, form.is_some()) {
@@ -124,7 +124,7 @@ impl Part {
     }
 }
 
-/// Appends a part of a key of several to it: a comma between parts, and those inside of one behind a backslash, so that
+/// Appends a part to a key of several fields: a comma between parts, and a backslash before commas inside one, so that
 /// different parts never make one key.
 pub(super) fn push_key(key: &mut Vec<u8>, part: &[u8], number: usize) {
     if number > 0 {

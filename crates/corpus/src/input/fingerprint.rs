@@ -76,7 +76,7 @@ impl FingerprintForm {
         }
     }
 
-    /// The fingerprint that a string writes. Takes time in proportion to the string, of which at most 64 characters count.
+    /// Parses a fingerprint: at most 64 characters are significant. Takes time linear in the string.
     ///
     /// ```
     /// use twindex_corpus::input::FingerprintForm;

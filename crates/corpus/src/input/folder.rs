@@ -13,8 +13,7 @@ use super::fields::Fields;
 use super::open::{Origin, Reader};
 use super::{InvalidUtf8, Place, Problem, lossy, packed};
 
-/// How much of a file is read before it is judged binary: enough to meet the zero bytes of nearly every
-/// format.
+/// Bytes of a file that decide whether it is binary: nearly every binary format has zero bytes among them.
 const FIRST_LOOK: u64 = 8 << 10;
 
 /// What a folder holds, listed before anything is read: files that appear later (a command's own output, for
@@ -79,7 +78,7 @@ pub(super) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
 }
 
 /// What one entry of a folder is sorted by: a folder's name has a `/` after it, as in the paths of its files,
-/// so that the walk meets all paths in bytewise order and nothing needs sorting as a whole.
+/// so that the walk visits all paths in bytewise order and only one folder is sorted at a time.
 fn sort_name(entry: &DirEntry) -> impl Iterator<Item = &u8> + use<'_> {
     let slash: &[u8] = if entry.file_type().is_dir() { b"/" } else { b"" };
     entry.file_name().as_encoded_bytes().iter().chain(slash)
@@ -209,7 +208,7 @@ pub(super) fn read_file(
     read_contents(Reader::open_verbatim(Origin::File(path.to_owned()), consumed)?, reading)
 }
 
-/// What stands for a whole file in a file of JSON lines: an object of the two fields. A key that is not UTF-8 has
+/// A whole file as a JSON line: an object of the two fields. A key that is not UTF-8 has
 /// its bad bytes replaced there, JSON having no other way: the document's own key keeps them. A text in which bytes were
 /// replaced has them as halves of surrogate pairs, so that nothing of it is lost.
 ///
@@ -259,7 +258,7 @@ mod tests {
     #[test]
     fn files_come_in_bytewise_order_of_their_paths() {
         let folder = tempfile::tempdir().unwrap();
-        // `.` and `-` stand before `/`, `0` and `a` behind it.
+        // `.` and `-` sort before `/`, `0` and `a` after it.
         let paths = ["a/z", "a.txt", "a-b", "a0", "a/b/c", "a/b.d", "b", "A", "ab", "a-/x", "\u{fc}"];
         for path in paths {
             let path = folder.path().join(path);

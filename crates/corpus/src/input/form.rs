@@ -18,7 +18,7 @@ pub enum Form {
     Html,
     /// A row of a table, whose header is at this number in the `Headers`.
     Row(u32),
-    /// A record of a web archive, of which some consist of texts only.
+    /// A record of a web archive, which may consist of texts only (WET).
     Archive {
         /// Of texts, not of pages.
         texts: bool,

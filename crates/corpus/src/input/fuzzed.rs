@@ -94,15 +94,14 @@ struct Outcome {
     documents: Vec<Document>,
     counts: Counts,
     error: Option<String>,
-    /// Whether a bad record was the end: what was seen behind it in its chunk is counted, too.
+    /// Whether a bad record was the end: records after it in its chunk are counted, too.
     by_bad: bool,
     /// What went wrong with writing it again.
     unkept: Option<String>,
 }
 
 impl Outcome {
-    /// Whether bytes could not be undone. How much of what is before the damage comes out then depends on how much
-    /// was asked for at once.
+    /// Whether bytes could not be decompressed. How much comes out before the damage depends then on the size of reads.
     fn is_cut(&self) -> bool {
         let damaged = ["cannot undo gzip", "cannot undo zstd", "truncated: the "];
         self.error.as_ref().is_some_and(|error| damaged.iter().any(|words| error.contains(words)))
@@ -315,7 +314,7 @@ impl<'w> Way<'w> {
             let file = &self.files[&**path];
             assert!(
                 file[offset as usize..].starts_with(&line),
-                "at {offset} of its file stands something else"
+                "its file has other bytes at {offset}"
             );
         }
         // Candidates are compared by their lines, which are kept or read again.
@@ -389,7 +388,7 @@ pub fn inputs(data: &[u8]) {
         12 => (What::Records(Kind::Arc), body.to_vec(), None),
         // What is decoded is raw: these are the bytes of a compressed file.
         _ => {
-            read_undone(head, body);
+            read_decoded(head, body);
             return;
         }
     };
@@ -423,7 +422,7 @@ pub fn inputs(data: &[u8]) {
 fn read_alike(head: &Head, packed: &Arc<[u8]>, folder: &Path) -> Outcome {
     let path = folder.join(format!("in.{}{}", head.suffix(), head.packing.suffix()));
     let by_name = InputOptions { format: InputFormat::Auto, ..head.options.clone() };
-    // A page is told by its name.
+    // A page is recognised by its name.
     let options = if head.by_name || head.what == What::Html { &by_name } else { &head.options };
     let from_file = Way::new(options)
         .file(&path, packed)
@@ -460,8 +459,8 @@ fn identity_of(marked: &str) -> Vec<u8> {
 
 /// What came out of a compressed input is what comes out of a plain one.
 fn inputs_unpacked(head: &Head, packed: &Outcome, plain: &Arc<[u8]>, folder: &Path) {
-    // What looks like an index or a compressed file is refused or undone, once.
-    if open::is_undone_or_refused(plain) {
+    // What looks like an index is refused, a compressed file is decompressed once.
+    if open::is_decoded_or_refused(plain) {
         return;
     }
     let unpacked = if head.what == What::Html {
@@ -476,7 +475,7 @@ fn inputs_unpacked(head: &Head, packed: &Outcome, plain: &Arc<[u8]>, folder: &Pa
 }
 
 /// Bytes that are taken for compressed ones as they are.
-fn read_undone(head: &[u8; HEAD], body: &[u8]) {
+fn read_decoded(head: &[u8; HEAD], body: &[u8]) {
     let kind = Kind::ALL[usize::from(head[1]) % 5];
     let head = Head { packing: Packing::Plain, ..Head::of(head, What::Records(kind)) };
     let folder = tempfile::tempdir().expect("a folder");
@@ -485,7 +484,7 @@ fn read_undone(head: &[u8; HEAD], body: &[u8]) {
 
 /// What a naive reader says of the same bytes.
 fn check_records(head: &Head, outcome: &Outcome, plain: &[u8], made: Option<&[Made]>) {
-    if outcome.error.is_some() || open::is_undone_or_refused(plain) {
+    if outcome.error.is_some() || open::is_decoded_or_refused(plain) {
         return;
     }
     let counts = &outcome.counts;
@@ -512,11 +511,11 @@ fn check_records(head: &Head, outcome: &Outcome, plain: &[u8], made: Option<&[Ma
                 };
                 assert_eq!(document.key, id.as_bytes());
                 // Of a key no byte is replaced.
-                let stands_there = || {
+                let is_in_input = || {
                     plain.windows(3).any(|bytes| bytes == "\u{fffd}".as_bytes())
                         || plain.to_ascii_lowercase().windows(4).any(|bytes| bytes == b"fffd")
                 };
-                assert!(!id.contains('\u{fffd}') || stands_there(), "{id:?} stands nowhere");
+                assert!(!id.contains('\u{fffd}') || is_in_input(), "{id:?} is nowhere in the input");
                 if !head.options.features {
                     let text = object[&head.options.text_field].as_str().expect("a text");
                     assert_eq!(document.identity, identity_of(text));
@@ -544,7 +543,7 @@ fn check_records(head: &Head, outcome: &Outcome, plain: &[u8], made: Option<&[Ma
     }
 }
 
-/// The rows of a table without quotes, the first of which names the columns.
+/// The rows of a table without quotes. The first one names the columns.
 fn rows_of(plain: &[u8]) -> impl Iterator<Item = &[u8]> {
     let plain = plain.strip_prefix(b"\xef\xbb\xbf").unwrap_or(plain);
     plain.split(|byte| b"\r\n".contains(byte)).filter(|row| !row.is_empty())
@@ -606,7 +605,7 @@ fn write_again(head: &Head, outcome: &Outcome, packed: &Arc<[u8]>, folder: &Path
     let way = Way { kept: Some(&kept), ..Way::new(&head.options).file(&path, packed) };
     let unkept = way.read(&[path], None).unkept;
     if head.what == What::Records(Kind::Parquet) && unkept.is_some() {
-        // Columns that are not read may be damaged, or whatever comes behind the rows that were.
+        // Columns that are not read may be damaged, or bytes after the rows that were read.
         assert!(unkept.is_some_and(|error| error.contains("its rows cannot be copied: ")));
         return;
     }
@@ -667,7 +666,7 @@ fn read_folder(head: &Head, single: &Outcome, bytes: &Arc<[u8]>, folder: &Path) 
         return;
     }
     // In a folder, what is compressed is binary.
-    if open::is_undone_or_refused(bytes) {
+    if open::is_decoded_or_refused(bytes) {
         return;
     }
     let said = single.counts.first_bad.first().or(single.error.as_ref());
@@ -725,7 +724,7 @@ mod tests {
 
     found! {
         a_line_that_is_one_string_was_told_in_all_its_length
-        a_page_that_is_compressed_twice_is_undone_once
+        a_page_that_is_compressed_twice_is_decompressed_once
         an_address_of_an_archive_was_told_in_all_its_length
         an_address_of_an_archive_was_told_with_escapes_of_terminals
         an_archive_told_a_coding_in_all_its_length

@@ -1,11 +1,11 @@
-//! What stands once in an input: the first rows of tables, and Parquet files.
+//! What an input has once: the first rows of tables, and the schemas of Parquet files.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::form::Form;
 use super::{columns, rows};
 
-/// What stands once in an input and concerns all of its records.
+/// What an input has once, for all of its records.
 #[derive(Clone, Debug)]
 enum Header {
     /// The first row of a table.
@@ -14,11 +14,11 @@ enum Header {
     Columns(Arc<columns::File>),
 }
 
-/// The headers of all inputs, in the order in which they are met; a clone shares them.
+/// The headers of all inputs, in the order of reading; a clone shares them.
 #[derive(Clone, Debug, Default)]
 pub struct Headers(Arc<Mutex<Met>>);
 
-/// What was met.
+/// The headers that were read.
 #[derive(Debug, Default)]
 struct Met {
     headers: Vec<Header>,
@@ -49,7 +49,7 @@ impl Headers {
         self.met().forms.contains(&(form, true))
     }
 
-    /// Inputs that were met before are none of those whose documents are written.
+    /// Forgets the inputs read so far: their documents are not written.
     pub fn begin(&self) {
         self.met().forms.clear();
     }

@@ -24,7 +24,7 @@ const INLINE: [&str; 35] = [
     "sub", "sup", "time", "tt", "u", "var", "wbr",
 ];
 
-/// The text of a page: its title and what its body shows, entities undone, blanks joined to one, a line for each
+/// The text of a page: its title and what its body shows, entities decoded, runs of white space joined to one blank, a line for each
 /// block. Any text is a page of some kind, so that nothing is refused.
 pub(super) fn text(page: &str) -> String {
     let tokenizer = Tokenizer::new(Shown::default(), TokenizerOpts::default());

@@ -43,7 +43,7 @@ fn without_parameters(of_type: &[u8]) -> &[u8] {
 ///
 /// It is no response, or encoded in a way that is not known or not true, or longer than `bytes_max`.
 pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<Page<'_>>, String> {
-    // What came by HTTP/2 and 3 has no such line: whoever keeps it writes one.
+    // Responses of HTTP/2 and 3 have no status line: archivers write one.
     let is_newer = [&b"HTTP/2"[..], b"HTTP/3"].iter().any(|version| response.starts_with(version));
     if is_newer && let Some(space) = memchr::memchr(b' ', &response[..response.len().min(VERSION_BYTES_MAX)]) {
         let again = [b"HTTP/1.1", &response[space..]].concat();
@@ -88,7 +88,7 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<Page<'_>>
                 None => content,
             },
             b"gzip" | b"x-gzip" if content.starts_with(b"\x1f\x8b") => {
-                // guard: all members of gzip in an answer are undone
+                // guard: all members of gzip in an answer are decompressed
                 // without it: bounded(flate2::read::MultiGzDecoder::new(&content[..]), bytes_max, "gzip")
                 // -> bounded(flate2::read::GzDecoder::new(&content[..]), bytes_max, "gzip")
                 bounded(flate2::read::MultiGzDecoder::new(&content[..]), bytes_max, "gzip")?.into()
@@ -101,16 +101,16 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<Page<'_>>
             b"deflate" if is_zlib(&content) => {
                 bounded(flate2::read::ZlibDecoder::new(&content[..]), bytes_max, "deflate")?.into()
             }
-            // Neither says of itself what it is: what cannot be undone was undone before, if it is a text.
-            b"deflate" => undone_or_text(flate2::read::DeflateDecoder::new(&content[..]), &content, bytes_max, "deflate")?,
+            // Neither format has a magic number: content that cannot be decompressed was decompressed before, if it is a text.
+            b"deflate" => decompressed_or_text(flate2::read::DeflateDecoder::new(&content[..]), &content, bytes_max, "deflate")?,
             b"br" => {
                 let decoder = brotli_decompressor::Decompressor::new(&content[..], BROTLI_BUFFER);
-                undone_or_text(decoder, &content, bytes_max, "brotli")?
+                decompressed_or_text(decoder, &content, bytes_max, "brotli")?
             }
             b"" | b"identity" | b"gzip" | b"x-gzip" | b"zstd" => content,
             other => {
                 return Err(format!(
-                    "its content is encoded as \"{}\", which is not undone",
+                    "its content is encoded as \"{}\", which twindex does not decode",
                     other.escape_ascii()
                 ));
             }
@@ -135,7 +135,7 @@ fn bounded(decoder: impl Read, bytes_max: usize, name: &str) -> Result<Vec<u8>, 
     // guard: a long content of an answer is refused
     // without it: bytes_max as u64 + 1 -> u64::MAX
     match decoder.take(bytes_max as u64 + 1).read_to_end(&mut whole) {
-        Err(error) => Err(format!("its content cannot be undone by {name}: {error}")),
+        Err(error) => Err(format!("its content cannot be decompressed by {name}: {error}")),
         // guard: a long content of an answer is refused
         Ok(_) if whole.len() > bytes_max => Err(format!("a content of more than {bytes_max} bytes")),
         Ok(_) => Ok(whole),
@@ -143,14 +143,14 @@ fn bounded(decoder: impl Read, bytes_max: usize, name: &str) -> Result<Vec<u8>, 
 }
 
 /// What a decoder gives, or the content as it is if that is UTF-8 and nothing that the decoder knows.
-fn undone_or_text<'c>(
+fn decompressed_or_text<'c>(
     decoder: impl Read,
     content: &[u8],
     bytes_max: usize,
     name: &str,
 ) -> Result<Cow<'c, [u8]>, String> {
     match bounded(decoder, bytes_max, name) {
-        Ok(undone) => Ok(Cow::Owned(undone)),
+        Ok(plain) => Ok(Cow::Owned(plain)),
         Err(_) if std::str::from_utf8(content).is_ok() => Ok(Cow::Owned(content.to_vec())),
         Err(reason) => Err(reason),
     }
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     #[cfg(feature = "html")]
-    fn a_page_is_undone_from_its_chunks_and_its_compression() {
+    fn chunked_and_compressed_page_is_decoded() {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         gzip.write_all("<p>grün".as_bytes()).unwrap();
         let gzip = gzip.finish().unwrap();
@@ -297,14 +297,14 @@ mod tests {
         let mut damaged = zstd::encode_all(&[b"abc".repeat(9), b"xyz".repeat(9)].concat()[..], 3).unwrap();
         damaged.truncate(damaged.len() - 3);
         assert!(
-            text(&answer(head, &damaged)).unwrap_err().starts_with("its content cannot be undone by zstd")
+            text(&answer(head, &damaged)).unwrap_err().starts_with("its content cannot be decompressed by zstd")
         );
         let head = "Content-Type: text/plain\r\nContent-Encoding: compress\r\n";
         assert!(text(&answer(head, b"x")).unwrap_err().contains("\"compress\""));
     }
 
     #[test]
-    fn brotli_and_deflate_without_its_frame_are_undone_and_texts_that_were_stay() {
+    fn brotli_and_raw_deflate_are_decoded_and_plain_text_is_kept() {
         let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
         deflate.write_all("plain words, grün".as_bytes()).unwrap();
         let deflate = deflate.finish().unwrap();
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_content_is_undone_within_a_window_of_8_mib_and_no_larger_one() {
+    fn zstd_content_with_a_window_over_8_mib_is_refused() {
         let within = |window_log: u32| {
             let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
             encoder.window_log(window_log).unwrap();
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(within(WINDOW_LOG_MAX), Ok(Some("plain".to_owned())));
         let said = within(WINDOW_LOG_MAX + 1).unwrap_err();
         assert!(
-            said.starts_with("its content cannot be undone by zstd") && said.contains("memory"),
+            said.starts_with("its content cannot be decompressed by zstd") && said.contains("memory"),
             "{said}"
         );
     }

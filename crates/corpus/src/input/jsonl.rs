@@ -49,7 +49,7 @@ pub(super) struct JsonLines {
 }
 
 impl JsonLines {
-    /// Reads documents from `reader`, no line of which may be longer than `line_bytes_max`.
+    /// Reads documents from `reader`. Lines may have up to `line_bytes_max` bytes.
     pub(super) fn new(reader: Reader, line_bytes_max: usize) -> Self {
         Self { lines: Lines::new(reader, line_bytes_max), number: 0 }
     }
@@ -128,7 +128,7 @@ struct Lines {
     line_bytes_max: usize,
 }
 
-/// What stands between two newlines.
+/// The bytes between two newlines.
 enum Line {
     /// The place of its bytes in [`Lines::buffer`], valid until the next call.
     Whole(Range<usize>),
@@ -179,7 +179,7 @@ impl Lines {
         }
     }
 
-    /// Reads more behind what is there, after making room for it.
+    /// Appends the next bytes of the input to the buffer, which grows where it must.
     fn fill(&mut self) -> Result<(), Problem> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.before += self.start as u64;
@@ -259,7 +259,7 @@ pub(super) fn parse<'p>(
             line[offset]
         )));
     };
-    // Whoever takes bytes that are none takes halves of surrogate pairs, too.
+    // A caller that accepts invalid bytes accepts lone halves of surrogate pairs, too.
     if takes_lossy && lossy::has_half(line) {
         let marked = lossy::mark_json(line.as_bytes());
         if lossy::is_lossy(&marked) {
@@ -322,7 +322,7 @@ fn parse_utf8<'p>(line: &'p str, fields: &Fields, values: &'p mut Values) -> Res
     }
     let usual = if fields.named.is_none() { scan::scan(line, fields, key, text) } else { None };
     let usual = usual
-        // guard: keys of usual lines of JSON are looked at
+        // guard: keys of usual lines of JSON are checked
         // without it: super::check_key(found.of(line, key).as_bytes()).is_ok() -> true
         .filter(|found| match found.key {
             Some(found) => super::check_key(found.of(line, key).as_bytes()).is_ok(),
@@ -442,7 +442,7 @@ fn parse_named(line: &str, named: &Named, fields: &Fields) -> Result<Slow, Strin
 fn select<'l>(line: &'l str, named: &Named) -> Result<[nested::Selected<'l>; 2], String> {
     nested::select(line, [&named.id, &named.text]).map_err(|error| {
         let message = error.to_string();
-        if message.contains("stands twice in the object") {
+        if message.contains("is repeated in the object") {
             return message.split(" at line ").next().unwrap_or_default().to_owned();
         }
         invalid_json(line, &error)
@@ -478,7 +478,7 @@ fn select_key(
             push_key(&mut key, part.as_bytes(), number);
         }
     }
-    // guard: keys of other lines of JSON are looked at
+    // guard: keys of other lines of JSON are checked
     super::check_key(&key).map_err(|reason| format!("field {:?}: {reason}", fields.id))?;
     String::from_utf8(key).map(Some).map_err(|error| error.to_string())
 }
@@ -541,7 +541,7 @@ where
     let picked =
         deserialize(line, Object { fields, content: seed }).map_err(|error| invalid_json(line, &error))?;
     match picked.repeated {
-        Some(name) => Err(format!("the field {name:?} stands twice in the object")),
+        Some(name) => Err(format!("the field {name:?} is repeated in the object")),
         None => Ok(picked),
     }
 }
@@ -567,7 +567,7 @@ fn key_of(line: &str, id: Option<Scalar>, fields: &Fields) -> Result<Option<Stri
         }
         Some(other) => key_part(other, &fields.id)?,
     };
-    // guard: keys of other lines of JSON are looked at
+    // guard: keys of other lines of JSON are checked
     super::check_key(key.as_bytes()).map_err(|reason| format!("field {:?}: {reason}", fields.id))?;
     Ok(Some(key))
 }
@@ -592,12 +592,12 @@ fn deserialize<'de, S: DeserializeSeed<'de>>(line: &'de str, seed: S) -> serde_j
     Ok(value)
 }
 
-/// The parser's message, with the column alone: its line is always 1, and the true one stands before it.
+/// The parser's message without its line, which is always 1: the caller puts the true line before it.
 fn invalid_json(line: &str, error: &serde_json::Error) -> String {
     let message = error.to_string();
     let (message, _) = message.rsplit_once(" at line ").unwrap_or((&message, ""));
     let half = match message {
-        // What the parser says of these tells nothing to those who do not know it.
+        // The parser's own words for these need knowledge of its code.
         "lone leading surrogate in hex escape" | "unexpected end of hex escape" => {
             last_surrogate(&line.as_bytes()[..line.len().min(error.column())])
                 .map(|escape| format!("an escape of half a surrogate pair, {escape}"))
@@ -605,7 +605,7 @@ fn invalid_json(line: &str, error: &serde_json::Error) -> String {
         _ => None,
     };
     let number = no_number(line, error.column()).map(|word| {
-        format!("{word}, which is no JSON; whoever writes it can write null, in Python json.dumps(allow_nan=False)")
+        format!("{word}, which is no JSON; write null instead, in Python json.dumps(allow_nan=False)")
     });
     let message = half.as_deref().or(number.as_deref()).unwrap_or(message);
     let spread = error.is_eof() || line.trim_start().starts_with('[');
@@ -613,7 +613,7 @@ fn invalid_json(line: &str, error: &serde_json::Error) -> String {
     format!("invalid JSON at column {}: {message}{advice}", error.column())
 }
 
-/// What some writers have for numbers that JSON has not, where an error stands.
+/// The word at the place of an error, if it is one that some writers use for numbers that JSON does not have.
 fn no_number(line: &str, column: usize) -> Option<&'static str> {
     let around = line.get(column.saturating_sub(3)..)?;
     ["NaN", "-Infinity", "Infinity"].into_iter().find(|word| {
@@ -647,7 +647,7 @@ struct Picked<C> {
     id: Option<Scalar>,
     /// The value of the other field.
     content: Option<C>,
-    /// Which of the two fields stands there more than once, so that nobody can say which one counts.
+    /// A field of the two that is repeated, so that it is not defined which one counts.
     repeated: Option<String>,
 }
 
@@ -731,8 +731,8 @@ impl Visitor<'_> for Name<'_> {
     }
 }
 
-/// Reads a value of any type. One of the wrong type is read to its end and no error yet, so that broken JSON
-/// behind it is reported first.
+/// Reads a value of any type. A value of the wrong type is read to its end before it is an error, so that invalid JSON
+/// after it is reported first.
 #[derive(Clone, Copy)]
 struct Value;
 
@@ -1007,11 +1007,11 @@ B"),
     }
 
     #[test]
-    fn a_field_that_stands_twice_is_refused() {
-        assert_eq!(message(r#"{"id":1,"text":"a","id":1}"#), r#"the field "id" stands twice in the object"#);
+    fn a_repeated_field_is_refused() {
+        assert_eq!(message(r#"{"id":1,"text":"a","id":1}"#), r#"the field "id" is repeated in the object"#);
         assert_eq!(
             message(r#"{"id":1,"text":"a","te\u0078t":"b"}"#),
-            r#"the field "text" stands twice in the object"#
+            r#"the field "text" is repeated in the object"#
         );
     }
 
@@ -1116,7 +1116,7 @@ B"),
             ),
             (r#"{"id":1,"ops":"t"}"#, r#"field "ops" is a string, not an array"#),
             (r#"{"id":1,"ops":[null]}"#, r#"field "ops" has null as element 0"#),
-            (r#"{"id":1,"ops":[],"ops":[]}"#, r#"the field "ops" stands twice in the object"#),
+            (r#"{"id":1,"ops":[],"ops":[]}"#, r#"the field "ops" is repeated in the object"#),
             (r#"{"id":1,"ops":[}"#, "invalid JSON at column 16"),
             (r#"{"id":[],"ops":[]}"#, r#"field "id" is an array"#),
             (r#"{"id":1,"ops":{"a":1e400}}"#, "invalid JSON at column 24: number out of range"),

@@ -13,7 +13,7 @@ use super::headers::Headers;
 use super::kept_keys;
 use super::kept_names::name;
 use super::rows_kept;
-use crate::durable_file::DurableFile;
+use twindex::sys::DurableFile;
 
 /// The end of the name of a file of JSON lines.
 const JSONL: &str = "jsonl";
@@ -23,7 +23,7 @@ const ARC: &str = "arc";
 /// Documents that are written at once.
 #[derive(Default)]
 pub struct Block {
-    /// One behind the other, each with what ends one in a file of its form.
+    /// Documents one after the other, each with the end that its form has.
     bytes: Vec<u8>,
     /// Documents of one form in a row; rows of Parquet files each by itself.
     runs: Vec<Run>,
@@ -130,7 +130,7 @@ struct File {
     /// Of a table.
     header: Option<u32>,
     name: String,
-    /// Documents that were written, or of a table lines: the number of the last one, as whoever reads them counts.
+    /// Documents written, or lines of a table: the number of the last one, as a reader counts.
     written: u64,
     /// Whether the last line has no end yet: it had none in its own file.
     is_open: bool,
@@ -319,7 +319,7 @@ impl<'n> Kept<'n> {
     }
 }
 
-/// The name of the file that documents of one form are written to again, behind `kept`.
+/// The end of the name, after `kept`, of the file that documents of one form are written to.
 fn suffix(form: Form, headers: &Headers) -> &'static str {
     match form {
         Form::Json | Form::Html => JSONL,

@@ -1,6 +1,6 @@
 //! Keys of documents that are kept where they are not those that their lines say: numbered ones, and those made of a file
-//! and a line. They stand beside the file of documents, as `kept.jsonl.keys`: a table of the number that the document has
-//! in the file, as a [`Place`](super::Place) counts it, and the key. Whoever reads the documents again has the same keys.
+//! and a line. They are stored beside the file of documents, as `kept.jsonl.keys`: a table of the number that the document has
+//! in the file, as a [`Place`](super::Place) counts it, and the key. A later reader of the documents has the same keys.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use anyhow::{Context, ensure};
 
 use super::{Place, Problem, TableLines};
-use crate::durable_file::DurableFile;
+use twindex::sys::DurableFile;
 use crate::tsv;
 
-/// The end of the names of such files, behind the names of those that they belong to.
+/// The suffix of such files, after the name of the file of documents.
 pub const SUFFIX: &str = ".keys";
 const HEADER: &str = "number\tkey";
 
@@ -107,7 +107,7 @@ pub(super) struct Writer {
 const TOGETHER: usize = 1 << 16;
 
 impl Writer {
-    /// Of the file with this name in a folder, behind those that were written before.
+    /// Begins the keys of the file with this name in a folder, after keys that were written before.
     ///
     /// # Errors
     ///

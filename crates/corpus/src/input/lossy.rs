@@ -1,12 +1,12 @@
-//! Texts in which decoding lost something: which bytes, or halves of surrogate pairs, stood where U+FFFD stands now.
+//! Texts in which decoding lost something: which bytes, or halves of surrogate pairs, were where U+FFFD is now.
 //!
-//! A *marked* text has all of them, in a form of which no two different inputs have the same: U+10FFFF, four digits for each
+//! A *marked* text has all of them, in a form that differs for any two different inputs: U+10FFFF, four digits for each
 //! half of a pair, U+10FFFF; a byte `XX` counts as the half `dcXX`, as Python's `surrogateescape` has it, and U+10FFFF itself
-//! stands twice. Such texts are compared by what was there, and shown with U+FFFD.
+//! is doubled. Such texts are compared by what was there, and shown with U+FFFD.
 
 use std::fmt::Write;
 
-/// What stands around what was lost.
+/// The character before and after lost bytes.
 const MARK: char = '\u{10ffff}';
 
 /// The first byte of what is compared of a text in which something was lost; no text in UTF-8 begins so.
@@ -89,7 +89,7 @@ pub(super) fn mark_json(line: &[u8]) -> String {
 /// Bytes of an escape by number.
 const ESCAPE: usize = 6;
 
-/// The half of a surrogate pair that an escape at the beginning stands for.
+/// The half of a surrogate pair that an escape at the beginning encodes.
 fn half(rest: &str) -> Option<u16> {
     let digits = rest.strip_prefix("\\u")?.get(..4)?;
     let half = u16::from_str_radix(digits, 16).ok()?;

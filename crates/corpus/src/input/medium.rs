@@ -3,7 +3,7 @@
 
 /// How many bytes are examined.
 const LOOKED_AT: usize = 1445;
-/// With these a page begins, behind white space, and with a blank or `>` behind the name.
+/// The tags that begin a page, after white space; a blank or `>` must follow the name.
 const TAGS: [&str; 16] = [
     "<!DOCTYPE HTML", "<HTML", "<HEAD", "<SCRIPT", "<IFRAME", "<H1", "<DIV", "<FONT", "<TABLE", "<A", "<STYLE", "<TITLE",
     "<B", "<BODY", "<BR", "<P",

@@ -13,7 +13,7 @@
 //! anything else   what its beginning says: records, or a text, with a remark
 //! ```
 //!
-//! A `.gz`, `.zst` or `.zstd` behind the name of a file is decoded, and is no part of a key; inside a folder of texts a
+//! A file that ends in `.gz`, `.zst` or `.zstd` is decompressed, and the ending is no part of a key; inside a folder of texts a
 //! compressed file is binary. [`InputFormat`] overrides what the names say. Texts are UTF-8, and a byte order
 //! mark before one is dropped.
 //!
@@ -22,9 +22,8 @@
 //! Anything else (a truncated archive, a disk that fails) ends the reading, for good. Files of a folder that
 //! are not text are neither: they are passed over and counted.
 //!
-//! Reading and understanding are apart. [`Documents`] reads [`Batch`]es, one after the other; what is in a
-//! line is found out by whoever works on a part of a batch, on any thread, and [`Documents::account`] is told in
-//! the order of the input.
+//! Reading and parsing are separate. [`Documents`] reads [`Batch`]es, one after the other. Any thread parses the lines
+//! of a chunk of a batch, and [`Documents::account`] takes the outcomes in the order of the input.
 
 mod annotate;
 mod arc;
@@ -328,7 +327,7 @@ pub struct Counts {
     /// Pages that show no text.
     #[serde(skip_serializing_if = "is_zero")]
     pub unseen_pages: u64,
-    /// Texts of which the encoding is what they look like.
+    /// Texts whose encoding was detected from their bytes.
     #[serde(skip_serializing_if = "is_zero")]
     pub detected_encodings: u64,
     /// What looked at these.
@@ -366,7 +365,7 @@ pub struct Counts {
     /// The first of these.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_as_one_text: Option<String>,
-    /// Documents that have a number behind their keys, which came before.
+    /// Documents with a repeated key, to which a number was added.
     #[serde(skip_serializing_if = "is_zero")]
     pub numbered_keys: u64,
     /// Documents that were passed over because of their keys, which came before, or come again.
@@ -567,7 +566,7 @@ impl Counts {
             let documents = counted(self.replaced_utf8, "document");
             let first = self.first_replaced.as_deref().unwrap_or_default();
             remarks.push(format!(
-                "{documents} not UTF-8, or not in the encoding that is said, the bytes in question shown as U+FFFD, and \
+                "{documents} not UTF-8, or not in the encoding that is said, the invalid bytes shown as U+FFFD, and \
                  compared by all bytes alone, the first: {first}"
             ));
         }
@@ -933,7 +932,7 @@ impl TableLines {
 }
 
 impl Documents {
-    /// Looks at every input and reads nothing yet, so that a bad name is told before anything is written.
+    /// Checks the name of every input and reads nothing yet, so that a bad name is reported before anything is written.
     ///
     /// The files of folders are listed here: about a hundred bytes of memory each, and whatever appears in
     /// the folder later is not read.
@@ -1030,7 +1029,7 @@ impl Documents {
         {
             bail!("{}: {UTF16_ADVICE}", source.name().display());
         }
-        // Told at the end and not refused: other inputs of the same command may have the field.
+        // Reported at the end and not refused: other inputs of the same command may have the field.
         let named = &mut documents.counts.named;
         named.value.clone_from(&options.attached.value);
         if options.text_field != TEXT_FIELD {
@@ -1244,8 +1243,8 @@ impl Documents {
         self.total_bytes = self.total_bytes.zip(bytes).map(|(total, bytes)| total + bytes);
     }
 
-    /// Replaces `batch` by the next records, of about this many bytes, none after the last. What ended the reading, if
-    /// anything did, stands behind them, [`Batch::take_failure`], and nothing is read after it.
+    /// Replaces `batch` by the next records, of about this many bytes, none after the last. The error that ended
+    /// the reading, if any, follows them: [`Batch::take_failure`]. Nothing is read after it.
     pub fn next_batch(&mut self, batch: &mut Batch, bytes: usize) {
         batch.clear(bytes);
         while !self.stopped && !batch.is_full(bytes) {
@@ -1429,7 +1428,7 @@ impl Documents {
             Contents::Text(text) => return Ok(Some(whole(key, text, html, place))),
             Contents::Lossy { .. } if self.parser.invalid_utf8 == InvalidUtf8::Skip => return Ok(None),
             Contents::Binary { is_tar: true, .. } => {
-                "is a tar archive, which is not undone here: unpack it, as `tar -xf` does".to_owned()
+                "is a tar archive, which twindex does not decode: unpack it, as `tar -xf` does".to_owned()
             }
             Contents::Binary { offset, .. } => format!("not text: a zero byte at offset {offset}"),
             Contents::Lossy { offset: Some(offset) } => {

@@ -101,7 +101,7 @@ impl<'de> Visitor<'de> for Object<'_> {
                 continue;
             }
             if members.iter().any(|(own, _)| *own == *name) {
-                return Err(A::Error::custom(format!("the field {name:?} stands twice in the object")));
+                return Err(A::Error::custom(format!("the field {name:?} is repeated in the object")));
             }
             members.push((name.into_owned(), map.next_value()?));
         }
@@ -179,9 +179,9 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_stands_twice_and_what_is_no_object_are_errors() {
-        assert!(found(r#"{"m":{"a":1,"a":2}}"#, "m.a").unwrap_err().contains("stands twice"));
-        assert!(found(r#"{"m":1,"m":2}"#, "m.a").unwrap_err().contains("stands twice"));
+    fn a_repeated_field_and_a_value_that_is_no_object_are_errors() {
+        assert!(found(r#"{"m":{"a":1,"a":2}}"#, "m.a").unwrap_err().contains("is repeated"));
+        assert!(found(r#"{"m":1,"m":2}"#, "m.a").unwrap_err().contains("is repeated"));
         assert!(found(r#"{"x":1,"x":2,"m":{"a":3}}"#, "m.a").is_ok(), "nobody asked for that");
         assert!(found("[1]", "m.a").is_err());
         assert!(found(r#"{"m":{"a":1}"#, "m.a").is_err());

@@ -1,4 +1,4 @@
-//! Columns of Parquet for what was decided about documents, behind those that rows have.
+//! Parquet columns for what was decided about documents, after the columns of the input.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::{Annotation, Note, Noted};
 /// Notes that are held at once.
 const TOGETHER: usize = 4096;
 
-/// The columns, with those that are added behind them.
+/// The columns of the input, and after them those that are added.
 pub(super) fn columns(root: &Type, noted: &Noted) -> Result<TypePtr, ParquetError> {
     let mut fields = root.get_fields().to_vec();
     for field in noted.fields() {

@@ -21,7 +21,7 @@ const COMPRESSED_BUFFER: usize = if cfg!(fuzzing) { 100 } else { 128 << 10 };
 /// In fuzzing less, which counts every larger allocation as a fault.
 const WINDOW_LOG_MAX: u32 = if cfg!(fuzzing) { 24 } else { 27 };
 
-/// The compressions that are undone on the way in.
+/// The compressions that a reader decodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compression {
     Gzip,
@@ -56,9 +56,9 @@ impl Compression {
     }
 }
 
-/// Whether a stream that begins so is not read as it stands, but undone or refused.
+/// Whether a stream that begins so is decompressed or refused, and not read as it is.
 #[cfg(any(test, feature = "fuzzing"))]
-pub(super) fn is_undone_or_refused(start: &[u8]) -> bool {
+pub(super) fn is_decoded_or_refused(start: &[u8]) -> bool {
     Compression::found(start).is_some() || packed::packed(start).is_some() || start.starts_with(&header::MAGIC)
 }
 
@@ -85,7 +85,7 @@ impl Origin {
     }
 }
 
-/// Undoes zstd, of streams with a window up to so many bytes, in powers of 2.
+/// Decompresses zstd with a window of up to this number of bytes, a power of 2.
 ///
 /// # Errors
 ///
@@ -209,7 +209,7 @@ impl Reader {
         if let Some((what, command)) = packed::packed(&start[..filled]) {
             let shown = reader.name.display();
             return Err(reader.problem(format!(
-                "is {what}, which is not undone here: unpack it, as `{command} {shown}` does"
+                "is {what}, which twindex does not decode: unpack it, as `{command} {shown}` does"
             )));
         }
         if promised.is_some() && filled == 0 {
@@ -230,7 +230,7 @@ impl Reader {
             None => Box::new(whole),
             Some(Compression::Gzip) => {
                 let whole = BufReader::with_capacity(COMPRESSED_BUFFER, whole);
-                // guard: all members of gzip are undone
+                // guard: all members of gzip are decompressed
                 // without it: Box::new(flate2::bufread::MultiGzDecoder::new(whole))
                 // -> Box::new(flate2::bufread::GzDecoder::new(whole))
                 Box::new(flate2::bufread::MultiGzDecoder::new(whole))
@@ -278,7 +278,7 @@ impl Reader {
         &self.name
     }
 
-    /// The size of the file behind it, if it is one that is read as it is.
+    /// The size of the file, if it is a regular one that is read as it is.
     pub(super) fn plain_bytes(&self) -> Option<u64> {
         self.file_bytes.filter(|_| self.compression.is_none())
     }
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn zstd_is_undone_by_the_dictionary_that_stands_before_it() {
+    fn zstd_is_decoded_with_the_dictionary_before_it() {
         let samples: Vec<Vec<u8>> =
             (0..400_u32).map(|at| format!("WARC/1.0 header {at} of a record, {}", at * 7919).into_bytes()).collect();
         let dictionary = zstd::dict::from_samples(&samples, 4 << 10).unwrap();

@@ -1,6 +1,6 @@
 //! What a line says: its key, its text or features, and what the document has beside them.
 //!
-//! Lines are understood by whoever works on them, on any thread; the reader has only found where they end.
+//! Any thread parses lines; the reader has only found where they end.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -207,7 +207,7 @@ pub(super) fn understand<'l>(
                     let Buffers { key: room, text: room_for_text, identity, .. } = buffers;
                     *room_for_text = text;
                     let key = key_in(room, key);
-                    // guard: keys of pages in archives are looked at
+                    // guard: keys of pages in archives are checked
                     key.map_or(Ok(()), check_key)?;
                     let (content, loss) = opaque_in(identity, room_for_text, opaque);
                     return match (loss, invalid) {
@@ -227,7 +227,7 @@ pub(super) fn understand<'l>(
             (parts.key, parts.text)
         }
     };
-    // guard: keys of rows and of texts in archives are looked at
+    // guard: keys of rows and of texts in archives are checked
     key.map_or(Ok(()), check_key)?;
     if let Some(said) = parser.fields.fingerprint {
         // Rows of Parquet are written so when they are read.
@@ -259,7 +259,7 @@ pub(super) fn understand<'l>(
     Ok(Understood::Document { key, content, loss, is_detected })
 }
 
-/// A row that is not UTF-8 in the encoding that was named, or that it looks like; none if it is taken as it stands.
+/// Decodes a row that is not UTF-8, by the encoding that was named or detected; none if the row is taken as it is.
 fn decoded_row<'l>(line: &'l [u8], parser: &Parser) -> Option<charset::Decoded<'l>> {
     if parser.charset.is_none() || std::str::from_utf8(line).is_ok() {
         return None;
@@ -267,7 +267,7 @@ fn decoded_row<'l>(line: &'l [u8], parser: &Parser) -> Option<charset::Decoded<'
     Some(charset::line(line, parser.charset)).filter(|decoded| !decoded.is_lossy)
 }
 
-/// A text, and what is compared of it if it does not say all, in `room`.
+/// A text, and in `room`, if the text lost bytes, what is compared instead.
 fn opaque_in<'t>(
     room: &'t mut Vec<u8>,
     text: &'t str,
@@ -282,7 +282,7 @@ fn opaque_in<'t>(
     }
 }
 
-/// A key, in `room` if it was made.
+/// A key, in `room` if it is not a part of the input.
 fn key_in<'k>(room: &'k mut Vec<u8>, key: Option<Cow<'k, [u8]>>) -> Option<&'k [u8]> {
     match key? {
         Cow::Borrowed(key) => Some(key),
@@ -301,7 +301,7 @@ fn check_key(key: &[u8]) -> Result<(), String> {
     std::str::from_utf8(key).map(drop).map_err(|error| {
         let offset = error.valid_up_to();
         let byte = key[offset];
-        format!("not UTF-8: byte 0x{byte:02x} at offset {offset} of the key, of which no byte is replaced")
+        format!("not UTF-8: byte 0x{byte:02x} at offset {offset} of the key, and bytes of keys are never replaced")
     })
 }
 
@@ -343,9 +343,9 @@ pub(super) fn attached(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
 /// What is wrong with the line.
 pub(super) fn identity(form: Form, line: &[u8], parser: &Parser) -> anyhow::Result<Vec<u8>> {
     let mut buffers = Buffers::default();
-    // It was taken before, whatever was lost in it.
+    // The document was accepted before, even if its text lost bytes.
     let mut parser = Parser { invalid_utf8: InvalidUtf8::Replace, ..parser.clone() };
-    // So was a field of a history that other documents may not have, and a key of which folders may say a part.
+    // So were reserved fields, which a history may have, and keys that take a part from the names of folders.
     parser.fields.reserved.clear();
     parser.fields.ids = Ids::Line;
     let parser = &parser;

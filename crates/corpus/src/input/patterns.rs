@@ -15,7 +15,7 @@ pub(super) struct Patterns {
 /// Patterns that a file may fit.
 #[derive(Clone, Debug, Default)]
 struct Set {
-    /// Those without a `/`: of a name, wherever it stands.
+    /// Patterns without a `/`: of a name, in any folder.
     names: GlobSet,
     /// Of the path below the folder.
     paths: GlobSet,

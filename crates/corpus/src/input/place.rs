@@ -1,4 +1,4 @@
-//! Where a document stands, in words a person can go to.
+//! Where a document is stored: its file, and the line, row or offset in it.
 
 use std::fmt;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     path: Arc<Path>,
-    /// Counted from 1; 0 stands for the whole file.
+    /// Counted from 1; 0 is the whole file.
     number: u64,
     unit: Unit,
 }

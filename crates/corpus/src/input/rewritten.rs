@@ -1,4 +1,4 @@
-//! Documents of which parts of the text are left out, in the form in which they were read.
+//! Documents without parts of their texts, in the form in which they were read.
 
 use std::ops::Range;
 

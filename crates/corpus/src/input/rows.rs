@@ -1,9 +1,9 @@
 //! Tables of text, CSV and TSV (RFC 4180: fields between quotes may hold the delimiter, newlines, and quotes written
 //! twice): rows out of a stream within bounded memory, and two fields out of a row.
 //!
-//! The first row names the columns. Where a row ends is found while reading, by `csv-core`; its fields are taken
-//! apart by whoever works on it. A row over several lines that cannot be one is bad, but only its first line: a quote that
-//! is never closed, or is by the next one, must not take sound rows with it.
+//! The first row names the columns. Where a row ends is found while reading, by `csv-core`; the thread that
+//! works on a row splits it into fields. Of a bad row over several lines only the first line is passed over: a quote that
+//! is never closed, or is closed by the next one, must not take sound rows with it.
 
 use std::ops::Range;
 use std::path::Path;
@@ -25,10 +25,10 @@ use super::{OwnAttached, Place, Problem, UTF16_ADVICE};
 const HEADER_BYTES_MAX: usize = 1 << 20;
 /// The most columns.
 const COLUMNS_MAX: usize = 1 << 16;
-/// Room for what is not looked at: bytes of fields, and where fields end. It is filled again and again.
+/// Scratch for output of the parser that is not used, bytes of fields and ends of fields. It is overwritten.
 const FIELD_BYTES: usize = if cfg!(fuzzing) { 50 } else { 64 << 10 };
 const FIELD_ENDS: usize = if cfg!(fuzzing) { 3 } else { 1 << 10 };
-/// Bytes of bad rows that are read again, for each byte of the table: a table of nothing but bad rows is read so many times.
+/// Bytes of bad rows that are read again, for each byte of the table: a table of nothing but bad rows is read this number of times.
 const READ_AGAIN: u64 = 16;
 /// Delimiters that a table may have instead.
 const OTHER_DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
@@ -39,7 +39,7 @@ pub struct Header {
     /// What is before the rows, without its end: the first row, and what says how the table is written; nothing where no
     /// row names the columns.
     pub line: Option<Vec<u8>>,
-    /// Whether a byte order mark stands before it.
+    /// Whether a byte order mark precedes it.
     pub is_marked: bool,
     /// How it ends.
     pub ending: Ending,
@@ -66,7 +66,7 @@ impl Header {
         if self.written.is_tsv { "tsv" } else { "csv" }
     }
 
-    /// Whether it says the same of rows: nothing that stands around it does.
+    /// Whether it describes rows in the same way. Byte order marks and line ends do not matter.
     pub(super) fn says_the_same(&self, other: &Self) -> bool {
         let said = |header: &Self| {
             let Self { id, value, stamp, number, inside, columns, .. } = header;
@@ -75,7 +75,7 @@ impl Header {
         (&self.line, self.written, &self.text) == (&other.line, other.written, &other.text) && said(self) == said(other)
     }
 
-    /// That of a table in which nothing stands, not even the names of columns.
+    /// The header of an empty table, without names of columns.
     fn of_no_rows(written: Written) -> Self {
         Self {
             line: None,
@@ -159,7 +159,7 @@ impl Header {
         if fields.ends.len() != self.columns {
             return Err(self.width(fields.ends.len()));
         }
-        // What is made of several stands behind the fields.
+        // A value of several columns is stored after the fields.
         let mut join = |columns: &[usize], push: fn(&mut Vec<u8>, &[u8], usize)| {
             let start = fields.bytes.len();
             if columns.len() > 1 {
@@ -241,7 +241,7 @@ impl Header {
     }
 }
 
-/// The fields of a row, quotes undone. Working memory, reused from row to row.
+/// The fields of a row, without quotes. Scratch, reused from row to row.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     /// The reader for rows that are written so: to make one takes longer than to read a row.
@@ -467,7 +467,7 @@ impl Rows {
                         Some(self.too_long())
                     } else if columns > COLUMNS_MAX {
                         Some(format!("more than {COLUMNS_MAX} fields"))
-                        // guard: a quote that is not closed is told
+                        // guard: a quote that is not closed is reported
                     } else if at_end && ends_in_quotes(row, self.written) {
                         Some("a field that begins with a quote is not ended by one".to_owned())
                     } else if self.columns > 0 && columns != self.columns && lines(row) > 1 {
@@ -487,8 +487,7 @@ impl Rows {
         }
     }
 
-    /// How a row ends that takes so many bytes of the window. A carriage return alone is as a newline: lines are counted by
-    /// these.
+    /// How a row of `taken` bytes of the window ends. A carriage return alone ends a line, too.
     fn ending(&mut self, taken: usize) -> Result<Ending, Problem> {
         Ok(match self.window.bytes()[..taken].last().copied() {
             // The reader takes the newline for the beginning of the next row.
@@ -523,8 +522,8 @@ impl Rows {
         format!("a row of more than {} bytes", self.row_bytes_max)
     }
 
-    /// Of a bad row over several lines the first one, behind which rows are sought again; none if it has one line, or too much
-    /// was read again already.
+    /// The first line of a bad row over several lines: parsing goes on after it. None if the row has one line, or too much was
+    /// read again already.
     fn first_line(&mut self, taken: usize, line: u64, problem: &str) -> Option<Row> {
         let row = &self.window.bytes()[..taken];
         let before = row.iter().take_while(|byte| b"\r\n".contains(byte)).count();
@@ -535,7 +534,7 @@ impl Rows {
         }
         self.read_again = read_again;
         self.start_at(line + 1);
-        let problem = format!("{problem}; a quote makes {covered} lines of it, of which this one alone is passed over");
+        let problem = format!("{problem}; a quote makes {covered} lines of it, and only this one is passed over");
         Some(Row { taken: end, line, problem: Some(problem) })
     }
 }
@@ -655,7 +654,7 @@ mod tests {
         assert_eq!(found[0], (2, Err("1 fields, where the first row names 2".to_owned())));
         assert_eq!(found[1], (3, Err(too_long.clone())));
         // A line that is too long by itself goes, and each line after it is a row again, as a quote may have joined them.
-        let one_of = |lines: usize| format!("; a quote makes {lines} lines of it, of which this one alone is passed over");
+        let one_of = |lines: usize| format!("; a quote makes {lines} lines of it, and only this one is passed over");
         assert_eq!(found[2], (4, Err(too_long)));
         let not_ended = "a field that begins with a quote is not ended by one".to_owned();
         assert_eq!(found[3], (5, Err(not_ended + &one_of(4))));
@@ -708,11 +707,11 @@ mod tests {
         let found = rows(b"id,text\n1,\"one\n2,two\n", b',', 1000).unwrap();
         let not_ended = "a field that begins with a quote is not ended by one";
         let bad = |line| (line, Err(not_ended.to_owned()));
-        let one_of_two = "; a quote makes 2 lines of it, of which this one alone is passed over";
+        let one_of_two = "; a quote makes 2 lines of it, and only this one is passed over";
         assert_eq!(found, [(2, Err(format!("{not_ended}{one_of_two}"))), good(3, "2", "two")]);
         let last =
             |row: &str| rows(format!("id,text\n1,one\n{row}").as_bytes(), b',', 1000).unwrap().remove(1);
-        // Two quotes, of which only the second opens a field; ends of lines behind it are in that field.
+        // Only the second of two quotes opens a field; line ends after it are in that field.
         assert_eq!(last("a\"b,\"two\n\n"), bad(3));
         assert_eq!(last("2,\"two \"\""), bad(3));
         assert_eq!(last("2,\""), bad(3));
@@ -727,9 +726,9 @@ mod tests {
     fn rows_behind_a_quote_that_another_one_ends_are_rows_and_rows_over_lines_stay_whole() {
         let found = rows(b"id,text\n1,\"open\n2,two\n3,\"a, b\"\n4,\"four\nlines\"\n5,x\n", b',', 1000).unwrap();
         assert_eq!(found[0].0, 2);
-        assert!(found[0].1.as_ref().unwrap_err().contains("3 lines of it, of which this one alone"), "{found:?}");
+        assert!(found[0].1.as_ref().unwrap_err().contains("3 lines of it, and only this one"), "{found:?}");
         assert_eq!(found[1..], [good(3, "2", "two"), good(4, "3", "a, b"), good(5, "4", "four\nlines"), good(7, "5", "x")]);
-        // Not for ever: a table of nothing but such rows is read so many times, and then they go with what they cover.
+        // Not for ever: a table of nothing but such rows is read `READ_AGAIN` times, and then bad rows take the lines that they cover with them.
         let bad = format!("id,text\n{}", "x,\"\"\"\n".repeat(20_000));
         assert!(rows(bad.as_bytes(), b',', 1 << 20).unwrap().len() <= 20_001);
     }

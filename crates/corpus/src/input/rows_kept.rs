@@ -34,7 +34,7 @@ use super::{Annotation, kept_keys, kept_names, notes};
 /// Under this name a writer of Arrow says what the columns were in memory.
 const ARROW_SCHEMA: &str = "ARROW:schema";
 
-/// Distinct values for which a bloom filter has room at most: some megabytes.
+/// The most distinct values of a bloom filter: some megabytes.
 const BLOOM_VALUES_MAX: u64 = 1 << 22;
 
 /// Files of rows that are kept, one for each set of columns, in the order in which these came.
@@ -399,7 +399,7 @@ fn as_they_are<T>(_: &mut Vec<T>, _: &[i16], _: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Copies values of one type; no more than so many rows are held. `change` has the values that are written next, the
+/// Copies values of one type; `at_once` rows at a time. `change` has the values that are written next, the
 /// level of each, and how many rows were written before.
 fn copy_values<T: DataType>(
     mut from: ColumnReaderImpl<T>,

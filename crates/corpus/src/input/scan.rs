@@ -2,7 +2,7 @@
 //!
 //! A line goes by here at several bytes a nanosecond: runs without escapes are found by vector search and
 //! copied once, or borrowed where the whole text is one such run. Whatever is unusual (a control character,
-//! an escape in a field's name, a field that stands twice, deep nesting, anything that is no JSON) is not
+//! an escape in a field's name, a repeated field, deep nesting, anything that is no JSON) is not
 //! judged here: [`scan`] gives `None`, and the parser that knows all of JSON reads the line again and has the
 //! word. So this must take no line that the parser refuses and find nothing else in one, which the tests ask
 //! of both.
@@ -120,8 +120,8 @@ fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & (ONES << 7)
 }
 
-/// A place in a line. It only ever stands before or behind a whole character: what it steps over singly is
-/// ASCII.
+/// A place in a line. It is always between whole characters: single steps pass over
+/// ASCII only.
 struct Scan<'s> {
     line: &'s str,
     bytes: &'s [u8],
@@ -207,7 +207,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// The character of an escape, from behind its backslash.
+    /// The character of an escape, from the byte after its backslash on.
     fn escape(&mut self) -> Option<char> {
         let letter = self.next()?;
         if letter != b'u' {
@@ -290,7 +290,7 @@ impl<'s> Scan<'s> {
                 b'n' => self.pass_word("null")?,
                 _ => self.pass_number()?,
             }
-            // Behind a value: what it stood in goes on, or ends, and is itself a value.
+            // After a value, the enclosing array or object goes on, or ends and is itself a value.
             loop {
                 if depth == 0 {
                     return Some(());
@@ -516,12 +516,12 @@ mod tests {
             key in any::<String>(),
             text in any::<String>(),
             before in value(),
-            behind in value(),
+            after in value(),
             at in any::<prop::sample::Index>(),
             other in any::<char>(),
         ) {
             let line = format!(
-                "{{\"a\":{before},\"id\":{},\"b\":{behind},\"text\":{}}}",
+                "{{\"a\":{before},\"id\":{},\"b\":{after},\"text\":{}}}",
                 serde_json::to_string(&key).unwrap(),
                 serde_json::to_string(&text).unwrap(),
             );

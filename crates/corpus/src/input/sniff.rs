@@ -15,7 +15,7 @@ const LOOKED_AT: usize = 64 << 10;
 ///
 /// # Errors
 ///
-/// It cannot be read, or is compressed in a way that is not undone.
+/// It cannot be read, or its compression is not supported.
 pub(super) fn kind(path: &Path) -> Result<Option<Kind>, Problem> {
     let mut reader = Reader::open(Origin::File(path.to_owned()), &Arc::default())?;
     let is_plain = reader.plain_bytes().is_some();

@@ -128,7 +128,7 @@ fn records(first: usize, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// The advice behind every bad record that ends the reading.
+/// The advice after every bad record that ends the reading.
 const SKIP: &str = "; --skip-bad N passes over up to N bad records";
 
 fn options(format: InputFormat, skip_bad: u64) -> InputOptions {
@@ -496,7 +496,7 @@ fn a_key_of_a_row_or_an_archive_that_is_not_utf8_is_a_bad_record_whatever_is_don
         assert_eq!((keys(&all), counts.skipped_bad), (vec!["b"], 3));
         for bad in &counts.first_bad {
             assert!(
-                bad.ends_with(": not UTF-8: byte 0xfe at offset 1 of the key, of which no byte is replaced"),
+                bad.ends_with(": not UTF-8: byte 0xfe at offset 1 of the key, and bytes of keys are never replaced"),
                 "{bad}"
             );
         }

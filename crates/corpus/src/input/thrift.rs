@@ -6,7 +6,7 @@
 //! has lengths that fit, and groups that are not deeper than [`GROUPS_MAX`].
 //!
 //! arrow-rs takes fields by the low bits of their numbers, and reads each as what it should be, whatever type it says.
-//! So only files of which both see the same pass: a field that is known has its type, and a number is in its range.
+//! So a file passes only if both readers see the same: known fields have their types, and numbers are in range.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -30,10 +30,10 @@ const GROWTH_MAX: u64 = 1032;
 
 /// The field of a footer, itself in plain text, that says how columns are encrypted.
 const ENCRYPTION_ALGORITHM: i16 = 8;
-/// What is said of a file in which columns are encrypted.
-const ENCRYPTED: &str = "it is encrypted, which is not undone here: write it again without encryption";
+/// The error for a file with encrypted columns.
+const ENCRYPTED: &str = "it is encrypted, which twindex does not decode: write it again without encryption";
 
-/// Bytes of a footer's length and the magic behind it.
+/// Bytes of the length of a footer and of the magic after it.
 const TAIL_BYTES: u64 = 8;
 
 /// Walks over one structure.
@@ -45,7 +45,7 @@ struct Walk<'b> {
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wrong {
-    /// It goes on behind the bytes.
+    /// It goes on past the end of the bytes.
     Short,
     Bad,
 }
@@ -61,7 +61,7 @@ const LIST: Field = Field(9, &[]);
 const EMPTY: Field = Field(STRUCT, &[]);
 const STRUCT: u8 = 12;
 
-/// The type of a field, and of a structure what its fields are, from 1 on. Those behind them may be anything.
+/// The type of a field, and for a structure its fields, numbered from 1. Fields after these may be anything.
 #[derive(Clone, Copy)]
 struct Field(u8, &'static [Field]);
 
@@ -252,7 +252,7 @@ fn check_schema(walk: &mut Walk<'_>) -> Walked<()> {
                 return Err(Wrong::Bad);
             }
         } else {
-            // A leaf ends all groups of which it is the last.
+            // A leaf ends all groups that it is the last child of.
             while let Some(wanted) = open.last_mut() {
                 *wanted -= 1;
                 if *wanted > 0 {
@@ -293,14 +293,14 @@ pub(super) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
     file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut footer)).map_err(told)?;
     let (mut has_schema, mut is_encrypted) = (false, false);
     let walked = Walk::new(&footer).fields(FOOTER, 0, &mut |walk, id| {
-        // The first schema is the one. Only the version stands before it: what is unknown could hide another.
+        // The first schema counts. Only the version may precede it: an unknown field could hide another schema.
         let is_schema = id == 2 && !has_schema;
         is_encrypted |= id == ENCRYPTION_ALGORITHM;
         if is_schema {
             has_schema = true;
             check_schema(walk)?;
         }
-        // guard: only the version stands before a schema
+        // guard: only the version precedes a schema
         // without it: has_schema || id == 1 -> true
         if has_schema || id == 1 { Ok(is_schema) } else { Err(Wrong::Bad) }
     });
@@ -308,21 +308,21 @@ pub(super) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
     if is_encrypted { Err(ENCRYPTED.to_owned()) } else { Ok(()) }
 }
 
-/// What the header of a page says: its bytes as they are and undone, and its own length.
+/// Reads the header of a page: the compressed and the decompressed size, and the length of the header.
 fn page(bytes: &[u8]) -> Walked<(u64, u64, usize)> {
     let mut walk = Walk::new(bytes);
-    let (mut undone, mut packed) = (None, None);
+    let (mut unpacked, mut packed) = (None, None);
     walk.fields(PAGE, 0, &mut |walk, id| {
         let wanted = match id {
-            2 => &mut undone,
+            2 => &mut unpacked,
             3 => &mut packed,
             _ => return Ok(false),
         };
         *wanted = Some(walk.count()?);
         Ok(true)
     })?;
-    match (undone, packed) {
-        (Some(undone), Some(packed)) => Ok((undone, packed, walk.at)),
+    match (unpacked, packed) {
+        (Some(unpacked), Some(packed)) => Ok((unpacked, packed, walk.at)),
         _ => Err(Wrong::Bad),
     }
 }
@@ -394,14 +394,14 @@ impl Head {
             match page(&bytes) {
                 Err(Wrong::Short) if wanted < rest => wanted *= 8,
                 Err(_) => return Err(io::Error::other("the header of a page is damaged")),
-                Ok((undone, packed, length)) => {
+                Ok((unpacked, packed, length)) => {
                     // guard: a page does not grow by more than it can
                     // without it: GROWTH_MAX -> u64::MAX
                     let most = packed.saturating_mul(GROWTH_MAX).max(PAGE_BYTES).min(self.page_bytes_max);
                     // guard: a page is not longer than pages are
-                    if undone > most {
+                    if unpacked > most {
                         return Err(io::Error::other(format!(
-                            "a page of {packed} bytes says that it is {undone} undone, and {most} is the most"
+                            "a page of {packed} bytes has {unpacked} by its header once decompressed, more than the limit of {most}"
                         )));
                     }
                     bytes.truncate(length);
@@ -448,7 +448,7 @@ mod tests {
         file
     }
 
-    /// A Parquet file of no rows, with a schema of elements that have so many children each.
+    /// A Parquet file of no rows, whose schema has an element for each of these numbers of children.
     fn of_schema(children: &[u64]) -> Vec<u8> {
         of_footer(&[b"\x15\x02", &schema(children)[..]].concat())
     }
@@ -458,7 +458,7 @@ mod tests {
         [&b"PAR1"[..], footer, &length, b"PAR1"].concat()
     }
 
-    /// What stands behind the version in a footer.
+    /// The bytes after the version in a footer.
     fn schema(children: &[u64]) -> Vec<u8> {
         let mut footer = [&b"\x19\xfc"[..], &varint(children.len() as u64)].concat();
         for &children in children {
@@ -506,7 +506,7 @@ mod tests {
     fn what_arrow_would_read_otherwise_than_it_is_walked_over_is_refused() {
         let deep = schema(&[vec![1; 200_000], vec![0]].concat());
         let far = [&b"\x15\x02\x09"[..], &number((1 << 16) + 2), &deep[1..]].concat();
-        // Walked over as a text, and read as a version with the schema behind it.
+        // Our walk sees a text, the reader a version followed by the schema.
         let sound = schema(&[1, 0]);
         let hidden = [&b"\x18"[..], &varint(deep.len() as u64), &deep, &sound].concat();
         // The same in what a column means, of a decimal's scale: the next column is a group of more than there are.
@@ -514,7 +514,7 @@ mod tests {
         let scale = [&b"\x18"[..], &varint(group.len() as u64), &group, b"\x00\x00\x00"].concat();
         let leaf = &schema(&[0])[3..];
         let meant = [b"\x15\x02\x19\x2c\x35\x02\x18\x01a\x15\x02\x5c\x5c", &scale[..], leaf].concat();
-        // Behind what is not known here, and read as the number of rows.
+        // After an unknown field, and read as the number of rows.
         let rows = [&b"\x09\x04"[..], &deep[1..]].concat();
         let before =
             [&b"\x15\x02\x28"[..], &varint(rows.len() as u64), &rows, b"\x09\x04", &sound[1..]].concat();
@@ -540,8 +540,8 @@ mod tests {
 
     #[test]
     fn a_page_that_says_more_than_can_be_is_not_believed() {
-        let head = |undone: u64, packed: u64, more: &[u8]| {
-            [b"\x15\x00\x15", &number(undone)[..], b"\x15", &number(packed), more, b"\x00"].concat()
+        let head = |unpacked: u64, packed: u64, more: &[u8]| {
+            [b"\x15\x00\x15", &number(unpacked)[..], b"\x15", &number(packed), more, b"\x00"].concat()
         };
         let read = |bytes: &[u8], record_bytes_max| {
             let file = Checked::new(file(&[&[9; 50], bytes, &[9; 50]].concat()), record_bytes_max).unwrap();

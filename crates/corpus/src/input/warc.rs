@@ -1,9 +1,8 @@
 //! Web archives (WARC, ISO 28500) and the texts made of them (WET): records out of a stream within bounded memory,
 //! and the address and the text out of a record.
 //!
-//! A record says how long it is. Files that went through other hands often lie there (line ends that were changed),
-//! so that a length is believed only if the next record begins, or the file ends, right behind it. A record of which
-//! that does not hold is bad, and the reading goes on at the next line that begins as a record does.
+//! A record states its length. Lengths are often wrong in files that other programs have changed (line ends),
+//! so a length counts only if the next record begins, or the file ends, right after it. Any other record is bad, and the reading goes on at the next line that begins as a record does.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -100,7 +99,7 @@ impl Format for Warc {
                     format!("its Content-Length is {length}, but the next record begins after {at} bytes{of}")
                 }
                 None if whole => {
-                    format!("no record begins behind it, as its Content-Length of {length} says{of}")
+                    format!("no record begins after it, where its Content-Length of {length} ends{of}")
                 }
                 None => format!("the file ends after {} of its {length} bytes{of}", bytes.len() - head),
             };

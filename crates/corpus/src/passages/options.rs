@@ -11,11 +11,11 @@ use twindex_passages::{Hasher, PassageIndex, Shape, WIDTH_MAX};
 
 use super::out::SETTINGS;
 use crate::dedup::Keep;
-use crate::durable_file::DurableFile;
 use crate::error::InvalidOptions;
 use crate::input::{Documents, InputOptions, Noted, Notes};
 use crate::repeated::RepeatedKeys;
 use crate::text::TextOptions;
+use twindex::sys::DurableFile;
 
 pub use twindex_passages::Exact;
 

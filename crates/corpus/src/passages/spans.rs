@@ -9,8 +9,8 @@ use twindex_passages::{Line, Repeats};
 use super::examples::Examples;
 use super::out::SPANS;
 use super::read::{Corpus, KnownPlaces};
-use crate::durable_file::DurableFile;
 use crate::tsv;
+use twindex::sys::DurableFile;
 
 /// What was written.
 #[derive(Debug, Default)]

@@ -24,7 +24,7 @@ impl Keys {
     }
 }
 
-/// What is told of pairs.
+/// What a file says of pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scale {
     Resemblance,
@@ -33,7 +33,7 @@ pub(super) enum Scale {
     None,
 }
 
-/// What is told of one pair.
+/// What a file says of one pair.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Measured {
     Resemblance(f64),

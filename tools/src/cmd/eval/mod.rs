@@ -30,7 +30,7 @@ use crate::report;
     known, pairs known. For resemblances, pairs found at a threshold are compared with those known at it, unless \
     --relevant says otherwise. Memory: 32 bytes a pair, and the keys.")]
 pub(crate) struct Eval {
-    /// What was found: a folder that `dedup` made, a table of pairs, or an index with fingerprints, of which all pairs
+    /// What was found: a folder that `dedup` made, a table of pairs, or an index with fingerprints, with all pairs
     /// are looked for
     found: PathBuf,
     /// Table of the pairs that are known
@@ -52,7 +52,7 @@ pub(crate) struct Eval {
     output: Output,
 }
 
-/// What is told for one threshold or radius.
+/// The figures for one threshold or radius.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -41,7 +41,7 @@ pub(super) struct Found {
 enum Scores {
     /// Intersection and union.
     Counted,
-    /// Equal ones of so many minima of so many bits.
+    /// Equal minima, of this number of minima of this number of bits.
     Estimated { minima: usize, bits: u8 },
 }
 

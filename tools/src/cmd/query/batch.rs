@@ -26,7 +26,7 @@ const PIECE: usize = 8 << 20;
 const QUERY_BYTES: usize = 64;
 /// Keys that may be checked for each query where that makes answering them together possible.
 const KEYS_A_QUERY: u64 = 8;
-/// Queries that are answered together at least, if there are so many.
+/// The smallest batch of queries, if there are that many.
 const LEAST: usize = 1 << 12;
 
 /// Counts hits of queries that come in order, and lets through as many of each as are wanted.
@@ -70,7 +70,7 @@ impl Part {
 }
 
 impl Query {
-    /// The way that so many queries are answered together; none where each is asked for itself, by probes.
+    /// The strategy for a batch of this number of queries; none if each is answered by itself, by probes.
     pub(super) fn way(&self, snapshot: &Snapshot, queries: u64, within: u32) -> anyhow::Result<Option<Way>> {
         let way = match self.by {
             By::Merge => Way::Merge,

@@ -104,13 +104,13 @@ impl Bench {
         self.json_lines(line).pop().unwrap()
     }
 
-    /// Runs it with `--json`: results, and behind them the figures.
+    /// Runs it with `--json`: results, and after them the figures.
     pub fn json_lines(&self, line: &str) -> Vec<Value> {
         let out = self.ok(&format!("{line} --json"));
         out.lines().map(|line| serde_json::from_str(line).expect("a document on each line")).collect()
     }
 
-    /// The lines of a table, behind its header.
+    /// The lines of a table, after its header.
     pub fn rows(&self, name: &str, header: &str) -> Vec<String> {
         rows(&self.read(name), header)
     }
@@ -149,7 +149,7 @@ impl Bench {
     }
 }
 
-/// The lines of a table, behind its header.
+/// The lines of a table, after its header.
 pub fn rows(table: &str, header: &str) -> Vec<String> {
     assert!(table.is_empty() || table.ends_with('\n'), "the last line ends too");
     let mut lines = table.lines();
@@ -229,7 +229,7 @@ pub fn words(random: &mut Random, count: usize) -> Vec<String> {
     (0..count).map(|_| format!("w{}", random.below(700))).collect()
 }
 
-/// Documents of every kind that deduplication meets: copies, edited copies, copies that differ in case and
+/// Documents of every kind that deduplication must handle: copies, edited copies, copies that differ in case and
 /// punctuation only, documents of fewer words than a shingle, texts without words, empty texts. Keys are in
 /// no order.
 pub fn corpus(seed: u64, count: usize) -> Vec<Document> {

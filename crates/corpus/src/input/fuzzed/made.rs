@@ -170,7 +170,7 @@ pub(super) struct Made {
     pub(super) number: usize,
     /// Whether its length is true.
     pub(super) fits: bool,
-    /// The most that it is long, packed or undone.
+    /// Its largest length, compressed or decompressed.
     pub(super) bytes: usize,
     /// Its text, where that is known without reading it: its content, or what a plain page was before it was encoded.
     pub(super) text: Option<Vec<u8>>,
@@ -201,13 +201,13 @@ pub(super) fn made_archive(kind: Kind, body: &[u8]) -> (What, Vec<u8>, Option<Ve
             _ => ("resource", "text/plain; charset=utf-16le"),
         };
         let mut text = (spec & 7 < 2).then(|| content.to_vec());
-        let (response, mut undone) = (&mut Vec::new(), 0);
+        let (response, mut unpacked) = (&mut Vec::new(), 0);
         if spec & 7 == 5 {
             let (&codings, page) = content.split_first().unwrap_or((&0, &[]));
             *response = answer(codings, page);
             content = response;
             // What of it is packed once and not yet again is a little longer at most.
-            undone = page.len() + 100;
+            unpacked = page.len() + 100;
             let is_plain = codings & 0xb0 == 0x10 && codings & 7 != 5 && !page.starts_with(b"\xef\xbb\xbf");
             text = is_plain.then(|| page.to_vec());
         }
@@ -230,7 +230,7 @@ pub(super) fn made_archive(kind: Kind, body: &[u8]) -> (What, Vec<u8>, Option<Ve
         archive.extend_from_slice(content);
         archive.extend_from_slice(["\r\n\r\n", "\n\n", "\r\n", ""][usize::from(spec >> 5 & 3)].as_bytes());
         let fits = length == content.len();
-        made.push(Made { number, fits, bytes: content.len().max(undone), text });
+        made.push(Made { number, fits, bytes: content.len().max(unpacked), text });
     }
     (What::Records(kind), archive, Some(made))
 }
@@ -283,7 +283,7 @@ fn answer(codings: u8, page: &[u8]) -> Vec<u8> {
     [head.as_bytes(), &content].concat()
 }
 
-/// Sound Parquet files: of each type of column, compression and encoding that comes into question, and of some rows.
+/// Sound Parquet files: each supported type of column, compression and encoding, with a few rows.
 static PARQUET: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let texts = |rows: i64| -> ArrayRef {
         Arc::new(
@@ -359,8 +359,8 @@ static PARQUET: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     .collect()
 });
 
-/// A sound Parquet file with patches of four bytes: a place (2 bytes), a way and a value. Bytes that are put into the
-/// footer, or taken out of it, change its length where it is told, too.
+/// A sound Parquet file with patches of four bytes: an offset (2 bytes), an operation and a value. Where bytes are added to
+/// the footer or removed from it, its stored length changes, too.
 pub(super) fn patched_parquet(body: &[u8]) -> Vec<u8> {
     let (&which, patches) = body.split_first().unwrap_or((&0, &[]));
     let mut file = PARQUET[usize::from(which) % PARQUET.len()].clone();

@@ -1,18 +1,18 @@
 //! Files that are written from the first byte to the last and then made durable.
 //!
-//! What is to be durable goes to the disk anyway. Of a large file the system's cache would hold a copy meanwhile, which
-//! costs memory that others have use for, and more time than the disk takes: so it goes past the cache, as `O_DIRECT` of
-//! Linux does it, from the size on at which it is worth it, where the file system knows how.
+//! Bytes that are to be durable go to the disk anyway. For a large file the page cache would hold a copy as well, which
+//! takes memory from others, and its pages cost more time than the disk does: so large files bypass the cache
+//! (`O_DIRECT` of Linux) after their first 64 MiB, where the file system supports that.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Bytes of a file that go through the cache: who reads a small file finds it there.
+/// Bytes of a file that go through the cache: a reader of a small file finds it there.
 const CACHED: u64 = 64 << 20;
-/// What lengths, places in the file and addresses are multiples of past the cache; disks ask for as much or less.
+/// Alignment of lengths, offsets and addresses that bypass the cache; disks need this or less.
 const ALIGNED: usize = 1 << 12;
-/// Bytes that go past the cache at once.
+/// Bytes of a write that bypasses the cache.
 const TOGETHER: usize = 4 << 20;
 /// More than any file has.
 const NEVER: u64 = u64::MAX / 2;
@@ -28,17 +28,23 @@ pub struct DurableFile {
     past_cache: Option<Aligned>,
 }
 
+#[allow(clippy::disallowed_methods, reason = "tables and kept documents are no files of an index")]
 impl DurableFile {
-    /// A new file.
+    /// Writes to an empty file.
+    pub(super) fn new(file: File) -> Self {
+        Self { file, length: 0, cached: CACHED, past_cache: None }
+    }
+
+    /// Creates a file.
     ///
     /// # Errors
     ///
     /// The system's; one is there.
     pub fn create_new(path: &Path) -> io::Result<Self> {
-        Ok(Self { file: File::create_new(path)?, length: 0, cached: CACHED, past_cache: None })
+        Ok(Self::new(File::create_new(path)?))
     }
 
-    /// One that is there, to be written on.
+    /// Opens a file to append to it.
     ///
     /// # Errors
     ///
@@ -49,12 +55,28 @@ impl DurableFile {
         Ok(Self { file, length, cached: CACHED, past_cache: None })
     }
 
-    /// Makes it durable.
+    /// Bytes written so far.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Makes the content durable, and closes the file.
     ///
     /// # Errors
     ///
-    /// The system's; nothing is known of what is in the file then.
+    /// The system's; the content of the file is not defined then.
     pub fn finish(mut self) -> io::Result<()> {
+        self.sync()
+    }
+
+    /// Makes the content durable. Later writes go through the cache.
+    ///
+    /// # Errors
+    ///
+    /// The system's; the content of the file is not defined then.
+    pub fn sync(&mut self) -> io::Result<()> {
+        self.cached = NEVER;
         if let Some(mut waiting) = self.past_cache.take() {
             waiting.write_whole(&mut self.file)?;
             pass_cache(&self.file, false)?;
@@ -69,14 +91,14 @@ impl Write for DurableFile {
         if let Some(waiting) = &mut self.past_cache {
             let count = waiting.add(bytes);
             if waiting.is_full() && !waiting.write_whole(&mut self.file)? {
-                // The rest goes as all else would.
+                // The rest goes through the cache.
                 self.file.write_all(waiting.bytes())?;
                 (self.past_cache, self.cached) = (None, NEVER);
             }
             self.length += count as u64;
             return Ok(count);
         }
-        // Up to a place that is a multiple.
+        // Up to an aligned offset.
         let bound = self.cached.max(self.length).next_multiple_of(ALIGNED as u64);
         let until = usize::try_from(bound - self.length).unwrap_or(usize::MAX);
         if until == 0 {
@@ -91,13 +113,13 @@ impl Write for DurableFile {
         Ok(count)
     }
 
-    /// Does nothing: what waits is written by [`finish`](Self::finish).
+    /// Does nothing: [`finish`](Self::finish) writes what is buffered.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// Bytes that wait, at an address that is a multiple.
+/// Buffered bytes at an aligned address.
 #[derive(Debug)]
 struct Aligned {
     room: Vec<u8>,
@@ -109,7 +131,7 @@ impl Aligned {
     fn new() -> Self {
         let room = vec![0; TOGETHER + ALIGNED];
         let start = room.as_ptr().align_offset(ALIGNED);
-        // Where that cannot be told, writing past the cache is refused, and everything goes through it.
+        // If the address cannot be aligned, the system refuses the write, and all of the file goes through the cache.
         Self { room, start: start.min(ALIGNED), len: 0 }
     }
 
@@ -121,7 +143,7 @@ impl Aligned {
         self.len == TOGETHER
     }
 
-    /// Adds as many as there is room for.
+    /// Adds the first of these bytes, up to the capacity, and returns their number.
     fn add(&mut self, bytes: &[u8]) -> usize {
         let end = self.start + self.len;
         let count = bytes.len().min(TOGETHER - self.len);
@@ -130,8 +152,8 @@ impl Aligned {
         count
     }
 
-    /// Writes those that are a whole multiple, past the cache, and leaves the others. False where the file system refuses:
-    /// then the cache is no more passed, and what was not written is left.
+    /// Writes whole multiples of the alignment past the cache, and keeps the rest. Returns false where the file system
+    /// refuses: the file then uses the cache again, and the unwritten bytes are kept.
     fn write_whole(&mut self, file: &mut File) -> io::Result<bool> {
         let whole = self.len / ALIGNED * ALIGNED;
         let (mut written, mut passes) = (0, true);
@@ -153,7 +175,7 @@ impl Aligned {
     }
 }
 
-/// Has what is written go past the cache, or through it again.
+/// Makes writes bypass the cache, or use it again.
 #[cfg(target_os = "linux")]
 fn pass_cache(file: &File, past: bool) -> io::Result<()> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -168,17 +190,18 @@ fn pass_cache(_: &File, past: bool) -> io::Result<()> {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests read what was written")]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_there_whatever_its_length_and_how_it_came() {
+    fn file_of_any_length_holds_what_was_written_in_pieces() {
         let folder = tempfile::tempdir().unwrap();
         let all: Vec<u8> = (0..3 * TOGETHER + 777).map(|at| (at / 7) as u8).collect();
         for length in [0, 1, 5000, 5000 + TOGETHER, 2 * TOGETHER, all.len()] {
             for cached in [0, 1, 4097, CACHED] {
                 let path = folder.path().join(format!("{length}-{cached}"));
-                // As a file that another came between.
+                // In two goes, as if the file had been closed between them.
                 let (first, second) = all[..length].split_at(length / 3);
                 for (part, at_once) in [(first, 999), (second, 1 << 20)] {
                     let is_there = path.exists();
@@ -194,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_go_past_the_cache_goes_through_it() {
+    fn write_that_cannot_bypass_the_cache_goes_through_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("refused");
         let all: Vec<u8> = (0..3 * TOGETHER).map(|at| (at / 7) as u8).collect();
