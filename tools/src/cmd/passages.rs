@@ -90,6 +90,7 @@ struct Query {
 }
 
 #[derive(Args)]
+#[allow(clippy::struct_excessive_bools, reason = "options, each of which stands for itself")]
 struct Find {
     #[command(flatten)]
     input: InputArgs,

@@ -19,7 +19,7 @@ use crate::support::{Bench, Document, says};
 
 /// The number of a document, by which it may come first.
 fn number(at: usize) -> i64 {
-    (at as i64 * 37) % 50 - 20
+    i64::try_from(at * 37 % 50).unwrap() - 20
 }
 
 fn numbered(documents: &[Document]) -> String {
@@ -134,9 +134,9 @@ fn marked_documents_are_the_documents_with_the_places_of_their_spans() {
     bench.write("in.csv", "id,text\n".to_owned() + &rows.join("\n") + "\n");
     bench.ok("passages in.csv -o csv --min-words 8 --mark -q");
     let quoted = |mark: &str| if mark.contains(',') { format!("\"{mark}\"") } else { mark.to_owned() };
-    let expected: String =
+    let expected: Vec<String> =
         rows.iter().zip(&marks).map(|(row, mark)| format!("{row},{}\n", quoted(mark))).collect();
-    assert_eq!(bench.read("csv/marked.csv"), "id,text,repeated_spans\n".to_owned() + &expected);
+    assert_eq!(bench.read("csv/marked.csv"), "id,text,repeated_spans\n".to_owned() + &expected.concat());
 
     let record = |(key, text): &Document, mark: &str| {
         format!(
@@ -168,8 +168,9 @@ fn write_parquet(bench: &Bench, name: &str, rows: &[(String, Option<String>, Opt
             ("id", strings(rows.iter().map(|row| Some(&row.0[..])).collect()), false),
             (
                 "n",
-                Arc::new(Int64Array::from_iter_values((0..).take(rows.len()).map(|at| at + group as i64)))
-                    as ArrayRef,
+                Arc::new(Int64Array::from_iter_values(
+                    (0..).take(rows.len()).map(|at| at + i64::try_from(group).unwrap()),
+                )) as ArrayRef,
                 false,
             ),
             ("page", Arc::new(StructArray::new(titles.clone(), vec![title], None)) as ArrayRef, true),
@@ -187,6 +188,7 @@ fn write_parquet(bench: &Bench, name: &str, rows: &[(String, Option<String>, Opt
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "one file, and what becomes of it")]
 fn rows_of_parquet_lose_their_spans_and_keep_all_else() {
     let bench = Bench::new();
     let whole = pieced(23, 170);
@@ -246,7 +248,8 @@ fn rows_of_parquet_lose_their_spans_and_keep_all_else() {
                 )
             })
             .collect();
-        let sizes: Vec<i64> = metadata.row_groups().iter().map(|group| group.num_rows()).collect();
+        let sizes: Vec<i64> =
+            metadata.row_groups().iter().map(parquet::file::metadata::RowGroupMetaData::num_rows).collect();
         assert_eq!(sizes, [50, 50, 50, 20], "{name}");
         assert_eq!(order[0], if name == "out/kept.parquet" { "Some([1])" } else { "Some([1, 3])" }, "{name}");
         let batches: Vec<RecordBatch> = builder.build().unwrap().map(Result::unwrap).collect();

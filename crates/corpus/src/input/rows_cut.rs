@@ -91,22 +91,17 @@ impl<'c> TextCuts<'c> {
             let Some(&document) = self.documents.get(first + row) else { return Err(changed()) };
             let cut = (self.cuts.of)(document);
             let start = self.starts[first + row];
-            let end = if is_there {
-                let value = values.next().ok_or_else(changed)?;
-                if !cut.is_empty() {
-                    let part = std::str::from_utf8(value.data()).map_err(|_| changed())?;
-                    let place = start..start + part.len();
-                    let left = checked_part_without(part, &place, &cut).ok_or_else(changed)?;
-                    if left.len() < part.len() {
-                        *value = ByteArray::from(left.into_bytes());
-                    }
-                    place.end
-                } else {
-                    start
+            let value = if is_there { Some(values.next().ok_or_else(changed)?) } else { None };
+            let mut end = start;
+            if let Some(value) = value.filter(|_| !cut.is_empty()) {
+                let part = std::str::from_utf8(value.data()).map_err(|_| changed())?;
+                let place = start..start + part.len();
+                let left = checked_part_without(part, &place, &cut).ok_or_else(changed)?;
+                if left.len() < part.len() {
+                    *value = ByteArray::from(left.into_bytes());
                 }
-            } else {
-                start
-            };
+                end = place.end;
+            }
             if column.is_last && cut.last().is_some_and(|last: &Range<usize>| last.end > end) {
                 return Err(changed());
             }

@@ -149,14 +149,13 @@ impl Examples {
         for example in self.best.into_iter().flatten().map(|(_, example)| example) {
             let Line { start, end, words, .. } = example.line;
             let length = end - start;
-            let (right, name, there_end) = match example.right {
-                Some((excerpt, end)) => (excerpt, "First occurrence", end),
-                None => {
-                    let there = example.first_start as usize;
-                    let places = (0..example.passage.len(), there..there + example.passage.len());
-                    let excerpt = Excerpt::of_other(&example.passage, std::slice::from_ref(&places));
-                    (excerpt, "First occurrence, in an index", example.first_start.saturating_add(length))
-                }
+            let (right, name, there_end) = if let Some((excerpt, end)) = example.right {
+                (excerpt, "First occurrence", end)
+            } else {
+                let there = example.first_start as usize;
+                let places = (0..example.passage.len(), there..there + example.passage.len());
+                let excerpt = Excerpt::of_other(&example.passage, std::slice::from_ref(&places));
+                (excerpt, "First occurrence, in an index", example.first_start.saturating_add(length))
             };
             page.pairs.push(Pair {
                 left: Side { name: "Document", key: example.key, excerpt: example.left.unwrap_or_default() },

@@ -2,7 +2,7 @@
 
 /// The words of all documents as numbers, each document by itself, and which of them is repeated.
 #[derive(Default)]
-pub struct Texts {
+pub(crate) struct Texts {
     /// Of each word its number in 3 bytes, the high ones first; 0 after each document.
     bytes: Vec<u8>,
     /// Where each document ends, in words.
@@ -10,17 +10,17 @@ pub struct Texts {
 }
 
 /// A run of repeated positions: the document, the position, the source's document and position, and how many there are.
-pub type Run = (u32, u32, u32, u32, u32);
+pub(crate) type Run = (u32, u32, u32, u32, u32);
 
 impl Texts {
     /// Adds a word of the document, by a number from 1 on.
-    pub fn push(&mut self, word: u32) {
+    pub(crate) fn push(&mut self, word: u32) {
         assert!((1..1 << 24).contains(&word), "too many different words");
         self.bytes.extend_from_slice(&word.to_be_bytes()[1..]);
     }
 
     /// Ends a document.
-    pub fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.ends.push((self.bytes.len() / 3) as u32);
         self.bytes.extend_from_slice(&[0; 3]);
     }
@@ -30,7 +30,7 @@ impl Texts {
     }
 
     /// The maximal runs of repeated positions whose sources advance by one, in their order.
-    pub fn runs(&self, t: usize, within: bool) -> Vec<Run> {
+    pub(crate) fn runs(&self, t: usize, within: bool) -> Vec<Run> {
         let (sorted, bytes) = (divsufsort::sort(&self.bytes).into_parts().1, &self.bytes);
         let mut document_of = vec![0_u32; bytes.len() / 3];
         for (document, &end) in self.ends.iter().enumerate() {
@@ -50,7 +50,8 @@ impl Texts {
         };
         // Suffixes with the same t-gram follow one another.
         let mut group: Vec<u32> = Vec::new();
-        let words = sorted.iter().filter(|&&at| at % 3 == 0).map(|&at| at as u32 / 3).filter(has_gram);
+        let places = sorted.iter().filter_map(|&at| u32::try_from(at).ok());
+        let words = places.filter(|at| at % 3 == 0).map(|at| at / 3).filter(has_gram);
         for word in words {
             if group.first().is_some_and(|&first| gram(first) != gram(word)) {
                 end_group(&group);
@@ -68,7 +69,7 @@ impl Texts {
             let (document, first) = (document_of[word as usize], document_of[source as usize]);
             match runs.last_mut() {
                 Some(last) if next == Some((word, source)) && (last.0, last.2) == (document, first) => {
-                    last.4 += 1
+                    last.4 += 1;
                 }
                 _ => {
                     let position = |word: u32, document: u32| word - self.start(document as usize);
