@@ -90,7 +90,7 @@ struct Query {
 }
 
 #[derive(Args)]
-#[allow(clippy::struct_excessive_bools, reason = "options, each of which stands for itself")]
+#[allow(clippy::struct_excessive_bools, reason = "options that do not depend on each other")]
 struct Find {
     #[command(flatten)]
     input: InputArgs,

@@ -318,7 +318,7 @@ fn rows_of_parquet_lose_their_spans_and_keep_all_else() {
 #[test]
 fn pages_show_texts_beside_what_they_share_and_none_of_their_markup() {
     let bench = Bench::new();
-    let shared = "The <b>quick</b> brown fox & a \"lazy\" dog met each other again";
+    let shared = "The <b>quick</b> brown fox & a \"lazy\" dog saw each other again";
     let documents = crate::support::documents([
         ("a<i>", &format!("Something before. {shared} and so on")),
         ("b", &format!("Other words here: {shared}! The end")),
@@ -326,7 +326,7 @@ fn pages_show_texts_beside_what_they_share_and_none_of_their_markup() {
     ]);
     bench.write("all.jsonl", lines(&documents));
     bench.ok("passages all.jsonl -o out --min-words 8 --index all.psg --html page.html -q");
-    let escaped = "The &lt;b&gt;quick&lt;/b&gt; brown fox &amp; a &quot;lazy&quot; dog met each other again";
+    let escaped = "The &lt;b&gt;quick&lt;/b&gt; brown fox &amp; a &quot;lazy&quot; dog saw each other again";
     let page = bench.read("page.html");
     says(
         &page,

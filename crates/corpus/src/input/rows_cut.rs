@@ -1,4 +1,4 @@
-//! Texts of Parquet rows of which parts are left out while the rows are copied.
+//! Leaves parts of texts out of Parquet rows while the rows are copied.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! A page of HTML with texts side by side and the passages that they share: it stands alone, without a script.
+//! A page of HTML with texts side by side and the passages that they share, in one file without a script.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -153,7 +153,7 @@ impl Excerpt {
     }
 
     /// The passages of a text that is not there, from the text that shares them: where each is in the text that is there,
-    /// and where in the other. Their words are equal; what stands between the words may differ.
+    /// and where in the other. Their words are equal; the bytes between the words may differ.
     #[must_use]
     pub fn of_other(text: &str, passages: &[(Range<usize>, Range<usize>)]) -> Self {
         let mut sorted: Vec<_> = passages.iter().zip(1..).collect();

@@ -64,7 +64,7 @@ impl Unit {
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "options, each of which stands for itself")]
+#[allow(clippy::struct_excessive_bools, reason = "options that do not depend on each other")]
 pub struct Passages {
     /// Files and folders of documents, which are read two or three times.
     pub inputs: Vec<PathBuf>,

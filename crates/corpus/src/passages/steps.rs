@@ -40,7 +40,7 @@ pub struct PassageSteps {
 }
 
 impl PassageSteps {
-    /// The steps of a job, of which `within`, `keep` and `memory` are not used.
+    /// The steps of a job; they do not use its `within`, `keep` and `memory`.
     ///
     /// # Errors
     ///
