@@ -33,6 +33,14 @@ RULES = {
         {"threshold": 0.5, "words": 3, "keep": ("max", "score"), "inside": "lang", "driver_edges": 0},
     ),
 }
+# Passages: how the command says them, and how the module does.
+PASSAGES = {
+    "passages": (["--keep", "smallest-key", "--min-words", "12"], {"min_words": 12}),
+    "within": (
+        ["--keep", "max:score", "--min-words", "3", "--within", "--exact", "bytes"],
+        {"min_words": 3, "keep": ("max", "score"), "within": True, "exact": "bytes"},
+    ),
+}
 # Of an answer: query, key, distance, and the resemblance where that was asked for.
 # Segments that Spark makes have no sets: what resembles is estimated, by both.
 ESTIMATED = ["--sets", "none"]
@@ -114,6 +122,11 @@ def expected(documents, work):
         rows = [line.split(b"\t") for line in (work / name / "clusters.tsv").read_bytes().splitlines()[1:]]
         lines = [b"\t".join([key, kept, score]) + b"\n" for key, _, kept, score in rows]
         (right / f"{name}.decided.tsv").write_bytes(b"".join(sorted(lines)))
+    for name, (options, _) in PASSAGES.items():
+        subprocess.run([command, "passages", work / "documents.jsonl", "-o", work / name, *options, "-q"], check=True)
+        lines = (work / name / "spans.tsv").read_bytes().splitlines(True)[1:]
+        assert len(lines) > 100, f"{name}: {len(lines)} spans"
+        (right / f"{name}.spans.tsv").write_bytes(b"".join(sorted(lines)))
     counting = work / "counting.twx"
     subprocess.run([command, "build", counting, work / "documents.jsonl", "--method", "minhash", "-q"], check=True)
     lines = subprocess.run([command, "groups", counting, "-q"], check=True, capture_output=True).stdout.splitlines(True)
@@ -315,6 +328,18 @@ def run(arguments, work):
             decided.unpersist()
 
         timed(f"dedup, {name}", decide)
+
+    for name, (_, options) in PASSAGES.items():
+        def spans():
+            found = tw.passages(fielded, **options)
+            lines = []
+            for row in found.collect():
+                start, end, first_start, words = (b"%d" % one for one in (row.start, row.end, row.first_start, row.words))
+                lines.append(b"\t".join([tw._field(row.key), start, end, tw._field(row.first_key), first_start, words]) + b"\n")
+            (mine / f"{name}.spans.tsv").write_bytes(b"".join(sorted(lines)))
+            found.unpersist()
+
+        timed(f"passages, {name}", spans)
 
     timed("choices", lambda: choices(session, tw, mine))
     def group():

@@ -244,14 +244,14 @@ pub(crate) fn dedup(
 }
 
 /// What texts come before others by.
-enum By {
+pub(crate) enum By {
     Nothing,
     Numbers(Vec<FieldNumber>),
     Keys(Column),
 }
 
 /// What `keep` says: a name, or a name and numbers or keys.
-fn keep_of(keep: &Bound<'_, PyAny>) -> Result<(Keep, By)> {
+pub(crate) fn keep_of(keep: &Bound<'_, PyAny>) -> Result<(Keep, By)> {
     const EXPECTED: &str = "keep: expected \"first\", \"longest\", (\"max\", numbers), (\"min\", numbers), (\"key-hash\", keys) \
                             or (\"smallest-key\", keys)";
     if let Ok((name, beside)) = keep.extract::<(String, Bound<'_, PyAny>)>() {
@@ -385,7 +385,7 @@ impl Given<'_> {
 }
 
 /// The key of a text, which must be there. A number is its digits, as in a file.
-fn key(keys: &Column, row: usize) -> Result<std::borrow::Cow<'_, [u8]>> {
+pub(crate) fn key(keys: &Column, row: usize) -> Result<std::borrow::Cow<'_, [u8]>> {
     let found = keys.shown(row)?;
     let found = found.ok_or_else(|| keys.refused(row, "expected a key, found none"))?;
     twindex::Key::Bytes(&found).check(KeyKind::Bytes).map_err(|error| Failure::Record(row, error))?;

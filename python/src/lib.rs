@@ -69,6 +69,8 @@ fn _twindex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(rule::shingle_sets, module)?)?;
     module.add_function(wrap_pyfunction!(rule::set_prefixes, module)?)?;
     module.add_function(wrap_pyfunction!(rule::count_shared, module)?)?;
+    module.add_function(wrap_pyfunction!(passages::passage_fingerprints, module)?)?;
+    module.add_function(wrap_pyfunction!(passages::passage_grams, module)?)?;
     module.add_function(wrap_pyfunction!(shard::shards_of, module)?)?;
     module.add_function(wrap_pyfunction!(shard::key_hashes, module)?)?;
     module.add_function(wrap_pyfunction!(shard::clean, module)?)?;

@@ -1,14 +1,21 @@
 //! `passages`: what texts in memory share with those before them. What a passage is, is the library's definition.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
+use arrow_array::builder::{Int32Builder, UInt64Builder};
 use pyo3::prelude::*;
-use twindex_corpus::{Exact, PassagesOfTexts, Watched};
+use pyo3_arrow::PyRecordBatch;
+use twindex_corpus::{Beside, Exact, Keep, PassageSteps, PassagesOfTexts, TextOptions, Watched};
 
 use crate::args;
-use crate::columns::Column;
+use crate::columns::{Column, batch};
+use crate::dedup::{By, choice, keep_of, key};
 use crate::error::{Failure, Result};
 use crate::watch::watched;
+
+/// What makes passages equal.
+const EXACT: [(&str, Exact); 2] = [("tokens", Exact::Tokens), ("bytes", Exact::Bytes)];
 
 /// Bytes after which the characters before them are noted.
 const STEP: usize = 1 << 12;
@@ -48,10 +55,12 @@ type Passage = (u32, usize, usize, u32, usize, u32);
 /// A passage is a run of repeated positions whose sources advance together. Each is a tuple `(text, start, end,
 /// first_text, first_start, words)`: places in `texts`, and characters in them, so that `texts[text][start:end]` is the
 /// passage. They come in the order of the texts. `exact="bytes"` compares all that is between the words, too.
+/// keep: which texts come first, whose passages stay: "first" or "longest", or ("max", numbers), ("min", numbers),
+/// ("key-hash", keys) or ("smallest-key", keys), a value for each text.
 /// `memory` is what the work takes beside texts and passages, in bytes; what is more goes to scratch files. `text_field` and
 /// `progress` are as for dedup.
 #[pyfunction]
-#[pyo3(signature = (texts, min_words=50, *, within=false, exact="tokens", memory=1_073_741_824,
+#[pyo3(signature = (texts, min_words=50, *, within=false, exact="tokens", keep=None, memory=1_073_741_824,
     text_field=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
 pub(crate) fn passages(
@@ -60,25 +69,33 @@ pub(crate) fn passages(
     #[pyo3(from_py_with = args::min_words)] min_words: usize,
     within: bool,
     exact: &str,
+    keep: Option<&Bound<'_, PyAny>>,
     #[pyo3(from_py_with = args::memory)] memory: usize,
     text_field: Option<&str>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<Vec<Passage>> {
-    let exact = match exact {
-        "tokens" => Exact::Tokens,
-        "bytes" => Exact::Bytes,
-        other => return Err(Failure::invalid(format!("exact: expected tokens or bytes, found {other}"))),
-    };
+    let exact = choice("exact", exact, &EXACT)?;
+    let (keep, by) = keep.map_or(Ok((Keep::First, By::Nothing)), keep_of)?;
     let texts = Column::of_field("texts", texts, text_field)?;
-    let job = PassagesOfTexts { min_words, exact, within, memory, ..PassagesOfTexts::default() };
-    watched(py, progress, |watched| work(&texts, &job, watched))
+    let job = PassagesOfTexts { min_words, exact, within, keep, memory, ..PassagesOfTexts::default() };
+    watched(py, progress, |watched| work(&texts, &by, &job, watched))
 }
 
-fn work(texts: &Column, job: &PassagesOfTexts, watched: &Watched) -> Result<Vec<Passage>> {
+fn work(texts: &Column, by: &By, job: &PassagesOfTexts, watched: &Watched) -> Result<Vec<Passage>> {
+    let keys: Option<Vec<_>> = match by {
+        By::Keys(keys) => Some((0..keys.len()).map(|row| key(keys, row)).collect::<Result<_>>()?),
+        By::Numbers(_) | By::Nothing => None,
+    };
+    let keys: Option<Vec<&[u8]>> = keys.as_ref().map(|keys| keys.iter().map(|key| &**key).collect());
+    let numbers = match by {
+        By::Numbers(numbers) => Some(&numbers[..]),
+        By::Keys(_) | By::Nothing => None,
+    };
+    let beside = Beside { numbers, keys: keys.as_deref(), ..Beside::default() };
     let texts: Vec<&[u8]> = (0..texts.len()).map(|row| texts.text(row)).collect::<Result<_>>()?;
     // A text that is not UTF-8 has no passages, as it has no words.
     let texts: Vec<&str> = texts.iter().map(|text| std::str::from_utf8(text).unwrap_or_default()).collect();
-    let lines = job.run_watched(&texts, watched)?;
+    let lines = job.run_watched(&texts, beside, watched)?;
     let mut counted = Characters { texts: &texts, before: HashMap::new() };
     let mut characters = |text: u32, at: u32| counted.before(text as usize, at as usize);
     Ok(lines
@@ -89,4 +106,102 @@ fn work(texts: &Column, job: &PassagesOfTexts, watched: &Watched) -> Result<Vec<
             (line.document, start, end, line.first_document, first, line.words)
         })
         .collect())
+}
+
+/// What each text has of step 1: a row for each fingerprint that it selects, once unless `within`: `row`, the place of the
+/// text, and `fingerprint`.
+#[pyfunction]
+pub(crate) fn passage_fingerprints(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = args::min_words)] min_words: usize,
+    #[pyo3(from_py_with = args::seed)] seed: u64,
+    exact: &str,
+    within: bool,
+) -> Result<PyRecordBatch> {
+    let texts = Column::of("texts", texts)?;
+    let mut steps = steps(min_words, seed, exact)?;
+    py.detach(|| {
+        let (mut rows, mut fingerprints) = (Int32Builder::new(), UInt64Builder::new());
+        let mut own = Vec::new();
+        for row in 0..texts.len() {
+            own.clear();
+            steps.for_each_selected(text_of(&texts, row)?, |fingerprint| own.push(fingerprint))?;
+            if !within {
+                own.sort_unstable();
+                own.dedup();
+            }
+            rows.append_value_n(row_number(row)?, own.len());
+            fingerprints.append_slice(&own);
+        }
+        batch(vec![("row", Arc::new(rows.finish())), ("fingerprint", Arc::new(fingerprints.finish()))])
+    })
+}
+
+/// What each text has of step 2: a row for each t-gram whose fingerprint is among those beside the text, bytes of 8 each, low
+/// ones first: `row`, the place of the text, `words` of it, `high` and `low`, the hash of the t-gram, `position`, `start` and
+/// `end`, in bytes of the text.
+#[pyfunction]
+pub(crate) fn passage_grams(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+    wanted: &Bound<'_, PyAny>,
+    #[pyo3(from_py_with = args::min_words)] min_words: usize,
+    #[pyo3(from_py_with = args::seed)] seed: u64,
+    exact: &str,
+) -> Result<PyRecordBatch> {
+    let (texts, wanted) = (Column::of("texts", texts)?, Column::of("wanted", wanted)?);
+    texts.check_len(&wanted)?;
+    let mut steps = steps(min_words, seed, exact)?;
+    py.detach(|| {
+        let mut numbers: [Int32Builder; 5] = std::array::from_fn(|_| Int32Builder::new());
+        let mut hashes = [UInt64Builder::new(), UInt64Builder::new()];
+        let mut grams = Vec::new();
+        for row in 0..texts.len() {
+            let bytes = wanted.text(row)?;
+            let known: HashSet<u64> = bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes).collect();
+            let text = text_of(&texts, row)?;
+            grams.clear();
+            let is_known = |fingerprint: u64| known.contains(&fingerprint);
+            let words = steps.for_each_gram(text, is_known, |gram| grams.push(gram))?;
+            let too_long = |_| Failure::invalid("texts: a text of 2 GiB or more");
+            let words = i32::try_from(words).map_err(too_long)?;
+            for gram in &grams {
+                let [position, start, end] = [gram.position, gram.start, gram.end].map(i32::try_from);
+                let places = [Ok(row_number(row)?), Ok(words), position, start, end];
+                for (column, place) in numbers.iter_mut().zip(places) {
+                    column.append_value(place.map_err(too_long)?);
+                }
+                for (column, half) in hashes.iter_mut().zip(gram.hash) {
+                    column.append_value(half);
+                }
+            }
+        }
+        let [rows, words, positions, starts, ends] = numbers.map(|mut column| Arc::new(column.finish()));
+        let [high, low] = hashes.map(|mut column| Arc::new(column.finish()));
+        batch(vec![
+            ("row", rows),
+            ("words", words),
+            ("high", high),
+            ("low", low),
+            ("position", positions),
+            ("start", starts),
+            ("end", ends),
+        ])
+    })
+}
+
+fn steps(min_words: usize, seed: u64, exact: &str) -> Result<PassageSteps> {
+    let exact = choice("exact", exact, &EXACT)?;
+    let text = TextOptions { seed: Some(seed), ..TextOptions::default() };
+    Ok(PassageSteps::new(&PassagesOfTexts { min_words, exact, text, ..PassagesOfTexts::default() })?)
+}
+
+/// A text; one that is not UTF-8 has no words, and so no passages.
+fn text_of(texts: &Column, row: usize) -> Result<&str> {
+    Ok(std::str::from_utf8(texts.text(row)?).unwrap_or_default())
+}
+
+fn row_number(row: usize) -> Result<i32> {
+    i32::try_from(row).map_err(|_| Failure::invalid("texts: more than 2^31"))
 }

@@ -48,6 +48,34 @@ def test_passages_are_those_of_the_definition(within):
     assert len(found) > 20
 
 
+def test_the_text_that_comes_first_keeps_its_passages():
+    chance = random.Random(3)
+    source = [f"w{n * n % 97}" for n in range(200)]
+    texts = []
+    for _ in range(60):
+        start = chance.randrange(150)
+        texts.append(" ".join(source[start : start + chance.randrange(1, 50)]))
+    numbers = [number * 37 % 50 for number in range(len(texts))]
+    keys = [f"k{number * 7 % 60:02}" for number in range(len(texts))]
+    words = [len(text.split()) for text in texts]
+    for keep, ranks in [
+        ("longest", [-count for count in words]),
+        (("max", numbers), [-number for number in numbers]),
+        (("min", numbers), numbers),
+        (("smallest-key", keys), keys),
+    ]:
+        order = sorted(range(len(texts)), key=lambda at: (ranks[at], at))
+        lines = by_definition([texts[at] for at in order], 7, False)
+        expected = [(order[text], start, end, order[first], begin, count) for text, start, end, first, begin, count in lines]
+        found = twindex.passages(texts, 7, keep=keep)
+        assert found == sorted(expected, key=lambda line: line[0])
+        assert len(found) > 20 and found != twindex.passages(texts, 7)
+    with pytest.raises(twindex.InvalidError):
+        twindex.passages(texts, 7, keep=("max", numbers[1:]))
+    with pytest.raises(twindex.InvalidError):
+        twindex.passages(texts, 7, keep="max")
+
+
 def test_mistakes_are_errors():
     with pytest.raises(twindex.InvalidError):
         twindex.passages(["a"], 0)

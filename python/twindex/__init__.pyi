@@ -634,6 +634,10 @@ def passages(
     *,
     within: bool = False,
     exact: Literal["tokens", "bytes"] = "tokens",
+    keep: Literal["first", "longest"]
+    | tuple[Literal["max", "min"], _Numbers]
+    | tuple[Literal["key-hash", "smallest-key"], _Keys]
+    | None = None,
     memory: int = 1_073_741_824,
     text_field: str | None = None,
     progress: _Progress = None,
@@ -644,6 +648,8 @@ def passages(
     A passage is a run of repeated positions whose sources advance together. Each is a tuple `(text, start, end,
     first_text, first_start, words)`: places in `texts`, and characters in them, so that `texts[text][start:end]` is the
     passage. They come in the order of the texts. `exact="bytes"` compares all that is between the words, too.
+    keep: which texts come first, whose passages stay: "first" or "longest", or ("max", numbers), ("min", numbers),
+    ("key-hash", keys) or ("smallest-key", keys), a value for each text.
     `memory` is what the work takes beside texts and passages, in bytes; what is more goes to scratch files. `text_field` and
     `progress` are as for dedup."""
 

@@ -10,6 +10,7 @@
     decided = tw.dedup(documents, 0.8, key="url")     # by the rule of `twindex dedup`, without an index
     kept = tw.kept(documents, decided, key="url")
     groups = tw.groups(documents, 0.8, key="url")     # key, leader, size: as `twindex groups` lists them
+    spans = tw.passages(documents, 50, key="url")     # what is repeated inside of documents, as `twindex passages` lists it
 
 Workers sketch, build segments, and pair segments; the driver writes one manifest. What workers make lies in a folder
 that all of them and the driver see. A segment's bytes depend on its documents alone and its name on its bytes, so a
@@ -30,6 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyspark.sql.functions as F
 from pyspark import StorageLevel
+from pyspark.sql import Window
 
 from . import _twindex
 from ._errors import Error, InvalidError
@@ -50,6 +52,7 @@ __all__ = [
     "groups",
     "kept",
     "pairs",
+    "passages",
     "query",
     "sketch",
     "write_clusters",
@@ -301,6 +304,79 @@ def groups(documents, threshold=0.8, *, key="id", text="text", keep="key-hash", 
     grouped.count()
     decided.unpersist()
     return grouped
+
+
+def passages(
+    documents: DataFrame,
+    min_words: int = 50,
+    *,
+    key: str = "id",
+    text: str = "text",
+    keep: str | tuple[str, str] = "smallest-key",
+    within: bool = False,
+    exact: Literal["tokens", "bytes"] = "tokens",
+    seed: int = 0,
+) -> DataFrame:
+    """Runs of `min_words` words or more that an earlier document has, too: key, start, end, first_key, first_start, words.
+
+    The rows are the lines of spans.tsv that `twindex passages` writes with the same `--keep`, in no order. start and end are
+    bytes of the text in UTF-8, end is exclusive.
+
+    keep: which documents come first, as in `dedup`; of equal ones the smallest key. A document's passages are those that
+        are in one that comes before it.
+    within: passages that are earlier in the same document count, too.
+    exact: "bytes" compares all that is between the words, too.
+
+    Selected fingerprints are counted first. Texts with one that recurs are cut again, and their runs of words sorted by hash
+    to find the first of each. Each run of words that may recur takes a row. The work is done when this returns, and its
+    result is cached; `unpersist` frees it.
+    """
+    found = _type(documents, _column(documents, key))
+    if found != "string":
+        raise InvalidError(f"column {key}: expected string, found {found}", field=key, found=found, remedy="cast the column")
+    of_key, of_text = _column(documents, key), _column(documents, text)
+    rows = documents.select(
+        _needed(of_key, key).alias("id"),
+        _number(documents, keep, of_key).alias("number"),
+        _needed(of_text.cast("string"), text, of_key).alias("text"),
+    )
+    number = dict(rows.dtypes)["number"]
+    context = documents.sparkSession.sparkContext
+    with _job(context, "twindex: passages"):
+        repeated = rows.groupBy("id").count().where("count > 1").select("id").limit(1).collect()
+        if repeated:
+            raise InvalidError(f"column {key}: the key {repeated[0].id!r} is there twice; give each document its own", field=key)
+        call = (min_words, seed, exact, _version())
+        selected = rows.select("id", "text").mapInArrow(_Fingerprints(*call, within), "id string, fingerprint bigint")
+        selected = selected.persist()
+        recurring = selected.groupBy("fingerprint").count().where("count > 1").select("fingerprint")
+        own = selected.join(recurring, "fingerprint").groupBy("id").agg(F.collect_set("fingerprint").alias("wanted"))
+        schema = f"id string, number {number}, high bigint, low bigint, position int, start int, end int"
+        grams = rows.join(own, "id").mapInArrow(_Grams(*call, keep == "longest"), schema)
+        # The first of equal runs of words is the source of the others.
+        by_rank = Window.partitionBy("high", "low").orderBy("number", "id", "position")
+        first = F.first(F.struct("id", "position", "start")).over(by_rank)
+        repeats = grams.select("id", "position", "start", "end", first.alias("first")).where("first.id != id")
+        if within:
+            repeats = grams.select("id", "position", "start", "end", first.alias("first"))
+            repeats = repeats.where("first.id != id or first.position != position")
+        # Positions that advance with their sources have the same distance from them.
+        repeats = repeats.withColumn("distance", F.col("first.position") - F.col("position"))
+        run = ["id", F.col("first.id"), "distance"]
+        place = F.row_number().over(Window.partitionBy(*run).orderBy("position"))
+        lines = repeats.withColumn("run", F.col("position") - place).groupBy(
+            "id", F.col("first.id").alias("first_key"), "distance", "run"
+        )
+        lines = lines.agg(
+            F.min_by("start", "position").alias("start"),
+            F.max_by("end", "position").alias("end"),
+            F.min_by("first.start", "position").alias("first_start"),
+            (F.count("position") + F.lit(min_words - 1)).cast("int").alias("words"),
+        )
+        lines = lines.select(F.col("id").alias("key"), "start", "end", "first_key", "first_start", "words").persist()
+        lines.count()
+        selected.unpersist()
+        return lines
 
 
 class _Dedup:
@@ -909,6 +985,38 @@ class _Count:
             columns = [batch.column(name) for name in names] + [column.view(pa.int64()) for column in counts.columns]
             counted = pa.RecordBatch.from_arrays(columns, names=[*names, "both", "either"])
             yield counted.filter(pc.is_valid(counts.column("both")))
+
+
+class _Fingerprints:
+    def __init__(self, min_words, seed, exact, version, within):
+        self.options, self.version, self.within = (min_words, seed, exact), version, within
+
+    def __call__(self, batches):
+        _begin(self.version)
+        for batch in batches:
+            made = pa.record_batch(_twindex.passage_fingerprints(batch.column("text"), *self.options, self.within))
+            columns = [batch.column("id").take(made.column("row")), made.column("fingerprint").view(pa.int64())]
+            yield pa.RecordBatch.from_arrays(columns, names=["id", "fingerprint"])
+
+
+class _Grams:
+    def __init__(self, min_words, seed, exact, version, longest):
+        self.options, self.version, self.longest = (min_words, seed, exact), version, longest
+
+    def __call__(self, batches):
+        _begin(self.version)
+        for batch in batches:
+            wanted = [b"".join((one % 2**64).to_bytes(8, "little") for one in all) for all in batch.column("wanted").to_pylist()]
+            made = pa.record_batch(
+                _twindex.passage_grams(batch.column("text"), pa.array(wanted, pa.binary()), *self.options)
+            )
+            columns = [batch.column(name).take(made.column("row")) for name in ("id", "number")]
+            if self.longest:
+                columns[1] = pc.negate(made.column("words").cast(pa.int64()))
+            columns += [made.column(name).view(pa.int64()) for name in ("high", "low")]
+            columns += [made.column(name) for name in ("position", "start", "end")]
+            names = ["id", "number", "high", "low", "position", "start", "end"]
+            yield pa.RecordBatch.from_arrays(columns, names=names)
 
 
 class _Forest:

@@ -7,6 +7,7 @@ mod feature_args;
 mod in_order;
 mod interrupt;
 mod json_lines;
+mod keep_args;
 mod key_args;
 mod options;
 mod pair_file;

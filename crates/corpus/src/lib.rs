@@ -84,14 +84,15 @@ pub use input::{
 };
 pub use observer::{Observer, Progress};
 pub use passages::{
-    Exact, PassageAnswer, PassageQuery, PassageReport, Passages, PassagesOfTexts, SharedDocument, Unit,
+    Exact, PassageAnswer, PassageQuery, PassageReport, PassageSteps, Passages, PassagesOfTexts,
+    SharedDocument, SharedPage, Unit,
 };
 pub use repeated::RepeatedKeys;
 pub use shard::part_of;
 pub use sharing::Sharing;
 pub use text::{StopList, TextFold, TextForm, TextOptions};
 pub use twindex_join::Watched;
-pub use twindex_passages::{Boilerplate, PassageIndex as PassagesIndex};
+pub use twindex_passages::{Boilerplate, Gram as PassageGram, PassageIndex as PassagesIndex};
 pub use watch::Stages;
 
 /// What calls of this crate return.

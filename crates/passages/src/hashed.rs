@@ -148,6 +148,12 @@ impl Hashed {
         self.places.len()
     }
 
+    /// The words of all units.
+    #[must_use]
+    pub fn words_of_all(&self) -> u32 {
+        self.words(0, self.len())
+    }
+
     /// Whether the document has no units.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -173,7 +179,12 @@ impl Hashed {
     }
 
     /// The words of a run of units.
-    pub(crate) fn words(&self, first: usize, width: usize) -> u32 {
+    ///
+    /// # Panics
+    ///
+    /// As [`place`](Self::place).
+    #[must_use]
+    pub fn words(&self, first: usize, width: usize) -> u32 {
         match self.words.get(first..first + width) {
             Some(words) => words.iter().fold(0, |sum, &words| sum.saturating_add(words)),
             None => width as u32,

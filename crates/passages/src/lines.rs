@@ -106,15 +106,44 @@ impl Grams {
         self.repeats.push([pair(document, gram.position), pair(gram.start, gram.end), source, words.into()])
     }
 
-    /// All were added: finds the first occurrence of each, and what repeats it. `within` says whether a document may
-    /// repeat itself.
+    /// All were added: finds the first occurrence of each, and the positions that repeat it. `within` says whether a
+    /// document may repeat itself.
     ///
     /// # Errors
     ///
     /// [`Error::Io`] from a scratch file.
     pub fn finish(self, within: bool) -> Result<Repeats> {
+        self.finish_by_rank(within, |document| document)
+    }
+
+    /// As [`finish`](Self::finish), of t-grams that were pushed with the rank of their document in an order of priority:
+    /// the first occurrence is that of the lowest rank. `document` maps a rank to the number of its document; lines have
+    /// numbers of documents, and are in their order. T-grams with a source have numbers of documents already.
+    ///
+    /// ```
+    /// use twindex_passages::{Gram, Grams};
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// let mut grams = Grams::of_words(dir.path(), 1 << 16, 2);
+    /// let gram = Gram { hash: [1, 2], position: 0, start: 0, end: 3 };
+    /// grams.push(1, &gram)?; // document 0 has rank 1
+    /// grams.push(0, &gram)?; // document 1 has rank 0
+    /// let mut lines = Vec::new();
+    /// grams.finish_by_rank(false, |rank| 1 - rank)?.for_each_line(|line| Ok::<_, twindex::Error>(lines.push(line)))?;
+    /// assert_eq!((lines.len(), lines[0].document, lines[0].first_document), (1, 0, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] from a scratch file.
+    pub fn finish_by_rank(self, within: bool, document: impl Fn(u32) -> u32) -> Result<Repeats> {
         let Self { sorter, mut repeats, shape } = self;
         let sorted = sorter.finish()?;
+        let numbered = |place: u64| {
+            let (rank, position) = halves(place);
+            pair(document(rank), position)
+        };
         let mut first: Option<[u64; 4]> = None;
         sorted.for_each(|gram: [u64; 4]| {
             let source = match first {
@@ -127,7 +156,8 @@ impl Grams {
             if !within && halves(source[2]).0 == halves(gram[2]).0 {
                 return Ok(());
             }
-            repeats.push([gram[2], gram[3], source[2], pair(halves(source[3]).0, shape.of_hash(gram[1]))])
+            let beside = pair(halves(source[3]).0, shape.of_hash(gram[1]));
+            repeats.push([numbered(gram[2]), gram[3], numbered(source[2]), beside])
         })?;
         drop(sorted);
         Ok(Repeats { sorted: repeats.finish()?, shape })

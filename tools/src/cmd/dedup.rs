@@ -6,10 +6,11 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use twindex::params::{BOTTOM_MAX, Preset, WeightUnit};
-use twindex_corpus::{Annotations, Dedup as Job, Keep, Report};
+use twindex_corpus::{Annotations, Dedup as Job, Report};
 use twindex_join::SampledBy;
 
 use crate::feature_args::FeatureArgs;
+use crate::keep_args::{Kept, parse_keep};
 use crate::options::{FingerprintArgs, IdsArgs, InputArgs, Output, Repeated, Work};
 use crate::param_args::{
     Sets, parse_minima, parse_preset, parse_signature_bits, parse_threshold, parse_weight_unit,
@@ -220,33 +221,6 @@ enum Weights {
     Distinct,
     Tf,
     Idf,
-}
-
-/// Which of near documents stays, and the field that says so.
-#[derive(Clone, Debug)]
-struct Kept {
-    keep: Keep,
-    field: Option<String>,
-}
-
-/// The choices of `--keep` that go by no field.
-const KEEPS: [(&str, Keep); 4] = [
-    ("first", Keep::First),
-    ("longest", Keep::Longest),
-    ("smallest-key", Keep::SmallestKey),
-    ("key-hash", Keep::KeyHash),
-];
-
-fn parse_keep(text: &str) -> Result<Kept, String> {
-    if let Some(&(_, keep)) = KEEPS.iter().find(|(name, _)| *name == text) {
-        return Ok(Kept { keep, field: None });
-    }
-    for (prefix, keep) in [("max:", Keep::Max), ("min:", Keep::Min)] {
-        if let Some(field) = text.strip_prefix(prefix).filter(|field| !field.is_empty()) {
-            return Ok(Kept { keep, field: Some(field.to_owned()) });
-        }
-    }
-    Err("expected first, longest, smallest-key, key-hash, max:FIELD or min:FIELD".to_owned())
 }
 
 /// Which documents an index is made of.

@@ -8,8 +8,11 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use twindex_corpus::tsv::{write_field, write_number};
-use twindex_corpus::{PassageAnswer, PassageQuery, PassageReport, Passages as Job, PassagesIndex};
+use twindex_corpus::{
+    PassageAnswer, PassageQuery, PassageReport, Passages as Job, PassagesIndex, SharedPage,
+};
 
+use crate::keep_args::{Kept, parse_keep};
 use crate::key_args::KeyArgs;
 use crate::options::{IdsArgs, InputArgs, Output, Repeated, Work};
 use crate::progress::Watching;
@@ -23,6 +26,7 @@ use crate::text_args::TextArgs;
     twindex passages pages.jsonl -o passages\n  \
     twindex passages pages.jsonl -o cut --cut --min-words 30\n  \
     twindex passages pages.jsonl -o cut --cut --within --unit line\n  \
+    twindex passages pages.parquet -o marked --mark --keep max:quality --html spans.html\n  \
     twindex passages day2.jsonl -o day2 --cut --against days.psg --index days.psg\n  \
     twindex passages query days.psg questions.jsonl\n\n\
     A position of a document is repeated if the run of --min-words words from it on stands in an earlier document, or,\n\
@@ -31,6 +35,7 @@ use crate::text_args::TextArgs;
     OUT/spans.tsv     key, start, end, first_key, first_start, words: a line for each span, in the order of the input;\n\
                       start and end are bytes of the text in UTF-8, end is the byte after the last\n\
     OUT/kept.jsonl    with --cut: the documents without the bytes of their spans, in the order and form of the input\n    \
+    OUT/marked.jsonl  with --mark: the documents with the places of their spans, in the order and form of the input\n    \
     OUT/passages.json the options")]
 pub(crate) struct Passages {
     #[command(subcommand)]
@@ -44,7 +49,8 @@ enum Verb {
     /// Find the documents of an index of passages that contain parts of texts: a line for each shared passage
     #[command(after_help = "Examples:\n  \
         twindex passages query days.psg questions.jsonl\n  \
-        twindex passages query days.psg essay.txt --json\n\n\
+        twindex passages query days.psg essay.txt --json\n  \
+        twindex passages query days.psg essays --html shared.html --documents pages.jsonl\n\n\
         Columns: key, document, start, end, document_start, document_end, words; places are bytes of both texts.\n\
         With --json a line for each text: its words, those that were found, and the documents with their words.")]
     Query(Box<Query>),
@@ -95,6 +101,13 @@ struct Query {
     /// and a note says so [default: all places are followed]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_places: Option<u32>,
+    /// Also write a page to FILE with the answers that share the most words, each text beside the stored document
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// The documents that the index was made of, read as INPUT is: the page shows their texts, which the index does not
+    /// have; without them it shows the shared passages alone. May be given again
+    #[arg(long, value_name = "INPUT", requires = "html")]
+    documents: Vec<PathBuf>,
     /// Threads to use [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
@@ -103,6 +116,7 @@ struct Query {
 }
 
 #[derive(Args)]
+#[allow(clippy::struct_excessive_bools, reason = "options that do not depend on each other")]
 struct Find {
     #[command(flatten)]
     input: InputArgs,
@@ -129,9 +143,25 @@ struct Find {
     /// Find passages of a document that stand earlier in the same, too
     #[arg(long)]
     within: bool,
+    /// Which documents come first; of equal passages that of the first document stays: the `first` of the input; the
+    /// `longest` by its words (of equal ones the first); the one with the `smallest-key`; the one whose key has the smallest
+    /// hash, `key-hash`; or the one with the largest or smallest number in a field or column, `max:FIELD` or `min:FIELD` (of
+    /// equal ones the one with the smallest key)
+    #[arg(long, value_name = "WHICH", value_parser = parse_keep, default_value = "first")]
+    keep: Kept,
     /// Write the documents without their spans
     #[arg(long)]
     cut: bool,
+    /// Write the documents with the places of their spans in a field or column, `repeated_spans`: `[[start,end],...]`, in
+    /// bytes of the text, united where spans overlap
+    #[arg(long)]
+    mark: bool,
+    /// What is before the name of the field that --mark adds
+    #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
+    annotation_prefix: String,
+    /// Also write a page to FILE with the longest spans, each beside its first occurrence
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// An index of passages: its documents come before all others, and are sources too
     #[arg(long, value_name = "INDEX")]
     against: Option<PathBuf>,
@@ -256,17 +286,31 @@ impl Query {
             limit: self.limit,
             max_places: self.max_places.map(|places| places as usize),
         };
+        if let Some(html) = &self.html {
+            let inputs = [&query.inputs[..], &self.documents].concat();
+            SharedPage::check(html, &inputs)?;
+        }
         let mut out = BufWriter::new(io::stdout().lock());
         let is_json = self.output.json;
         if !is_json {
             out.write_all(b"key\tdocument\tstart\tend\tdocument_start\tdocument_end\twords\n")?;
         }
         let mut capped = 0_u64;
+        let mut page = self.html.as_ref().map(|_| SharedPage::default());
         query.run(&Watching { quiet: self.output.quiet }, |answer| {
             capped += u64::from(answer.capped > 0);
+            if let Some(page) = &mut page {
+                page.add(&answer);
+            }
             if is_json { write_json(&mut out, &answer) } else { write_rows(&mut out, &answer) }
         })?;
         out.flush().context("cannot write to standard output")?;
+        if let (Some(page), Some(html)) = (&mut page, &self.html) {
+            if !self.documents.is_empty() {
+                page.read_documents(&self.documents, &query.input, &Watching { quiet: self.output.quiet })?;
+            }
+            page.write(html)?;
+        }
         if capped > 0 && !self.output.quiet {
             report::note(&format!(
                 "{} with a fingerprint of more than {} places, of which the first were followed: documents may be missing \
@@ -349,7 +393,12 @@ impl Find {
                 Exact::Bytes => twindex_corpus::Exact::Bytes,
             },
             within: self.within,
+            keep: self.keep.keep,
+            keep_field: self.keep.field.clone(),
             cut: self.cut,
+            mark: self.mark,
+            annotation_prefix: self.annotation_prefix.clone(),
+            html: self.html.clone(),
             against: self.against.clone(),
             index: self.index.clone(),
             text: self.text.options(),
@@ -382,7 +431,7 @@ fn summary(job: &Job, report: &PassageReport) -> Vec<String> {
     ];
     lines.extend(input.remarks().iter().map(|remark| format!("  note: {remark}")));
     let mut files = vec!["spans.tsv".to_owned(), "passages.json".to_owned()];
-    files.extend(report.kept_files.iter().cloned());
+    files.extend(report.kept_files.iter().chain(&report.marked_files).cloned());
     lines.push(format!("{}: {}", job.out.display(), files.join(", ")));
     lines
 }

@@ -31,6 +31,7 @@ mod out;
 mod pairs;
 mod partitions;
 mod passages;
+mod passages_written;
 mod plan;
 mod presets;
 mod raw;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Bench, Document, Random, gzip, says};
 
-const SPANS: &str = "key\tstart\tend\tfirst_key\tfirst_start\twords";
+pub(crate) const SPANS: &str = "key\tstart\tend\tfirst_key\tfirst_start\twords";
 
 /// The words of a text with their places; the texts here are ASCII.
 fn tokens(text: &str) -> Vec<(usize, usize)> {
@@ -28,7 +28,7 @@ fn tokens(text: &str) -> Vec<(usize, usize)> {
 }
 
 /// Spans by the definition, as a map from t-grams to their first occurrences gives them.
-fn spans(documents: &[Document], t: usize, within: bool) -> Vec<String> {
+pub(crate) fn spans(documents: &[Document], t: usize, within: bool) -> Vec<String> {
     let mut first: HashMap<Vec<String>, (usize, usize)> = HashMap::new();
     let places: Vec<_> = documents.iter().map(|(_, text)| tokens(text)).collect();
     let mut lines = Vec::new();
@@ -62,7 +62,7 @@ fn spans(documents: &[Document], t: usize, within: bool) -> Vec<String> {
 }
 
 /// Texts that are put together of pieces of a few others, with a word altered here and there.
-fn pieced(seed: u64, count: usize) -> Vec<Document> {
+pub(crate) fn pieced(seed: u64, count: usize) -> Vec<Document> {
     let mut random = Random(seed);
     let source = |number: usize, at: usize| format!("Word{}", (number * 31 + at * at * 7) % 911);
     (0..count)
@@ -83,7 +83,7 @@ fn pieced(seed: u64, count: usize) -> Vec<Document> {
         .collect()
 }
 
-fn lines(documents: &[Document]) -> String {
+pub(crate) fn lines(documents: &[Document]) -> String {
     documents
         .iter()
         .map(|(key, text)| json!({ "n": 7, "text": text, "id": key }).to_string() + "\n")
@@ -91,7 +91,7 @@ fn lines(documents: &[Document]) -> String {
 }
 
 /// A text without the bytes of its spans.
-fn cut(key: &str, text: &str, spans: &[String]) -> String {
+pub(crate) fn cut(key: &str, text: &str, spans: &[String]) -> String {
     let mut is_cut = vec![false; text.len()];
     for span in spans {
         let columns: Vec<&str> = span.split('\t').collect();

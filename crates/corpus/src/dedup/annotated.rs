@@ -38,6 +38,7 @@ fn note(corpus: &Corpus, clusters: &Clusters, numbers: Option<&[u32]>, document:
         // What is not known is shown as `-` in a table.
         score: if score == b"-" { Vec::new() } else { score },
         near_key: (!is_kept).then(|| corpus.keys.get(kept).to_vec()),
+        spans: Vec::new(),
     }
 }
 

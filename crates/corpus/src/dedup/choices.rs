@@ -23,7 +23,7 @@ use super::weights::Weights;
 use super::{BOTTOM, Dedup, ListedPairs, MEMORY_MIN, Method, THRESHOLD_MIN};
 use crate::contents;
 use crate::error::InvalidOptions;
-use crate::input::{DecidingFields, Documents, InputOptions, Noted, inside_of};
+use crate::input::{DecidingFields, Documents, InputOptions, Noted, Notes, inside_of};
 use crate::observer::Observer;
 use crate::sharing;
 
@@ -252,19 +252,7 @@ impl Dedup {
 
     /// Refuses fields that go with nothing.
     fn check_fields(&self) -> Result<(), InvalidOptions> {
-        match (self.keep.by_number(), &self.keep_field) {
-            (true, None) => {
-                return Err(InvalidOptions::new(
-                    "--keep max and min need the field of a number: --keep max:FIELD",
-                ));
-            }
-            (false, Some(field)) => {
-                return Err(InvalidOptions::new(format!(
-                    "the field {field:?} of a number goes with --keep max and min"
-                )));
-            }
-            _ => {}
-        }
+        self.keep.check_field(self.keep_field.as_deref())?;
         if self.inside.is_some() && !self.against.is_empty() && !self.counts() {
             return Err(InvalidOptions::new(
                 "--inside goes with --against where the texts of the history are read: an index has no field; leave out \
@@ -289,14 +277,14 @@ impl Dedup {
 
     /// What is written of all documents, if they are.
     pub(super) fn annotated(&self) -> Option<Noted> {
-        self.annotations.all.then(|| Noted { prefix: self.annotations.prefix.clone(), is_size_only: false })
+        self.annotations.all.then(|| Noted { prefix: self.annotations.prefix.clone(), notes: Notes::Decided })
     }
 
     /// What is written of documents that are kept, beside what they have.
     pub(super) fn sized(&self) -> Option<Noted> {
         self.annotations
             .cluster_size
-            .then(|| Noted { prefix: self.annotations.prefix.clone(), is_size_only: true })
+            .then(|| Noted { prefix: self.annotations.prefix.clone(), notes: Notes::Size })
     }
 
     /// Refuses to write documents that go before they are remembered.
@@ -316,11 +304,7 @@ impl Dedup {
         if !prefix.is_empty() && !all && !cluster_size {
             return Err(InvalidOptions::new("--annotation-prefix goes with --annotate or --cluster-size"));
         }
-        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
-        if !prefix.bytes().all(is_name) {
-            return Err(InvalidOptions::new("--annotation-prefix: expected letters, digits, _ and -"));
-        }
-        Ok(())
+        Noted::check_prefix(prefix)
     }
 
     /// The longest record that is read. One that would take more than half of the memory as it stands is not held.

@@ -21,7 +21,7 @@ use super::hosts::Hosts;
 use super::inside::take_outside;
 use super::keys::ByKey;
 use super::near::{Join, Limits, Near, Verify};
-use super::priority::{OrderedBy, Priority, is_by_key};
+use super::priority::{OrderedBy, Priority};
 use super::revisits::{Revisits, write_revisits};
 use super::rules::{Clustering, NearBy, Rules};
 use super::score::Score;
@@ -131,7 +131,7 @@ impl Dedup {
         limits: &Limits<'_>,
         stages: &mut Stages,
     ) -> anyhow::Result<Done> {
-        let by_key = is_by_key(self.keep).then(|| corpus.by_key(limits.memory / 2)).transpose()?;
+        let by_key = self.keep.by_key().then(|| corpus.by_key(limits.memory / 2)).transpose()?;
         let history_keys =
             (corpus.history > 0).then(|| corpus.history_by_key(limits.memory / 2)).transpose()?;
         let by = OrderedBy {

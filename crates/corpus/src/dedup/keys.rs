@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::input::Place;
 
 /// Keys, or other bytes, numbered in the order in which they were added.
-pub(super) struct Keys {
+pub(crate) struct Keys {
     bytes: Column<u8>,
     /// Where each ends.
     ends: Column<u64>,
@@ -22,20 +22,20 @@ pub(super) struct Keys {
 
 impl Keys {
     /// None yet. A key takes 8 bytes more than it has.
-    pub(super) fn new(room: &Room) -> Self {
+    pub(crate) fn new(room: &Room) -> Self {
         Self { bytes: Column::new(room), ends: Column::new(room) }
     }
 
-    pub(super) fn push(&mut self, key: &[u8]) -> twindex::Result<()> {
+    pub(crate) fn push(&mut self, key: &[u8]) -> twindex::Result<()> {
         self.bytes.extend(key)?;
         self.ends.push(self.bytes.len() as u64)
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    pub(super) fn get(&self, number: u32) -> &[u8] {
+    pub(crate) fn get(&self, number: u32) -> &[u8] {
         &self.bytes[self.start(number)..self.ends[number as usize] as usize]
     }
 
@@ -44,12 +44,12 @@ impl Keys {
     }
 
     /// The key, to be shown.
-    pub(super) fn shown(&self, number: u32) -> String {
+    pub(crate) fn shown(&self, number: u32) -> String {
         String::from_utf8_lossy(self.get(number)).into_owned()
     }
 
     /// These numbers in the order of their keys; of equal keys the first. Takes about `memory` bytes beside the room.
-    pub(super) fn sorted(
+    pub(crate) fn sorted(
         &self,
         numbers: Range<u32>,
         room: &Room,
@@ -138,14 +138,14 @@ impl Record for Keyed {
 }
 
 /// The documents in the order of their keys, and of each its place in it.
-pub(super) struct ByKey {
-    pub(super) documents: Column<u32>,
+pub(crate) struct ByKey {
+    pub(crate) documents: Column<u32>,
     places: Column<u32>,
 }
 
 impl ByKey {
     /// Of these documents of the keys.
-    pub(super) fn of(
+    pub(crate) fn of(
         keys: &Keys,
         documents: Range<u32>,
         room: &Room,
@@ -161,7 +161,7 @@ impl ByKey {
     }
 
     /// The place of a document.
-    pub(super) fn place(&self, document: u32) -> u32 {
+    pub(crate) fn place(&self, document: u32) -> u32 {
         self.places[document as usize]
     }
 }

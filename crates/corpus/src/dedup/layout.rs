@@ -39,7 +39,7 @@ pub(super) const INDEX: &str = "index";
 
 /// The files of documents that are kept in a folder of results, in their order; none for a folder that `dedup` did not
 /// make.
-pub(super) fn kept_files(folder: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> {
+pub(crate) fn kept_files(folder: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> {
     let is_file = |name: &str| folder.join(name).is_file();
     if !PROOF.iter().all(|proof| is_file(proof)) {
         folder.metadata().with_context(|| format!("{}: cannot be opened", folder.display()))?;

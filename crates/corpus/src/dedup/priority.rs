@@ -7,6 +7,7 @@ use twindex_join::Sorter;
 use super::groups::Grouped;
 use super::keys::{ByKey, Keys};
 use super::rules::NearBy;
+use crate::error::InvalidOptions;
 
 /// Which of near documents stays: the order in which documents are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,53 @@ impl Keep {
     pub fn by_number(self) -> bool {
         matches!(self, Self::Max | Self::Min)
     }
+
+    /// Refuses the name of a field without a choice that needs it, and such a choice without a field.
+    pub(crate) fn check_field(self, field: Option<&str>) -> Result<(), InvalidOptions> {
+        match (self.by_number(), field) {
+            (true, None) => {
+                let why = "--keep max and min need the field of a number: --keep max:FIELD";
+                Err(InvalidOptions::new(why))
+            }
+            (false, Some(field)) => Err(InvalidOptions::new(format!(
+                "the field {field:?} of a number goes with --keep max and min"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// By what a document comes before others, the smallest first; of equal ones that of the smallest
+    /// [place](Self::place), then the first. Documents have numbers where [`by_number`](Self::by_number) says so.
+    pub(crate) fn choice(
+        self,
+        tokens: impl FnOnce() -> u64,
+        number: impl FnOnce() -> u128,
+        document: u32,
+        keys: Option<(&Keys, &ByKey)>,
+    ) -> u128 {
+        match self {
+            Self::First | Self::SmallestKey => 0,
+            Self::Longest => u128::from(u64::MAX - tokens()),
+            Self::KeyHash => {
+                keys.map_or(0, |(keys, _)| u128::from(Key::Bytes(keys.get(document)).priority_hash()))
+            }
+            Self::Max => !number(),
+            Self::Min => number(),
+        }
+    }
+
+    /// The place of the document's key in the order of keys, where that decides between equal ones; else 0.
+    pub(crate) fn place(self, document: u32, keys: Option<(&Keys, &ByKey)>) -> u32 {
+        keys.filter(|_| self.by_key()).map_or(0, |(_, by_key)| by_key.place(document))
+    }
+
+    /// Whether the order of keys is part of the order.
+    pub(crate) fn by_key(self) -> bool {
+        match self {
+            Self::First | Self::Longest => false,
+            Self::SmallestKey | Self::KeyHash | Self::Max | Self::Min => true,
+        }
+    }
 }
 
 /// The order of documents, and of groups of them by their first ones.
@@ -48,7 +96,7 @@ pub(super) struct OrderedBy<'o> {
     pub keep: Keep,
     /// By containment, larger documents come before smaller ones.
     pub near: NearBy,
-    /// The keys of all documents, and the order of keys, where [`is_by_key`] says so; texts have none, and are in the
+    /// The keys of all documents, and the order of keys, where [`Keep::by_key`] says so; texts have none, and are in the
     /// order of their numbers.
     pub keys: Option<(&'o Keys, &'o ByKey)>,
     /// The numbers of the documents that are no history, in their bits, where [`Keep::by_number`] says so.
@@ -61,14 +109,6 @@ pub(super) struct OrderedBy<'o> {
 
 /// The place of a document in the order: history, size, what was chosen, and at the end the document.
 type Rank = [u64; 4];
-
-/// Whether the order of keys is part of the order.
-pub(super) fn is_by_key(keep: Keep) -> bool {
-    match keep {
-        Keep::First | Keep::Longest => false,
-        Keep::SmallestKey | Keep::KeyHash | Keep::Max | Keep::Min => true,
-    }
-}
 
 impl Priority {
     /// The order of all documents. Takes about `memory` bytes.
@@ -100,19 +140,12 @@ impl OrderedBy<'_> {
             NearBy::Resemblance => 0,
             NearBy::Containment => u32::MAX - grouped.group(document).shingles,
         };
-        let place = || self.keys.map_or(0, |(_, by_key)| by_key.place(document));
-        let number = || self.numbers[(document - self.history) as usize];
-        let (by_choice, by_key) = match self.keep {
-            _ if is_history => (0, self.history_keys.map_or(0, |by_key| by_key.place(document))),
-            Keep::First => (0, 0),
-            Keep::Longest => (u128::from(u64::MAX - grouped.group(document).tokens), 0),
-            Keep::SmallestKey => (0, place()),
-            Keep::KeyHash => (
-                self.keys.map_or(0, |(keys, _)| u128::from(Key::Bytes(keys.get(document)).priority_hash())),
-                place(),
-            ),
-            Keep::Max => (!number(), place()),
-            Keep::Min => (number(), place()),
+        let (by_choice, by_key) = if is_history {
+            (0, self.history_keys.map_or(0, |by_key| by_key.place(document)))
+        } else {
+            let tokens = || grouped.group(document).tokens;
+            let number = || self.numbers[(document - self.history) as usize];
+            (self.keep.choice(tokens, number, document, self.keys), self.keep.place(document, self.keys))
         };
         [
             u64::from(!is_history) << 32 | u64::from(by_size),

@@ -129,7 +129,7 @@ pub struct Beside<'b> {
 
 impl<'b> Beside<'b> {
     /// Refuses what is not there for each text, or goes with nothing.
-    fn check(self, keep: Keep, texts: usize) -> Result<(), InvalidOptions> {
+    pub(crate) fn check(self, keep: Keep, texts: usize) -> Result<(), InvalidOptions> {
         let Some(new) = texts.checked_sub(self.history) else {
             let history = self.history;
             return Err(InvalidOptions::new(format!("history: expected at most {texts}, found {history}")));
@@ -164,7 +164,7 @@ impl<'b> Beside<'b> {
     }
 
     /// The keys of all texts, empty ones of the history, and the texts in their order; none where there are none.
-    fn sorted_keys(self, room: &Room, memory: usize) -> twindex::Result<Option<(Keys, ByKey)>> {
+    pub(crate) fn sorted_keys(self, room: &Room, memory: usize) -> twindex::Result<Option<(Keys, ByKey)>> {
         let Some(given) = self.keys else { return Ok(None) };
         let mut keys = Keys::new(room);
         (0..self.history).try_for_each(|_| keys.push(b""))?;

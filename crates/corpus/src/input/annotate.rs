@@ -7,6 +7,7 @@ use super::charset::Charset;
 use super::dialect::Written;
 use super::headers::Headers;
 use super::{Form, warc};
+use crate::error::InvalidOptions;
 use crate::tsv;
 
 /// What was decided about a document.
@@ -20,6 +21,19 @@ pub struct Note {
     pub score: Vec<u8>,
     /// The key of that document, if it goes.
     pub near_key: Option<Vec<u8>>,
+    /// The repeated spans of its text, as `[[start,end],...]` in digits, in bytes.
+    pub spans: Vec<u8>,
+}
+
+/// Which notes are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notes {
+    /// All that was decided about the document.
+    Decided,
+    /// The size of the cluster alone, for documents that stay.
+    Size,
+    /// The repeated spans of the text.
+    Spans,
 }
 
 /// Which notes are written, and under which names.
@@ -27,8 +41,8 @@ pub struct Note {
 pub struct Noted {
     /// What is before each name.
     pub prefix: String,
-    /// The size of the cluster alone, for documents that stay.
-    pub is_size_only: bool,
+    /// Which of them.
+    pub notes: Notes,
 }
 
 /// What is written beside documents.
@@ -40,8 +54,18 @@ pub struct Annotation<'n> {
     pub of: &'n (dyn Fn(u32) -> Note + Sync),
 }
 
-/// The fields, in their order.
-const FIELDS: [Field; 5] = [Field::ClusterId, Field::ClusterSize, Field::Kept, Field::Score, Field::NearKey];
+impl Notes {
+    /// The fields, in their order.
+    fn fields(self) -> &'static [Field] {
+        match self {
+            Self::Decided => {
+                &[Field::ClusterId, Field::ClusterSize, Field::Kept, Field::Score, Field::NearKey]
+            }
+            Self::Size => &[Field::ClusterSize],
+            Self::Spans => &[Field::Spans],
+        }
+    }
+}
 
 /// A field that is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +75,7 @@ pub(super) enum Field {
     Kept,
     Score,
     NearKey,
+    Spans,
 }
 
 /// The value of a field.
@@ -60,6 +85,8 @@ enum Value<'n> {
     /// In digits.
     Digits(&'n [u8]),
     Text(&'n [u8]),
+    /// Arrays of numbers, as JSON has them: in other forms a text.
+    Arrays(&'n [u8]),
 }
 
 impl Field {
@@ -70,6 +97,7 @@ impl Field {
             Self::Kept => "kept",
             Self::Score => "score",
             Self::NearKey => "near_key",
+            Self::Spans => "repeated_spans",
         }
     }
 
@@ -82,15 +110,24 @@ impl Field {
             Self::Score if note.score.is_empty() => return None,
             Self::Score => Value::Digits(&note.score),
             Self::NearKey => Value::Text(note.near_key.as_ref()?),
+            Self::Spans => Value::Arrays(&note.spans),
         })
     }
 }
 
 impl Noted {
+    /// Refuses what cannot begin the name of a field.
+    pub(crate) fn check_prefix(prefix: &str) -> Result<(), InvalidOptions> {
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+        if prefix.bytes().all(is_name) {
+            return Ok(());
+        }
+        Err(InvalidOptions::new("--annotation-prefix: expected letters, digits, _ and -"))
+    }
+
     /// The fields that are written.
     pub(super) fn fields(&self) -> impl Iterator<Item = Field> + use<> {
-        let is_size_only = self.is_size_only;
-        FIELDS.into_iter().filter(move |field| !is_size_only || *field == Field::ClusterSize)
+        self.notes.fields().iter().copied()
     }
 
     /// The name of a field.
@@ -167,6 +204,7 @@ impl Noted {
                     (Some(encoding), Ok(text)) => push_field(&mut all, &encoding.encode(text).0, written),
                     _ => push_field(&mut all, text, written),
                 },
+                Some(Value::Arrays(digits)) => push_field(&mut all, digits, written),
                 Some(value) => push_plain(&mut all, &value),
             }
         }
@@ -206,7 +244,7 @@ fn push_plain(all: &mut Vec<u8>, value: &Value<'_>) {
     match value {
         Value::Number(number) => all.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes()),
         Value::Boolean(is_true) => all.extend_from_slice(if *is_true { b"true" } else { b"false" }),
-        Value::Digits(bytes) | Value::Text(bytes) => all.extend_from_slice(bytes),
+        Value::Digits(bytes) | Value::Text(bytes) | Value::Arrays(bytes) => all.extend_from_slice(bytes),
     }
 }
 
@@ -253,12 +291,12 @@ mod tests {
     use super::*;
 
     fn all() -> Noted {
-        Noted { prefix: String::new(), is_size_only: false }
+        Noted { prefix: String::new(), notes: Notes::Decided }
     }
 
     fn gone() -> Note {
         let near_key = Some("a,\"é\"".as_bytes().to_vec());
-        Note { cluster: Some((3, 2)), is_kept: false, score: b"0.875000".to_vec(), near_key }
+        Note { cluster: Some((3, 2)), is_kept: false, score: b"0.875000".to_vec(), near_key, ..Note::default() }
     }
 
     #[test]
@@ -287,9 +325,21 @@ mod tests {
         let escaped = Dialect { escape: Some(b'\\'), ..Dialect::default() };
         assert_eq!(of(escaped, false), "1,3,2,false,0.875000,\"a,\\\"é\\\"\"");
         let mut header = b"id".to_vec();
-        let noted = Noted { prefix: "d_".to_owned(), is_size_only: true };
+        let noted = Noted { prefix: "d_".to_owned(), notes: Notes::Size };
         noted.add_names(&mut header, Written::of(Dialect::default(), false));
         assert_eq!(header, b"id,d_cluster_size");
+    }
+
+    #[test]
+    fn spans_are_arrays_of_objects_and_texts_of_tables() {
+        let noted = Noted { prefix: String::new(), notes: Notes::Spans };
+        let note = Note { spans: b"[[0,5],[9,12]]".to_vec(), ..Note::default() };
+        let object = noted.object(b"{\"text\":\"x\"}", &note).unwrap();
+        assert_eq!(object, b"{\"text\":\"x\",\"repeated_spans\":[[0,5],[9,12]]}");
+        let row = noted.row(b"1", &note, Written::of(Dialect::default(), false), None);
+        assert_eq!(row, b"1,\"[[0,5],[9,12]]\"");
+        let record = noted.record(b"WARC/1.0\nA: b\n\nx", &note).unwrap();
+        assert_eq!(record, b"WARC/1.0\nA: b\nrepeated_spans: [[0,5],[9,12]]\n\nx");
     }
 
     #[test]

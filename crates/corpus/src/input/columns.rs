@@ -53,6 +53,8 @@ pub struct File {
     pub(super) path: Arc<Path>,
     pub(super) columns: Columns,
     pub(super) stamp: Stamp,
+    /// The stored columns of the text, in the order in which it is made of them.
+    pub(super) text: Vec<usize>,
 }
 
 /// What files have in common whose rows go to one.
@@ -172,10 +174,10 @@ impl Rows {
         let file = fs::File::open(path).map_err(|error| open::cannot(path, "open", &error))?;
         let stamp = Stamp::of(&file).map_err(|error| open::cannot(path, "read the size", &error))?;
         let bytes = stamp.bytes;
-        let Begun { reader, columns, rows, places } =
+        let Begun { reader, columns, rows, places, text } =
             guarded(|| begin(file, fields, row_bytes_max))
                 .map_err(|reason| problem(format!("cannot read Parquet: {reason}")))?;
-        let file = File { path: Arc::clone(&name), columns, stamp };
+        let file = File { path: Arc::clone(&name), columns, stamp, text };
         let consumed = Arc::clone(consumed);
         let rows = Self {
             path: name,
@@ -244,6 +246,8 @@ struct Begun {
     columns: Columns,
     rows: u64,
     places: Places,
+    /// The stored columns of the text.
+    text: Vec<usize>,
 }
 
 /// Reads the metadata of a file, once its footer has been checked.
@@ -335,6 +339,7 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     roots.sort_unstable();
     roots.dedup();
     let place = |root| roots.partition_point(|&other| other < root);
+    let stored = text.iter().filter_map(|leaf| leaf.stored).collect();
     for leaf in key.iter_mut().chain(&mut text) {
         leaf.root = place(leaf.root);
     }
@@ -351,7 +356,7 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     let at_once = rows_at_once(builder.metadata());
     let reader =
         builder.with_projection(mask).with_batch_size(at_once).build().map_err(|error| error.to_string())?;
-    Ok(Begun { reader, columns, rows, places })
+    Ok(Begun { reader, columns, rows, places, text: stored })
 }
 
 /// The columns to read, with strings as views of their pages: a dictionary may hold a text once for all rows, and a copy

@@ -14,6 +14,14 @@ pub fn without(text: &str, cut: &[Range<usize>]) -> String {
     left
 }
 
+/// Which bytes of the texts of documents are left out, by the number of the document: ranges that ascend, do not overlap
+/// and end at characters. A text that is made of several fields has one byte between two of them.
+#[derive(Clone, Copy)]
+pub struct Cuts<'c> {
+    /// The ranges of a document.
+    pub of: &'c (dyn Fn(u32) -> Vec<Range<usize>> + Sync),
+}
+
 /// The ranges inside of a part of a text, from its beginning on.
 fn inside(cut: &[Range<usize>], part: &Range<usize>) -> Vec<Range<usize>> {
     let clamped = |range: &Range<usize>| {
@@ -26,4 +34,10 @@ fn inside(cut: &[Range<usize>], part: &Range<usize>) -> Vec<Range<usize>> {
 /// A part of a text that is at this place in it, without the bytes of these ranges of the text.
 pub(super) fn part_without(part: &str, place: &Range<usize>, cut: &[Range<usize>]) -> String {
     without(part, &inside(cut, place))
+}
+
+/// As [`part_without`]; none if a range does not end at characters of the part.
+pub(super) fn checked_part_without(part: &str, place: &Range<usize>, cut: &[Range<usize>]) -> Option<String> {
+    let is_sound = |range: &Range<usize>| part.is_char_boundary(range.start) && part.is_char_boundary(range.end);
+    inside(cut, place).iter().all(is_sound).then(|| part_without(part, place, cut))
 }

@@ -7,6 +7,7 @@ use anyhow::Context;
 
 use super::Annotation;
 use super::arc;
+use super::cuts::Cuts;
 use super::form::{Ending, Form, PARQUET};
 use super::headers::Headers;
 use super::kept_keys;
@@ -156,6 +157,13 @@ impl<'n> Kept<'n> {
         let columns = rows_kept::Writers::new(folder, stem, annotation);
         let folder = folder.to_owned();
         Self { folder, headers, files: Vec::new(), open: None, columns, stem, annotation }
+    }
+
+    /// Leaves these parts out of texts of Parquet rows while they are copied; lines are without them when they come.
+    #[must_use]
+    pub fn without(mut self, cuts: Cuts<'n>) -> Self {
+        self.columns.set_cuts(cuts);
+        self
     }
 
     /// Writes documents.

@@ -23,7 +23,7 @@ pub fn is_name(file: &str) -> bool {
 }
 
 fn is_ours(file: &str) -> bool {
-    super::is_name_of_kept(file) || super::is_name_of_annotated(file)
+    super::is_name_of_kept(file) || super::is_name_of_annotated(file) || super::is_name_of_marked(file)
 }
 
 fn beside(path: &Path) -> PathBuf {

@@ -6,6 +6,8 @@ use super::form::PARQUET;
 pub const KEPT: &str = "kept";
 /// The names of files of all documents, with what was decided about them, begin so.
 pub const ANNOTATED: &str = "annotated";
+/// The names of files of all documents, with the repeated spans of their texts, begin so.
+pub const MARKED: &str = "marked";
 
 /// The name of a file of documents; `number` counts those of one suffix from 0.
 pub(super) fn name(stem: &str, suffix: &str, number: usize) -> String {
@@ -22,6 +24,12 @@ pub fn is_name(file: &str) -> bool {
 #[must_use]
 pub fn is_name_of_annotated(file: &str) -> bool {
     begins_with(file, ANNOTATED)
+}
+
+/// Whether a file has the name of one of all documents with the repeated spans of their texts.
+#[must_use]
+pub fn is_name_of_marked(file: &str) -> bool {
+    begins_with(file, MARKED)
 }
 
 fn begins_with(file: &str, name: &str) -> bool {

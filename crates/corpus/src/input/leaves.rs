@@ -22,6 +22,8 @@ pub(super) struct Leaf {
     pub(super) root: usize,
     /// Its place among the fields of the column, and so on.
     below: Vec<usize>,
+    /// Its number among the columns that are stored.
+    pub(super) stored: Option<usize>,
     /// Whether its 16 bytes are a UUID, which their type alone does not say.
     is_uuid: bool,
 }
@@ -225,11 +227,13 @@ impl Table<'_> {
         if !fits(of_type) {
             return Err(format!("the column {:?} holds {of_type}, where {expected} are expected", part.name));
         }
-        let is_uuid = self.stored.columns().iter().any(|column| {
+        let columns = self.stored.columns();
+        let stored = columns.iter().position(|column| {
             let path = column.path().parts().iter().map(String::as_str);
-            path.eq(full.iter().copied()) && column.logical_type_ref() == Some(&LogicalType::Uuid)
+            path.eq(full.iter().copied())
         });
-        Ok(Leaf { root, below, is_uuid })
+        let is_uuid = stored.is_some_and(|at| columns[at].logical_type_ref() == Some(&LogicalType::Uuid));
+        Ok(Leaf { root, below, stored, is_uuid })
     }
 }
 

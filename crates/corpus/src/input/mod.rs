@@ -65,6 +65,7 @@ mod place;
 mod revisit;
 pub mod rewritten;
 mod rows;
+mod rows_cut;
 mod rows_kept;
 mod scan;
 mod sniff;
@@ -88,12 +89,13 @@ use twindex::sketch::cut::{Letters, letters};
 
 use crate::error::InvalidOptions;
 use crate::numbers::{count, counted};
-pub use annotate::{Annotation, Note, Noted};
+pub use annotate::{Annotation, Note, Noted, Notes};
 pub use attached::{AttachedFields, OwnAttached};
 use batch::Whole;
 pub use charset::Charset;
 pub use batch::{BATCH_BYTES, Batch, Buffers, Record, Seen};
 pub use content::Content;
+pub use cuts::Cuts;
 pub use deciding::{Deciding, DecidingFields, FieldNumber, UrlPart, inside_of};
 use dialect::Written;
 pub use dialect::{Dialect, Quote};
@@ -107,7 +109,9 @@ use jsonl::JsonLines;
 pub use kept::{Block, Kept};
 use kept_keys::KeptKeys;
 pub use kept_keys::{SUFFIX as SUFFIX_OF_KEYS, is_name as is_name_of_keys};
-pub use kept_names::{ANNOTATED, KEPT, is_name as is_name_of_kept, is_name_of_annotated};
+pub use kept_names::{
+    ANNOTATED, KEPT, MARKED, is_name as is_name_of_kept, is_name_of_annotated, is_name_of_marked,
+};
 use open::{Origin, Reader};
 pub use parser::Parser;
 use patterns::Patterns;

@@ -23,9 +23,9 @@ pub(super) fn columns(root: &Type, noted: &Noted) -> Result<TypePtr, ParquetErro
             Field::ClusterId | Field::ClusterSize => (PhysicalType::INT64, None),
             Field::Kept => (PhysicalType::BOOLEAN, None),
             Field::Score => (PhysicalType::DOUBLE, None),
-            Field::NearKey => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+            Field::NearKey | Field::Spans => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
         };
-        let repetition = if field == Field::Kept { Repetition::REQUIRED } else { Repetition::OPTIONAL };
+        let repetition = if matches!(field, Field::Kept | Field::Spans) { Repetition::REQUIRED } else { Repetition::OPTIONAL };
         let name = noted.name(field);
         let column = Type::primitive_type_builder(&name, of_type);
         fields.push(Arc::new(column.with_repetition(repetition).with_logical_type(logical).build()?));
@@ -62,6 +62,11 @@ pub(super) fn write<W: Write + Send>(
                     let values: Vec<f64> = notes.iter().filter_map(score).collect();
                     let levels = levels(|note| score(note).is_some());
                     column.typed::<DoubleType>().write_batch(&values, Some(&levels), None)?;
+                }
+                Field::Spans => {
+                    let values: Vec<ByteArray> =
+                        notes.iter().map(|note| ByteArray::from(note.spans.clone())).collect();
+                    column.typed::<ByteArrayType>().write_batch(&values, None, None)?;
                 }
                 Field::NearKey => {
                     // Strings are UTF-8 here.

@@ -23,21 +23,6 @@ pub fn stands_in_line(form: Form, line: &[u8], text: &str) -> bool {
     }
 }
 
-/// Whether documents of this form can be written without parts of their texts.
-///
-/// # Errors
-///
-/// Says what to do instead.
-pub fn check_form(form: Form) -> anyhow::Result<()> {
-    match form {
-        Form::Columns(_) => bail!(
-            "texts of Parquet files cannot be cut in their files; read the documents from JSONL, CSV, TSV, WET or text \
-             files, or cut them by the places in spans.tsv"
-        ),
-        Form::Json | Form::Html | Form::Row(_) | Form::Archive { .. } | Form::Arc => Ok(()),
-    }
-}
-
 /// An object of JSON with the key and the text of a document.
 ///
 /// # Errors
@@ -59,7 +44,8 @@ pub fn object(key: &[u8], text: &str, parser: &Parser) -> anyhow::Result<Vec<u8>
 
 /// The line of a document without the bytes of these ranges of its text, which ascend, do not overlap and end at
 /// characters. Everything else of the line stays; of a record of an archive its length changes, and digests go. The line
-/// is read again, so that what is written is what was meant.
+/// is read again, so that what is written is what was meant. A row of Parquet has its text [where it is
+/// copied](super::Kept::without).
 ///
 /// # Errors
 ///
@@ -71,7 +57,6 @@ pub fn line_without(
     cut: &[Range<usize>],
     parser: &Parser,
 ) -> anyhow::Result<Vec<u8>> {
-    check_form(form)?;
     let (line, expected) = match form {
         Form::Json => json_without(line, text, cut, parser)?,
         Form::Row(number) => {

@@ -19,13 +19,15 @@ use parquet::data_type::{
     BoolType, ByteArrayType, DataType, DoubleType, FixedLenByteArrayType, FloatType, Int32Type, Int64Type, Int96Type,
 };
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData, SortingColumn};
 use parquet::file::properties::WriterProperties;
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 
 use super::columns::{Columns, File, Stamp, guarded, row, rows_at_once};
+use super::cuts::Cuts;
 use super::form::PARQUET;
+use super::rows_cut::{TextColumn, TextCuts, sorting_without, text_columns};
 use super::thrift::{self, Checked};
 use super::{Annotation, kept_keys, kept_names, notes};
 
@@ -41,6 +43,8 @@ pub(super) struct Writers<'n> {
     /// How the names of the files begin.
     stem: &'static str,
     annotation: Option<Annotation<'n>>,
+    /// What is left out of texts.
+    cuts: Option<Cuts<'n>>,
     files: Vec<Output>,
     pending: Option<Pending>,
 }
@@ -84,7 +88,13 @@ struct Pending {
 
 impl<'n> Writers<'n> {
     pub(super) fn new(folder: &Path, stem: &'static str, annotation: Option<Annotation<'n>>) -> Self {
-        Self { folder: folder.to_owned(), stem, annotation, files: Vec::new(), pending: None }
+        let folder = folder.to_owned();
+        Self { folder, stem, annotation, cuts: None, files: Vec::new(), pending: None }
+    }
+
+    /// Leaves parts of texts out.
+    pub(super) fn set_cuts(&mut self, cuts: Cuts<'n>) {
+        self.cuts = Some(cuts);
     }
 
     /// The name of a file.
@@ -165,23 +175,28 @@ impl<'n> Writers<'n> {
             "{shown}: changed since it was read; run again when nothing writes to the input"
         );
         let input = guarded(|| Input::open(input)).map_err(|why| anyhow!("{shown}: its rows cannot be copied: {why}"))?;
-        let (name, annotation) = (self.name(at), self.annotation);
+        let (name, annotation, cuts) = (self.name(at), self.annotation, self.cuts);
         let output = &mut self.files[at];
         let writer = match &mut output.writer {
             Some(writer) => writer,
             none => {
-                let file = fs::File::create_new(self.folder.join(&name));
-                let file = file.with_context(|| format!("{name}: cannot write"))?;
-                let properties = Arc::new(properties(&input.metadata, &output.columns));
+                let made = fs::File::create_new(self.folder.join(&name));
+                let made = made.with_context(|| format!("{name}: cannot write"))?;
+                let sorting = match cuts {
+                    Some(_) => sorting_without(output.columns.sorting.as_ref(), &file.text),
+                    None => output.columns.sorting.clone(),
+                };
+                let properties = Arc::new(properties(&input.metadata, sorting));
                 let root = annotation.map_or_else(
                     || Ok(Arc::clone(&output.columns.root)),
                     |annotation| notes::columns(&output.columns.root, annotation.noted),
                 );
-                let made = root.and_then(|root| SerializedFileWriter::new(file, root, properties));
+                let made = root.and_then(|root| SerializedFileWriter::new(made, root, properties));
                 none.insert(made.with_context(|| format!("{name}: cannot write"))?)
             }
         };
-        let copied = guarded(|| copy(&input, (&rows, &documents), annotation, writer));
+        let text = cuts.map(|cuts| (cuts, &file.text[..]));
+        let copied = guarded(|| copy(&input, (&rows, &documents), (annotation, text), writer));
         copied.map_err(|why| anyhow!("{shown}: its rows cannot be copied: {why}"))?;
         output.say(&input.metadata, annotation.is_some());
         Ok(())
@@ -237,11 +252,11 @@ impl Input {
 }
 
 /// How columns are written that stood so in a file.
-fn properties(metadata: &ParquetMetaData, columns: &Columns) -> WriterProperties {
+fn properties(metadata: &ParquetMetaData, sorting: Option<Vec<SortingColumn>>) -> WriterProperties {
     let mut most_values = HashMap::new();
     // Whether a column of dictionaries has a filter is what the file says, not the writer's choice.
     let mut builder = WriterProperties::builder()
-        .set_sorting_columns(columns.sorting.clone())
+        .set_sorting_columns(sorting)
         .set_bloom_filter_for_dictionary_encoded_chunks(true);
     if let Some(group) = metadata.row_groups().first() {
         for column in group.columns() {
@@ -269,7 +284,7 @@ fn properties(metadata: &ParquetMetaData, columns: &Columns) -> WriterProperties
 fn copy(
     input: &Input,
     (rows, documents): (&[u64], &[u32]),
-    annotation: Option<Annotation<'_>>,
+    (annotation, text): (Option<Annotation<'_>>, Option<(Cuts<'_>, &[usize])>),
     output: &mut SerializedFileWriter<fs::File>,
 ) -> Result<(), String> {
     let failed = |error: ParquetError| error.to_string();
@@ -284,11 +299,24 @@ fn copy(
         rest_of_documents = other_documents;
         if !own.is_empty() {
             let runs = runs(own, first)?;
+            let texts = match text {
+                Some((cuts, text)) => cut_texts(input, group, (cuts, text), own_documents, (&runs, at_once))?,
+                None => HashMap::new(),
+            };
             let mut writer = output.next_row_group().map_err(failed)?;
             for column in 0..group.num_columns() {
                 let from = input.column(group, column).map_err(failed)?;
                 let mut to = writer.next_column().map_err(failed)?.ok_or("fewer columns than before")?;
-                copy_column(from, &mut to, &runs, at_once)?;
+                match (from, texts.get(&column)) {
+                    (ColumnReader::ByteArrayColumnReader(from), Some((text, cuts))) => {
+                        let to = to.typed::<ByteArrayType>();
+                        copy_values(from, to, &runs, at_once, |values, defined, first| {
+                            cuts.leave_out(*text, values, defined, first)
+                        })?;
+                    }
+                    (_, Some(_)) => return Err("its column holds no texts".to_owned()),
+                    (from, None) => copy_column(from, &mut to, &runs, at_once)?,
+                }
                 to.close().map_err(failed)?;
             }
             if let Some(annotation) = annotation {
@@ -299,6 +327,33 @@ fn copy(
         first = end;
     }
     if rest.is_empty() { Ok(()) } else { Err(format!("{} of {} are there", rows.len() - rest.len(), rows.len())) }
+}
+
+/// What is left out of each column of the text in rows of a group; nothing where no text changes.
+fn cut_texts<'c>(
+    input: &Input,
+    group: &RowGroupMetaData,
+    (cuts, text): (Cuts<'c>, &[usize]),
+    documents: &'c [u32],
+    (runs, at_once): (&[(usize, usize)], usize),
+) -> Result<HashMap<usize, (TextColumn, TextCuts<'c>)>, String> {
+    let mut next = TextCuts::new(cuts, documents);
+    let mut all = HashMap::new();
+    if next.is_empty() {
+        return Ok(all);
+    }
+    let columns = text_columns(&input.metadata, text)?;
+    if columns.is_empty() {
+        return Err("its text is in no column".to_owned());
+    }
+    for (number, &(column, of_text)) in columns.iter().enumerate() {
+        all.insert(column, (of_text, next.clone()));
+        if number + 1 < columns.len() {
+            let from = input.column(group, column).map_err(|error| error.to_string())?;
+            next.pass(of_text, from, runs, at_once)?;
+        }
+    }
+    Ok(all)
 }
 
 /// Rows of a group that follow one another: how many others come before, and how many they are.
@@ -325,30 +380,40 @@ fn copy_column(
     at_once: usize,
 ) -> Result<(), String> {
     match from {
-        ColumnReader::BoolColumnReader(from) => copy_values(from, to.typed::<BoolType>(), runs, at_once),
-        ColumnReader::Int32ColumnReader(from) => copy_values(from, to.typed::<Int32Type>(), runs, at_once),
-        ColumnReader::Int64ColumnReader(from) => copy_values(from, to.typed::<Int64Type>(), runs, at_once),
-        ColumnReader::Int96ColumnReader(from) => copy_values(from, to.typed::<Int96Type>(), runs, at_once),
-        ColumnReader::FloatColumnReader(from) => copy_values(from, to.typed::<FloatType>(), runs, at_once),
-        ColumnReader::DoubleColumnReader(from) => copy_values(from, to.typed::<DoubleType>(), runs, at_once),
-        ColumnReader::ByteArrayColumnReader(from) => copy_values(from, to.typed::<ByteArrayType>(), runs, at_once),
+        ColumnReader::BoolColumnReader(from) => copy_values(from, to.typed::<BoolType>(), runs, at_once, as_they_are),
+        ColumnReader::Int32ColumnReader(from) => copy_values(from, to.typed::<Int32Type>(), runs, at_once, as_they_are),
+        ColumnReader::Int64ColumnReader(from) => copy_values(from, to.typed::<Int64Type>(), runs, at_once, as_they_are),
+        ColumnReader::Int96ColumnReader(from) => copy_values(from, to.typed::<Int96Type>(), runs, at_once, as_they_are),
+        ColumnReader::FloatColumnReader(from) => copy_values(from, to.typed::<FloatType>(), runs, at_once, as_they_are),
+        ColumnReader::DoubleColumnReader(from) => copy_values(from, to.typed::<DoubleType>(), runs, at_once, as_they_are),
+        ColumnReader::ByteArrayColumnReader(from) => copy_values(from, to.typed::<ByteArrayType>(), runs, at_once, as_they_are),
         ColumnReader::FixedLenByteArrayColumnReader(from) => {
-            copy_values(from, to.typed::<FixedLenByteArrayType>(), runs, at_once)
+            copy_values(from, to.typed::<FixedLenByteArrayType>(), runs, at_once, as_they_are)
         }
     }
 }
 
-/// Copies values of one type, `at_once` rows at a time.
+/// Leaves values as they are.
+#[allow(clippy::unnecessary_wraps, clippy::ptr_arg, reason = "the shape of what changes values")]
+fn as_they_are<T>(_: &mut Vec<T>, _: &[i16], _: usize) -> Result<(), String> {
+    Ok(())
+}
+
+/// Copies values of one type; `at_once` rows at a time. `change` has the values that are written next, the
+/// level of each, and how many rows were written before.
 fn copy_values<T: DataType>(
     mut from: ColumnReaderImpl<T>,
     to: &mut ColumnWriterImpl<'_, T>,
     runs: &[(usize, usize)],
     at_once: usize,
+    change: impl Fn(&mut Vec<T::T>, &[i16], usize) -> Result<(), String>,
 ) -> Result<(), String> {
     let failed = |error: ParquetError| error.to_string();
     let (mut values, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
-    let mut held = 0;
-    let mut write = |values: &mut Vec<T::T>, defined: &mut Vec<i16>, repeated: &mut Vec<i16>| {
+    let (mut held, mut written) = (0, 0);
+    let mut write = |held: usize, values: &mut Vec<T::T>, defined: &mut Vec<i16>, repeated: &mut Vec<i16>| {
+        change(values, defined, written)?;
+        written += held;
         // Of columns that are there in each row once, there are none.
         let (of_values, of_lists) = (Some(&defined[..]), Some(&repeated[..]));
         let (of_values, of_lists) = (of_values.filter(|all| !all.is_empty()), of_lists.filter(|all| !all.is_empty()));
@@ -370,7 +435,7 @@ fn copy_values<T: DataType>(
             }
             (left, held) = (left - records, held + records);
             if held == at_once {
-                write(&mut values, &mut defined, &mut repeated)?;
+                write(held, &mut values, &mut defined, &mut repeated)?;
                 held = 0;
             }
         }
@@ -378,5 +443,5 @@ fn copy_values<T: DataType>(
             return Err("a column has fewer rows than are said".to_owned());
         }
     }
-    write(&mut values, &mut defined, &mut repeated)
+    write(held, &mut values, &mut defined, &mut repeated)
 }

@@ -7,7 +7,7 @@ use super::hosts::hosts;
 use super::figures::{BINS, Banded, Clustered, Figures, Meetings, SCORE_MIN};
 use crate::numbers::{bytes, count};
 
-const STYLE: &str = "\
+pub(super) const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1b1b1b;--soft:#5c5c5c;--paper:#fff;--line:#d5d5d5;--a:#0072b2;--b:#d55e00;--c:#7a7a7a}
 @media(prefers-color-scheme:dark){:root{--ink:#eaeaea;--soft:#a8a8a8;--paper:#161616;--line:#3a3a3a;--a:#56b4e9;--b:#e69f00;--c:#9a9a9a}}
 *{box-sizing:border-box}

@@ -1,20 +1,22 @@
-//! A page of HTML about what an index holds, for a person.
+//! Pages of HTML for a person: about what an index holds, and texts side by side with what they share.
 
 mod chart;
+mod compared;
 mod figures;
 mod groups;
 mod hosts;
 mod html;
 mod space;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use twindex::Snapshot;
 use twindex_join::Effort;
 
+pub use compared::{Compared, Excerpt, Pair, Side};
 pub use figures::{Clustered, Figures, KEYS_SHOWN};
 pub use groups::GroupSizes;
 pub use html::html;
@@ -56,11 +58,32 @@ pub fn look(
 
 /// Writes the page as a whole: under a temporary name first.
 pub fn write(path: &Path, figures: &Figures) -> anyhow::Result<()> {
+    write_whole(path, &html(figures))
+}
+
+/// Refuses, before any work is done, a place at which no page can be written, or that is one of the inputs.
+///
+/// # Errors
+///
+/// Says what is in the way.
+pub fn check(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
+    let shown = path.display();
+    ensure!(!path.is_dir(), "{shown}: is a folder; give the page the name of a file");
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    ensure!(folder.is_dir(), "{shown}: there is no folder {} to write it in; make it first", folder.display());
+    let Ok(there) = fs::canonicalize(path) else { return Ok(()) };
+    let is_input = |input: &&PathBuf| fs::canonicalize(input).is_ok_and(|input| input == there);
+    ensure!(!inputs.iter().any(|input| is_input(&input)), "{shown}: is an input; give the page another name");
+    Ok(())
+}
+
+/// Writes a page under a temporary name, makes it durable, and gives it its name.
+fn write_whole(path: &Path, page: &str) -> anyhow::Result<()> {
     let shown = path.display();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let whole = || -> anyhow::Result<()> {
         let mut file = tempfile::Builder::new().prefix(".twindex-report-").tempfile_in(folder)?;
-        file.write_all(html(figures).as_bytes())?;
+        file.write_all(page.as_bytes())?;
         file.as_file().sync_all()?;
         #[cfg(unix)]
         {

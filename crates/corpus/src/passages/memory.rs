@@ -1,12 +1,17 @@
 //! Passages of texts in memory.
 
+use std::path::Path;
+
 use rayon::prelude::*;
 use twindex::Error;
+use twindex::sys::Room;
 use twindex_join::Watched;
 use twindex_passages::{Exact, Gram, Grams, Hashed, Line, Recurring, Work};
 
 use super::options::{How, Passages};
 use super::texts::Hashing;
+use crate::dedup::{Beside, Keep};
+use crate::error::InvalidOptions;
 use crate::text::TextOptions;
 
 /// Texts that are worked on together.
@@ -31,6 +36,9 @@ pub struct PassagesOfTexts {
     pub exact: Exact,
     /// Whether a passage may repeat one of its own text.
     pub within: bool,
+    /// Which texts come first: of equal passages that of the first text stays. [`Keep::First`] by default; others go by
+    /// what texts have [beside](Self::run_beside) them, as in [`DedupTexts`](crate::DedupTexts).
+    pub keep: Keep,
     /// How texts are cut into words.
     pub text: TextOptions,
     /// Bytes for work that can go to disk instead.
@@ -40,7 +48,8 @@ pub struct PassagesOfTexts {
 impl Default for PassagesOfTexts {
     fn default() -> Self {
         let memory = crate::dedup::MEMORY;
-        Self { min_words: 50, exact: Exact::Tokens, within: false, text: TextOptions::default(), memory }
+        let (exact, keep, text) = (Exact::Tokens, Keep::First, TextOptions::default());
+        Self { min_words: 50, exact, within: false, keep, text, memory }
     }
 }
 
@@ -53,21 +62,48 @@ impl PassagesOfTexts {
     /// [`InvalidOptions`](crate::InvalidOptions); a text of 4 GiB or more; the system's, of scratch files in its folder of
     /// temporary files.
     pub fn run(&self, texts: &[&str]) -> anyhow::Result<Vec<Line>> {
-        self.run_watched(texts, &Watched::default())
+        self.run_watched(texts, Beside::default(), &Watched::default())
     }
 
-    /// As [`run`](Self::run), while another thread sees how far it has come, and may end it. Its stages are `counting` and
-    /// `finding`, of texts.
+    /// As [`run`](Self::run), with the numbers or keys by which [`keep`](Self::keep) goes.
+    ///
+    /// ```
+    /// use twindex_corpus::{Beside, FieldNumber, Keep, PassagesOfTexts};
+    ///
+    /// let texts = ["x all rights are reserved y", "All rights are reserved!"];
+    /// let numbers = [1, 2].map(|number| FieldNumber::integer(number).expect("of few bits"));
+    /// let job = PassagesOfTexts { min_words: 4, keep: Keep::Max, ..PassagesOfTexts::default() };
+    /// let lines = job.run_beside(&texts, Beside { numbers: Some(&numbers), ..Beside::default() })?;
+    /// assert_eq!((lines[0].document, lines[0].first_document), (0, 1));
+    /// # Ok::<(), anyhow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As there; [`InvalidOptions`](crate::InvalidOptions) for numbers or keys that are not there for each text, a
+    /// history, and values of [`Beside::inside`].
+    pub fn run_beside(&self, texts: &[&str], beside: Beside<'_>) -> anyhow::Result<Vec<Line>> {
+        self.run_watched(texts, beside, &Watched::default())
+    }
+
+    /// As [`run_beside`](Self::run_beside), while another thread sees how far it has come, and may end it. Its stages are
+    /// `counting` and `finding`, of texts.
     ///
     /// # Errors
     ///
     /// As there; what [`Watched::check`] says.
-    pub fn run_watched(&self, texts: &[&str], watched: &Watched) -> anyhow::Result<Vec<Line>> {
-        let mut options = Passages::new(Vec::<std::path::PathBuf>::new(), "");
-        options.min_words = Some(self.min_words);
-        options.exact = self.exact;
-        options.text = self.text.clone();
-        let how = options.how()?;
+    pub fn run_watched(
+        &self,
+        texts: &[&str],
+        beside: Beside<'_>,
+        watched: &Watched,
+    ) -> anyhow::Result<Vec<Line>> {
+        let how = self.how()?;
+        beside.check(self.keep, texts.len())?;
+        if beside.history > 0 || beside.inside.is_some() {
+            let why = "passages of texts have no history, and no values beside them to compare inside";
+            return Err(InvalidOptions::new(why).into());
+        }
         if let Some(long) = texts.iter().map(|text| text.len()).find(|&bytes| u32::try_from(bytes).is_err()) {
             return Err(
                 Error::Limit { what: "bytes of a text", limit: u32::MAX.into(), found: long as u64 }.into()
@@ -80,16 +116,18 @@ impl PassagesOfTexts {
         let scratch = tempfile::tempdir()
             .map_err(|error| Error::io("create a scratch folder in", &std::env::temp_dir(), error))?;
         let bytes = texts.iter().map(|text| text.len() as u64).sum();
-        options.memory = self.memory;
-        let recurring = Recurring::new(options.filter_bytes(Some(bytes)))?;
+        let recurring = Recurring::new(self.job().filter_bytes(Some(bytes)))?;
         let state = || State::new(&how);
         watched.begin("counting", texts.len() as u64);
-        texts.par_iter().try_for_each_init(state, |state, text| {
+        let count = |state: &mut State<'_>, text: &&str| {
             watched.advance(1)?;
             state.hashing.hash(text, &mut state.hashed);
             state.work.count(&state.hashed, &recurring, self.within);
-            Ok::<_, Error>(())
-        })?;
+            Ok::<u32, Error>(state.hashed.words_of_all())
+        };
+        let words = texts.par_iter().map_init(state, count).collect::<Result<Vec<u32>, Error>>()?;
+        let order = self.order(&words, beside, scratch.path())?;
+        let rank_of = |document: usize| order.as_ref().map_or(document as u32, |order| order.ranks[document]);
         watched.begin("finding", texts.len() as u64);
         let mut grams = Grams::of_words(scratch.path(), self.memory / 4, how.shape.width());
         for (number, some) in texts.chunks(TOGETHER).enumerate() {
@@ -104,15 +142,61 @@ impl PassagesOfTexts {
                 })
                 .collect::<Result<_, Error>>()?;
             for (document, found) in (number * TOGETHER..).zip(found) {
-                found.iter().try_for_each(|gram| grams.push(document as u32, gram))?;
+                found.iter().try_for_each(|gram| grams.push(rank_of(document), gram))?;
             }
         }
         let mut lines = Vec::new();
-        grams.finish(self.within)?.for_each_line(|line| {
+        let document = |rank: u32| order.as_ref().map_or(rank, |order| order.documents[rank as usize]);
+        grams.finish_by_rank(self.within, document)?.for_each_line(|line| {
             lines.push(line);
             watched.check()
         })?;
         Ok(lines)
+    }
+}
+
+/// The order of priority.
+struct Order {
+    documents: Vec<u32>,
+    ranks: Vec<u32>,
+}
+
+impl PassagesOfTexts {
+    /// The same as a job with files.
+    fn job(&self) -> Passages {
+        let mut job = Passages::new(Vec::<std::path::PathBuf>::new(), "");
+        job.min_words = Some(self.min_words);
+        job.exact = self.exact;
+        job.text = self.text.clone();
+        job.memory = self.memory;
+        job
+    }
+
+    /// How texts are cut and hashed.
+    pub(super) fn how(&self) -> anyhow::Result<How> {
+        self.job().how()
+    }
+
+    /// The order of texts of these numbers of words; none if it is their own.
+    fn order(&self, words: &[u32], beside: Beside<'_>, folder: &Path) -> anyhow::Result<Option<Order>> {
+        if self.keep == Keep::First {
+            return Ok(None);
+        }
+        let keys = beside.sorted_keys(&Room::new(folder, self.memory / 4), self.memory / 4)?;
+        let keys = keys.as_ref().map(|(keys, by_key)| (keys, by_key));
+        let numbers = beside.numbers.unwrap_or_default();
+        let choice = |&document: &u32| {
+            let at = document as usize;
+            let choice = self.keep.choice(|| words[at].into(), || numbers[at].bits(), document, keys);
+            (choice, self.keep.place(document, keys), document)
+        };
+        let mut documents: Vec<u32> = (0..words.len() as u32).collect();
+        documents.sort_by_cached_key(choice);
+        let mut ranks = vec![0; documents.len()];
+        for (rank, &document) in (0..).zip(&documents) {
+            ranks[document as usize] = rank;
+        }
+        Ok(Some(Order { documents, ranks }))
     }
 }
 

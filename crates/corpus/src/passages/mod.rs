@@ -4,13 +4,18 @@
 //! count selected fingerprints, once to collect what recurs; and once more where the documents are written without their
 //! repeated passages.
 
+mod compared;
+mod examples;
 mod memory;
 mod options;
+mod order;
 mod out;
 mod query;
 mod read;
 mod spans;
+mod steps;
 mod texts;
+mod written;
 
 use std::path::Path;
 
@@ -19,13 +24,20 @@ use serde::Serialize;
 use twindex_passages::index::{Builder, Built};
 use twindex_passages::{PassageIndex, Recurring};
 
+pub use self::compared::SharedPage;
+use self::examples::Examples;
 pub use self::memory::PassagesOfTexts;
 pub use self::options::{Exact, Passages, Unit};
 use self::out::Place;
 pub use self::query::{PassageAnswer, PassageQuery, SharedDocument};
 use self::read::Corpus;
+pub use self::steps::PassageSteps;
+use self::written::Files;
+use crate::dedup::layout::kept_files;
+use crate::error::InvalidOptions;
 use crate::input::{Counts, Documents};
 use crate::observer::Observer;
+use crate::page;
 use crate::watch::{self, Stages, Stopwatch};
 
 /// What was found, and what it took.
@@ -44,6 +56,8 @@ pub struct PassageReport {
     pub repeated_whole: u64,
     /// The files of the documents without their repeated passages, if they were written.
     pub kept_files: Vec<String>,
+    /// The files of the documents with the places of their repeated passages, if they were written.
+    pub marked_files: Vec<String>,
     /// Seconds of the clock.
     pub seconds: f64,
     /// Seconds of processors.
@@ -76,13 +90,22 @@ impl Passages {
         let history = self.history(&how)?;
         let place = Place::resolve(&self.out)?;
         place.check(&self.inputs, self.force)?;
+        if let Some(html) = &self.html {
+            page::check(html, &self.inputs)?;
+        }
         let documents = self.open()?;
         let folder = place.folder()?;
         let half_done = observer.half_done(folder.path());
-        let (report, added) = self.work(&how, history.as_ref(), documents, folder.path(), observer)?;
+        let mut examples = Examples::new(self.html.is_some());
+        let (report, added) =
+            self.work((&how, history.as_ref()), documents, &mut examples, (folder.path(), observer))?;
         drop(half_done);
         crate::lost::check()?;
         place.put(folder, self.force)?;
+        if let Some(html) = &self.html {
+            let done = || format!("the results are in {}, without the page", self.out.display());
+            examples.write(html, &report).with_context(done)?;
+        }
         // Last, so that a run that fails can be done again with the same index.
         if let (Some(index), Some(added)) = (&self.index, added) {
             PassageIndex::append(index, added, &how.cutting).with_context(|| {
@@ -100,6 +123,7 @@ impl Passages {
             how.check(&index, path)?;
         }
         let Some(path) = &self.against else { return Ok(None) };
+        refuse_results(path)?;
         let index = PassageIndex::open(path)?;
         how.check(&index, path)?;
         Ok(Some(index))
@@ -107,38 +131,45 @@ impl Passages {
 
     fn work(
         &self,
-        how: &options::How,
-        history: Option<&PassageIndex>,
+        (how, history): (&options::How, Option<&PassageIndex>),
         mut documents: Documents,
-        folder: &Path,
-        observer: &dyn Observer,
+        examples: &mut Examples,
+        (folder, observer): (&Path, &dyn Observer),
     ) -> anyhow::Result<(PassageReport, Option<Built>)> {
         let whole = Stopwatch::start();
         let mut stages = Stages::default();
 
         let watch = Stopwatch::start();
         let recurring = Recurring::new(self.filter_bytes(documents.total_bytes()))?;
-        let mut corpus = Corpus::new(folder, self.memory / 8, history);
+        let mut corpus = Corpus::new(folder, self.memory / 8, self.keep, history);
         corpus.count(self, how, &mut documents, &recurring, observer)?;
         stages.add("count", watch);
 
         let watch = Stopwatch::start();
-        let (grams, added) = corpus.collect(self, how, &documents, &recurring, folder, observer)?;
+        let order = corpus.order(folder, self.memory / 4)?;
+        let passed = (&recurring, order.as_ref());
+        let (grams, added) = corpus.collect(self, how, &documents, passed, folder, observer)?;
         drop(recurring);
         let added = added.map(Builder::finish).transpose()?;
         stages.add("collect", watch);
 
         let watch = Stopwatch::start();
-        let repeats = grams.finish(self.within)?;
-        let spans = spans::write(&repeats, &mut corpus, folder)?;
+        let before = corpus.before();
+        let document = |rank: u32| match (&order, rank.checked_sub(before)) {
+            (Some(order), Some(own)) => before + order.document(own),
+            _ => rank,
+        };
+        let repeats = grams.finish_by_rank(self.within, document)?;
+        drop(order);
+        let spans = spans::write(&repeats, &mut corpus, examples, folder)?;
         drop(repeats);
         stages.add("lines", watch);
 
-        let mut kept_files = Vec::new();
-        if self.cut {
+        let mut files = Files::default();
+        if self.cut || self.mark || examples.is_wanted() {
             let watch = Stopwatch::start();
-            kept_files = corpus.cut(self, &documents, folder, observer)?;
-            stages.add("cut", watch);
+            files = corpus.write_documents(self, how, &documents, examples, (folder, observer))?;
+            stages.add("write", watch);
         }
         let report = PassageReport {
             input: documents.counts().clone(),
@@ -146,7 +177,8 @@ impl Passages {
             repeated_documents: spans.documents,
             repeated_bytes: spans.bytes,
             repeated_whole: spans.whole,
-            kept_files,
+            kept_files: files.kept,
+            marked_files: files.marked,
             seconds: whole.seconds(),
             cpu_seconds: whole.cpu_seconds(),
             stages,
@@ -155,4 +187,24 @@ impl Passages {
         how.write_settings(folder).context("passages.json: cannot write")?;
         Ok((report, added))
     }
+}
+
+/// Refuses results in the place of an index: they have no index of passages, and those of `passages --cut` have no sources.
+fn refuse_results(path: &Path) -> Result<(), InvalidOptions> {
+    let shown = path.display();
+    if path.join(out::SETTINGS).is_file() {
+        return Err(InvalidOptions::new(format!(
+            "--against {shown}: results of `twindex passages`, whose documents may be cut; sources are uncut texts: give \
+             --index INDEX in the run that reads these documents, and --against INDEX afterwards"
+        )));
+    }
+    if let Ok(Some(kept)) = kept_files(path) {
+        let kept: Vec<String> = kept.iter().map(|kept| kept.display().to_string()).collect();
+        return Err(InvalidOptions::new(format!(
+            "--against {shown}: results of `twindex dedup`, which have no index of passages; make one of the kept documents \
+             with `twindex passages {} -o OUT --index INDEX`, and give --against INDEX",
+            kept.join(" ")
+        )));
+    }
+    Ok(())
 }

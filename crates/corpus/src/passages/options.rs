@@ -10,8 +10,9 @@ use twindex::sketch::Cutter;
 use twindex_passages::{Hasher, PassageIndex, Shape, WIDTH_MAX};
 
 use super::out::SETTINGS;
+use crate::dedup::Keep;
 use crate::error::InvalidOptions;
-use crate::input::{Documents, InputOptions};
+use crate::input::{Documents, InputOptions, Noted, Notes};
 use crate::repeated::RepeatedKeys;
 use crate::text::TextOptions;
 use twindex::sys::DurableFile;
@@ -63,6 +64,7 @@ impl Unit {
 /// # }
 /// ```
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "options that do not depend on each other")]
 pub struct Passages {
     /// Files and folders of documents, which are read two or three times.
     pub inputs: Vec<PathBuf>,
@@ -82,8 +84,19 @@ pub struct Passages {
     pub exact: Exact,
     /// Whether a passage may repeat one of its own document.
     pub within: bool,
+    /// Which documents come first: of equal passages that of the first document stays. [`Keep::First`], the order of the
+    /// input, by default. Documents of an index come before all others in any case.
+    pub keep: Keep,
+    /// The field, or column, of the number that [`Keep::Max`] and [`Keep::Min`] go by.
+    pub keep_field: Option<String>,
     /// Whether documents are written without their repeated passages.
     pub cut: bool,
+    /// Whether documents are written with the places of their repeated passages: a field `repeated_spans`.
+    pub mark: bool,
+    /// What is before the name of that field.
+    pub annotation_prefix: String,
+    /// A page of HTML to write with examples of long passages, beside the passages that they repeat.
+    pub html: Option<PathBuf>,
     /// An index of passages whose documents come before all others.
     pub against: Option<PathBuf>,
     /// An index of passages to which the texts are added as they were read, once the results have their place; it is made
@@ -162,7 +175,12 @@ impl Passages {
             unit: Unit::Words,
             exact: Exact::Tokens,
             within: false,
+            keep: Keep::First,
+            keep_field: None,
             cut: false,
+            mark: false,
+            annotation_prefix: String::new(),
+            html: None,
             against: None,
             index: None,
             text: TextOptions::default(),
@@ -182,6 +200,11 @@ impl Passages {
             if given {
                 return refuse(format!("--{option} goes with shingles; passages have --min-words"));
             }
+        }
+        self.keep.check_field(self.keep_field.as_deref())?;
+        Noted::check_prefix(&self.annotation_prefix)?;
+        if !self.annotation_prefix.is_empty() && !self.mark {
+            return refuse("--annotation-prefix goes with --mark".into());
         }
         let min_words = self.min_words.unwrap_or(if self.unit == Unit::Words { MIN_WORDS } else { 1 });
         if !(1..=WIDTH_MAX).contains(&min_words) {
@@ -210,7 +233,9 @@ impl Passages {
             "unit": self.unit.name(),
             "exact": exact,
             "within": self.within,
+            "keep": self.keep_name(),
             "cut": self.cut,
+            "mark": self.mark,
             "against": self.against,
             "index": self.index,
             "tokens": shingling.tokens.to_string(),
@@ -220,9 +245,37 @@ impl Passages {
         Ok(How { cutter, hasher, shape, unit: self.unit, exact: self.exact, settings, cutting, seed })
     }
 
+    /// What decides which documents come first, as the command has it.
+    fn keep_name(&self) -> String {
+        let field = self.keep_field.as_deref().unwrap_or_default();
+        match self.keep {
+            Keep::First => "first".to_owned(),
+            Keep::Longest => "longest".to_owned(),
+            Keep::SmallestKey => "smallest-key".to_owned(),
+            Keep::KeyHash => "key-hash".to_owned(),
+            Keep::Max => format!("max:{field}"),
+            Keep::Min => format!("min:{field}"),
+        }
+    }
+
+    /// The field that says where the repeated passages are, if it is written.
+    pub(super) fn marked(&self) -> Option<Noted> {
+        self.mark.then(|| Noted { prefix: self.annotation_prefix.clone(), notes: Notes::Spans })
+    }
+
+    /// How the inputs are read: with the number that decides which documents come first.
+    pub(super) fn input_options(&self) -> InputOptions {
+        let mut options = self.input.clone();
+        options.attached.deciding.number.clone_from(&self.keep_field);
+        if let Some(noted) = self.marked() {
+            options.reserved = noted.names();
+        }
+        options
+    }
+
     /// Opens the documents, which are to be read more than once.
     pub(super) fn open(&self) -> anyhow::Result<Documents> {
-        let documents = Documents::open(&self.inputs, &self.input)?;
+        let documents = Documents::open(&self.inputs, &self.input_options())?;
         if documents.total_bytes().is_none() {
             return Err(InvalidOptions::new(
                 "passages reads its inputs twice or more, and standard input or a pipe can be read only once; write it \

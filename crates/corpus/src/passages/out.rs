@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 use twindex::sys::{RealVfs, Vfs};
 
 use crate::error::InvalidOptions;
-use crate::input::{is_name_of_kept, is_name_of_keys};
+use crate::input::{is_name_of_kept, is_name_of_keys, is_name_of_marked};
 
 /// The repeated passages.
 pub(super) const SPANS: &str = "spans.tsv";
@@ -52,7 +52,10 @@ impl<'a> Place<'a> {
             let entry = entry?;
             let name = entry.file_name();
             let is_ours = name.to_str().is_some_and(|name| {
-                [SPANS, SETTINGS].contains(&name) || is_name_of_kept(name) || is_name_of_keys(name)
+                [SPANS, SETTINGS].contains(&name)
+                    || is_name_of_kept(name)
+                    || is_name_of_marked(name)
+                    || is_name_of_keys(name)
             });
             ensure!(
                 is_ours && entry.file_type()?.is_file(),

@@ -34,6 +34,9 @@ pub struct PassageAnswer {
     /// The key of the text.
     #[serde(skip)]
     pub key: Vec<u8>,
+    /// The text.
+    #[serde(skip)]
+    pub text: String,
     /// Its words.
     pub words: u32,
     /// Its words that are contained in a passage of one or more documents.
@@ -97,7 +100,7 @@ impl PassageQuery {
                     return Err(record.bad(&"a text of 4 GiB or more"));
                 }
                 hashing.hash(text, hashed);
-                made.push(self.answer(&index, record.key, hashed, work)?);
+                made.push(self.answer(&index, (record.key, text), hashed, work)?);
                 Ok(())
             },
         };
@@ -108,7 +111,7 @@ impl PassageQuery {
     fn answer(
         &self,
         index: &PassageIndex,
-        key: &[u8],
+        (key, text): (&[u8], &str),
         hashed: &Hashed,
         work: &mut Work,
     ) -> anyhow::Result<PassageAnswer> {
@@ -120,6 +123,7 @@ impl PassageQuery {
         });
         Ok(PassageAnswer {
             key: key.to_vec(),
+            text: text.to_owned(),
             words: answer.words,
             words_found: answer.words_found,
             documents: shared.collect::<twindex::Result<_>>()?,

@@ -3,15 +3,18 @@
 use std::ops::Range;
 use std::path::Path;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 use twindex::sys::{Column, Room};
 use twindex_passages::index::{Builder, Extract};
 use twindex_passages::{Gram, Grams, Hashed, Line, PassageIndex, Recurring, Work};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::options::{How, Passages, Unit};
+use super::order::{Order, Standing};
 use super::texts::Hashing;
-use crate::input::{Block, Content, Documents, Ending, Form, KEPT, Kept, Parser, Place, Record, rewritten};
+use crate::dedup::Keep;
+use crate::dedup::keys::Keys;
+use crate::input::{Content, Documents, Parser, Place, Record};
 use crate::observer::Observer;
 use crate::repeated::{Fate, RepeatedKeys, SeenKeys};
 use crate::sketching::{Job, Wanted, announce, for_each_chunk, for_each_chunk_counted};
@@ -24,9 +27,8 @@ const ALWAYS: usize = 64 << 20;
 /// What is remembered of the documents: some 30 bytes each and their keys, in memory up to a bound, and beyond it in
 /// scratch files.
 pub(super) struct Corpus<'h> {
-    keys: Column<u8>,
-    /// Where each key ends.
-    ends: Column<u64>,
+    keys: Keys,
+    standing: Standing,
     /// Of each record a hash of its text, and in the lowest bit whether it is a document.
     records: Column<u64>,
     /// Of each document where its first unit begins and where its last one ends.
@@ -52,6 +54,9 @@ struct First {
     hash: u64,
     extent: u64,
     text_bytes: u64,
+    /// Its words, and the number of the field by which documents come before others.
+    tokens: u64,
+    number: u128,
 }
 
 /// The t-grams of the records of a chunk.
@@ -65,25 +70,13 @@ struct Collected {
     extracts: Vec<Extract>,
 }
 
-/// A record as the last reading sees it.
-struct Last {
-    hash: u64,
-    key: Vec<u8>,
-    is_own_key: bool,
-    text: String,
-    form: Form,
-    ending: Ending,
-    line: Vec<u8>,
-    place: Place,
-}
-
 impl<'h> Corpus<'h> {
-    pub(super) fn new(folder: &Path, memory: usize, history: Option<&'h PassageIndex>) -> Self {
+    pub(super) fn new(folder: &Path, memory: usize, keep: Keep, history: Option<&'h PassageIndex>) -> Self {
         let room = Room::new(folder, memory);
         Self {
             history,
-            keys: Column::new(&room),
-            ends: Column::new(&room),
+            keys: Keys::new(&room),
+            standing: Standing::new(keep, &room),
             records: Column::new(&room),
             extents: Column::new(&room),
             covered: Column::new(&room),
@@ -98,9 +91,12 @@ impl<'h> Corpus<'h> {
 
     /// The key of a document that was read.
     pub(super) fn key(&self, document: u32) -> &[u8] {
-        let end = |number: usize| self.ends[number] as usize;
-        let number = document as usize;
-        &self.keys[number.checked_sub(1).map_or(0, end)..end(number)]
+        self.keys.get(document)
+    }
+
+    /// The order of priority of the documents that were read; none if it is that of the input.
+    pub(super) fn order(&self, folder: &Path, memory: usize) -> twindex::Result<Option<Order>> {
+        Order::of(&self.standing, &self.keys, folder, &self.room, memory)
     }
 
     /// The key of the source of a line, and where it begins in its text.
@@ -132,7 +128,7 @@ impl<'h> Corpus<'h> {
     }
 
     fn documents(&self) -> usize {
-        self.ends.len()
+        self.keys.len()
     }
 
     /// The first reading: keys, and selected fingerprints.
@@ -156,15 +152,17 @@ impl<'h> Corpus<'h> {
             begin: Vec::new,
             work: |state: &mut (Hashing<'_>, Hashed, Work),
                    made: &mut Vec<First>,
-                   _: &Parser,
+                   parser: &Parser,
                    record: Record<'_>| {
                 let (hashing, hashed, work) = state;
                 let text = text_of(&record);
-                check_memory(&record, text, memory)?;
+                let number = check(&record, text, parser, memory)?;
                 hashing.hash(text, hashed);
                 work.count(hashed, recurring, passages.within);
                 let extent = if hashed.is_empty() { 0..0 } else { hashed.place(0, hashed.len()) };
                 made.push(First {
+                    tokens: hashed.words_of_all().into(),
+                    number,
                     key: record.key.to_vec(),
                     place: record.place(),
                     hash: xxh3_64(text.as_bytes()),
@@ -216,8 +214,8 @@ impl<'h> Corpus<'h> {
         }
         debug_assert!(repeated != RepeatedKeys::Any, "keys name the documents of spans");
         u32::try_from(self.documents()).context("more than 2^32 documents")?;
-        self.keys.extend(&first.key)?;
-        self.ends.push(self.keys.len() as u64)?;
+        self.keys.push(&first.key)?;
+        self.standing.push(first.tokens, first.number)?;
         self.extents.push(first.extent)?;
         Ok(true)
     }
@@ -228,7 +226,7 @@ impl<'h> Corpus<'h> {
         passages: &Passages,
         how: &How,
         documents: &Documents,
-        recurring: &Recurring,
+        (recurring, order): (&Recurring, Option<&Order>),
         folder: &Path,
         observer: &dyn Observer,
     ) -> anyhow::Result<(Grams, Option<Builder>)> {
@@ -249,11 +247,11 @@ impl<'h> Corpus<'h> {
             begin: Collected::default,
             work: |state: &mut (Hashing<'_>, Hashed, Work),
                    made: &mut Collected,
-                   _: &Parser,
+                   parser: &Parser,
                    record: Record<'_>| {
                 let (hashing, hashed, work) = state;
                 let text = text_of(&record);
-                check_memory(&record, text, passages.memory)?;
+                check(&record, text, parser, passages.memory)?;
                 hashing.hash(text, hashed);
                 match self.history {
                     None => {
@@ -273,16 +271,18 @@ impl<'h> Corpus<'h> {
             },
         };
         let before = self.before();
+        let in_all = u64::from(before) + self.documents() as u64;
+        ensure!(u32::try_from(in_all).is_ok(), "more than 2^32 documents with the index");
         let (mut record, mut document) = (0, 0);
         for_each_chunk(&mut documents, &*progress, &job, |made| {
             let mut start = 0;
             for (number, &(hash, end)) in made.records.iter().enumerate() {
                 if self.is_taken(record, hash)? {
-                    let whole =
-                        before.checked_add(document).context("more than 2^32 documents with the index")?;
+                    let whole = before + document;
+                    let rank = order.map_or(whole, |order| before + order.rank(document));
                     made.grams[start..end].iter().try_for_each(|(gram, source)| match *source {
                         Some(source) => grams.push_sourced(whole, gram, source),
-                        None => grams.push(whole, gram),
+                        None => grams.push(rank, gram),
                     })?;
                     if let (Some(builder), Some(extract)) = (&mut builder, made.extracts.get(number)) {
                         builder.push(self.key(document), extract)?;
@@ -298,95 +298,11 @@ impl<'h> Corpus<'h> {
         Ok((grams, builder))
     }
 
-    /// The third reading: documents without what is covered, in the form in which they were read.
-    pub(super) fn cut(
-        &self,
-        passages: &Passages,
-        documents: &Documents,
-        folder: &Path,
-        observer: &dyn Observer,
-    ) -> anyhow::Result<Vec<String>> {
-        let mut documents = again(documents, passages)?;
-        let progress = observer.begin("cutting", documents.total_bytes());
-        let parser = documents.parser().clone();
-        let mut kept = Kept::new(folder, parser.headers().clone(), KEPT, None);
-        let job = Job {
-            state: || (),
-            begin: Vec::new,
-            work: |(): &mut (), made: &mut Vec<Last>, parser: &Parser, record: Record<'_>| {
-                let text = text_of(&record);
-                check_memory(&record, text, passages.memory)?;
-                rewritten::check_form(record.form()).with_context(|| record.place().to_string())?;
-                made.push(Last {
-                    hash: xxh3_64(text.as_bytes()),
-                    key: record.key.to_vec(),
-                    is_own_key: record.is_own,
-                    text: match record.content {
-                        Content::Opaque { text, .. } => text.to_owned(),
-                        _ => text.to_owned(),
-                    },
-                    form: record.form(),
-                    ending: record.ending(),
-                    line: record.line(parser)?.into_owned(),
-                    place: record.place(),
-                });
-                Ok(())
-            },
-        };
-        let (mut record, mut document, mut at) = (0, 0_u32, 0);
-        let (mut block, mut cuts) = (Block::default(), Vec::new());
-        for_each_chunk(&mut documents, &*progress, &job, |made| {
-            for last in made {
-                if self.is_taken(record, last.hash)? {
-                    cuts.clear();
-                    while let Some(&[_, place]) =
-                        self.covered.get(at).filter(|covered| covered[0] == u64::from(document))
-                    {
-                        cuts.push((place >> 32) as usize..place as u32 as usize);
-                        at += 1;
-                    }
-                    self.keep(&last, document, &cuts, &parser, &mut block)
-                        .with_context(|| last.place.to_string())?;
-                    document += 1;
-                }
-                record += 1;
-                if block.is_full() {
-                    kept.write(&block)?;
-                    block.clear();
-                }
-            }
-            Ok(())
-        })?;
-        self.check_all_there(record)?;
-        kept.write(&block)?;
-        kept.finish()
-    }
-
-    /// Adds a document to a block.
-    fn keep(
-        &self,
-        last: &Last,
-        document: u32,
-        cuts: &[Range<usize>],
-        parser: &Parser,
-        block: &mut Block,
-    ) -> anyhow::Result<()> {
-        let key = self.key(document);
-        if !rewritten::stands_in_line(last.form, &last.line, &last.text) {
-            // A page has markup; what was compared is the text that it shows.
-            let line = rewritten::object(key, &rewritten::without(&last.text, cuts), parser)?;
-            block.push(document, Form::Json, &line, Ending::default(), None);
-            return Ok(());
-        }
-        let own = last.is_own_key && last.key == key;
-        let key = (!own).then_some(key);
-        if cuts.is_empty() {
-            block.push(document, last.form, &last.line, last.ending, key);
-        } else {
-            let line = rewritten::line_without(last.form, &last.line, &last.text, cuts, parser)?;
-            block.push(document, last.form, &line, last.ending, key);
-        }
-        Ok(())
+    /// What is repeated of a document: ranges that ascend and do not overlap.
+    pub(super) fn cuts_of(&self, document: u32) -> Vec<Range<usize>> {
+        let first = self.covered.partition_point(|&[other, _]| other < u64::from(document));
+        let own = self.covered[first..].iter().take_while(|&&[other, _]| other == u64::from(document));
+        own.map(|&[_, place]| (place >> 32) as usize..place as u32 as usize).collect()
     }
 
     /// Whether a record that is read again is a document.
@@ -394,7 +310,7 @@ impl<'h> Corpus<'h> {
     /// # Errors
     ///
     /// It is not the record that was read before.
-    fn is_taken(&self, record: usize, hash: u64) -> anyhow::Result<bool> {
+    pub(super) fn is_taken(&self, record: usize, hash: u64) -> anyhow::Result<bool> {
         match self.records.get(record) {
             Some(&known) if known >> 1 == hash >> 1 => Ok(known & 1 == 1),
             _ => bail!(
@@ -404,7 +320,7 @@ impl<'h> Corpus<'h> {
         }
     }
 
-    fn check_all_there(&self, records: usize) -> anyhow::Result<()> {
+    pub(super) fn check_all_there(&self, records: usize) -> anyhow::Result<()> {
         let expected = self.records.len();
         if records == expected {
             return Ok(());
@@ -416,28 +332,32 @@ impl<'h> Corpus<'h> {
 }
 
 /// The same documents once more; what is said of them was said when they were first read.
-fn again(documents: &Documents, passages: &Passages) -> anyhow::Result<Documents> {
-    documents.open_beside(&passages.inputs, &passages.input)
+pub(super) fn again(documents: &Documents, passages: &Passages) -> anyhow::Result<Documents> {
+    documents.open_beside(&passages.inputs, &passages.input_options())
 }
 
 /// What is compared of a record: nothing of a text that does not say all that was there.
-fn text_of<'r>(record: &Record<'r>) -> &'r str {
+pub(super) fn text_of<'r>(record: &Record<'r>) -> &'r str {
     match record.content {
         Content::Text(text) => text,
         Content::Opaque { .. } | Content::Features(_) | Content::Fingerprint(_) => "",
     }
 }
 
-/// Refuses a text that takes too much memory.
-fn check_memory(record: &Record<'_>, text: &str, memory: usize) -> anyhow::Result<()> {
+/// Refuses a text that takes too much memory, and a document without the number that decides whether it comes first; else
+/// returns that number. A record that is refused is so in each reading.
+pub(super) fn check(record: &Record<'_>, text: &str, parser: &Parser, memory: usize) -> anyhow::Result<u128> {
     let taken = text.len().saturating_mul(BYTES_FOR_BYTE);
-    if taken <= memory.max(ALWAYS) && u32::try_from(text.len()).is_ok() {
-        return Ok(());
+    if taken > memory.max(ALWAYS) || u32::try_from(text.len()).is_err() {
+        let wanted = taken.div_ceil(1 << 20);
+        return Err(record.bad(&format!(
+            "a text of {} bytes, which takes about {wanted} MiB to be compared: give --memory {wanted}M or more, and no text \
+             of 4 GiB",
+            text.len()
+        )));
     }
-    let wanted = taken.div_ceil(1 << 20);
-    Err(record.bad(&format!(
-        "a text of {} bytes, which takes about {wanted} MiB to be compared: give --memory {wanted}M or more, and no text \
-         of 4 GiB",
-        text.len()
-    )))
+    if !parser.reads_numbers() {
+        return Ok(0);
+    }
+    Ok(record.attached(parser)?.deciding().number.bits())
 }

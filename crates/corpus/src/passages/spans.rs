@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use twindex_passages::{Line, Repeats};
 
+use super::examples::Examples;
 use super::out::SPANS;
 use super::read::{Corpus, KnownPlaces};
 use crate::tsv;
@@ -35,7 +36,12 @@ struct Covered {
 }
 
 /// Writes the lines in the order of the documents, and notes in the corpus what they cover.
-pub(super) fn write(repeats: &Repeats, corpus: &mut Corpus<'_>, folder: &Path) -> anyhow::Result<Written> {
+pub(super) fn write(
+    repeats: &Repeats,
+    corpus: &mut Corpus<'_>,
+    examples: &mut Examples,
+    folder: &Path,
+) -> anyhow::Result<Written> {
     let file = DurableFile::create_new(&folder.join(SPANS)).context("spans.tsv: cannot write")?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
     let mut written = Written::default();
@@ -46,8 +52,11 @@ pub(super) fn write(repeats: &Repeats, corpus: &mut Corpus<'_>, folder: &Path) -
         written.lines += 1;
         // All lines are of documents that were read.
         let document = line.document.saturating_sub(before);
-        let source = corpus.source(&line, &mut known)?;
-        write_line(&mut out, &line, corpus.key(document), source).context("spans.tsv: cannot write")?;
+        let (first_key, first_start) = corpus.source(&line, &mut known)?;
+        let key = corpus.key(document);
+        write_line(&mut out, &line, key, (first_key, first_start)).context("spans.tsv: cannot write")?;
+        let first = line.first_document.checked_sub(before);
+        examples.offer(&line, document, key, (first, first_key, first_start));
         let new =
             Covered { document, start: line.start, end: line.end, bytes: 0, first: line.start, is_one: true };
         covered = Some(match covered {
@@ -68,6 +77,7 @@ pub(super) fn write(repeats: &Repeats, corpus: &mut Corpus<'_>, folder: &Path) -
         Ok(())
     })?;
     end(covered, corpus, &mut written)?;
+    examples.end_offers();
     let file = out.into_inner().map_err(io::IntoInnerError::into_error);
     file.and_then(DurableFile::finish).context("spans.tsv: cannot write")?;
     Ok(written)

@@ -70,15 +70,15 @@ fn by_suffix_array(documents: &[Document], t: usize, exact: Exact, within: bool)
         .collect()
 }
 
-struct Case {
-    shape: Shape,
-    exact: Exact,
-    within: bool,
+pub(crate) struct Case {
+    pub(crate) shape: Shape,
+    pub(crate) exact: Exact,
+    pub(crate) within: bool,
     /// Of the filter, and of each sort.
-    memory: usize,
+    pub(crate) memory: usize,
 }
 
-fn found(cutter: &Cutter, texts: &[String], case: &Case) -> Vec<Line> {
+pub(crate) fn found(cutter: &Cutter, texts: &[String], case: &Case) -> Vec<Line> {
     let folder = tempfile::tempdir().unwrap();
     let hasher = Hasher::new(3);
     let (mut work, mut placed) = (Work::new(case.shape, hasher), PlacedUnits::default());
@@ -125,7 +125,7 @@ fn check(cutter: &Cutter, texts: &[String], case: &Case) {
     }
 }
 
-fn plain() -> Cutter {
+pub(crate) fn plain() -> Cutter {
     Cutter::new(&Shingling::words(5, 0)).unwrap()
 }
 

@@ -4,3 +4,6 @@ mod boilerplate;
 mod changes;
 mod definition;
 mod index;
+mod library;
+#[path = "../support/suffixes.rs"]
+mod suffixes;

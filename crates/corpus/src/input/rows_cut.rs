@@ -1,0 +1,153 @@
+//! Leaves parts of texts out of Parquet rows while the rows are copied.
+
+use std::ops::Range;
+
+use parquet::column::reader::ColumnReader;
+use parquet::data_type::ByteArray;
+use parquet::file::metadata::{ParquetMetaData, SortingColumn};
+
+use super::cuts::{Cuts, checked_part_without};
+
+/// What is left out of the texts of a group of rows, column after column of the text.
+#[derive(Clone)]
+pub(super) struct TextCuts<'c> {
+    cuts: Cuts<'c>,
+    documents: &'c [u32],
+    /// Of each row where the value of the column that is next begins in the text.
+    starts: Vec<usize>,
+}
+
+/// A column of the text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct TextColumn {
+    /// Its level where it has a value.
+    defined: i16,
+    /// Whether it is the last one of the text.
+    is_last: bool,
+}
+
+/// The columns of a text, of a value in a row each; their numbers among the stored columns.
+///
+/// # Errors
+///
+/// A column has several values in a row, or is no column of bytes.
+pub(super) fn text_columns(
+    metadata: &ParquetMetaData,
+    text: &[usize],
+) -> Result<Vec<(usize, TextColumn)>, String> {
+    let schema = metadata.file_metadata().schema_descr();
+    let mut columns = Vec::new();
+    for (number, &at) in text.iter().enumerate() {
+        if at >= schema.num_columns() || columns.iter().any(|&(other, _)| other == at) {
+            return Err("two names of the text mean the same column".to_owned());
+        }
+        let column = schema.column(at);
+        if column.max_rep_level() > 0 {
+            return Err("its column has several texts in a row".to_owned());
+        }
+        columns.push((at, TextColumn { defined: column.max_def_level(), is_last: number + 1 == text.len() }));
+    }
+    Ok(columns)
+}
+
+/// The order of rows that still holds when texts change: as far as no column of the text decides it.
+pub(super) fn sorting_without(sorting: Option<&Vec<SortingColumn>>, text: &[usize]) -> Option<Vec<SortingColumn>> {
+    let is_text = |column: &&SortingColumn| {
+        usize::try_from(column.column_idx).is_ok_and(|column| text.contains(&column))
+    };
+    let left: Vec<_> = sorting?.iter().take_while(|column| !is_text(column)).cloned().collect();
+    (!left.is_empty()).then_some(left)
+}
+
+impl<'c> TextCuts<'c> {
+    /// For rows that are these documents.
+    pub(super) fn new(cuts: Cuts<'c>, documents: &'c [u32]) -> Self {
+        Self { cuts, documents, starts: vec![0; documents.len()] }
+    }
+
+    /// Whether nothing is left out of any text.
+    pub(super) fn is_empty(&self) -> bool {
+        self.documents.iter().all(|&document| (self.cuts.of)(document).is_empty())
+    }
+
+    /// Leaves out what is to go of values of the next column of the text: those of the rows from `first` on, and the level
+    /// of each row, if the column has levels.
+    ///
+    /// # Errors
+    ///
+    /// A text is not what was read before.
+    pub(super) fn leave_out(
+        &self,
+        column: TextColumn,
+        values: &mut [ByteArray],
+        defined: &[i16],
+        first: usize,
+    ) -> Result<(), String> {
+        let changed = || "a text is not what it was when it was read, or is not UTF-8".to_owned();
+        let rows = if defined.is_empty() { values.len() } else { defined.len() };
+        let mut values = values.iter_mut();
+        for row in 0..rows {
+            let is_there = defined.is_empty() || defined[row] == column.defined;
+            let Some(&document) = self.documents.get(first + row) else { return Err(changed()) };
+            let cut = (self.cuts.of)(document);
+            let start = self.starts[first + row];
+            let value = if is_there { Some(values.next().ok_or_else(changed)?) } else { None };
+            let mut end = start;
+            if let Some(value) = value.filter(|_| !cut.is_empty()) {
+                let part = std::str::from_utf8(value.data()).map_err(|_| changed())?;
+                let place = start..start + part.len();
+                let left = checked_part_without(part, &place, &cut).ok_or_else(changed)?;
+                if left.len() < part.len() {
+                    *value = ByteArray::from(left.into_bytes());
+                }
+                end = place.end;
+            }
+            if column.is_last && cut.last().is_some_and(|last: &Range<usize>| last.end > end) {
+                return Err(changed());
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the lengths of the values of a column of the text, so that the next column is known to begin after them: of
+    /// runs of rows, each some others after the one before.
+    ///
+    /// # Errors
+    ///
+    /// The column cannot be read.
+    pub(super) fn pass(
+        &mut self,
+        column: TextColumn,
+        from: ColumnReader,
+        runs: &[(usize, usize)],
+        at_once: usize,
+    ) -> Result<(), String> {
+        let ColumnReader::ByteArrayColumnReader(mut from) = from else {
+            return Err("its column holds no texts".to_owned());
+        };
+        let (mut values, mut defined, mut row) = (Vec::new(), Vec::new(), 0);
+        for &(before, rows) in runs {
+            from.skip_records(before).map_err(|error| error.to_string())?;
+            let mut left = rows;
+            while left > 0 {
+                values.clear();
+                defined.clear();
+                let read = from.read_records(left.min(at_once), Some(&mut defined), None, &mut values);
+                let (records, ..) = read.map_err(|error| error.to_string())?;
+                if records == 0 {
+                    return Err("a column has fewer rows than are said".to_owned());
+                }
+                let mut lengths = values.iter().map(ByteArray::len);
+                for level in 0..records {
+                    let is_there = defined.get(level).is_none_or(|&level| level == column.defined);
+                    let length = if is_there { lengths.next().unwrap_or(0) } else { 0 };
+                    let start = self.starts.get_mut(row).ok_or("more rows than documents")?;
+                    *start += length + 1; // the end of the line between two parts
+                    row += 1;
+                }
+                left -= records;
+            }
+        }
+        Ok(())
+    }
+}

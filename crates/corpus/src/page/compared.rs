@@ -1,0 +1,291 @@
+//! A page of HTML with texts side by side and the passages that they share, in one file without a script.
+
+use std::fmt::Write;
+use std::ops::Range;
+use std::path::Path;
+
+use super::chart::escaped;
+use super::html::STYLE;
+use super::write_whole;
+use crate::numbers::{bytes, count};
+
+/// Bytes of a text that are shown before a passage, and after it.
+const CONTEXT: usize = 300;
+/// Bytes of a passage that are shown at its beginning, and at its end.
+const HALF: usize = 2_000;
+/// Bytes of a text after which nothing more of it is shown.
+const EXCERPT_MAX: usize = 16_000;
+/// Passages of a pair of texts that are listed with their places.
+const LISTED_MAX: usize = 50;
+
+const SIDES: &str = "\
+.sides{display:grid;grid-template-columns:1fr 1fr;gap:1rem}.sides>div{min-width:0}
+@media(max-width:44rem){.sides{grid-template-columns:1fr}}
+.sides h3{font-size:1rem;margin:.25rem 0;overflow-wrap:anywhere}
+.text{white-space:pre-wrap;overflow-wrap:anywhere;unicode-bidi:isolate;border:1px solid var(--line);padding:.5rem;margin:0;font:.9rem/1.45 system-ui,sans-serif}
+.gap{color:var(--soft);font-size:.8rem}mark{background:color-mix(in srgb,var(--b) 30%,transparent);color:inherit}
+sup{color:var(--soft);font-size:.7rem;user-select:none}
+";
+
+/// The page.
+#[derive(Clone, Debug, Default)]
+pub struct Compared {
+    /// Its heading.
+    pub title: String,
+    /// Figures above the texts: their names and values.
+    pub figures: Vec<(&'static str, String)>,
+    /// A sentence on what is shown.
+    pub note: String,
+    /// Pairs of texts, in their order.
+    pub pairs: Vec<Pair>,
+}
+
+/// Two texts.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// The text that repeats something.
+    pub left: Side,
+    /// The text that has it, too.
+    pub right: Side,
+    /// Shared passages: where each begins and ends on the left, the same on the right, and its words.
+    pub passages: Vec<[u32; 5]>,
+}
+
+/// One of two texts.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// What it is.
+    pub name: &'static str,
+    /// Its key.
+    pub key: String,
+    /// What is shown of it.
+    pub excerpt: Excerpt,
+}
+
+/// Parts of a text around its passages, as HTML.
+#[derive(Clone, Debug, Default)]
+pub struct Excerpt(String);
+
+/// A text as HTML: lines and tabs stay, other control characters do not.
+fn push_text(out: &mut String, text: &str) {
+    for piece in text.split_inclusive(['\n', '\t']) {
+        let body = piece.strip_suffix(['\n', '\t']).unwrap_or(piece);
+        out.push_str(&escaped(body.strip_suffix('\r').unwrap_or(body)));
+        out.push_str(&piece[body.len()..]);
+    }
+}
+
+fn push_gap(out: &mut String, length: usize) {
+    let _ = write!(out, "<span class=\"gap\"> … {} … </span>", bytes(length as u64)); // memory does not fail
+}
+
+/// The last place of a character at this byte or before it.
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
+}
+
+/// Ranges of a text that hold all of these, which may overlap.
+fn merged(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut sorted: Vec<&Range<usize>> = ranges.iter().collect();
+    sorted.sort_unstable_by_key(|range| (range.start, range.end));
+    let mut merged: Vec<Range<usize>> = Vec::new();
+    for range in sorted {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range.clone()),
+        }
+    }
+    merged
+}
+
+/// A part of a marked passage, with the numbers of passages where they begin.
+fn push_marked(out: &mut String, text: &str, part: Range<usize>, begins: &[(usize, usize)]) {
+    let mut at = part.start;
+    let inside = begins.iter().filter(|(begin, _)| part.contains(begin));
+    for &(begin, number) in inside {
+        push_text(out, &text[at..begin]);
+        let _ = write!(out, "<sup>{number}</sup>");
+        at = begin;
+    }
+    push_text(out, &text[at..part.end]);
+}
+
+impl Excerpt {
+    /// Parts of a text around passages, which are numbered from 1 on; none if a passage does not begin and end at
+    /// characters of the text.
+    #[must_use]
+    pub fn of(text: &str, passages: &[Range<usize>]) -> Option<Self> {
+        if !passages.iter().all(|passage| text.get(passage.clone()).is_some()) {
+            return None;
+        }
+        let mut begins: Vec<(usize, usize)> = passages.iter().map(|passage| passage.start).zip(1..).collect();
+        begins.sort_unstable();
+        let (mut out, mut at, mut shown) = (String::new(), 0, 0);
+        for passage in merged(passages) {
+            if shown >= EXCERPT_MAX {
+                break;
+            }
+            let begin = floor(text, passage.start.saturating_sub(CONTEXT)).max(at);
+            if begin > at {
+                push_gap(&mut out, begin - at);
+            }
+            push_text(&mut out, &text[begin..passage.start]);
+            out.push_str("<mark>");
+            if passage.len() <= 2 * HALF {
+                push_marked(&mut out, text, passage.clone(), &begins);
+            } else {
+                let (first, last) = (floor(text, passage.start + HALF), floor(text, passage.end - HALF));
+                push_marked(&mut out, text, passage.start..first, &begins);
+                push_gap(&mut out, last - first);
+                push_marked(&mut out, text, last..passage.end, &begins);
+            }
+            out.push_str("</mark>");
+            let next = passages.iter().map(|other| other.start).filter(|&start| start >= passage.end).min();
+            let after = floor(text, passage.end + CONTEXT).min(next.unwrap_or(text.len())).max(passage.end);
+            push_text(&mut out, &text[passage.end..after]);
+            shown += passage.len().min(2 * HALF) + (after - passage.end) + (passage.start - begin);
+            at = after;
+        }
+        if at < text.len() {
+            push_gap(&mut out, text.len() - at);
+        }
+        Some(Self(out))
+    }
+
+    /// The passages of a text that is not there, from the text that shares them: where each is in the text that is there,
+    /// and where in the other. Their words are equal; the bytes between the words may differ.
+    #[must_use]
+    pub fn of_other(text: &str, passages: &[(Range<usize>, Range<usize>)]) -> Self {
+        let mut sorted: Vec<_> = passages.iter().zip(1..).collect();
+        sorted.sort_by_key(|((_, other), number)| (other.start, other.end, *number));
+        let (mut out, mut at, mut shown) = (String::new(), 0, 0);
+        for ((own, other), number) in sorted {
+            let Some(passage) = text.get(own.clone()) else { continue };
+            if shown >= EXCERPT_MAX {
+                out.push_str("<span class=\"gap\"> … </span>");
+                break;
+            }
+            if other.start > at {
+                push_gap(&mut out, other.start - at);
+            }
+            out.push_str("<mark>");
+            let _ = write!(out, "<sup>{number}</sup>");
+            if passage.len() <= 2 * HALF {
+                push_text(&mut out, passage);
+            } else {
+                let (first, last) = (floor(passage, HALF), floor(passage, passage.len() - HALF));
+                push_text(&mut out, &passage[..first]);
+                push_gap(&mut out, last - first);
+                push_text(&mut out, &passage[last..]);
+            }
+            out.push_str("</mark>");
+            shown += passage.len().min(2 * HALF);
+            at = at.max(other.end);
+        }
+        Self(out)
+    }
+}
+
+impl Compared {
+    /// The page as HTML.
+    #[must_use]
+    pub fn html(&self) -> String {
+        let title = escaped(&self.title);
+        let mut page = format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <title>{title}</title>\n<style>\n{STYLE}{SIDES}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n<dl>\n"
+        );
+        for (name, value) in &self.figures {
+            let _ = writeln!(page, "<div><dt>{}</dt><dd>{}</dd></div>", escaped(name), escaped(value));
+        }
+        let _ = writeln!(page, "</dl>\n<p>{}</p>", escaped(&self.note));
+        for (pair, number) in self.pairs.iter().zip(1..) {
+            pair.push(&mut page, number);
+        }
+        page.push_str("</main>\n</body>\n</html>\n");
+        page
+    }
+
+    /// Writes the page as a whole: under a temporary name first.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        write_whole(path, &self.html())
+    }
+}
+
+impl Pair {
+    fn push(&self, page: &mut String, number: usize) {
+        let words: u64 = self.passages.iter().map(|passage| u64::from(passage[4])).sum();
+        let several = if self.passages.len() == 1 { "passage" } else { "passages" };
+        let _ = writeln!(
+            page,
+            "<h2 id=\"pair-{number}\">{number}. {} {several}, {} words</h2>\n<div class=\"sides\">",
+            count(self.passages.len() as u64),
+            count(words)
+        );
+        for side in [&self.left, &self.right] {
+            let _ = writeln!(
+                page,
+                "<div><h3>{}: <bdi>{}</bdi></h3><p class=\"text\" dir=\"auto\">{}</p></div>",
+                side.name,
+                escaped(&side.key),
+                side.excerpt.0
+            );
+        }
+        page.push_str(
+            "</div>\n<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"Places\"><table><caption>Where the passages \
+             are, in bytes</caption>\n<tr><th scope=\"col\">passage</th><th scope=\"col\">left</th><th scope=\"col\">right</th>\
+             <th scope=\"col\">words</th></tr>\n",
+        );
+        for ([start, end, there, there_end, words], number) in self.passages.iter().zip(1..).take(LISTED_MAX) {
+            let _ = writeln!(
+                page,
+                "<tr><td>{number}</td><td>{start} to {end}</td><td>{there} to {there_end}</td><td>{words}</td></tr>"
+            );
+        }
+        page.push_str("</table></div>\n");
+        if let Some(more) = self.passages.len().checked_sub(LISTED_MAX).filter(|&more| more > 0) {
+            let _ = writeln!(page, "<p class=\"soft\">and {} more.</p>", count(more as u64));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn excerpts_show_passages_with_what_is_around_them_and_no_markup_of_texts() {
+        let text = format!("{}<b>shared</b>\nand & more{}", "é".repeat(400), "x".repeat(1000));
+        let start = 800;
+        let passage = start..start + "<b>shared</b>\nand & more".len();
+        let Excerpt(html) = Excerpt::of(&text, std::slice::from_ref(&passage)).unwrap();
+        assert!(html.contains("<mark><sup>1</sup>&lt;b&gt;shared&lt;/b&gt;\nand &amp; more</mark>xxx"), "{html}");
+        assert_eq!((html.matches('é').count(), html.matches('x').count()), (150, 300));
+        assert!(html.starts_with("<span class=\"gap\"> … 500 bytes … </span>é"), "{html}");
+        assert!(html.ends_with("<span class=\"gap\"> … 700 bytes … </span>"), "{html}");
+        // Places inside of a character, or after the text, are those of another text.
+        assert!(Excerpt::of(&text, std::slice::from_ref(&(1..6))).is_none());
+        assert!(Excerpt::of("abc", std::slice::from_ref(&(0..4))).is_none());
+    }
+
+    #[test]
+    fn long_and_overlapping_passages_are_marked_once_and_shortened() {
+        let text = "word ".repeat(20_000);
+        let Excerpt(html) = Excerpt::of(&text, &[0..50_000, 10..60, 60_000..99_999]).unwrap();
+        assert_eq!(html.matches("<mark>").count(), 2);
+        assert!(html.contains("<sup>1</sup>word word <sup>2</sup>word"), "{html}");
+        assert!(html.len() < 10_000, "{}", html.len());
+        let passages: Vec<Range<usize>> = (0..2000).map(|at| at * 50..at * 50 + 10).collect();
+        let Excerpt(html) = Excerpt::of(&text, &passages).unwrap();
+        assert!(html.len() < 3 * EXCERPT_MAX, "{}", html.len());
+        let Excerpt(html) = Excerpt::of_other(&text, &[(0..4, 700..704), (5..9, 100..104)]);
+        let wanted = "<span class=\"gap\"> … 100 bytes … </span><mark><sup>2</sup>word</mark>\
+                      <span class=\"gap\"> … 596 bytes … </span><mark><sup>1</sup>word</mark>";
+        assert_eq!(html, wanted);
+    }
+}

@@ -1,0 +1,194 @@
+//! The answers of queries on a page: texts beside the stored documents that they share passages with.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use twindex_passages::index::Match;
+
+use super::PassageAnswer;
+use crate::input::{Content, Documents, InputOptions, Parser, Record};
+use crate::numbers::count;
+use crate::observer::Observer;
+use crate::page::{self, Compared, Excerpt, Pair, Side};
+use crate::sketching::{Job, for_each_chunk};
+
+/// Pairs of a text and a document that are shown.
+const SHOWN: usize = 50;
+/// Passages of a pair that are shown.
+const PASSAGES: usize = 1_000;
+
+/// A page with the answers of a [`PassageQuery`](super::PassageQuery) that share the most words: each text beside the
+/// document. Excerpts of 50 pairs are held, whatever the number of answers.
+///
+/// ```
+/// # fn main() -> twindex_corpus::Result<()> {
+/// # let dir = tempfile::tempdir()?;
+/// # let path = |name: &str| dir.path().join(name);
+/// # let line = |id: &str, text: &str| format!("{{\"id\":\"{id}\",\"text\":\"{text}\"}}\n");
+/// # std::fs::write(path("pages.jsonl"), line("a", "x all rights are reserved y"))?;
+/// # std::fs::write(path("asked.jsonl"), line("q", "are All Rights Are Reserved?"))?;
+/// # let mut passages = twindex_corpus::Passages::new([path("pages.jsonl")], path("out"));
+/// # (passages.min_words, passages.index) = (Some(4), Some(path("pages.psg")));
+/// # passages.run()?;
+/// use twindex_corpus::{PassageQuery, SharedPage};
+///
+/// let mut page = SharedPage::default();
+/// let query = PassageQuery::new(path("pages.psg"), [path("asked.jsonl")]);
+/// query.run(&(), |answer| Ok(page.add(&answer)))?;
+/// assert_eq!(page.read_documents(&[path("pages.jsonl")], &Default::default(), &())?, 1); // their texts
+/// page.write(&path("page.html"))?;
+/// let html = std::fs::read_to_string(path("page.html"))?;
+/// assert!(html.contains("are <mark><sup>1</sup>All Rights Are Reserved</mark>?"));
+/// assert!(html.contains("x <mark><sup>1</sup>all rights are reserved</mark> y"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Default)]
+pub struct SharedPage {
+    pairs: BTreeMap<Rank, Shown>,
+    texts: u64,
+    found: u64,
+    documents: u64,
+}
+
+/// The order of pairs: the most words first, then the order of the answers.
+type Rank = (Reverse<u32>, u64, usize);
+
+#[derive(Debug)]
+struct Shown {
+    text: String,
+    document: Vec<u8>,
+    matches: Vec<Match>,
+    left: Excerpt,
+    right: Excerpt,
+    has_text: bool,
+}
+
+fn range(start: u32, end: u32) -> Range<usize> {
+    start as usize..end as usize
+}
+
+impl SharedPage {
+    /// Refuses, before any work is done, a place at which no page can be written, or that is one of the inputs.
+    ///
+    /// # Errors
+    ///
+    /// Says what is in the way.
+    pub fn check(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
+        page::check(path, inputs)
+    }
+
+    /// Adds an answer, as far as it shares more words than others that are shown.
+    pub fn add(&mut self, answer: &PassageAnswer) {
+        self.texts += 1;
+        self.found += u64::from(!answer.documents.is_empty());
+        self.documents += answer.documents_found as u64;
+        for (place, document) in answer.documents.iter().enumerate() {
+            let rank = (Reverse(document.words), self.texts, place);
+            if self.pairs.len() == SHOWN {
+                if self.pairs.last_key_value().is_some_and(|(last, _)| *last < rank) {
+                    break; // those that follow have fewer words
+                }
+                self.pairs.pop_last();
+            }
+            let matches = document.matches[..document.matches.len().min(PASSAGES)].to_vec();
+            let left: Vec<Range<usize>> = matches.iter().map(|one| range(one.start, one.end)).collect();
+            let both: Vec<_> = matches
+                .iter()
+                .map(|one| (range(one.start, one.end), range(one.document_start, one.document_end)))
+                .collect();
+            let shown = Shown {
+                text: String::from_utf8_lossy(&answer.key).into_owned(),
+                document: document.key.clone(),
+                left: Excerpt::of(&answer.text, &left).unwrap_or_default(),
+                right: Excerpt::of_other(&answer.text, &both),
+                matches,
+                has_text: false,
+            };
+            self.pairs.insert(rank, shown);
+        }
+    }
+
+    /// Reads the texts of stored documents, which an index does not have, and returns how many of the pairs have one
+    /// now. The first document with a key counts; one whose text does not have the places of the passages is passed over.
+    ///
+    /// # Errors
+    ///
+    /// Inputs that cannot be read.
+    pub fn read_documents(
+        &mut self,
+        inputs: &[PathBuf],
+        input: &InputOptions,
+        observer: &dyn Observer,
+    ) -> anyhow::Result<usize> {
+        let mut wanted: HashMap<Vec<u8>, Vec<Rank>> = HashMap::new();
+        for (rank, shown) in &self.pairs {
+            wanted.entry(shown.document.clone()).or_default().push(*rank);
+        }
+        let mut documents = Documents::open(inputs, input)?;
+        let progress = observer.begin("documents", documents.total_bytes());
+        let job = Job {
+            state: || (),
+            begin: Vec::new,
+            work: |(): &mut (), made: &mut Vec<(Vec<u8>, String)>, _: &Parser, record: Record<'_>| {
+                if let (Content::Text(text), true) = (&record.content, wanted.contains_key(record.key)) {
+                    made.push((record.key.to_vec(), (*text).to_owned()));
+                }
+                Ok(())
+            },
+        };
+        let pairs = &mut self.pairs;
+        for_each_chunk(&mut documents, &*progress, &job, |made| {
+            for (key, text) in made {
+                for rank in wanted.get(&key).into_iter().flatten() {
+                    let Some(shown) = pairs.get_mut(rank).filter(|shown| !shown.has_text) else { continue };
+                    let there = shown.matches.iter();
+                    let there: Vec<_> =
+                        there.map(|one| range(one.document_start, one.document_end)).collect();
+                    if let Some(excerpt) = Excerpt::of(&text, &there) {
+                        (shown.right, shown.has_text) = (excerpt, true);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        Ok(self.pairs.values().filter(|shown| shown.has_text).count())
+    }
+
+    /// Writes the page as a whole: under a temporary name first.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        let pairs = self.pairs.values().map(|shown| Pair {
+            left: Side { name: "Text", key: shown.text.clone(), excerpt: shown.left.clone() },
+            right: Side {
+                name: if shown.has_text { "Document" } else { "Document, its passages alone" },
+                key: String::from_utf8_lossy(&shown.document).into_owned(),
+                excerpt: shown.right.clone(),
+            },
+            passages: shown
+                .matches
+                .iter()
+                .map(|one| [one.start, one.end, one.document_start, one.document_end, one.words])
+                .collect(),
+        });
+        let page = Compared {
+            title: "Shared passages".to_owned(),
+            figures: vec![
+                ("Texts", count(self.texts)),
+                ("Texts with passages", count(self.found)),
+                ("Pairs of text and document", count(self.documents)),
+                ("Pairs shown", count(self.pairs.len() as u64)),
+            ],
+            note: "The pairs with the most shared words. An index has no texts: of a document whose text was not given the \
+                   words of its passages are shown, as the text on the left has them."
+                .to_owned(),
+            pairs: pairs.collect(),
+        };
+        page.write(path)
+    }
+}

@@ -1,0 +1,181 @@
+//! Examples of long spans, for a page: each beside the passage that it repeats.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::path::Path;
+
+use twindex_passages::{Hashed, Line};
+
+use super::PassageReport;
+use super::options::How;
+use super::texts::Hashing;
+use crate::numbers::{bytes, count};
+use crate::page::{Compared, Excerpt, Pair, Side};
+
+/// Spans that are shown.
+const SHOWN: usize = 25;
+
+/// The longest spans, one of each source.
+#[derive(Default)]
+pub(super) struct Examples {
+    /// None where no page is asked for.
+    best: Option<BTreeMap<Rank, Example>>,
+    by_source: HashMap<(u32, u32), Rank>,
+    /// Examples by the documents that they show, after the last offer.
+    wanted: HashMap<u32, Vec<Rank>>,
+}
+
+/// The order of examples: the most words first, then the order of spans.tsv.
+type Rank = (Reverse<u32>, u32, u32);
+
+struct Example {
+    line: Line,
+    key: String,
+    first_key: String,
+    first_start: u32,
+    /// The document of the source; none if it is in an index, which has no texts.
+    first: Option<u32>,
+    left: Option<Excerpt>,
+    /// The source's text, and where the passage ends there.
+    right: Option<(Excerpt, u32)>,
+    /// The passage on the left, in the place of a text that is not there.
+    passage: String,
+}
+
+impl Examples {
+    /// Takes examples, if a page is asked for.
+    pub(super) fn new(is_wanted: bool) -> Self {
+        Self { best: is_wanted.then(BTreeMap::new), ..Self::default() }
+    }
+
+    pub(super) fn is_wanted(&self) -> bool {
+        self.best.is_some()
+    }
+
+    /// Offers a span of a document, by the number of it among those that were read, and its source.
+    pub(super) fn offer(
+        &mut self,
+        line: &Line,
+        document: u32,
+        key: &[u8],
+        (first, first_key, first_start): (Option<u32>, &[u8], u32),
+    ) {
+        let Some(best) = &mut self.best else { return };
+        let rank = (Reverse(line.words), document, line.start);
+        let source = (line.first_document, line.first_position);
+        if let Some(known) = self.by_source.get(&source) {
+            if *known <= rank {
+                return;
+            }
+            best.remove(known);
+        } else if best.len() == SHOWN {
+            if best.last_key_value().is_some_and(|(last, _)| *last <= rank) {
+                return;
+            }
+            if let Some((_, last)) = best.pop_last() {
+                self.by_source.remove(&(last.line.first_document, last.line.first_position));
+            }
+        }
+        self.by_source.insert(source, rank);
+        let shown = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
+        let (key, first_key) = (shown(key), shown(first_key));
+        let example = Example {
+            line: *line,
+            key,
+            first_key,
+            first_start,
+            first,
+            left: None,
+            right: None,
+            passage: String::new(),
+        };
+        best.insert(rank, example);
+    }
+
+    /// All spans were offered.
+    pub(super) fn end_offers(&mut self) {
+        for (rank, example) in self.best.iter().flatten() {
+            for document in [Some(rank.1), example.first].into_iter().flatten() {
+                self.wanted.entry(document).or_default().push(*rank);
+            }
+        }
+    }
+
+    /// Takes what is shown of the text of a document.
+    pub(super) fn see(&mut self, document: u32, text: &str, how: &How) {
+        let (Some(best), Some(ranks)) = (&mut self.best, self.wanted.get(&document)) else { return };
+        let mut hashed = None;
+        for rank in ranks {
+            let Some(example) = best.get_mut(rank) else { continue };
+            if rank.1 == document {
+                let place = example.line.start as usize..example.line.end as usize;
+                text.get(place.clone()).unwrap_or_default().clone_into(&mut example.passage);
+                example.left = Excerpt::of(text, std::slice::from_ref(&place));
+            }
+            if example.first == Some(document) {
+                let hashed = hashed.get_or_insert_with(|| {
+                    let mut hashed = Hashed::default();
+                    Hashing::new(how).hash(text, &mut hashed);
+                    hashed
+                });
+                if let Some(place) = place_of_source(hashed, &example.line) {
+                    let range = place.start as usize..place.end as usize;
+                    let excerpt = Excerpt::of(text, std::slice::from_ref(&range));
+                    example.right = excerpt.map(|excerpt| (excerpt, place.end));
+                }
+            }
+        }
+    }
+
+    /// Writes the page.
+    pub(super) fn write(self, path: &Path, report: &PassageReport) -> anyhow::Result<()> {
+        let share = report.repeated_bytes as f64 * 100.0 / report.input.text_bytes.max(1) as f64;
+        let mut page = Compared {
+            title: "Repeated passages".to_owned(),
+            figures: vec![
+                ("Documents", count(report.input.documents)),
+                ("Text", bytes(report.input.text_bytes)),
+                ("Spans", count(report.spans)),
+                ("Documents with spans", count(report.repeated_documents)),
+                ("Repeated", bytes(report.repeated_bytes)),
+                ("of all text", format!("{share:.1} %")),
+            ],
+            note: "The longest spans, one of each source, each beside the passage that it repeats. Documents of an index \
+                   have no texts: of these the words of the passage are shown."
+                .to_owned(),
+            pairs: Vec::new(),
+        };
+        for example in self.best.into_iter().flatten().map(|(_, example)| example) {
+            let Line { start, end, words, .. } = example.line;
+            let length = end - start;
+            let (right, name, there_end) = if let Some((excerpt, end)) = example.right {
+                (excerpt, "First occurrence", end)
+            } else {
+                let there = example.first_start as usize;
+                let places = (0..example.passage.len(), there..there + example.passage.len());
+                let excerpt = Excerpt::of_other(&example.passage, std::slice::from_ref(&places));
+                (excerpt, "First occurrence, in an index", example.first_start.saturating_add(length))
+            };
+            page.pairs.push(Pair {
+                left: Side { name: "Document", key: example.key, excerpt: example.left.unwrap_or_default() },
+                right: Side { name, key: example.first_key, excerpt: right },
+                passages: vec![[start, end, example.first_start, there_end, words]],
+            });
+        }
+        page.write(path)
+    }
+}
+
+/// Where the source of a line is in its text, whose units these are.
+fn place_of_source(hashed: &Hashed, line: &Line) -> Option<Range<u32>> {
+    let first = line.first_position as usize;
+    let mut words = 0_u32;
+    for unit in first..hashed.len() {
+        words = words.saturating_add(hashed.words(unit, 1));
+        if words >= line.words {
+            return Some(hashed.place(first, unit + 1 - first));
+        }
+    }
+    None
+}

@@ -1,0 +1,81 @@
+//! The order of priority of documents: of equal passages that of the first document stays.
+
+use std::path::Path;
+
+use twindex::sys::{Column, Room};
+use twindex_join::Sorter;
+
+use crate::dedup::Keep;
+use crate::dedup::keys::{ByKey, Keys};
+
+/// By what documents come before others, beside their keys: a number each, as far as the choice needs one.
+pub(super) struct Standing {
+    keep: Keep,
+    tokens: Column<u64>,
+    numbers: Column<u128>,
+}
+
+impl Standing {
+    pub(super) fn new(keep: Keep, room: &Room) -> Self {
+        Self { keep, tokens: Column::new(room), numbers: Column::new(room) }
+    }
+
+    /// Adds the next document: its words, and the number of its field.
+    pub(super) fn push(&mut self, tokens: u64, number: u128) -> twindex::Result<()> {
+        match self.keep {
+            Keep::Longest => self.tokens.push(tokens),
+            Keep::Max | Keep::Min => self.numbers.push(number),
+            Keep::First | Keep::SmallestKey | Keep::KeyHash => Ok(()),
+        }
+    }
+}
+
+/// Documents by their ranks, and ranks by their documents. Nothing where both are the order of the input.
+pub(super) struct Order {
+    documents: Column<u32>,
+    ranks: Column<u32>,
+}
+
+impl Order {
+    /// The order of these documents, by an external sort within about `memory` bytes beside that of `room`; none if it is that of
+    /// the input.
+    pub(super) fn of(
+        standing: &Standing,
+        keys: &Keys,
+        folder: &Path,
+        room: &Room,
+        memory: usize,
+    ) -> twindex::Result<Option<Self>> {
+        let Standing { keep, tokens, numbers } = standing;
+        if *keep == Keep::First {
+            return Ok(None);
+        }
+        let count = keys.len() as u32;
+        let by_key = keep.by_key().then(|| ByKey::of(keys, 0..count, room, memory)).transpose()?;
+        let by_key = by_key.as_ref().map(|by_key| (keys, by_key));
+        let mut sorter: Sorter<[u64; 4]> = Sorter::new(folder, memory);
+        for document in 0..count {
+            let at = document as usize;
+            let choice = keep.choice(|| tokens[at], || numbers[at], document, by_key);
+            let place = keep.place(document, by_key);
+            sorter.push([(choice >> 64) as u64, choice as u64, place.into(), document.into()])?;
+        }
+        let mut ranks = Column::filled(room, keys.len(), 0)?;
+        let mut documents = Column::new(room);
+        sorter.finish()?.for_each(|[.., document]: [u64; 4]| {
+            ranks[document as usize] = documents.len() as u32;
+            documents.push(document as u32)
+        })?;
+        Ok(Some(Self { documents, ranks }))
+    }
+
+    /// The place of a document in the order.
+    pub(super) fn rank(&self, document: u32) -> u32 {
+        self.ranks[document as usize]
+    }
+
+    /// The document at a place of the order.
+    pub(super) fn document(&self, rank: u32) -> u32 {
+        self.documents[rank as usize]
+    }
+}

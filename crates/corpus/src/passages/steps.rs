@@ -1,0 +1,89 @@
+//! The two passes over texts as steps, for jobs that move rows by themselves, as Spark does.
+
+use twindex::Error;
+use twindex_passages::{Gram, Hashed, Work};
+
+use super::memory::PassagesOfTexts;
+use super::options::How;
+use super::texts::Hashing;
+
+/// The steps of [`PassagesOfTexts`] on one text at a time. The caller joins the results of all texts: fingerprints that
+/// are [selected](Self::for_each_selected) twice or more recur; t-grams [of these](Self::for_each_gram) with equal hashes
+/// are equal, and all t-grams that come twice are among them. The rest is the definition: the first occurrence is the source
+/// of the others, and positions that advance with their sources are one passage.
+///
+/// ```
+/// use std::collections::HashSet;
+/// use twindex_corpus::{PassageSteps, PassagesOfTexts};
+///
+/// let mut steps = PassageSteps::new(&PassagesOfTexts { min_words: 4, ..PassagesOfTexts::default() })?;
+/// let fingerprints = |text: &str, steps: &mut PassageSteps| -> anyhow::Result<HashSet<u64>> {
+///     let mut all = HashSet::new();
+///     steps.for_each_selected(text, |fingerprint| { all.insert(fingerprint); })?;
+///     Ok(all)
+/// };
+/// let texts = ["x all rights are reserved y", "All rights are reserved!"];
+/// let [a, b] = [fingerprints(texts[0], &mut steps)?, fingerprints(texts[1], &mut steps)?];
+/// let recurring: HashSet<u64> = a.intersection(&b).copied().collect();
+/// let mut grams = Vec::new();
+/// for text in texts {
+///     steps.for_each_gram(text, |fingerprint| recurring.contains(&fingerprint), |gram| grams.push(gram))?;
+/// }
+/// let equal = |a: &&twindex_corpus::PassageGram| grams.iter().filter(|b| a.hash == b.hash).count() == 2;
+/// assert_eq!(grams.iter().filter(equal).map(|gram| gram.position).collect::<Vec<_>>(), [1, 0]);
+/// # Ok::<(), anyhow::Error>(())
+/// ```
+pub struct PassageSteps {
+    how: How,
+    hashed: Hashed,
+    work: Work,
+}
+
+impl PassageSteps {
+    /// The steps of a job; they do not use its `within`, `keep` and `memory`.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidOptions`](crate::InvalidOptions).
+    pub fn new(job: &PassagesOfTexts) -> anyhow::Result<Self> {
+        let how = job.how()?;
+        let work = Work::new(how.shape, how.hasher);
+        Ok(Self { how, hashed: Hashed::default(), work })
+    }
+
+    fn hash(&mut self, text: &str) -> twindex::Result<()> {
+        if u32::try_from(text.len()).is_err() {
+            let found = text.len() as u64;
+            return Err(Error::Limit { what: "bytes of a text", limit: u32::MAX.into(), found });
+        }
+        Hashing::new(&self.how).hash(text, &mut self.hashed);
+        Ok(())
+    }
+
+    /// Passes the fingerprints that a text selects to `each`, one for each place that is selected. Returns the text's words.
+    ///
+    /// # Errors
+    ///
+    /// A text of 4 GiB or more.
+    pub fn for_each_selected(&mut self, text: &str, mut each: impl FnMut(u64)) -> twindex::Result<u32> {
+        self.hash(text)?;
+        self.work.for_each_selected(&self.hashed, |_, fingerprint| each(fingerprint));
+        Ok(self.hashed.words_of_all())
+    }
+
+    /// Passes the t-grams of a text to `each` whose selected fingerprint is wanted. Returns the text's words.
+    ///
+    /// # Errors
+    ///
+    /// A text of 4 GiB or more.
+    pub fn for_each_gram(
+        &mut self,
+        text: &str,
+        is_wanted: impl FnMut(u64) -> bool,
+        each: impl FnMut(Gram),
+    ) -> twindex::Result<u32> {
+        self.hash(text)?;
+        self.work.for_each_gram(&self.hashed, is_wanted, each);
+        Ok(self.hashed.words_of_all())
+    }
+}

@@ -1,0 +1,191 @@
+//! The last reading: documents without their repeated passages, documents with the places of these, and texts of examples.
+
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::examples::Examples;
+use super::options::{How, Passages};
+use super::read::{Corpus, again, check, text_of};
+use crate::input::{
+    Annotation, Block, Content, Cuts, Documents, Ending, Form, KEPT, Kept, MARKED, Note, Noted, Parser,
+    Place, Record, rewritten,
+};
+use crate::observer::Observer;
+use crate::sketching::{Job, for_each_chunk};
+
+/// A record as the last reading sees it.
+struct Last {
+    hash: u64,
+    key: Vec<u8>,
+    is_own_key: bool,
+    text: String,
+    form: Form,
+    ending: Ending,
+    /// Empty where no documents are written.
+    line: Vec<u8>,
+    place: Place,
+}
+
+/// The names of the files that were written.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    pub(super) kept: Vec<String>,
+    pub(super) marked: Vec<String>,
+}
+
+/// Files of documents, and those that are written next.
+struct Output<'n> {
+    files: Kept<'n>,
+    block: Block,
+}
+
+impl<'n> Output<'n> {
+    fn new(files: Kept<'n>) -> Self {
+        Self { files, block: Block::default() }
+    }
+
+    fn write_full(&mut self) -> anyhow::Result<()> {
+        if self.block.is_full() {
+            self.files.write(&self.block)?;
+            self.block.clear();
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> anyhow::Result<Vec<String>> {
+        self.files.write(&self.block)?;
+        self.files.finish()
+    }
+}
+
+/// The repeated spans of a document, as JSON has them.
+fn spans_of(corpus: &Corpus<'_>, document: u32) -> Vec<u8> {
+    let spans: Vec<String> =
+        corpus.cuts_of(document).iter().map(|span| format!("[{},{}]", span.start, span.end)).collect();
+    format!("[{}]", spans.join(",")).into_bytes()
+}
+
+impl Corpus<'_> {
+    /// The last reading: writes documents in the form in which they were read, and passes texts to the examples.
+    pub(super) fn write_documents(
+        &self,
+        passages: &Passages,
+        how: &How,
+        documents: &Documents,
+        examples: &mut Examples,
+        (folder, observer): (&Path, &dyn Observer),
+    ) -> anyhow::Result<Files> {
+        let mut documents = again(documents, passages)?;
+        let progress = observer.begin("writing", documents.total_bytes());
+        let parser = documents.parser().clone();
+        let cuts_of = |document| self.cuts_of(document);
+        let note_of = |document| Note { spans: spans_of(self, document), ..Note::default() };
+        let noted = passages.marked();
+        let mut kept = passages.cut.then(|| {
+            let kept = Kept::new(folder, parser.headers().clone(), KEPT, None);
+            Output::new(kept.without(Cuts { of: &cuts_of }))
+        });
+        let mut marked = noted.as_ref().map(|noted| {
+            let annotation = Annotation { noted, of: &note_of };
+            Output::new(Kept::new(folder, parser.headers().clone(), MARKED, Some(annotation)))
+        });
+        let is_written = kept.is_some() || marked.is_some();
+        let job = Job {
+            state: || (),
+            begin: Vec::new,
+            work: |(): &mut (), made: &mut Vec<Last>, parser: &Parser, record: Record<'_>| {
+                let text = text_of(&record);
+                check(&record, text, parser, passages.memory)?;
+                let line = if is_written { record.line(parser)?.into_owned() } else { Vec::new() };
+                made.push(Last {
+                    hash: xxh3_64(text.as_bytes()),
+                    key: record.key.to_vec(),
+                    is_own_key: record.is_own,
+                    text: match record.content {
+                        Content::Opaque { text, .. } => text.to_owned(),
+                        _ => text.to_owned(),
+                    },
+                    form: record.form(),
+                    ending: record.ending(),
+                    line,
+                    place: record.place(),
+                });
+                Ok(())
+            },
+        };
+        let (mut record, mut document) = (0, 0_u32);
+        for_each_chunk(&mut documents, &*progress, &job, |made| {
+            for last in made {
+                if self.is_taken(record, last.hash)? {
+                    examples.see(document, &last.text, how);
+                    if let Some(kept) = &mut kept {
+                        self.keep(&last, document, &parser, &mut kept.block)
+                            .with_context(|| last.place.to_string())?;
+                        kept.write_full()?;
+                    }
+                    if let (Some(marked), Some(noted)) = (&mut marked, &noted) {
+                        self.mark(&last, document, (&parser, noted), &mut marked.block)
+                            .with_context(|| last.place.to_string())?;
+                        marked.write_full()?;
+                    }
+                    document += 1;
+                }
+                record += 1;
+            }
+            Ok(())
+        })?;
+        self.check_all_there(record)?;
+        let finish = |output: Option<Output<'_>>| output.map_or(Ok(Vec::new()), Output::finish);
+        Ok(Files { kept: finish(kept)?, marked: finish(marked)? })
+    }
+
+    /// Adds a document without its repeated passages to a block.
+    fn keep(&self, last: &Last, document: u32, parser: &Parser, block: &mut Block) -> anyhow::Result<()> {
+        let (key, cuts) = (self.key(document), self.cuts_of(document));
+        if !rewritten::stands_in_line(last.form, &last.line, &last.text) {
+            // A page has markup; what was compared is the text that it shows.
+            let line = rewritten::object(key, &rewritten::without(&last.text, &cuts), parser)?;
+            block.push(document, Form::Json, &line, Ending::default(), None);
+            return Ok(());
+        }
+        let key = other_key(last, key);
+        // Rows of Parquet are cut where they are copied.
+        if cuts.is_empty() || matches!(last.form, Form::Columns(_)) {
+            block.push(document, last.form, &last.line, last.ending, key);
+        } else {
+            let line = rewritten::line_without(last.form, &last.line, &last.text, &cuts, parser)?;
+            block.push(document, last.form, &line, last.ending, key);
+        }
+        Ok(())
+    }
+
+    /// Adds a document with the places of its repeated passages to a block.
+    fn mark(
+        &self,
+        last: &Last,
+        document: u32,
+        (parser, noted): (&Parser, &Noted),
+        block: &mut Block,
+    ) -> anyhow::Result<()> {
+        let (key, note) = (self.key(document), Note { spans: spans_of(self, document), ..Note::default() });
+        let marked =
+            |form, line: &[u8]| parser.annotated(noted, form, line, &note).map_err(|why| anyhow!(why));
+        if rewritten::stands_in_line(last.form, &last.line, &last.text) {
+            let line = marked(last.form, &last.line)?;
+            block.push(document, last.form, &line, last.ending, other_key(last, key));
+        } else {
+            // The places are those of the text that a page shows.
+            let line = marked(Form::Json, &rewritten::object(key, &last.text, parser)?)?;
+            block.push(document, Form::Json, &line, Ending::default(), None);
+        }
+        Ok(())
+    }
+}
+
+/// The key of a document, where its line does not say it.
+fn other_key<'k>(last: &Last, key: &'k [u8]) -> Option<&'k [u8]> {
+    let is_own = last.is_own_key && last.key == key;
+    (!is_own).then_some(key)
+}

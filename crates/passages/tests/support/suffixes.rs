@@ -1,0 +1,83 @@
+//! Lines of the definition by a suffix array of a kept library, for tests and measurements.
+
+/// The words of all documents as numbers, each document by itself, and which of them is repeated.
+#[derive(Default)]
+pub(crate) struct Texts {
+    /// Of each word its number in 3 bytes, the high ones first; 0 after each document.
+    bytes: Vec<u8>,
+    /// Where each document ends, in words.
+    ends: Vec<u32>,
+}
+
+/// A run of repeated positions: the document, the position, the source's document and position, and how many there are.
+pub(crate) type Run = (u32, u32, u32, u32, u32);
+
+impl Texts {
+    /// Adds a word of the document, by a number from 1 on.
+    pub(crate) fn push(&mut self, word: u32) {
+        assert!((1..1 << 24).contains(&word), "too many different words");
+        self.bytes.extend_from_slice(&word.to_be_bytes()[1..]);
+    }
+
+    /// Ends a document.
+    pub(crate) fn end(&mut self) {
+        self.ends.push((self.bytes.len() / 3) as u32);
+        self.bytes.extend_from_slice(&[0; 3]);
+    }
+
+    fn start(&self, document: usize) -> u32 {
+        document.checked_sub(1).map_or(0, |before| self.ends[before] + 1)
+    }
+
+    /// The maximal runs of repeated positions whose sources advance by one, in their order.
+    pub(crate) fn runs(&self, t: usize, within: bool) -> Vec<Run> {
+        let (sorted, bytes) = (divsufsort::sort(&self.bytes).into_parts().1, &self.bytes);
+        let mut document_of = vec![0_u32; bytes.len() / 3];
+        for (document, &end) in self.ends.iter().enumerate() {
+            document_of[self.start(document) as usize..=end as usize].fill(document as u32);
+        }
+        let has_gram =
+            |&word: &u32| word as usize + t <= self.ends[document_of[word as usize] as usize] as usize;
+        let gram = |word: u32| &bytes[3 * word as usize..3 * (word as usize + t)];
+        let mut source_of = vec![u32::MAX; document_of.len()];
+        let mut end_group = |group: &[u32]| {
+            let Some(&source) = group.iter().min() else { return };
+            for &word in group.iter().filter(|&&word| word != source) {
+                if within || document_of[word as usize] != document_of[source as usize] {
+                    source_of[word as usize] = source;
+                }
+            }
+        };
+        // Suffixes with the same t-gram follow one another.
+        let mut group: Vec<u32> = Vec::new();
+        let places = sorted.iter().filter_map(|&at| u32::try_from(at).ok());
+        let words = places.filter(|at| at % 3 == 0).map(|at| at / 3).filter(has_gram);
+        for word in words {
+            if group.first().is_some_and(|&first| gram(first) != gram(word)) {
+                end_group(&group);
+                group.clear();
+            }
+            group.push(word);
+        }
+        end_group(&group);
+        let mut runs: Vec<Run> = Vec::new();
+        let mut next = None;
+        for (word, &source) in (0..).zip(&source_of) {
+            if source == u32::MAX {
+                continue;
+            }
+            let (document, first) = (document_of[word as usize], document_of[source as usize]);
+            match runs.last_mut() {
+                Some(last) if next == Some((word, source)) && (last.0, last.2) == (document, first) => {
+                    last.4 += 1;
+                }
+                _ => {
+                    let position = |word: u32, document: u32| word - self.start(document as usize);
+                    runs.push((document, position(word, document), first, position(source, first), 1));
+                }
+            }
+            next = Some((word + 1, source + 1));
+        }
+        runs
+    }
+}
