@@ -37,7 +37,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// The order of these documents, by an external sort within about `memory` bytes beside that of `room`; none if it is that of
+    /// The order of these documents, by an external sort within about `memory` bytes; none if it is that of
     /// the input.
     pub(super) fn of(
         standing: &Standing,
