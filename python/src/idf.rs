@@ -101,21 +101,20 @@ impl IdfTable {
         let shingler = Shingler::new(self.inner.shingling())?;
         let mut shingles = Vec::new();
         shingler.distinct(shingle, &mut Buffers::default(), &mut shingles);
-        match shingles[..] {
-            [shingle] => Ok(f64::from(self.inner.weight(shingle)) / 256.0),
-            _ => {
-                let found = shingles.len();
-                Err(Failure::invalid(format!(
-                    "shingle: expected a text of one shingle, found {found} shingles"
-                )))
-            }
-        }
+        let [shingle] = shingles[..] else {
+            let found = shingles.len();
+            return Err(Failure::invalid(format!(
+                "shingle: expected a text of one shingle, found {found} shingles"
+            )));
+        };
+        Ok(f64::from(self.inner.weight(shingle)) / 256.0)
     }
 
     fn __len__(&self) -> usize {
         self.inner.len()
     }
 
+    #[allow(clippy::unused_self, reason = "Python calls it on the object")]
     fn __bool__(&self) -> bool {
         true
     }

@@ -620,13 +620,12 @@ fn limits_and_constants_are_the_ones_specified() {
     compare("## Limits", &["limit", "value", "what happens beyond it"], &limits);
 }
 
-#[test]
-fn parameters_have_the_names_order_and_values_specified() {
-    let specified = rows("### Parameters", &["name", "values", "meaning"]);
+/// Parameters that write a line for every name.
+fn every_parameter() -> Params {
     let mut folded = Shingling::words(5, 0);
     folded.folding.invisible = true;
     folded.boilerplate = Some(0x1234);
-    let all = Params::builder()
+    Params::builder()
         .shingling(folded)
         .simhash_weighted(3, SimhashWeights::Idf { table: 0x1234 })
         .minhash(20, 6)
@@ -642,7 +641,13 @@ fn parameters_have_the_names_order_and_values_specified() {
         .expire_after(1)
         .near(Near::resembling(0.9).unwrap())
         .build()
-        .unwrap();
+        .unwrap()
+}
+
+#[test]
+fn parameters_have_the_names_order_and_values_specified() {
+    let specified = rows("### Parameters", &["name", "values", "meaning"]);
+    let all = every_parameter();
     let names: Vec<&str> = all.fields().into_iter().map(|(name, _)| name).collect();
     assert_eq!(specified.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), names);
     // Fewer parameters, in the same order.
