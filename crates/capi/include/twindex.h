@@ -242,7 +242,9 @@ twindex_code twindex_index_snapshot(const twindex_index *index,
                                     twindex_error **error);
 
 // Takes the lock and makes the one writer of the index. `TWINDEX_CODE_LOCKED` if there is one, in any process.
-twindex_code twindex_index_writer(const twindex_index *index, twindex_writer **writer, twindex_error **error);
+twindex_code twindex_index_writer(const twindex_index *index,
+                                  twindex_writer **writer,
+                                  twindex_error **error);
 
 // Reads the commits of other processes. `changed`, which may be null, is set to whether there were any.
 twindex_code twindex_index_refresh(const twindex_index *index, bool *changed, twindex_error **error);
