@@ -1,9 +1,9 @@
-//! Publish, refresh and gc with threads in any order: `scripts/races` builds the library's own tests so that shuttle runs
-//! their threads, one at a time, and draws at each lock, each flag and each operation of the disk who goes on.
+//! Publish, refresh and gc with threads in any order: `scripts/races` builds the library's own tests so that shuttle
+//! runs their threads one at a time, and chooses the next thread at each lock, flag and disk operation.
 //!
-//! It is the code of the store itself, over a disk in memory. Another process is another [`Index`] on the same disk. Not
-//! here is what processors do to memory that is shared without locks: the store has
-//! none, and the parts that have (`segment::pages`, `sys::guard`) are left to `scripts/sanitize`.
+//! The tests run the code of the store over a disk in memory. Another process is simulated by another [`Index`] on the
+//! same disk. They do not cover memory shared without locks: the store has none, and the parts that have
+//! (`segment::pages`, `sys::guard`) are tested by `scripts/sanitize`.
 
 #[path = "../../tests/support/model.rs"]
 mod model;
@@ -25,16 +25,17 @@ use crate::params::Params;
 use crate::store::{Index, Snapshot, Writer};
 
 const DIR: &str = "/index";
-/// Schedules of each kind that a test draws, unless `TWINDEX_SCHEDULES` says otherwise.
+/// Schedules of each kind that a test runs, unless `TWINDEX_SCHEDULES` sets another number.
 const SCHEDULES: usize = 200;
-/// Of schedules by priorities: how often a thread is overtaken at a point that is drawn.
+/// For schedules by priorities: the number of random preemptions.
 const OVERTAKEN: usize = 3;
 /// Commits of a writer.
 const COMMITS: u64 = 3;
 /// Documents that a large batch adds and removes again: more than memtables of three rows hold.
 const PASSING: u64 = 7;
 
-/// Runs a test by many schedules: each step drawn evenly, and by priorities, which finds what takes few but rare turns.
+/// Runs a test under many schedules: uniformly random, and by priorities, which finds bugs that need few but rare
+/// preemptions.
 fn explore(test: fn()) {
     let schedules = std::env::var("TWINDEX_SCHEDULES").ok();
     let schedules =
@@ -60,7 +61,7 @@ fn writer(index: &Index) -> Result<Writer, Error> {
     Ok(writer)
 }
 
-/// After the n-th commit there are the keys 0, n and n - 1, and 0 has the fingerprint n.
+/// After the n-th commit the keys are 0, n and n - 1, and 0 has the fingerprint n.
 fn put(writer: &mut Writer, n: u64) {
     writer.put(0, Fingerprint(n)).unwrap();
     writer.put(n, Fingerprint(n)).unwrap();
@@ -90,7 +91,7 @@ fn small_memtables(index: &Index) -> Writer {
     writer
 }
 
-/// Which commit a snapshot is of: just one, and all of it.
+/// The commit that a snapshot shows: exactly one, and completely.
 fn commit_of(snapshot: &Snapshot) -> u64 {
     let get = |key: u64| snapshot.get(key).unwrap().map(|record| record.fingerprint.unwrap().0);
     let n = get(0).unwrap_or(0);
@@ -118,7 +119,7 @@ fn commit_near(snapshot: &Snapshot) -> u64 {
     n
 }
 
-/// Commits, and then all that moves documents from file to file, and removes files.
+/// Commits, and then everything that moves documents between files, and removes files.
 fn write(index: &Index, acknowledged: &AtomicUsize) {
     let mut writer = writer(index).unwrap();
     for n in 1..=COMMITS {
@@ -129,14 +130,14 @@ fn write(index: &Index, acknowledged: &AtomicUsize) {
             writer.flush().unwrap();
         }
     }
-    // What is not committed is nobody's business.
+    // Documents that are not committed must not be visible.
     writer.put(3 * COMMITS, Fingerprint(1)).unwrap();
     drop(writer);
     index.compact().unwrap();
     index.gc().unwrap();
 }
 
-/// A thread that looks several times, by `look`, at what must be a commit no older than those acknowledged before.
+/// A thread that checks several times, by `look`, that it sees a whole commit no older than those acknowledged before.
 fn watch(
     acknowledged: &Arc<AtomicUsize>,
     times: usize,
@@ -164,7 +165,7 @@ fn watch_by(
     })
 }
 
-/// The writer's thread beside those that watch.
+/// Runs the writer's thread beside the watching threads.
 fn beside(index: &Index, acknowledged: &Arc<AtomicUsize>, watchers: Vec<thread::JoinHandle<()>>) {
     let (index, acknowledged) = (index.clone(), Arc::clone(acknowledged));
     let writer = thread::spawn(move || write(&index, &acknowledged));
@@ -174,7 +175,7 @@ fn beside(index: &Index, acknowledged: &Arc<AtomicUsize>, watchers: Vec<thread::
 }
 
 #[test]
-fn snapshots_of_the_writers_process_are_whole_commits_in_order_and_no_older_than_what_was_acknowledged() {
+fn snapshots_in_the_writers_process_are_whole_commits_in_order_and_include_acknowledged_ones() {
     explore(|| {
         let index = create(&Turns::new());
         let acknowledged = Arc::default();
@@ -189,7 +190,7 @@ fn snapshots_of_the_writers_process_are_whole_commits_in_order_and_no_older_than
 }
 
 #[test]
-fn what_another_process_takes_in_by_two_threads_are_whole_commits_in_order_while_files_come_and_go() {
+fn two_threads_of_another_process_refresh_to_whole_commits_in_order_while_files_are_replaced() {
     explore(|| {
         let turns = Turns::new();
         let (index, other) = (create(&turns), open(&turns));
@@ -209,7 +210,7 @@ fn what_another_process_takes_in_by_two_threads_are_whole_commits_in_order_while
 }
 
 #[test]
-fn whoever_opens_beside_commits_and_gc_finds_a_commit() {
+fn open_concurrent_with_commits_and_gc_finds_a_whole_commit() {
     explore(|| {
         let turns = Turns::new();
         let index = create(&turns);
@@ -224,7 +225,7 @@ fn whoever_opens_beside_commits_and_gc_finds_a_commit() {
 }
 
 #[test]
-fn writers_that_follow_each_other_here_and_in_another_process_lose_nothing_while_others_refresh() {
+fn successive_writers_of_two_processes_lose_nothing_while_others_refresh() {
     explore(|| {
         let turns = Turns::new();
         let (here, there) = (create(&turns), open(&turns));
@@ -237,7 +238,7 @@ fn writers_that_follow_each_other_here_and_in_another_process_lose_nothing_while
                         Err(error) => panic!("{error}"),
                     }
                 };
-                // The holder of the lock has taken in all that was committed before.
+                // The holder of the lock has read all earlier commits.
                 let n = commit_of(&index.snapshot()) + 1;
                 put(&mut writer, n);
                 writer.commit().unwrap();
@@ -264,7 +265,7 @@ fn writers_that_follow_each_other_here_and_in_another_process_lose_nothing_while
 }
 
 #[test]
-fn flushes_and_merges_beside_commits_leave_whole_commits_in_order_here_and_in_another_process() {
+fn flushes_and_merges_concurrent_with_commits_keep_whole_commits_in_order_in_two_processes() {
     explore(|| {
         let turns = Turns::new();
         let (index, other) = (create(&turns), open(&turns));
@@ -293,7 +294,8 @@ fn flushes_and_merges_beside_commits_leave_whole_commits_in_order_here_and_in_an
                     writer.commit().unwrap();
                     acknowledged.store(n as usize, Ordering::SeqCst);
                 }
-                // What is not committed is nobody's business, and nobody waits for the segment under way.
+                // Documents that are not committed must not be visible, and no reader waits for the segment in
+                // progress.
                 writer.put(3 * COMMITS, Fingerprint(1)).unwrap();
             })
         };

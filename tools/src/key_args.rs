@@ -69,6 +69,25 @@ impl KeyArgs {
     }
 }
 
+impl KeyArgs {
+    /// The keys as bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`keys`](Self::keys).
+    pub(crate) fn byte_keys(&self, index: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
+        let unescaped = |key: &String| {
+            if !self.escaped {
+                return Ok(key.as_bytes().to_vec());
+            }
+            let unescaped = tsv::unescape(key.as_bytes());
+            let unescaped = unescaped.with_context(|| format!("{}: the key `{key}`", index.display()))?;
+            Ok(unescaped.into_owned())
+        };
+        self.keys.iter().map(unescaped).collect()
+    }
+}
+
 /// The key that a text writes, of the index's kind; `escaped` as `keys` prints it.
 ///
 /// # Errors
