@@ -31,7 +31,7 @@ const SCHEDULES: usize = 200;
 const OVERTAKEN: usize = 3;
 /// Commits of a writer.
 const COMMITS: u64 = 3;
-/// Documents that a large batch adds and removes again: more than memtables of two rows hold.
+/// Documents that a large batch adds and removes again: more than memtables of three rows hold.
 const PASSING: u64 = 7;
 
 /// Runs a test under many schedules: uniformly random, and by priorities, which finds bugs that need few but rare
@@ -84,10 +84,10 @@ fn put_much(writer: &mut Writer, n: u64) {
     }
 }
 
-/// A writer whose memtables are full after two rows, so that threads make segments, merge them and remove files.
+/// A writer whose memtables are full after three rows, so that threads make segments, merge them and remove files.
 fn small_memtables(index: &Index) -> Writer {
     let mut writer = index.writer().unwrap();
-    writer.set_memtable(2, usize::MAX);
+    writer.set_memtable(3, usize::MAX);
     writer
 }
 
