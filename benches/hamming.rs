@@ -1,9 +1,9 @@
 //! Fingerprints within radius 3 of a query: a mapped segment, checksums on, one query at a time.
 //!
-//! `probe` compares the ways to find a bucket, in four complete tables of whole keys (codec `plain`), which have all
-//! three: 16 queries at a time, as they come in a stream, of 1 M and 10 M uniform fingerprints.
+//! `probe` compares the strategies to find a bucket, in four complete tables of whole keys (codec `plain`), which
+//! support all three: 16 queries at a time, as they come in a stream, on 1 M and 10 M uniform fingerprints.
 //!
-//! `partial` measures the layout as it ships, whole table 1 and partial others: uniform fingerprints and, where
+//! `partial` measures the default layout, a complete table 1 and partial others: uniform fingerprints and, if
 //! `TWINDEX_SIMHASHES` names a file of them (little-endian u64), real simhashes; 16 queries and all 65,536 together.
 //! `TWINDEX_KERNEL=avx2` runs it with plainer instructions.
 //!
@@ -22,7 +22,7 @@ use twindex::{Key, Params};
 use twindex_kernel::splitmix::SplitMix;
 
 const FINGERPRINTS: usize = 1_000_000;
-/// Queries that are asked together.
+/// Queries that are searched together.
 const TOGETHER: usize = 16;
 const QUERIES: usize = 4096;
 

@@ -1,4 +1,4 @@
-//! What it costs to build and to merge segments, next to sorting their tables.
+//! The cost of building and merging segments, compared with sorting their tables.
 //!
 //! ```sh
 //! cargo bench --bench merge -- [FILE.u64 ...]
@@ -13,8 +13,9 @@
 //! - `and their documents`: the same, and the postings and ranks of the eight read, compared and merged;
 //! - `merge`, `build`: whole segments, written and synced.
 //!
-//! Each number is the median of rounds in turn, of CPU time of the thread where the system tells it (a busy machine
-//! stretches time), and of time elsewhere. Memory is the most anonymous memory seen meanwhile, less that at the start.
+//! Each number is the median of rounds in turn, of CPU time of the thread if the system reports it (a busy machine
+//! stretches time), and of wall time otherwise. Memory is the most anonymous memory seen meanwhile, less that at the
+//! start.
 
 #![allow(clippy::disallowed_methods, reason = "reads files that are no index's")]
 
@@ -44,7 +45,7 @@ fn random(count: usize) -> Vec<u64> {
     (0..count).map(|_| random.next()).collect()
 }
 
-/// Seconds this thread has worked; on systems that do not say, seconds.
+/// Seconds of CPU time of this thread; on systems that do not report it, seconds of wall time.
 fn worked(since: Instant) -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = text.split(' ').next().and_then(|first| first.parse::<u64>().ok());
@@ -57,7 +58,7 @@ fn anonymous() -> u64 {
     line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap_or(0) << 10
 }
 
-/// Runs `work`; returns seconds of work, seconds, and the most anonymous memory on top of what was there.
+/// Runs `work`; returns seconds of CPU time, seconds, and the most anonymous memory above the start.
 fn measured<T>(work: impl FnOnce() -> T) -> (f64, f64, u64, T) {
     let done = Arc::new(AtomicBool::new(false));
     let before = anonymous();
@@ -118,7 +119,7 @@ fn report(name: &str, fingerprints: &[u64]) {
     let inputs: Vec<Input<'_>> = segments.iter().map(|segment| Input { segment, deleted: &none }).collect();
     let roomy = Room::new(4 << 30, dir.path());
 
-    // What the tables are sorted by: those of the design that is chosen by itself.
+    // The sort values of the tables of the design that is chosen by default.
     let design =
         Design::new(segments[0].scheme().map_or(Name::Blocks(4), |scheme| scheme.design)).expect("a design");
     let mut distinct = fingerprints.to_vec();

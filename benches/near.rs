@@ -1,4 +1,4 @@
-//! What the Hamming filter costs: nanoseconds for a bucket, at each level of instructions.
+//! The cost of the Hamming filter: nanoseconds for a bucket, at each level of instructions.
 //!
 //! ```sh
 //! cargo bench --bench near
@@ -18,7 +18,7 @@ use zerocopy::little_endian::{U16, U32};
 #[path = "../tests/support/random.rs"]
 mod random;
 
-/// Buckets that one iteration looks at.
+/// Buckets that one iteration filters.
 const BUCKETS: usize = 256;
 const RADIUS: u32 = 3;
 

@@ -6,7 +6,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use twindex::params::{ShingleHash, Shingling};
 use twindex::sketch::{Buffers, Rabin, RabinKarp, Shingler};
 
-/// Prose and code: real text that is there wherever the benchmark is.
+/// Prose and code: real text that is present wherever the benchmark is.
 const TEXTS: [&str; 6] = [
     include_str!("../src/segment/build.rs"),
     include_str!("../src/segment/near.rs"),

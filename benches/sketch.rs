@@ -1,6 +1,6 @@
 //! Text to numbers, stage by stage and for each level of instructions, on prose: this project's own documents.
 //!
-//! Rates are of text, so that stages can be compared, and with how fast the machine can read memory at all:
+//! Rates are of text, so that stages can be compared with each other and with the memory bandwidth of the machine:
 //! "memory read" sums the words of a buffer far larger than its caches, "copy" copies the same texts.
 
 use std::hint::black_box;
@@ -15,7 +15,7 @@ use twindex::sketch::{Buffers, MinHasher, Scratch, Shingler, Sketch, Sketcher, s
 use twindex::sketch::{Cutter, Units};
 use twindex_kernel::Level;
 
-/// Prose that is there wherever the benchmark is, about 100 kB.
+/// Prose that is present wherever the benchmark is, about 100 kB.
 const TEXTS: [&str; 6] = [
     include_str!("../format-spec.md"),
     include_str!("../LICENSE-APACHE"),
@@ -25,7 +25,7 @@ const TEXTS: [&str; 6] = [
     include_str!("../src/store/writer/mod.rs"),
 ];
 
-/// Documents of about as many bytes as web pages have text, cut at line ends.
+/// Documents of about the size of a web page's text, cut at line ends.
 fn documents() -> Vec<String> {
     let mut documents = Vec::new();
     for text in TEXTS {
@@ -156,7 +156,7 @@ fn stages(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The choices of how text is cut, on the same prose and on text of several scripts.
+/// The choices of tokens, on the same prose and on text of several scripts.
 #[cfg(feature = "languages")]
 fn units(criterion: &mut Criterion) {
     let scripts =

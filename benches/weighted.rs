@@ -1,4 +1,4 @@
-//! What a weighted vote costs: the sums alone, the look-up of a weight, and both.
+//! The cost of a weighted vote: the sums alone, the lookup of a weight, and both.
 //!
 //! ```sh
 //! cargo bench --bench weighted
@@ -18,7 +18,7 @@ fn numbers(seed: u64, count: usize) -> Vec<u64> {
     (0..count).map(|_| random.next()).collect()
 }
 
-/// The definition, which is what the kernels are compared with.
+/// The definition, with which the kernels are compared.
 fn scalar(hashes: &[u64], weights: &[u16]) -> [i64; 64] {
     let mut votes = [0; 64];
     for (&hash, &weight) in hashes.iter().zip(weights) {

@@ -1,4 +1,4 @@
-//! Prints `docs/choosing.md`, so that nobody types its numbers by hand:
+//! Prints `docs/choosing.md`, so that its numbers are computed:
 //!
 //! ```sh
 //! cargo run --example choosing > docs/choosing.md
@@ -11,7 +11,7 @@ use std::fmt::Write;
 use twindex::params::{FeatureScheme, Preset};
 use twindex::planner::Banding;
 use twindex::planner::{
-    Binomial, Miss, Strangers, Unmet, Wanted, choose, miss_probability, samples_by_chernoff,
+    Binomial, FalsePositiveBound, Goal, Infeasible, Miss, choose, miss_probability, samples_by_chernoff,
     samples_by_relative_entropy, samples_exact,
 };
 use twindex::sketch::standard_error;
@@ -37,7 +37,7 @@ fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
 }
 
-/// A probability, or a number of pairs: three digits, with an exponent where there are many zeros.
+/// A probability, or a number of pairs: three digits, with an exponent if there are many zeros.
 fn short(x: f64) -> String {
     if x == 0.0 {
         "0".to_owned()
@@ -52,7 +52,7 @@ fn short(x: f64) -> String {
     }
 }
 
-/// A whole number with commas, rounded to it.
+/// A number rounded to an integer, with commas.
 fn thousands(x: f64) -> String {
     let digits = format!("{x:.0}");
     let mut text = String::new();
@@ -66,7 +66,7 @@ fn thousands(x: f64) -> String {
 }
 
 fn log10(x: f64) -> String {
-    // Adding 0 takes the sign off what rounds to it.
+    // Adding 0 removes the sign of a negative zero.
     format!("{:.2}", (x * 100.0).round() / 100.0 + 0.0)
 }
 
@@ -228,14 +228,14 @@ fn chosen() -> String {
     let mut rows = vec![row([
         "recall",
         "at",
-        "strangers at most",
+        "false positives at most",
         "at",
         "minima at most",
         "r at most",
         "answer",
         "minima",
         "recall",
-        "strangers",
+        "false positives",
     ])];
     for (recall, resemblance, at_most, strange, minima, thresholds) in [
         (0.995, 0.8, 1.0, 0.4, 120, 1),
@@ -248,12 +248,14 @@ fn chosen() -> String {
         (0.9, 0.9, 1e-6, 0.5, 256, 4),
         (0.9999, 0.1, 1.0, 0.0, 64, 1),
     ] {
-        let strangers = Strangers { resemblance: strange, at_most };
-        let wanted = Wanted { strangers, minima, thresholds, ..Wanted::recall(recall, resemblance) };
-        let (answer, scheme) = match choose(&wanted) {
+        let false_positives = FalsePositiveBound { resemblance: strange, at_most };
+        let goal = Goal { false_positives, minima, thresholds, ..Goal::recall(recall, resemblance) };
+        let (answer, scheme) = match choose(&goal) {
             Ok(scheme) => (named(scheme), scheme),
-            Err(Unmet::Recall { best, .. }) => (format!("no such recall; best {}", named(best)), best),
-            Err(Unmet::Strangers { best, .. }) => (format!("too many strangers; best {}", named(best)), best),
+            Err(Infeasible::Recall { best, .. }) => (format!("no such recall; best {}", named(best)), best),
+            Err(Infeasible::FalsePositives { best, .. }) => {
+                (format!("too many false positives; best {}", named(best)), best)
+            }
             Err(other) => (other.to_string(), FeatureScheme::new(0, 0, 0)),
         };
         rows.push(vec![
@@ -294,7 +296,7 @@ pub(crate) fn page() -> String {
             .to_owned(),
         errors(),
         "## How many minima?\n\n\
-         So many that the estimate is wrong by more than the share delta of J in no more than the given share of \
+         The number for which the estimate is wrong by more than the share delta of J in at most the given share of \
          cases: by Chernoff's bound exp(-J t delta^2 / 2) as in text books (above J: (e^d / (1 + d)^(1 + d))^(J t)), \
          by the bound exp(-t D) from which it is simplified, with D the relative entropy, and exactly.\n"
             .to_owned(),
@@ -309,7 +311,7 @@ pub(crate) fn page() -> String {
         "## Features beside the full sketch\n\n\
          Documents are fungible if r of their k features agree. This approximates what comparing all minima would \
          say. The full sketch accepts from that number of equal minima on which is nearest to the features at 0.9. \
-         Logarithms show the tails: to the left, what strangers cost; to the right, what duplicates are missed.\n"
+         Logarithms show the tails: to the left, what false positives cost; to the right, what duplicates are missed.\n"
             .to_owned(),
         polynomials(Preset::BRODER_84),
         polynomials(Preset::BRODER_200),
@@ -337,7 +339,7 @@ pub(crate) fn page() -> String {
         several_bands(),
         "## Chosen for a recall and a bound\n\n\
          `planner::choose` finds the features with the fewest minima that keep a recall and a bound on false \
-         positives, or says which of them cannot be had. Some answers:\n"
+         positives, or reports which of them is not possible. Some answers:\n"
             .to_owned(),
         chosen(),
     ];

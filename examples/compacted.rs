@@ -1,13 +1,13 @@
-//! Is an index that lived as fast, once it is compacted, as one that was made of the same documents at once?
+//! Is a long-lived index, once it is compacted, as fast as one that was made of the same documents at once?
 //!
 //! ```sh
 //! cargo run --release --example compacted -- DIRECTORY 1000000 [ROUNDS]
 //! ```
 //!
-//! One index gets all documents by its log in batches of 1,000, a tenth of them twice, and loses every seventh again:
-//! so it goes through flushes, merges and delete bitmaps, is closed and opened, and compacted. The other gets what is
-//! live at the end as one batch. Their segments must be the same bytes; then both are asked the same questions, in
-//! turn, and the medians of the rounds are compared, and each with itself.
+//! One index gets all documents by its log in batches of 1,000, a tenth of them twice, and loses every seventh again.
+//! So it goes through flushes, merges and delete bitmaps; it is closed, opened, and compacted. The other gets the live
+//! documents as one batch. Their segments must be the same bytes. Then both answer the same queries, in turn, and the
+//! medians of the rounds are compared, and each with itself.
 
 #![allow(clippy::disallowed_methods, reason = "measures an index from outside")]
 
@@ -20,10 +20,10 @@ use twindex::{Fingerprint, Index, Params, Result, Snapshot};
 #[path = "../tests/support/random.rs"]
 mod random;
 
-/// Questions of a round.
-const QUESTIONS: u64 = 20_000;
+/// Queries of a round.
+const QUERIES: u64 = 20_000;
 
-/// The fingerprint that a document has the first or the second time it comes: half are near that of an earlier one.
+/// The fingerprint of a document, the first or the second time that it is put: half are near an earlier one.
 fn fingerprint(document: u64, again: bool) -> u64 {
     let mut random = Random(document * 2 + u64::from(again));
     let anywhere = random.next();
@@ -37,7 +37,7 @@ fn fingerprint(document: u64, again: bool) -> u64 {
     near
 }
 
-/// Keys come in no order.
+/// Keys are in no order.
 fn key(document: u64) -> u64 {
     let mixed = (document ^ document >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed ^ mixed >> 31
@@ -57,12 +57,12 @@ fn lived(path: &Path, documents: u64) -> Result<usize> {
     let (mut writer, mut segments) = (index.writer()?, 0);
     for document in 0..documents {
         writer.put(key(document), Fingerprint(fingerprint(document, false)))?;
-        // Some way behind, documents are replaced and deleted, from segments as a rule.
-        let behind = document.checked_sub(documents / 5);
-        if let Some(document) = behind.filter(|&document| is_repeated(document)) {
+        // Some documents later, documents are replaced and deleted, usually in segments.
+        let earlier = document.checked_sub(documents / 5);
+        if let Some(document) = earlier.filter(|&document| is_repeated(document)) {
             writer.put(key(document), Fingerprint(fingerprint(document, true)))?;
         }
-        if let Some(document) = behind.filter(|&document| is_deleted(document)) {
+        if let Some(document) = earlier.filter(|&document| is_deleted(document)) {
             writer.delete(key(document))?;
         }
         if document % 1000 == 999 {
@@ -109,17 +109,17 @@ fn segment(path: &Path) -> PathBuf {
     only
 }
 
-/// Nanoseconds of a question, and how many documents all of them found.
+/// Nanoseconds of a query, and the number of documents that all of them found.
 fn ask(snapshot: &Snapshot, documents: u64, seed: u64) -> Result<(f64, u64)> {
     let mut random = Random(seed);
-    let questions: Vec<Fingerprint> = (0..QUESTIONS)
+    let queries: Vec<Fingerprint> = (0..QUERIES)
         .map(|_| Fingerprint(fingerprint(random.next() % documents, false) ^ 1 << (random.next() % 64)))
         .collect();
     let (start, mut found) = (Instant::now(), 0);
-    for &question in &questions {
-        snapshot.for_each_within(question, 3, |_, _| found += 1)?;
+    for &query in &queries {
+        snapshot.for_each_within(query, 3, |_, _| found += 1)?;
     }
-    Ok((start.elapsed().as_nanos() as f64 / QUESTIONS as f64, found))
+    Ok((start.elapsed().as_nanos() as f64 / QUERIES as f64, found))
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -147,7 +147,7 @@ fn main() -> Result<()> {
     let mut times = [Vec::new(), Vec::new(), Vec::new()];
     for round in 0..rounds + 2 {
         let mut all = None;
-        // Who comes first changes from round to round.
+        // The order changes from round to round.
         for turn in 0..3 {
             let who = ((round + turn) % 3) as usize;
             let (took, found) = ask([&lived, &fresh, &again][who], documents, round)?;
@@ -164,7 +164,7 @@ fn main() -> Result<()> {
     let (lived, again) = (ratio(0), ratio(2));
     let fresh = median(times[1].clone());
     println!(
-        "{rounds} rounds of {QUESTIONS} questions within 3 bits: {fresh:.0} ns a question of the fresh one; the one that \
+        "{rounds} rounds of {QUERIES} queries within 3 bits: {fresh:.0} ns a query of the fresh one; the one that \
          lived takes {lived:.3} times as long, and the fresh one opened a second time {again:.3} times"
     );
     Ok(())

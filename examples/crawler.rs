@@ -1,5 +1,5 @@
-//! A crawler's loop: pages come, one after the other, for ever; each is looked up and kept as one step, and after a crash
-//! the loop goes on where the last commit was.
+//! A crawler's loop: pages come, one after the other, without end; each is looked up and stored in one step, and after
+//! a crash the loop continues from the last commit.
 //!
 //! ```sh
 //! cargo run --release --example crawler -- INDEX FOLDER
@@ -22,7 +22,7 @@ fn open(path: &Path) -> twindex::Result<Index> {
     Index::open_or_create(path, params)
 }
 
-/// All files below a folder, in an order that every run repeats.
+/// All files below a folder, in an order that is the same in every run.
 fn pages(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut pages = Vec::new();
     let mut folders = vec![folder.to_owned()];

@@ -1,24 +1,24 @@
-//! What it costs to find leaders: questions and microseconds for each, for corpora of several kinds.
+//! The cost of finding leaders: queries and microseconds for each, for corpora of several kinds.
 //!
 //! ```sh
 //! cargo run --release --example group_costs [DOCUMENTS]
 //! ```
 //!
-//! Documents are fingerprints, near within 3 bits, in one segment: with 1, 30 and 90 % near-duplicates (families of 2 to 10),
-//! in families as large as a tenth of them, in chains of a hundredth, where each is near the next one, and in cubes of as
-//! many, where each is near some fourteen others; and, a tenth as many, texts of one family that resemble each other, with
-//! their sets. Each in the order of key hashes; then families, chains and cubes in an order of priorities that is hostile to
-//! questions, a document after those that it waits for. Each query runs with no answer known: of an index that was
-//! just opened, and of one that was asked before. Then all groups are listed.
+//! Documents are fingerprints, near within 3 bits, in one segment. The corpora: 1, 30 and 90 % near-duplicates
+//! (families of 2 to 10); families as large as a tenth of all documents; chains of a hundredth, where each is near the
+//! next one; cubes of as many, where each is near some fourteen others; and, a tenth as many, texts of one family that
+//! resemble each other, with their sets. Each is in the order of key hashes; families, chains and cubes also in a
+//! hostile order of priorities, in which a document comes after those that it waits for. Each leader is found without
+//! remembered answers, in an index that was just opened and in one that was queried before. Then all groups are listed.
 
 use std::time::Instant;
 
 use twindex::params::Near;
 use twindex::{Decision, Document, Error, Fingerprint, Index, Leader, Params, Resources, Snapshot, Writer};
 
-/// Leaders that are asked for.
+/// Leaders that are queried.
 const ASKED: u64 = 300;
-/// The most questions for one.
+/// The most queries for one leader.
 const MOST: u64 = 20_000;
 
 fn mix(value: u64) -> u64 {
@@ -28,7 +28,7 @@ fn mix(value: u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
-/// The member of a family: one or two bits of its center are others.
+/// The member of a family: one or two bits differ from its centre.
 fn member(family: u64, place: u64) -> u64 {
     let bits = mix(family << 32 | place);
     mix(family) ^ 1 << (bits & 63) ^ 1 << (bits >> 8 & 63)
@@ -50,13 +50,13 @@ fn chains(documents: u64, length: u64) -> Vec<u64> {
     (0..documents).map(&mut link).collect()
 }
 
-/// The text of a member of a family: one of forty words is another.
+/// The text of a member of a family: one of forty words differs.
 fn text(i: u64) -> String {
     let word = |place: u64| if place == mix(i) % 40 { format!("x{i}") } else { format!("w{place}") };
     (0..40).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// A corpus: its name, how many documents it has, the fingerprint of one, and its priority.
+/// A corpus: its name, the number of its documents, the fingerprint of a document, and its priority.
 struct Corpus {
     name: String,
     documents: u64,
@@ -71,7 +71,7 @@ fn corpora(documents: u64) -> Vec<Corpus> {
         all.push(Corpus { name, documents, fingerprint: Some(fingerprint), priority });
     };
     for percent in [1, 30, 90] {
-        // Of ten families of 10 documents, or of 100 documents, that many are of families.
+        // In ten families of 10 documents, that is 100 documents, this percentage is in families.
         let fingerprint = move |i: u64| if mix(i / 10) % 100 < percent { member(i / 10, i) } else { mix(!i) };
         add(format!("{percent} % duplicates"), Box::new(fingerprint), |_| None);
     }
@@ -112,7 +112,7 @@ fn build(dir: &std::path::Path, corpus: &Corpus) -> twindex::Result<Index> {
     Ok(index)
 }
 
-/// Asks for the leader of a document: queries, none where it is undecided, and microseconds.
+/// Finds the leader of a document: its queries, `None` if it is undecided, and the microseconds.
 fn ask(snapshot: &Snapshot, key: u64) -> twindex::Result<(Option<Leader>, f64)> {
     let start = Instant::now();
     let found = snapshot.leader(key, MOST)?;
@@ -129,10 +129,10 @@ fn quantiles(mut all: Vec<f64>) -> [f64; 4] {
 fn main() -> twindex::Result<()> {
     let documents: u64 = std::env::args().nth(1).and_then(|number| number.parse().ok()).unwrap_or(1_000_000);
     let scratch = tempfile::tempdir().map_err(|error| Error::io("make", &std::env::temp_dir(), error))?;
-    println!("{documents} documents, {ASKED} leaders with nothing known, at most {MOST} questions for each");
+    println!("{documents} documents, {ASKED} leaders with nothing known, at most {MOST} queries for each");
     let of_four = |name: &str| format!("{name} mean\tmedian\tp99\tmax");
-    let [questions, opened, warm] = ["questions", "us opened", "us"].map(of_four);
-    println!("corpus\t{questions}\tundecided\t{opened}\t{warm}\tgroups\tlisting s");
+    let [queries, opened, warm] = ["queries", "us opened", "us"].map(of_four);
+    println!("corpus\t{queries}\tundecided\t{opened}\t{warm}\tgroups\tlisting s");
     let wanted = std::env::args().nth(2).unwrap_or_default();
     for (number, corpus) in corpora(documents).into_iter().enumerate() {
         if !corpus.name.contains(&wanted) {
@@ -140,10 +140,10 @@ fn main() -> twindex::Result<()> {
         }
         let dir = scratch.path().join(format!("{number}.twx"));
         let index = build(&dir, &corpus)?;
-        let (mut questions, mut undecided, mut asked) = (Vec::new(), 0, 0);
+        let (mut queries, mut undecided, mut asked) = (Vec::new(), 0, 0);
         let mut micros = [Vec::new(), Vec::new()];
         let mut writer: Writer = index.writer()?;
-        // The dearest questions of a hostile order take long: then fewer are asked.
+        // The most expensive leaders of a hostile order take long: then fewer are queried.
         let (sketcher, began) = (index.sketcher()?, Instant::now());
         for place in 0..ASKED {
             if began.elapsed().as_secs() > 60 {
@@ -153,7 +153,7 @@ fn main() -> twindex::Result<()> {
             if place % 10 == 0 {
                 micros[0].push(ask(&Index::open(&dir)?.snapshot(), key)?.1);
             }
-            // A snapshot of its own knows no answer.
+            // A new snapshot remembers no answer.
             let far = corpus.documents + place;
             match corpus.fingerprint {
                 Some(_) => writer.put(far, Document::from(Fingerprint(mix(far))).with_priority(far))?,
@@ -164,7 +164,7 @@ fn main() -> twindex::Result<()> {
             micros[1].push(time);
             asked += 1;
             undecided += u64::from(leader.is_none());
-            questions.push(leader.map_or(MOST as f64, |leader| leader.questions as f64));
+            queries.push(leader.map_or(MOST as f64, |leader| leader.questions as f64));
         }
         let start = Instant::now();
         let groups =
@@ -175,7 +175,7 @@ fn main() -> twindex::Result<()> {
         println!(
             "{}\t{}\t{undecided} of {asked}\t{opened}\t{warm}\t{}\t{listing:.2}",
             corpus.name,
-            shown(questions, 1),
+            shown(queries, 1),
             groups.count()
         );
     }

@@ -1,24 +1,23 @@
-//! An indexer as a service, measured: how long its callers wait at worst.
+//! An indexer as a service, measured: the longest waits of its callers.
 //!
-//! A process writes documents by `admit`, a thousand a commit, while two of its threads ask what is near. Another process
-//! follows the commits. The writer is killed again and again while it works, and opens the index again; one of its ends is
-//! a graceful one. What was acknowledged is counted after each opening.
+//! A process writes documents by `admit`, a thousand a commit, while two of its threads query for near documents.
+//! Another process follows the commits. The writer is killed again and again while it works, and opens the index again;
+//! one of its ends is graceful. Acknowledged documents are counted after each opening.
 //!
 //! ```sh
 //! cargo run --release --example indexer_service -- --documents 1000000 --json
 //! ```
 //!
 //! The last line of the output is JSON: documents a second, percentiles and worst cases of `admit` and `near`, and the
-//! worst commit, opening, single sync, and oversleep of a thread that does nothing but sleep (the canary), which says what
+//! worst commit, opening, single sync, and oversleep of a thread that only sleeps (the canary), which shows how long
 //! the machine itself makes threads wait.
 //!
-//! Options: `--documents N`, `--kills N`, `--seed N`, `--near-pause US` between two questions of a thread, `--dir FOLDER`
-//! for the index (else a temporary one), `--memtable ROWS` for another size of the memtable, `--sets` for an index that keeps
-//! sets, `--json` for nothing but that line.
+//! Options: `--documents N`, `--kills N`, `--seed N`, `--near-pause US` between two queries of a thread, `--dir FOLDER`
+//! for the index (default: a temporary one), `--memtable ROWS` for another size of the memtable, `--sets` for an index
+//! that stores sets, `--json` to print only that line.
 //!
-//! `--against PROGRAM` compares with this program as it was built at another commit: both run in turn, `--rounds N` times
-//! (3), which is first changes, and the last line has the medians of their documents a second, and how many times as many
-//! this one took.
+//! `--against PROGRAM` compares with this program as built at another commit: both run in turn, `--rounds N` times
+//! (default 3), with alternating order. The last line has the medians of their documents a second, and their ratio.
 
 #![allow(clippy::cast_sign_loss, reason = "logarithms of times, which are at least a nanosecond")]
 #![allow(
@@ -43,7 +42,7 @@ use twindex::{Error, Index, Params, RealVfs, Vfs};
 const BATCH: u64 = 1000;
 /// Words of a document.
 const WORDS: usize = 50;
-/// Of so many documents one is a copy of an earlier one, but for a word.
+/// One document in this number is a copy of an earlier one, except for a word.
 const COPIES: u64 = 10;
 const QUERY_THREADS: u64 = 2;
 type Failure = Box<dyn std::error::Error>;
@@ -219,7 +218,7 @@ impl Times {
     }
 }
 
-/// What is measured, by name.
+/// The names of the measurements.
 const KINDS: [&str; 9] =
     ["admit", "near", "commit", "reopen", "close", "fsync", "canary", "refresh", "reopen_cpu"];
 const ADMIT: usize = 0;
@@ -242,14 +241,14 @@ fn measure<T>(measured: &Measured, kind: usize, step: impl FnOnce() -> T) -> T {
     done
 }
 
-/// How long this thread has run on a processor; nothing where the system does not say.
+/// CPU time of this thread; zero if the system does not report it.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split(' ').next().and_then(|number| number.parse().ok());
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
-/// Writes what was measured since the last time.
+/// Writes the measurements since the last call.
 fn report(measured: &Measured, out: &mut impl Write) -> io::Result<()> {
     for (kind, times) in KINDS.iter().zip(&**measured) {
         let times = std::mem::take(&mut *times.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
@@ -370,13 +369,13 @@ fn create(dir: &Path, sets: bool) -> twindex::Result<Index> {
     }
 }
 
-/// How many documents the last commit says are done.
+/// The number of documents in the last commit.
 fn done(index: &Index) -> u64 {
     let snapshot = index.snapshot();
     snapshot.payload().and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
-/// The process that writes, and asks. It ends when its standard input does.
+/// The writing process, which also queries. It ends when its standard input does.
 fn write(options: &Options) -> Result<(), Failure> {
     let dir = options.dir.as_deref().ok_or("no folder")?;
     let measured: Measured = Arc::default();
@@ -409,7 +408,7 @@ fn write(options: &Options) -> Result<(), Failure> {
     {
         let ends = Arc::clone(&ends);
         thread::spawn(move || {
-            let _ = io::stdin().read_line(&mut String::new()); // anything ends it, and so does the parent's end
+            let _ = io::stdin().read_line(&mut String::new()); // any input ends it, and so does the end of the parent
             ends.store(true, Ordering::Relaxed);
         });
     }
@@ -437,7 +436,7 @@ fn write(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Asks what is near documents that are there, until it is to end; returns why it failed.
+/// Queries for documents near existing ones, until it is stopped; returns the reason of a failure.
 fn ask(
     index: &Index,
     measured: &Measured,
@@ -500,7 +499,7 @@ fn follow(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the parent has seen.
+/// The observations of the parent.
 #[derive(Default)]
 struct Seen {
     times: Vec<Times>,
@@ -531,8 +530,8 @@ impl Seen {
     }
 }
 
-/// Milliseconds that a scan of 2,000 keys takes, most of the times, and the removal of the 100,000 keys of a prefix with its commit;
-/// nothing of indexes that are too small.
+/// Milliseconds of a scan of 2,000 keys (the median), and of the removal of the 100,000 keys of a prefix with its
+/// commit; `None` for indexes that are too small.
 fn measure_prefixes(path: &Path, documents: u64) -> Result<Option<(f64, f64)>, Failure> {
     if documents < 200_000 {
         return Ok(None);
@@ -562,7 +561,7 @@ fn measure_prefixes(path: &Path, documents: u64) -> Result<Option<(f64, f64)>, F
     Ok(Some((scan.as_secs_f64() * 1000.0, took.as_secs_f64() * 1000.0)))
 }
 
-/// What a run of a program took, in documents a second, by the last line that it prints.
+/// The documents a second of a run of a program, from its last line.
 fn documents_per_second(program: &Path, options: &Options) -> Result<f64, Failure> {
     let mut command = Command::new(program);
     for (name, value) in [
@@ -622,7 +621,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let mut reader = options.start("follow", &index)?;
     let mut random = Random(options.seed);
     let (start, mut writing) = (Instant::now(), Duration::ZERO);
-    // Kills at places of choice, and one end that is a graceful one.
+    // Kills at chosen places, and one graceful end.
     for life in 0..options.kills + 2 {
         let least = options.documents * (life + 1) / (options.kills + 2);
         let graceful = life == options.kills / 2;

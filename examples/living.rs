@@ -1,14 +1,14 @@
-//! What the living index does under load: admits clustered fingerprints into an empty index, in durable batches, and
-//! says how many a second, how long the longest pause was, and what was written and kept for it.
+//! The living index under load: admits clustered fingerprints into an empty index, in durable batches, and reports
+//! documents a second, the longest pause, and the bytes written and kept.
 //!
 //! ```sh
 //! cargo run --release --example living -- DIRECTORY 10000000 1000 [READERS] [ascending|random]
 //! ```
 //!
-//! Half of the documents are within 3 bits of an earlier one; keys ascend, or are anywhere. With readers, as many other
-//! processes refresh and query all the time. Each asks the same questions at every commit it sees, and compares the
-//! answers with a scan of the documents that this commit has; it also writes a digest of them down, and at the end all
-//! readers must have the same digest for the same commit, and the number of documents that the writer had at it.
+//! Half of the documents are within 3 bits of an earlier one; keys ascend, or are random. With readers, as many other
+//! processes refresh and query all the time. Each makes the same queries at every commit that it sees, and compares the
+//! answers with a scan of the documents of this commit. It also writes down a digest of them; at the end all readers
+//! must have the same digest for the same commit, and the number of documents that the writer had at it.
 
 #![allow(clippy::disallowed_methods, reason = "measures an index from outside")]
 
@@ -25,7 +25,7 @@ use xxhash_rust::xxh3::xxh3_64;
 #[path = "../tests/support/random.rs"]
 mod random;
 
-/// The fingerprint of a document: near that of an earlier one, or anywhere.
+/// The fingerprint of a document: near an earlier one, or random.
 fn fingerprint(document: u64) -> u64 {
     let mut random = Random(document);
     let anywhere = random.next();
@@ -44,14 +44,14 @@ fn bytes_in(dir: &Path) -> u64 {
     entries.filter_map(|entry| Some(entry.ok()?.metadata().ok()?.len())).sum()
 }
 
-/// Bytes that this process has given to files so far.
+/// Bytes that this process has written so far.
 fn written() -> u64 {
     let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
     let line = io.lines().find_map(|line| line.strip_prefix("wchar: "));
     line.and_then(|line| line.parse().ok()).unwrap_or(0)
 }
 
-/// The key of a document: the document, or a number that only it has.
+/// The key of a document: its number, or a unique number.
 fn key(document: u64, ascending: bool) -> u64 {
     if ascending {
         return document;
@@ -60,28 +60,28 @@ fn key(document: u64, ascending: bool) -> u64 {
     mixed ^ mixed >> 31
 }
 
-/// Questions that a reader asks at each commit.
-const QUESTIONS: u64 = 64;
+/// Queries of a reader at each commit.
+const QUERIES: u64 = 64;
 
-/// The documents within 3 bits of each question, of all that there will be, with their distances.
+/// The documents within 3 bits of each query, among all documents of the run, with their distances.
 fn scan(documents: u64) -> Vec<(u64, Vec<(u64, u32)>)> {
-    let mut questions: Vec<(u64, Vec<(u64, u32)>)> = (0..QUESTIONS)
-        .map(|question| (fingerprint(question * question * documents / QUESTIONS / QUESTIONS), Vec::new()))
+    let mut queries: Vec<(u64, Vec<(u64, u32)>)> = (0..QUERIES)
+        .map(|query| (fingerprint(query * query * documents / QUERIES / QUERIES), Vec::new()))
         .collect();
     for document in 0..documents {
         let fingerprint = fingerprint(document);
-        for (question, near) in &mut questions {
-            let distance = (*question ^ fingerprint).count_ones();
+        for (query, near) in &mut queries {
+            let distance = (*query ^ fingerprint).count_ones();
             if distance <= 3 {
                 near.push((document, distance));
             }
         }
     }
-    questions
+    queries
 }
 
 fn read(dir: &Path, documents: u64, ascending: bool) -> twindex::Result<()> {
-    let questions = scan(documents);
+    let queries = scan(documents);
     let index = Index::open(dir)?;
     let (mut asked, mut refreshes, mut compared) = (0_u64, 0_u64, 0_u64);
     let (mut seen, start, mut asking) = (0, Instant::now(), Duration::ZERO);
@@ -95,8 +95,8 @@ fn read(dir: &Path, documents: u64, ascending: bool) -> twindex::Result<()> {
         seen = generation;
         let began = Instant::now();
         let mut answers = String::new();
-        for (question, near) in &questions {
-            let hits = snapshot.within(Fingerprint(*question), 3).run()?.hits;
+        for (query, near) in &queries {
+            let hits = snapshot.within(Fingerprint(*query), 3).run()?.hits;
             asked += 1;
             let mut found: Vec<(u64, u32)> =
                 hits.iter().filter_map(|hit| Some((hit.key.as_u64()?, hit.distance?))).collect();
@@ -117,14 +117,14 @@ fn read(dir: &Path, documents: u64, ascending: bool) -> twindex::Result<()> {
     let _ = std::fs::write(dir.join(format!("digests-{}", std::process::id())), log);
     let micros = asking.as_secs_f64() * 1e6 / asked as f64;
     println!(
-        "  reader: {asked} questions of {micros:.1} us, {refreshes} refreshes in {:.0} s; the answers at {compared} \
+        "  reader: {asked} queries of {micros:.1} us, {refreshes} refreshes in {:.0} s; the answers at {compared} \
          commits were those of a scan",
         start.elapsed().as_secs_f64()
     );
     Ok(())
 }
 
-/// Compares what the readers wrote down with each other and with the commits that there were; removes it.
+/// Compares the files of the readers with each other and with the commits; removes them.
 fn compare(dir: &Path, commits: &BTreeMap<u64, u64>) -> u64 {
     let mut known: BTreeMap<u64, String> = BTreeMap::new();
     let mut both = 0;
@@ -140,7 +140,7 @@ fn compare(dir: &Path, commits: &BTreeMap<u64, u64>) -> u64 {
                 panic!("a line of three fields: {line}");
             };
             let generation: u64 = generation.parse().expect("a number");
-            // Between two commits are generations of flushes and merges, which have the documents of the one before.
+            // Between two commits are generations of flushes and merges, with the documents of the commit before.
             let (_, documents) = commits.range(..=generation).next_back().expect("a commit before it");
             assert_eq!(there, documents.to_string(), "documents of generation {generation}");
             match known.insert(generation, digest.clone()) {

@@ -1,4 +1,4 @@
-//! Fingerprints of anything (images, sounds, another simhash): stored under numbers, and asked for many at a time.
+//! Fingerprints of anything (images, sounds, another simhash): stored under numbers, with many queries at a time.
 //!
 //! ```sh
 //! cargo run --release --example raw_fingerprints

@@ -1,16 +1,16 @@
-//! What the tables of a segment cost, measured and predicted: bytes, probes, and nanoseconds a query.
+//! The costs of a segment's tables, measured and predicted: bytes, probes, and nanoseconds a query.
 //!
 //! ```sh
 //! cargo run --release --example table_costs -- 10000000 3 blocks-4/planes+3 blocks-2/compact+3
 //! ```
 //!
-//! Fingerprints are uniform, half of the queries are 0 to 3 bits from one that is stored, 2^17 are asked together, and
-//! the segment is mapped and warm. The time is the median of passes of as many, none of which comes twice before 2^19
-//! others: caches, and what the processor knows of pages, are as warm as they are in use. (The fastest tenth of short
-//! passes leaves a neighbour on the machine out, but prefers passes that meet what is near, too: at 50 M it was half
-//! of the median where many pages are read.) Columns: fingerprints, radius, scheme, measured and predicted nanoseconds
-//! a query, the second over the first, bytes of the tables, stored and predicted, probes, seconds to build. The first
-//! four are what `scripts/fit-costs.py` reads.
+//! Fingerprints are uniform, half of the queries are 0 to 3 bits from a stored one, 2^17 are searched together, and the
+//! segment is mapped and warm. The time is the median of passes of as many; no query is repeated before 2^19 others, so
+//! that caches and the TLB are as warm as in use. (The fastest tenth of short passes would exclude a neighbour on the
+//! machine, but prefers passes with more hits, too: at 50 M it was half of the median, as many pages are read.)
+//! Columns: fingerprints, radius, scheme, measured and predicted nanoseconds a query, the ratio of prediction to
+//! measurement, bytes of the tables, stored and predicted, probes, seconds to build. `scripts/fit-costs.py` reads the
+//! first four.
 
 use std::error::Error;
 use std::ops::ControlFlow;
@@ -48,7 +48,7 @@ fn segment(dir: &Path, scheme: &str, within: u8, fingerprints: &[u64]) -> Result
 
 /// Nanoseconds a query, the median of all passes.
 fn measure(segment: &Segment, queries: &[u64], within: u32, tables: u32) -> Result<f64, Box<dyn Error>> {
-    // Every page is read and its checksum looked at, once.
+    // Reads every page once, which compares its checksum.
     for table in 1..=tables as usize {
         segment.for_each_table_row(table, |_, _| Ok(()))?;
     }

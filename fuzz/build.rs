@@ -1,4 +1,5 @@
-//! `cargo fuzz` says that this is fuzzing; `write_seeds` and a plain check are built without it, and need the same parts.
+//! `cargo fuzz` sets the configuration of fuzzing; `write_seeds` and a plain check are built without it, and need the
+//! same parts.
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(fuzzing)");

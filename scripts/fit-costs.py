@@ -6,10 +6,10 @@
     done > measured.tsv
     cargo build && scripts/fit-costs.py target/debug/twindex measured.tsv
 
-Each line: fingerprints, radius, design and codecs, nanoseconds a query, whatever else, with tabs between. The work of
-each is what `twindex plan --json` says. Least squares of the logarithm of predicted over measured, so that half as much
-is as wrong as twice as much, over prices up to ten times below or above the present ones and drawn a little towards
-them (what no measurement tells apart stays as it is), one price after the other until nothing changes.
+Each line: fingerprints, radius, design and codecs, nanoseconds a query, any other columns, separated by tabs. `twindex plan --json`
+gives the work of each. The fit minimizes the squares of log(predicted / measured), so that half as much is as wrong as
+twice as much, over prices up to ten times below or above the present ones. Prices are pulled slightly towards the
+present ones, so that a price without effect on the measurements stays. One price after the other, until none changes.
 """
 
 import json

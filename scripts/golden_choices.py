@@ -3,7 +3,7 @@
 
     python3 scripts/golden_choices.py > tests/golden/choices.tsv
 
-A second implementation, from the formulas alone: sums of whole numbers, every scheme looked at one by one. Only the
+A second implementation, from the formulas alone: sums of whole numbers, every scheme tried one by one. Only the
 logarithms at the end are rounded, from 400 digits to 17.
 """
 

@@ -6,7 +6,7 @@
     python3 scripts/golden_text_options.py > tests/golden/text-options.tsv
     python3 scripts/golden_text_options.py symbols > tests/golden/text-symbols.tsv
 
-Written from format-spec.md, "Tokens" and "Shingles", and UAX #29. What stands in the head of the file: the versions
+Written from format-spec.md, "Tokens" and "Shingles", and UAX #29. The head of the file has the versions
 that made it. They are not those of the library, so no text below holds a character or needs a rule that changed
 between them: NFKC of an assigned character never changes, all are of Unicode 14 or older, and the boundaries of
 those that occur are the same in Unicode 16 (uniseg) and 17.

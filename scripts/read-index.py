@@ -25,11 +25,13 @@ SEGMENT, MANIFEST, CURRENT, LOG, IDF, SKETCHES = range(1, 7)
 FEATURES_LOG, FEATURES_VALUES, FEATURES_STAMPS, FEATURES_GROWN = 1, 2, 4, 8
 FEATURES_NARROW, FEATURES_TEXT, FEATURES_NEAR, FEATURES_FIELDS, FEATURES_PRIORITIES = 32, 64, 128, 256, 512
 FEATURES_WEIGHTS = 1024
+FEATURES_BOILERPLATE = 2048
 
 
 def of_text(params):
-    """The feature of ways to cut text that version 3 did not have at first."""
-    return FEATURES_TEXT * (params["tokens"].split("/")[0] in ("words-symbols", "raw") or "fold" in params)
+    """The features of ways to cut text that version 3 did not have at first."""
+    text = FEATURES_TEXT * (params["tokens"].split("/")[0] in ("words-symbols", "raw") or "fold" in params)
+    return text | FEATURES_BOILERPLATE * ("boilerplate" in params)
 
 
 class Bytes:
@@ -113,9 +115,9 @@ class Params:
             parts["fingerprint"] = source.number(8)
         parts["features"] = [source.number(feature_bytes) for _ in range(self.bands)]
         unkept = 32 - self.feature_bits if feature_bytes == 4 else 0
-        need(not any(one & ((1 << unkept) - 1) for one in parts["features"]), "zeros behind the bits of a band key")
+        need(not any(one & ((1 << unkept) - 1) for one in parts["features"]), "zeros after the bits of a band key")
         parts["signature"] = source.take(-(-self.bits // 8))
-        need(self.bits % 8 == 0 or parts["signature"][-1] >> self.bits % 8 == 0, "zeros behind the last minimum")
+        need(self.bits % 8 == 0 or parts["signature"][-1] >> self.bits % 8 == 0, "zeros after the last minimum")
         for name, wanted, most in (("bottom", self.bottom, self.bottom), ("modular", self.modulus, 65535)):
             hashes = [source.number(6) for _ in range(source.number(2))] if wanted else []
             need(len(hashes) <= most or not wanted, f"at most {most} hashes of {name}")
@@ -157,15 +159,15 @@ def roaring(data):
             low = [i for i in range(65536) if bits[i // 8] >> i % 8 & 1]
         need(len(low) == cardinality and all(a < b for a, b in zip(low, low[1:])), "numbers of a bitmap that ascend")
         found.update(high << 16 | one for one in low)
-    need(source.is_over(), "nothing behind a bitmap")
+    need(source.is_over(), "nothing after a bitmap")
     return found
 
 
 def read_manifest(data):
-    flags = {log | rest | narrow | text | near | fields | weights for log in (0, FEATURES_LOG, FEATURES_LOG | FEATURES_GROWN)
+    flags = {log | rest | narrow | text | near | fields | weights | left for log in (0, FEATURES_LOG, FEATURES_LOG | FEATURES_GROWN)
              for rest in (0, 2, 4, 6) for narrow in (0, FEATURES_NARROW) for text in (0, FEATURES_TEXT)
              for near in (0, FEATURES_NEAR) for fields in (0, FEATURES_FIELDS, FEATURES_FIELDS | FEATURES_PRIORITIES)
-             for weights in (0, FEATURES_WEIGHTS)}
+             for weights in (0, FEATURES_WEIGHTS) for left in (0, FEATURES_BOILERPLATE)}
     uuid, digest, features = header(data, MANIFEST, flags)
     need(len(data) >= 92, "a manifest")
     need(int.from_bytes(data[-4:], "little") == checksum(uuid, 0, data[:-4]), "the checksum of the manifest")
@@ -205,7 +207,7 @@ def read_manifest(data):
         any_yet, now = source.number(4), source.number(8)
         need(any_yet <= 1 and (any_yet or not now), "a time, or none")
         manifest["now"] = now if any_yet else None
-    need(source.is_over(), "nothing behind a manifest's parts")
+    need(source.is_over(), "nothing after a manifest's parts")
     return manifest
 
 
@@ -252,7 +254,7 @@ def read_log(data, manifest, number, first, length, grows, each):
             last = commit
             each(commit, source)
         else:
-            need(source.is_over(), "nothing behind a mark")
+            need(source.is_over(), "nothing after a mark")
         ends.add(end)
     for later in range(at, len(data), 8):
         record = sound(data, salt, later)
@@ -335,7 +337,7 @@ def read_index(path):
                 fields = rs.read_fields(source.take(source.number(4)), params.sets, params.marks, params.priorities)
                 parts["mark"], parts["set"], parts["priority"] = fields
             documents[key] = parts
-        need(source.is_over(), "nothing behind the last operation")
+        need(source.is_over(), "nothing after the last operation")
         commit = max(commit, number)
 
     for number, first, length, grows in manifest["logs"]:
@@ -371,11 +373,12 @@ def shown_set(hashes):
     return f"set {' '.join(f'{one:016x}' for one in hashes) or '-'}"
 
 
-CUT = (b"tokens", b"normal-form", b"fold", b"stop-words", b"stemming", b"width", b"shingle-hash", b"seed")
+CUT = (b"tokens", b"normal-form", b"fold", b"boilerplate", b"stop-words", b"stemming", b"width", b"shingle-hash", b"seed")
 
 
 def read_idf(data):
-    digest, text_digest, features = header(data, IDF, {0, FEATURES_TEXT})
+    digest, text_digest, features = header(
+        data, IDF, {a | b for a in (0, FEATURES_TEXT) for b in (0, FEATURES_BOILERPLATE)})
     need(xxh3_128(data[64:]) == digest, "the digest of the IDF table")
     source = Bytes(data, 64)
     documents, entries, absent, length = (source.number(size) for size in (8, 8, 4, 4))
@@ -386,15 +389,16 @@ def read_idf(data):
     need(features == of_text(of), "features as the text says")
     hashes = [source.number(8) for _ in range(entries)]
     counts = [source.number(4) for _ in range(entries)]
-    need(source.is_over(), "nothing behind the frequencies")
+    need(source.is_over(), "nothing after the frequencies")
     need(all(a < b for a, b in zip(hashes, hashes[1:])), "hashes that ascend")
     need(all(max(absent, 1) <= count <= documents for count in counts), "frequencies within their limits")
     return {"digest": digest, "text": text, "documents": documents, "absent": absent, "all": list(zip(hashes, counts))}
 
 
 def read_sketches(data):
-    flags = {a | b | c | d for a in (0, FEATURES_NARROW) for b in (0, FEATURES_TEXT) for c in (0, FEATURES_NEAR)
-             for d in (0, FEATURES_FIELDS, FEATURES_WEIGHTS, FEATURES_FIELDS | FEATURES_WEIGHTS)}
+    flags = {a | b | c | d | e for a in (0, FEATURES_NARROW) for b in (0, FEATURES_TEXT) for c in (0, FEATURES_NEAR)
+             for d in (0, FEATURES_FIELDS, FEATURES_WEIGHTS, FEATURES_FIELDS | FEATURES_WEIGHTS)
+             for e in (0, FEATURES_BOILERPLATE)}
     salt, digest, features = header(data, SKETCHES, flags)
     source = Bytes(data, 64)
     params = Params(source.take(source.number(4)))
@@ -427,7 +431,7 @@ def read_sketches(data):
                   for name in ("bottom", "modular")),
                 *([shown_set(parts["set"])] if params.sets else []),
             ])
-        need(block.is_over(), "nothing behind the last record of a block")
+        need(block.is_over(), "nothing after the last record of a block")
         crc = source.take(4)
         need(int.from_bytes(crc, "little") == checksum(salt, start, data[start : source.at - 4]), "a block's checksum")
         need(length >= 65536 or data[source.at : source.at + 8] == rs.FOOTER_MAGIC, "a full block, or the last")
@@ -439,7 +443,7 @@ def read_sketches(data):
     # XXH3 of nothing is a constant of its own, which a file without blocks has.
     need(source.number(16) == (xxh3_128(sums) if sums else 0x99AA06D3014798D86001C324468D497F), "the digest of the end")
     need(source.number(4) == 0 and source.number(4) == checksum(salt, at, data[at : at + 60]), "the end's checksum")
-    need(source.is_over(), "nothing behind the end")
+    need(source.is_over(), "nothing after the end")
 
 
 def main():

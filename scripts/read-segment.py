@@ -4,9 +4,8 @@
     python3 scripts/read-segment.py FILE...          all that a segment holds, as text
     python3 scripts/read-segment.py --dump FILE      every byte with its meaning, as in the specification's last part
 
-Standard library only. It reads files whole and is in no hurry. Everything the specification says of a segment is
-checked on the way, the order of entries, the zeros in gaps and the identity included; the first disagreement ends
-it with status 1. tests/it/golden_files.rs compares what it prints with what the library reads.
+Standard library only. It reads whole files and is slow. It checks everything that the specification says of a
+segment, including the order of entries, the zeros in gaps and the identity; the first disagreement ends it with status 1. tests/it/golden_files.rs compares what it prints with what the library reads.
 """
 
 import itertools
@@ -150,7 +149,7 @@ def codes(lengths):
 
 
 def set_bytes(count, high):
-    """Bytes of so many hashes, of which the `high` highest bytes stand in a bit map."""
+    """The bytes of `count` hashes whose `high` highest bytes are in a bit map."""
     return count * (8 - high) + (-(-(count + (1 << 8 * high)) // 8) if high else 0)
 
 
@@ -173,11 +172,13 @@ def read_set(data):
 
 def weighs(params):
     """Whether shingles have weights in minima, or minima are those of weighted sets ("Weights in minima, samples and sets")."""
-    weights, table = params.get("minhash-weights"), params.get("minhash-idf")
+    weights, table, unit = params.get("minhash-weights"), params.get("minhash-idf"), params.get("minhash-unit")
     need(weights in (None, "frequencies", "idf") and (weights == "idf") == (table is not None), "weights of minima")
-    if weights == "idf":
+    need(unit is None or weights and str(int(unit)) == unit and 256 <= int(unit) <= 131072, "a unit of weights")
+    if weights == "idf" and unit is None:
         need(params["minhash"] == "darts" and "sets" not in params, "darts and no sets with weights by a table")
         need(params["bottom"] == params["modulus"] == "0", "no samples with weights by a table")
+    if weights == "idf":
         need(params.get("idf", table) == table, "one table for votes and minima")
     need(weights is None or params["minhash"] != "none", "weights only of minima")
     return weights is not None or params["minhash"] == "darts"
@@ -191,7 +192,7 @@ def read_fields(data, sets, marks, priorities):
         need(at + 5 <= len(data), "the head of a field")
         tag, length = struct.unpack_from("<BI", data, at)
         content = data[at + 5 : at + 5 + length]
-        need(len(content) == length and tag > last, "fields one behind the other, whose tags ascend")
+        need(len(content) == length and tag > last, "consecutive fields with ascending tags")
         kept = {MARK: marks and not length, SET: sets, PRIORITY: priorities and length == 8}
         need(kept.get(tag, False), "a field that the parameters keep")
         if tag == MARK:
@@ -376,7 +377,7 @@ class Segment:
         self.salt, self.params_digest = int.from_bytes(salt, "little"), int.from_bytes(params_digest, "little")
         need(crc == checksum(self.salt, 0, data[:60]), "the checksum of the header")
         need((version, role, bits) == (3, 1, 64), "version 3, role 1, 64 bits")
-        need(incompatible & ~2038 == 0 and read_only == 0, "no features that are not known")
+        need(incompatible & ~4086 == 0 and read_only == 0, "no features that are not known")
         self.features = incompatible
         need(reserved == 0, "a reserved field of zero")
         del compatible
@@ -412,7 +413,7 @@ class Segment:
             self.sections[name, index] = (codec, offset, length, rows)
             last, end = (kind, index), offset + length
         need(last == (255, 0), "the checksums as last section")
-        need(align(end) == self.contents, "the table of contents behind the last section")
+        need(align(end) == self.contents, "the table of contents after the last section")
         self.zeros(end, self.contents)
 
     def section(self, name, index, codecs, rows=None):
@@ -484,6 +485,7 @@ class Segment:
         attached = 2 * (self.values is not None) + 4 * (self.stamps is not None)
         narrow = 32 * ("feature-bits" in self.params)
         text = 64 * (self.params["tokens"].split("/")[0] in ("words-symbols", "raw") or "fold" in self.params)
+        text |= 2048 * ("boilerplate" in self.params)
         near = 128 * ("threshold" in self.params or "near-within" in self.params)
         weights = 1024 * weighs(self.params)
         need(self.features & ~16 == attached + narrow + text + near + fields + weights, "the features of the parameters")
@@ -516,7 +518,7 @@ class Segment:
             for ordinal in range(rows):
                 start = at
                 if ordinal % GROUP == 0:
-                    need(at == base + starts[ordinal // GROUP], "groups one behind the other")
+                    need(at == base + starts[ordinal // GROUP], "consecutive groups")
                     shared, previous = 0, b""
                 else:
                     shared, at = self.varint(at)
@@ -552,7 +554,7 @@ class Segment:
         return starts, 4 * len(starts)
 
     def place(self, offset, at, size):
-        """Where a part of `size` bytes begins behind one that ends at `at`: one without bytes takes no place."""
+        """The start of a part of `size` bytes after one that ends at `at`: one without bytes takes no place."""
         start = align(at) if size else at
         self.zeros(offset + at, offset + start)
         return start
@@ -634,13 +636,13 @@ class Segment:
         first, at = self.plane(offset, at, rows, "H", lambda row: f"{name}: first of row {row}:")
         second, at = self.plane(offset, at, rows, "H", lambda row: f"{name}: second of row {row}:")
         rest, at = self.packed(offset, at, (-(-rows * width // 64) + 1) * 8, f"{name}: rest")
-        need(rest >> (rows * width) == 0, "zeros behind the last row")
+        need(rest >> (rows * width) == 0, "zeros after the last row")
         samples, at = self.plane(offset, at, (total - 1) // 4096, "I", lambda s: f"{name}: rows before bit {4096 * s + 4096}")
         # The ones of the stream: one at bit p is row i if i ones stand before it, and has the high p - i.
         ones = [place for place, bit in enumerate(f"{stream:b}"[::-1]) if bit == "1"]
         need(len(ones) == rows and stream >> total == 0, "a one for each row")
         highs = [place - row for row, place in enumerate(ones)]
-        need(not highs or highs[-1] < 1 << h, "a zero behind the rows of the last high")
+        need(not highs or highs[-1] < 1 << h, "a zero after the rows of the last high")
         need(list(samples) == [sum(one < bit for one in ones) for bit in range(4096, total, 4096)], "samples")
         prefixes = [high >> (h - prefix) for high in highs]
         need(all(starts[p] <= row < starts[p + 1] for row, p in enumerate(prefixes)), "the directory of the highs")
@@ -670,7 +672,7 @@ class Segment:
             if keys:
                 position = (keys[-1] ^ first).bit_length() - 1
                 need(position >= 0 and lengths[position], "a difference that has a code")
-                need(lengths[position] + position > room, "a value that the block before has no room for")
+                need(lengths[position] + position > room, "a value that does not fit into the block before")
                 counts[position] += 1
             keys.append(first)
             for _ in range(firsts[block] + 1, firsts[block + 1]):
@@ -684,7 +686,7 @@ class Segment:
                 counts[position] += 1
                 need(bit <= 8192, "values within the block")
             room = 8192 - bit
-            need(whole & ((1 << room) - 1) == 0, "zeros behind the last value of a block")
+            need(whole & ((1 << room) - 1) == 0, "zeros after the last value of a block")
             need(keys[-1] == lasts[block], "the last value of a block")
         need(lengths == code_lengths(counts), "the code that these differences ask for")
         return keys, at + 1024 * count
@@ -780,7 +782,7 @@ class Segment:
         width = used if is_packed else -(-used // 8) * 8
         need(length == at + -(-rows * width // 8), f"the length of {name}")
         whole = int.from_bytes(self.data[offset + at : offset + length], "little")
-        need(whole >> (rows * width) == 0, "zeros behind the last entry")
+        need(whole >> (rows * width) == 0, "zeros after the last entry")
         entries, noted = [], 0
         for prefix in range(1 << bits):
             for row in range(starts[prefix], starts[prefix + 1]):
@@ -803,7 +805,7 @@ class Segment:
         sketched = {ordinal for _, ordinal in self.bands[0]}
         for row in range(rows):
             signature = self.data[offset + row * width : offset + (row + 1) * width]
-            need(int.from_bytes(signature, "little") >> bits == 0, "zeros behind a signature")
+            need(int.from_bytes(signature, "little") >> bits == 0, "zeros after a signature")
             need(row in sketched or not any(signature), "zeros for a document without a sketch")
             self.note(offset + row * width, width, f"signatures: of document {row}")
             self.signatures.append(signature)

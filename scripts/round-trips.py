@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes corpora with writers that are not ours, lets `twindex dedup` keep a part of each, and reads that part with readers that
-are not ours: rows must have the values, types and metadata of the input.
+"""Writes corpora with foreign writers, lets `twindex dedup` keep a part of each, and reads that part with foreign readers:
+rows must have the values, types and metadata of the input.
 
     TWINDEX=target/release/twindex scripts/round-trips.py
 
@@ -200,7 +200,7 @@ def parquet(folder, pa, pq, polars, duckdb, pandas, fastparquet):
 
 
 def lines(folder, polars, duckdb, pandas):
-    """Tables and objects, of which the lines that are kept are the same bytes."""
+    """Tables and objects: the kept lines are the same bytes."""
     plain = {name: columns()[name] for name in ("id", "text", "share", "flag")}
     plain["note"] = [f'a "quoted", word {row}' for row in range(ROWS)]
     written = {}

@@ -374,7 +374,10 @@ def choices(session, tw, mine):
     keys = [f"k{number:03}" for number in range(len(texts))]
     rows = [((key, 0), (text,)) for key, text in zip(keys, texts)]
     frame = session.createDataFrame(rows, "meta struct<`the id`:string, n:int>, page struct<text:string>")
+    table = twindex.IdfTable.of(texts, words=2, min_df=1)
+    by_table = {"weights": "idf", "idf": table, "weight_unit": 0.5}
     for options, given in [
+        (by_table, by_table),
         ({"keep": "longest", "weights": "tf"}, {"keep": "longest", "weights": "tf"}),
         ({"keep": "key-hash", "near": "containment"}, {"keep": ("key-hash", keys), "near": "containment"}),
         ({"near": "containment", "weights": "tf", "driver_edges": 0}, {"near": "containment", "weights": "tf"}),
@@ -385,12 +388,17 @@ def choices(session, tw, mine):
         wanted = [(keys[at], keys[right.representatives[at]], right.scores[at]) for at in range(len(keys))]
         assert found == wanted and 20 < len(right.kept) < 280, f"{options}: {len(right.kept)} kept"
         assert tw.kept(frame, decided, key="meta.the id").count() == len(right.kept)
-    params = twindex.Params(words=2, sets=True)
-    made = tw.build(frame, mine / "sets.twx", params, key="meta.the id", text="page.text", shards=2)
-    with twindex.Index.create(mine / "alone.twx", params) as alone:
-        alone.put_many(keys, texts)
-    found = sorted(tuple(row) for row in tw.pairs(session, mine / "sets.twx", resembling=0.8).collect())
-    assert made.verify() == [] and found == alone.pairs(resembling=0.8) and len(found) > 20
+    for name, weights in [
+        ("sets", {}),
+        ("counted", {"minhash_weights": "frequencies"}),
+        ("weighted", {"minhash_weights": "idf", "idf": table, "weight_unit": 0.5}),
+    ]:
+        params = twindex.Params(words=2, sets=True, **weights)
+        made = tw.build(frame, mine / f"{name}.twx", params, key="meta.the id", text="page.text", shards=2)
+        with twindex.Index.create(mine / f"{name}-alone.twx", params) as alone:
+            alone.put_many(keys, texts)
+        found = sorted(tuple(row) for row in tw.pairs(session, mine / f"{name}.twx", resembling=0.8).collect())
+        assert made.verify() == [] and found == alone.pairs(resembling=0.8) and len(found) > 20, name
 
 
 def shards(arguments, work):
@@ -614,7 +622,8 @@ def refuse_others(session, tw, documents, index, mine):
     refused(why, lambda: tw.build(nothing, mine / "nothing.twx", twindex.Params(**PARAMS)))
     refused("no column page.body; there are id, text", lambda: tw.dedup(nothing, text="page.body"))
     refused("near: expected resemblance or containment, found 'far'", lambda: tw.dedup(first, near="far"))
-    refused("weights: expected distinct or tf, found 'idf'", lambda: tw.dedup(first, weights="idf"))
+    refused("weights: expected distinct or tf or idf, found 'bm25'", lambda: tw.dedup(first, weights="bm25"))
+    refused("need an idf table", lambda: tw.dedup(first, weights="idf"))
     refused("rows of Spark have no order, and so no first", lambda: tw.dedup(first, keep="first"))
     not_numbers = session.createDataFrame([("a", "b", float("nan"))], "id string, text string, n double")
     refused("column n: expected numbers, found NaN", lambda: tw.dedup(not_numbers, keep=("max", "n")))

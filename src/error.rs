@@ -1,4 +1,4 @@
-//! What can go wrong, sorted by what the caller can do about it.
+//! Errors, sorted by what the caller can do about them.
 //!
 //! Every variant that speaks of a file names it; [`Error::Corrupt`] also names the section, the offset and both
 //! values, so that a report can be checked against `format-spec.md` with a hex dump in hand.
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong, by what the caller can do about it.
+/// An error, by what the caller can do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -18,7 +18,7 @@ pub enum Error {
     NotAnIndex {
         /// The directory that was to be opened.
         path: PathBuf,
-        /// What is missing there.
+        /// The missing part.
         why: String,
     },
     /// Something other than an empty directory is where an index was to be created; nothing was changed.
@@ -44,9 +44,9 @@ pub enum Error {
         path: PathBuf,
         /// The field or feature bit that says so.
         field: &'static str,
-        /// What the file says.
+        /// The value in the file.
         found: String,
-        /// What this version can read.
+        /// The values that this version can read.
         supported: String,
     },
     /// A sketch, an option or a segment made with parameters other than the index's.
@@ -70,15 +70,16 @@ pub enum Error {
         section: &'static str,
         /// The byte in the file at which the disagreement was noticed.
         offset: u64,
-        /// What the format or the checksum asks for.
+        /// The value that the format or the checksum requires.
         expected: String,
-        /// What is there.
+        /// The value found.
         found: String,
     },
     /// The operating system refused. What was committed before is untouched.
     #[error("{path}: cannot {op}{}: {source}", of_what(op))]
     Io {
-        /// What was being done, as a verb: to the file, or, where it ends with a preposition, with something of or in it.
+        /// The failed operation, as a verb applied to the file. If it ends with a preposition, to something of the file
+        /// or in it.
         op: &'static str,
         /// The file it was done to.
         path: PathBuf,
@@ -92,21 +93,21 @@ pub enum Error {
     /// A stated limit of the format was reached; nothing wrapped and nothing was written.
     #[error("{what}: {found} is over the limit of {limit}")]
     Limit {
-        /// What is limited.
+        /// The limited quantity.
         what: &'static str,
         /// The limit, as `format-spec.md` states it.
         limit: u64,
-        /// What was asked for.
+        /// The requested value.
         found: u64,
     },
-    /// The batch is committed: visible, and as durable as was asked for. What the writer does after that failed (a full
-    /// memtable becomes a segment, a merge that is done takes its place), and ended the writer. Nothing is to be done
-    /// again; take a new writer to go on.
-    #[error("commit {commit} stands, but the writer stopped after it; take a new one to go on: {source}")]
+    /// The batch is committed: visible, and as durable as requested. A later step of the writer failed (the flush of a
+    /// full memtable, or the adoption of a finished merge) and ended the writer. Do not repeat the batch; take a new
+    /// writer to go on.
+    #[error("commit {commit} is complete, but the writer stopped after it; take a new one to go on: {source}")]
     AfterCommit {
         /// The number of the commit.
         commit: u64,
-        /// What failed.
+        /// The failure.
         #[source]
         source: Box<Error>,
     },
@@ -115,9 +116,9 @@ pub enum Error {
     NoSpace {
         /// The index.
         path: PathBuf,
-        /// What it may need, at most.
+        /// The bytes that it may need, at most.
         needed: u64,
-        /// What there is.
+        /// The bytes that are free.
         free: u64,
     },
     /// An earlier write or sync of this writer failed. What was committed stays. The batch is lost as a whole, or,
@@ -132,7 +133,7 @@ pub enum Error {
     },
 }
 
-/// What follows the verb of [`Error::Io`] where it ends with a preposition: the path is in front.
+/// The end of an [`Error::Io`] message whose verb ends with a preposition, as the path comes first.
 fn of_what(op: &str) -> &'static str {
     if op.ends_with(" in") || op.ends_with(" of") { " it" } else { "" }
 }
@@ -167,9 +168,9 @@ impl From<twindex_sketch::Error> for Error {
 pub struct Fault {
     /// Bytes from the start of the part.
     pub offset: u64,
-    /// What the format asks for.
+    /// The value that the format requires.
     pub expected: String,
-    /// What is there.
+    /// The value found.
     pub found: String,
 }
 

@@ -1,4 +1,4 @@
-//! Counting document frequencies beyond memory, and the bytes of the table that is made of them.
+//! Counts document frequencies in bounded memory, and encodes the resulting table.
 
 use std::cmp::{Ordering, Reverse};
 use std::path::{Path, PathBuf};
@@ -10,16 +10,15 @@ use crate::extsort::{Counted, Reader, Runs, Words, combine};
 use crate::format::header::Refusal;
 use crate::format::idf::{self, IDF_DOCUMENTS_MAX, IDF_ENTRIES_MAX};
 
-/// Reads a table from the bytes of a file. [`read`](crate::store::idf::read) opens files, and names them where this
-/// fails.
+/// Reads a table from the bytes of a file. [`read`](crate::store::idf::read) opens files, and names them in its errors.
 ///
 /// # Errors
-/// A [`Refusal`] for bytes that [`to_bytes`] of this version has not given.
+/// A [`Refusal`] for bytes that were not written by [`to_bytes`] of this version.
 pub fn from_bytes(bytes: &[u8]) -> std::result::Result<IdfTable, Refusal> {
     idf::decode(bytes)?.table()
 }
 
-/// The number of bytes of a table's file, which is not made for it.
+/// The number of bytes of a table's file, computed without encoding it.
 #[must_use]
 pub fn file_bytes(table: &IdfTable) -> u64 {
     idf::length(table.shingling().encode().len() as u64, table.len() as u64)
@@ -32,14 +31,14 @@ pub fn to_bytes(table: &IdfTable) -> Vec<u8> {
     idf::encode(table.documents(), table.absent(), table.shingling(), hashes, frequencies)
 }
 
-/// Counts in how many documents each shingle is, and makes an [`IdfTable`] of that.
+/// Counts the documents that contain each shingle, and makes an [`IdfTable`].
 ///
-/// The table depends on the documents alone: not on their order, nor on [`memory`](Self::memory).
+/// The table depends only on the documents: not on their order, nor on [`memory`](Self::memory).
 ///
-/// Counting sorts: shingles are collected up to the memory given, sorted and counted; what is counted and still too
-/// large is a *run* that goes to a scratch file, and runs are merged at the end, 64 at once. Time O(n log n) for n
-/// distinct shingles of all documents together, each counted in each of its documents; beside the memory given, 32
-/// bytes for each entry of the table, and scratch space of at most 12 bytes for each of the n.
+/// Counting sorts: shingles are collected up to the memory budget, sorted and counted. Counts that are still too large
+/// become a *run* in a scratch file, and runs are merged at the end, 64 at once. For n pairs of a document and a
+/// distinct shingle in it: time O(n log n); besides the budget, 32 bytes for each entry of the table, and scratch space
+/// of at most 12 bytes for each of the n.
 #[derive(Debug)]
 pub struct IdfBuilder {
     shingling: Shingling,
@@ -48,14 +47,14 @@ pub struct IdfBuilder {
     memory: usize,
     scratch_dir: PathBuf,
     documents: u64,
-    /// Shingles not counted yet: each once for each document that has it.
+    /// Shingles that are not counted yet: each once for each document that contains it.
     fresh: Vec<u64>,
     /// Shingles and frequencies, ascending.
     counted: Vec<Counted>,
-    /// What was counted and is not in memory any more; none before the first run.
+    /// Counts that were moved out of memory; `None` before the first run.
     runs: Option<Runs<Counted>>,
     distinct: Vec<u64>,
-    /// Whether a scratch file failed, and with it some of what was counted was lost.
+    /// Whether a scratch file failed, which loses some of the counts.
     failed: bool,
 }
 
@@ -64,12 +63,12 @@ const FAN_IN: usize = 64;
 /// The least memory.
 const MEMORY_MIN: usize = 1 << 12;
 
-/// What errors say of any use of the scratch file.
+/// The operation named in errors of the scratch file.
 const USE: &str = "use a scratch file in";
 
 impl IdfBuilder {
-    /// Counts documents that are cut in this way. Without further words, shingles of one document alone are left
-    /// out, the million of the most frequent ones kept, and 256 MiB used.
+    /// Counts documents that are cut by `shingling`. By default, shingles of a single document are left out, the
+    /// million most frequent ones are kept, and 256 MiB are used.
     #[must_use]
     pub fn new(shingling: &Shingling) -> Self {
         Self {
@@ -87,38 +86,38 @@ impl IdfBuilder {
         }
     }
 
-    /// Leaves out shingles that fewer documents have; 2 at first.
+    /// Leaves out shingles of fewer documents (default 2).
     #[must_use]
     pub fn min_df(mut self, min_df: u32) -> Self {
         self.min_df = min_df;
         self
     }
 
-    /// Keeps this number of entries at most, 2^27 being the limit of the format: those of the greatest frequencies, and of
-    /// equal ones the least hashes. 1,000,000 at first.
+    /// Keeps at most this number of entries (default 1,000,000; the limit of the format is 2^27): those with the
+    /// greatest frequencies, and among equal ones those with the least hashes.
     #[must_use]
     pub fn entries_max(mut self, entries: usize) -> Self {
         self.entries_max = entries.min(IDF_ENTRIES_MAX as usize);
         self
     }
 
-    /// Bytes of memory to count in, at least 4 KiB; 256 MiB at first. More is slower to fill and sooner done.
+    /// Bytes of memory to count in, at least 4 KiB (default 256 MiB). With more, there are fewer merges.
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = bytes.max(MEMORY_MIN);
         self
     }
 
-    /// Where to make scratch files, which have no name and go with the process; the system's folder for temporary
-    /// files at first.
+    /// The folder of scratch files, which have no name and disappear with the process. The default is the system's
+    /// folder for temporary files.
     #[must_use]
     pub fn scratch_dir(mut self, dir: &Path) -> Self {
         dir.clone_into(&mut self.scratch_dir);
         self
     }
 
-    /// Counts a document by its shingles, in any order, repetitions being one; those that
-    /// [`Shingler::distinct`](twindex_sketch::Shingler::distinct) gives, ascending, are taken without sorting. A document
+    /// Counts a document by its shingles, in any order; repetitions count once. The output of
+    /// [`Shingler::distinct`](twindex_sketch::Shingler::distinct), which ascends, is not sorted again. A document
     /// without shingles is not counted.
     ///
     /// # Errors
@@ -143,8 +142,8 @@ impl IdfBuilder {
             distinct.dedup();
         }
         let mut rest = if ascending { shingles } else { &distinct };
-        // An eighth of the memory is for what is not counted yet, so that its entries, of twice the size, take a
-        // quarter; another is for what was counted before, and a half for both together.
+        // An eighth of the memory is for shingles that are not counted yet; their entries, of twice the size, take a
+        // quarter. Another eighth is for earlier counts, and a half for both merged.
         let mut taken = Ok(());
         while !rest.is_empty() && taken.is_ok() {
             let room = (self.memory / 8 / size_of::<u64>()).saturating_sub(self.fresh.len()).max(1);
@@ -169,7 +168,7 @@ impl IdfBuilder {
         Ok(())
     }
 
-    /// Counts what is fresh, and makes a run of all if it takes too much memory.
+    /// Counts the collected shingles, and writes a run if the counts take too much memory.
     fn count(&mut self) -> Result<()> {
         let counted = self.try_count();
         self.failed |= counted.is_err();
@@ -210,15 +209,15 @@ impl IdfBuilder {
         Ok(())
     }
 
-    /// The table of the documents counted.
+    /// The table of the counted documents.
     ///
     /// # Errors
-    /// [`Error::Io`] for the scratch file, [`Error::Invalid`] where it failed before.
+    /// [`Error::Io`] for the scratch file, [`Error::Invalid`] if it failed before.
     pub fn finish(mut self) -> Result<IdfTable> {
         self.check_whole()?;
         self.count()?;
         self.fresh = Vec::new();
-        let mut kept = Kept { entries: Vec::new(), most: self.entries_max, dropped: None };
+        let mut kept = KeptEntries { entries: Vec::new(), most: self.entries_max, dropped: None };
         let min_df = self.min_df;
         let held = Reader::Held(self.counted.iter());
         let spilled = self.runs.iter().flat_map(Runs::readers).map(Reader::Spilled);
@@ -236,21 +235,21 @@ impl IdfBuilder {
         entries.sort_unstable_by_key(|entry| entry.0);
         let (hashes, frequencies): (Vec<u64>, Vec<u32>) = entries.into_iter().unzip();
         let documents = self.documents as u32;
-        // The bytes are gone before the table takes its memory.
+        // The encoded bytes are dropped before the table takes its memory.
         let digest = idf::digest(&idf::encode(documents, absent, &self.shingling, &hashes, &frequencies));
         Ok(IdfTable::new(digest, documents, absent, self.shingling, hashes, frequencies)?)
     }
 }
 
 /// The entries of the greatest frequencies so far.
-struct Kept {
+struct KeptEntries {
     entries: Vec<(u64, u32)>,
     most: usize,
-    /// The least frequency that was left out.
+    /// The greatest frequency that was left out.
     dropped: Option<u32>,
 }
 
-impl Kept {
+impl KeptEntries {
     fn drop(&mut self, frequency: u32) {
         self.dropped = Some(self.dropped.map_or(frequency, |least| least.min(frequency)));
     }
@@ -262,7 +261,7 @@ impl Kept {
         }
     }
 
-    /// Leaves the `most` that come first. What is left out now would be left out at the end, too.
+    /// Keeps the `most` first entries. An entry that is dropped now would be dropped at the end too.
     fn prune(&mut self) {
         if self.entries.len() <= self.most {
             return;
@@ -290,7 +289,7 @@ mod tests {
 
     type Counts = BTreeMap<u64, u32>;
 
-    /// The definition: what is kept, and the frequency of what is not.
+    /// The definition: the entries kept, and the frequency of the others.
     fn naive(documents: &[Vec<u64>], min_df: u32, most: usize) -> (Vec<(u64, u32)>, u32) {
         let mut counts = Counts::new();
         for document in documents {
@@ -363,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scratch_folder_that_is_not_there_is_an_error() {
+    fn missing_scratch_folder_is_an_error() {
         let mut builder =
             IdfBuilder::new(&Shingling::words(1, 0)).memory(0).scratch_dir(Path::new("no/such/folder"));
         let many: Vec<u64> = (0..10_000).map(mix).collect();
@@ -373,7 +372,7 @@ mod tests {
 
     /// All hashes of one prefix, of none, of neighbours with the same low bits.
     #[test]
-    fn look_ups_find_hashes_that_crowd() {
+    fn lookups_find_hashes_with_equal_prefixes() {
         for crowd in [1_u64, 4, 5, 6, 100, 3000] {
             let all: Vec<u64> = (0..crowd)
                 .flat_map(|i| [i, i << 48, (7 << 48) | (i * 3), u64::MAX - i, mix(i), (8 << 48) | (i * 3)])
@@ -396,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_is_that_of_occurrences_times_the_tables_weights() {
+    fn fingerprint_weights_are_occurrences_times_table_weights() {
         let documents: Vec<Vec<u64>> = (1..50).map(|i| (0..i).map(mix).collect()).collect();
         let table = table(&documents, |b| b);
         for n in [0_u64, 1, 2, 255, 256, 257, 1000] {
@@ -440,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_builder_that_lost_its_scratch_file_makes_no_table() {
+    fn builder_with_a_failed_scratch_file_makes_no_table() {
         let gone = tempfile::tempdir().unwrap().path().join("gone");
         let mut builder = IdfBuilder::new(&Shingling::words(1, 0)).memory(0).scratch_dir(&gone);
         let failed = (0..10_000).find_map(|i| builder.add(&[mix(i)]).err()).unwrap();
@@ -451,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_name_another_table_or_cut_otherwise_are_refused() {
+    fn parameters_with_another_table_or_shingling_are_refused() {
         let table = Arc::new(table(&[vec![1, 2], vec![2, 3]], |b| b));
         let builder = || Params::builder().words(1);
         let refused =

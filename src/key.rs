@@ -68,7 +68,7 @@ impl Key<'_> {
     }
 
     /// The number by which documents of equal priority come before others: xxh3-64 of the key's bytes, of a number that of
-    /// its decimal digits. `dedup --keep key-hash` goes by the same.
+    /// its decimal digits. `dedup --keep key-hash` uses the same order.
     #[must_use]
     pub fn priority_hash(&self) -> u64 {
         match self {

@@ -122,7 +122,7 @@ mod embedding {}
 #[doc = include_str!("../docs/groups.md")]
 mod groups {}
 
-/// What the documentation promises of sharing between threads.
+/// Checks at compile time that types can be shared or sent between threads as documented.
 const _: () = {
     const fn shared<T: Send + Sync>() {}
     const fn sent<T: Send>() {}

@@ -1,7 +1,9 @@
-//! The locks and the flag by which threads share an index: one seam, so that a test can decide who goes first.
+//! The locks and the flag by which threads share an index. They have one interface, so that a test can schedule
+//! the threads.
 //!
-//! With `--cfg twindex_shuttle` the library's own tests get those of shuttle, which runs threads one at a time and at each
-//! lock chooses the next by its schedule (`scripts/races`). Everywhere else these are the real ones, under their names.
+//! With `--cfg twindex_shuttle` the library's own tests get the locks of shuttle, which runs one thread at a time and
+//! chooses the next one at each lock by its schedule (`scripts/races`). Every other build gets the real locks under the
+//! same names.
 
 #[cfg(not(all(test, twindex_shuttle)))]
 pub(crate) use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -22,7 +24,7 @@ pub(crate) use shuttle::thread::JoinHandle;
 /// Starts a thread.
 ///
 /// # Errors
-/// The system has none to give.
+/// If the system has no more threads.
 #[cfg(not(all(test, twindex_shuttle)))]
 pub(crate) fn spawn<T: Send + 'static>(
     name: &str,
@@ -47,18 +49,18 @@ pub(crate) fn pause(time: std::time::Duration) {
     std::thread::sleep(time);
 }
 
-/// As above. A schedule by priorities lets a thread that yields, and none that sleeps, be overtaken.
+/// As above. A schedule by priorities switches away from a thread that yields, but not from one that sleeps.
 #[cfg(all(test, twindex_shuttle))]
 pub(crate) fn pause(_: std::time::Duration) {
     shuttle::thread::yield_now();
 }
 
-/// Shuttle's locks with the methods of `parking_lot`: a panic fails the test, so there is no poison to look at.
+/// Shuttle's locks with the methods of `parking_lot`: a panic fails the test, so poisoning needs no handling.
 #[cfg(all(test, twindex_shuttle))]
 mod scheduled {
     use shuttle::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
-    #[derive(Debug)]
+    #[derive(Debug, Default)]
     pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
 
     impl<T> Mutex<T> {

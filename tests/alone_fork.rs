@@ -111,6 +111,92 @@ mod forked {
         other.writer().unwrap();
     }
 
+    /// Set for the third process of the test below: the index.
+    const THIRD: &str = "TWINDEX_TEST_THIRD";
+
+    /// The scenario by which acknowledged commits were lost: a child ends its copy of a writer, and another process tries
+    /// to write.
+    #[test]
+    fn nothing_acknowledged_is_lost_where_a_child_ends_its_copy_of_a_writer_and_a_third_process_writes() {
+        if let Some(path) = std::env::var_os(THIRD) {
+            let index = Index::open(path).unwrap();
+            let status = match index.writer() {
+                Err(Error::Locked { .. }) => 7,
+                Err(_) => 1,
+                Ok(mut writer) => {
+                    (80..90).for_each(|key| put(&mut writer, key));
+                    i32::from(writer.commit().is_err())
+                }
+            };
+            std::process::exit(status);
+        }
+        let third = |path: &Path| {
+            let name = "forked::nothing_acknowledged_is_lost_where_a_child_ends_its_copy_of_a_writer_and_a_third_process_writes";
+            let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+            command.args(["--exact", name]).env(THIRD, path).status().unwrap().code()
+        };
+        let (_dir, path, index) = created();
+        let mut writer = index.writer().unwrap();
+        (0..10).for_each(|key| put(&mut writer, key));
+        writer.commit().unwrap();
+        (10..20).for_each(|key| put(&mut writer, key)); // between put and commit
+        let mut writer = Some(writer);
+        assert_eq!(
+            in_child(|| {
+                drop(writer.take());
+                0
+            }),
+            0
+        );
+        assert_eq!(third(&path), Some(7), "the lock is the parent's");
+        let mut writer = writer.unwrap();
+        writer.commit().unwrap();
+        (20..30).for_each(|key| put(&mut writer, key));
+        writer.commit().unwrap();
+        assert_eq!(third(&path), Some(7));
+        drop(writer);
+        assert_eq!(third(&path), Some(0), "nobody has the lock");
+        assert_eq!(keys(&path), (0..30).chain(80..90).collect::<Vec<u64>>());
+        assert!(index.verify().problems.is_empty());
+    }
+
+    #[test]
+    fn writer_opened_after_a_fork_goes_on_from_what_the_child_committed() {
+        let (_dir, path, index) = created();
+        let status = in_child(|| {
+            let mut writer = index.writer().unwrap();
+            put(&mut writer, 1);
+            writer.commit().unwrap();
+            put(&mut writer, 50); // gone with the child
+            0
+        });
+        assert_eq!(status, 0);
+        let mut writer = index.writer().unwrap();
+        put(&mut writer, 2);
+        writer.commit().unwrap();
+        assert_eq!(keys(&path), [1, 2]);
+    }
+
+    #[test]
+    fn program_that_a_writers_process_starts_does_not_keep_the_lock() {
+        let (_dir, path, index) = created();
+        let mut writer = index.writer().unwrap();
+        put(&mut writer, 1);
+        // By fork and exec: it waits for its input, which ends when it is dropped.
+        let mut program =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        writer.commit().unwrap();
+        drop(writer);
+        let mut writer = Index::open(&path).unwrap().writer().unwrap();
+        put(&mut writer, 2);
+        writer.commit().unwrap();
+        drop(program.stdin.take());
+        assert!(program.wait().unwrap().success());
+        put(&mut writer, 3);
+        writer.commit().unwrap();
+        assert_eq!(keys(&path), [1, 2, 3]);
+    }
+
     #[test]
     fn child_that_exits_keeps_the_lock_of_the_parent() {
         let (_dir, path, index) = created();
@@ -188,6 +274,9 @@ mod forked {
         child(&mut |writer| refused(writer.gc()), &mut writer);
         // In the middle of a batch, too.
         put(&mut writer, 2);
+        child(&mut |writer| refused(writer.put(3, Fingerprint(3))), &mut writer);
+        child(&mut |writer| refused(writer.admit(3, Fingerprint(3))), &mut writer);
+        child(&mut |writer| refused(writer.delete(2)), &mut writer);
         child(&mut |writer| refused(writer.commit()), &mut writer);
         child(&mut |writer| refused(writer.flush()), &mut writer);
         child(&mut |writer| refused(writer.compact()), &mut writer);

@@ -1,4 +1,5 @@
-//! A whole directory, its files damaged, lost, mixed up and with fitting checksums: opened, asked, verified, saved, written to.
+//! A whole directory with files that are damaged, lost, exchanged and given matching checksums: opened, queried,
+//! verified, salvaged, written to.
 
 #![no_main]
 

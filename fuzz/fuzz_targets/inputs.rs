@@ -1,4 +1,4 @@
-//! Documents of every kind that is read, from files, folders and streams: the same come out whichever way they go in.
+//! Documents of every kind that is read, from files, folders and streams: each input route gives the same documents.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Whatever is done to an index, on a disk that fails at any operation: nothing acknowledged is lost.
+//! Any operations on an index, on a disk that fails at any operation: no acknowledged commit is lost.
 
 #![no_main]
 

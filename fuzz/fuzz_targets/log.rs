@@ -1,4 +1,4 @@
-//! The log of an index, raw and with fitting checksums, opened and asked.
+//! The log of an index, raw and with matching checksums, opened and queried.
 
 #![no_main]
 

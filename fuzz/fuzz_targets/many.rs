@@ -1,4 +1,5 @@
-//! Many fingerprints in crowds: built in memory and by scratch files to the same segment, which answers as brute force does.
+//! Many clustered fingerprints: built in memory and by scratch files to the same segment, which answers as brute force
+//! does.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Raw bytes as a segment file: opened, asked everything, verified. Seldom gets past the checksums.
+//! Raw bytes as a segment file: opened, queried in every way, verified. Rarely gets past the checksums.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! A sound segment, patched, its checksums made to fit: what `verify` accepts must answer as the sound one does.
+//! A sound segment, patched, with recomputed checksums: if `verify` accepts it, it must answer as the sound one does.
 
 #![no_main]
 

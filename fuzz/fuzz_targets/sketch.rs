@@ -1,4 +1,4 @@
-//! Arbitrary parameters and text: what the documentation of `twindex::sketch` says of every text.
+//! Arbitrary parameters and text: the promises of `twindex::sketch` for every text.
 
 #![no_main]
 

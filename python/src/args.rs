@@ -70,6 +70,8 @@ arguments! {
     max_cluster: u32 = 0, u32::MAX;
     max_work: u64 = 0, u64::MAX;
     min_words: usize = 1, u16::MAX;
+    min_df: u32 = 0, u32::MAX;
+    max_entries: usize = 0, usize::MAX;
     min_size: u32 = 0, u32::MAX;
     priority: u64 = 0, u64::MAX;
     questions: u64 = 0, u64::MAX;

@@ -8,18 +8,19 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyTuple;
 use pyo3_arrow::PyTable;
-use twindex::params::KeyKind;
+use twindex::params::{KeyKind, WeightUnit};
 use twindex_corpus::{
     Beside, Clustering, DedupTexts, FieldNumber, Found, Keep, ListedPairs, NearBy, Watched, Weights,
 };
 
 use crate::args;
 use crate::columns::Column;
+use crate::cut::Cut;
 use crate::error::{Failure, Result};
+use crate::idf::{IdfTable, shingling_with};
 use crate::numbers::field_numbers;
-use crate::params::Params;
 use crate::values::Values;
 use crate::watch::watched;
 
@@ -112,8 +113,8 @@ impl Dedup {
 }
 
 /// The names of weights.
-pub(crate) const WEIGHTS: [(&str, Weights); 2] =
-    [("distinct", Weights::Distinct), ("tf", Weights::Frequencies)];
+pub(crate) const WEIGHTS: [(&str, Weights); 3] =
+    [("distinct", Weights::Distinct), ("tf", Weights::Frequencies), ("idf", Weights::Idf)];
 
 /// What of texts that are null becomes.
 #[derive(Clone, Copy, PartialEq)]
@@ -141,7 +142,9 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
 /// text_field: the column of a table that has the texts, where it has several.
 /// near: "containment" lets a text go if `threshold` of its shingles stand in a kept one that has as many or more; larger texts
 ///     come first.
-/// weights: "tf" counts a shingle as often as it occurs.
+/// weights: "tf" counts a shingle as often as it occurs, "idf" that times its inverse document frequency, by the IdfTable that
+///     `idf` gives, rounded to whole units of weight_unit, 1/256 to 2; 1 unless it is named. A resemblance changes by at most
+///     weight_unit / the mean weight of the shingles of both texts. Texts are cut as those of the table.
 /// keep: which texts come first: the first, the longest by words, the one with the largest or smallest number,
 ///     ("max", numbers) or ("min", numbers), the one whose key has the smallest hash or is the smallest itself,
 ///     ("key-hash", keys) or ("smallest-key", keys). Of equal numbers the first comes first.
@@ -149,7 +152,9 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
 /// inside: a value for each text, such as its source; texts are compared only inside a value, so that each keeps its survivor.
 /// nulls: what becomes of texts that are None: an error, or they are kept, each near nothing, or dropped.
 /// clusters: "components" keeps one text of each connected component of near texts, and `max_cluster` cuts larger ones.
-/// pairs: "all" lists all near pairs beside that, unless a shingle is in more than `max_bucket` texts: Dedup.capped_shingles.
+///     It is refused where a shingle is in too many texts to compare them all, unless `max_bucket` is given.
+/// pairs: "all" lists all near pairs beside that, unless a shingle is in more than `max_bucket` texts (10,000 if it is None):
+///     Dedup.capped_shingles.
 /// max_work: ends the work with an error after this number of comparisons; each text is compared with kept texts alone.
 /// words, seed, tokens, normal_form, fold: how texts are cut into shingles, as in Params.
 /// memory: what the work takes beside texts and pairs, which are held, in bytes; 65,536 or more.
@@ -160,7 +165,8 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
 #[pyfunction]
 #[pyo3(signature = (texts, threshold=0.8, *, text_field=None, near="resemblance", weights="distinct", keep=None, against=None,
     inside=None, nulls="raise", clusters="leaders", pairs="covering", max_work=None, max_cluster=None, words=None,
-    seed=0, tokens=None, normal_form=None, fold=None, max_bucket=10_000, memory=1_073_741_824, progress=None))]
+    seed=0, tokens=None, normal_form=None, fold=None, max_bucket=None, memory=1_073_741_824, progress=None,
+    idf=None, weight_unit=None))]
 #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
 pub(crate) fn dedup(
     py: Python<'_>,
@@ -182,9 +188,11 @@ pub(crate) fn dedup(
     tokens: Option<&str>,
     normal_form: Option<&str>,
     fold: Option<&str>,
-    #[pyo3(from_py_with = args::max_bucket)] max_bucket: u32,
+    #[pyo3(from_py_with = args::optional::max_bucket)] max_bucket: Option<u32>,
     #[pyo3(from_py_with = args::memory)] memory: usize,
     progress: Option<&Bound<'_, PyAny>>,
+    idf: Option<&Bound<'_, IdfTable>>,
+    weight_unit: Option<f64>,
 ) -> Result<Dedup> {
     let (keep, by) = keep.map_or(Ok((Keep::First, By::Nothing)), keep_of)?;
     let texts = Column::of_field("texts", texts, text_field)?;
@@ -195,15 +203,7 @@ pub(crate) fn dedup(
             "inside: does not go with against, whose texts have no values; leave one of them out",
         ));
     }
-    let cut = PyDict::new(py);
-    for (name, value) in [("tokens", tokens), ("normal_form", normal_form), ("fold", fold)] {
-        if let Some(value) = value {
-            cut.set_item(name, value)?;
-        }
-    }
-    cut.set_item("words", words)?;
-    cut.set_item("seed", seed)?;
-    let params = py.get_type::<Params>().call((), Some(&cut))?.cast_into::<Params>().map_err(PyErr::from)?;
+    let shingling = shingling_with(idf, &Cut { words, seed, tokens, normal_form, fold })?;
     let job = DedupTexts {
         threshold,
         near: choice(
@@ -212,7 +212,9 @@ pub(crate) fn dedup(
             &[("resemblance", NearBy::Resemblance), ("containment", NearBy::Containment)],
         )?,
         weights: choice("weights", weights, &WEIGHTS)?,
-        shingling: params.get().inner.shingling.clone(),
+        idf: idf.map(|idf| Arc::clone(&idf.get().inner)),
+        weight_unit: weight_unit.map(WeightUnit::of).transpose()?,
+        shingling,
         keep,
         clusters: choice(
             "clusters",

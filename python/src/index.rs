@@ -168,16 +168,23 @@ impl Index {
                 made.get()
             }
         };
-        let params = params.inner.clone();
-        Ok(py.detach(|| twindex::Index::create(path, params)).map(Self::of).map_err(Failure::from)?)
+        let Params { inner, idf } = params.clone();
+        let made = py.detach(|| match idf {
+            Some(table) => twindex::Index::create_with_idf(path, inner, &table),
+            None => twindex::Index::create(path, inner),
+        });
+        Ok(made.map(Self::of).map_err(Failure::from)?)
     }
 
     /// Makes an index of segments that ShardBuilders made; no key may be in two of them.
     #[staticmethod]
     fn adopt(py: Python<'_>, path: PathBuf, params: &Params, segments: Vec<PathBuf>) -> Result<Self> {
-        let params = params.inner.clone();
+        let Params { inner, idf } = params.clone();
         py.detach(|| {
-            twindex::Index::adopt(&path, params, &segments)?;
+            match idf {
+                Some(table) => twindex::Index::adopt_with_idf(&path, inner, &segments, &table)?,
+                None => twindex::Index::adopt(&path, inner, &segments)?,
+            };
             Ok(Self::of(twindex::Index::open(path)?))
         })
     }
@@ -191,7 +198,7 @@ impl Index {
     /// The parameters it was made with.
     #[getter]
     fn params(&self) -> Params {
-        Params { inner: self.params.clone() }
+        Params::of(self.params.clone())
     }
 
     /// The number of the last commit.

@@ -10,10 +10,12 @@
 
 mod args;
 mod columns;
+mod cut;
 mod dedup;
 mod error;
 mod forest;
 mod hit;
+mod idf;
 mod index;
 mod numbers;
 mod pairs;
@@ -54,6 +56,7 @@ fn _twindex(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sketch::Sketcher>()?;
     module.add_class::<index::Index>()?;
     module.add_class::<hit::Hit>()?;
+    module.add_class::<idf::IdfTable>()?;
     module.add_class::<hit::Admitted>()?;
     module.add_class::<values::Values>()?;
     module.add_class::<shard::ShardBuilder>()?;

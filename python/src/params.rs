@@ -1,12 +1,17 @@
 //! Parameters.
 
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
-use twindex::params::{Folding, Near, NormalForm, Shingling, SimhashWeights, Threshold, Tokens};
+use twindex::params::{Family, MinhashWeights, Near, SimhashWeights, Threshold, WeightUnit};
 
 use crate::args;
+use crate::cut::shingling;
 use crate::error::{Failure, Result};
+use crate::idf::IdfTable;
 
 /// What an index keeps, and how text becomes numbers. Fixed when the index is made.
 ///
@@ -18,12 +23,47 @@ use crate::error::{Failure, Result};
 /// distance in which they are, too. Without these 0.8 and the radius of simhash. sets: keep the shingle hashes of each
 /// document, so that resemblance is counted and none near is missed; without them it is estimated. marks: let `admit`
 /// mark the duplicates that it adds, and compare with the others alone. priorities: let documents have one, by which
-/// `groups` chooses who leads. Any other line of `fields` can be
+/// `groups` chooses who leads. weights: how often a shingle votes in a simhash, "occurrences", "distinct", or "idf", each
+/// occurrence by its inverse document frequency. minhash_weights: what a shingle weighs in minima and sets, "distinct", each the
+/// same, "frequencies", as often as it occurs, or "idf", that times its inverse document frequency. idf: the IdfTable of these
+/// weights, whose texts were cut in the same way. weight_unit: minhash_weights are rounded to whole units of this, 1/256 to 2,
+/// so that sets count them; "idf" needs it, or family="darts". family: the orders of minima, "one-permutation-filled" unless
+/// it is named. Any other line of `fields` can be
 /// named, with _ for -.
 #[pyclass(frozen, eq, hash, module = "twindex", from_py_object)]
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 pub(crate) struct Params {
     pub(crate) inner: twindex::Params,
+    /// The table that they name, if it is known.
+    pub(crate) idf: Option<Arc<twindex::IdfTable>>,
+}
+
+impl PartialEq for Params {
+    fn eq(&self, other: &Self) -> bool {
+        self.inner == other.inner
+    }
+}
+
+impl Eq for Params {}
+
+impl Hash for Params {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.inner.hash(state);
+    }
+}
+
+impl Params {
+    /// Without a table.
+    pub(crate) fn of(inner: twindex::Params) -> Self {
+        Self { inner, idf: None }
+    }
+
+    pub(crate) fn sketcher(&self) -> Result<twindex::Sketcher> {
+        Ok(match &self.idf {
+            Some(table) => twindex::Sketcher::with_idf(&self.inner, Arc::clone(table))?,
+            None => twindex::Sketcher::new(&self.inner)?,
+        })
+    }
 }
 
 #[pymethods]
@@ -31,7 +71,8 @@ impl Params {
     #[new]
     #[pyo3(signature = (*, words=None, simhash=Some(3), minhash=Some((20, 6)), seed=0, keys="bytes",
         weights="occurrences", signature_bits=8, feature_bits=32, bottom=0, modulus=0,
-        threshold=None, near_within=None, sets=false, marks=false, priorities=false, **fields))]
+        threshold=None, near_within=None, sets=false, marks=false, priorities=false, minhash_weights="distinct",
+        weight_unit=None, family=None, idf=None, **fields))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn new(
         #[pyo3(from_py_with = args::optional::words)] words: Option<u8>,
@@ -49,6 +90,10 @@ impl Params {
         sets: bool,
         marks: bool,
         priorities: bool,
+        minhash_weights: &str,
+        weight_unit: Option<f64>,
+        family: Option<&str>,
+        idf: Option<&Bound<'_, IdfTable>>,
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         // What is named without a version is that of this build; whole lines, as files have them, come last.
@@ -58,7 +103,11 @@ impl Params {
         }
         let (cut, given): (Vec<_>, Vec<_>) =
             given.into_iter().partition(|(name, value)| CUT.contains(&name.as_str()) && !value.contains('/'));
-        let shingling = shingling(words, seed, &cut)?;
+        let table = idf.map(|idf| Arc::clone(&idf.get().inner));
+        let shingling = match &table {
+            Some(table) if words.is_none() && seed == 0 && cut.is_empty() => table.shingling().clone(),
+            _ => shingling(words, seed, &cut)?,
+        };
         let mut builder = twindex::Params::builder().shingling(shingling).bottom(bottom).modulus(modulus);
         builder = match keys {
             "bytes" => builder,
@@ -70,8 +119,18 @@ impl Params {
         let weights = match weights {
             "occurrences" => SimhashWeights::Occurrences,
             "distinct" => SimhashWeights::Distinct,
+            "idf" => SimhashWeights::Idf { table: needed("weights", table.as_ref())? },
             other => {
-                let why = format!("weights: expected occurrences or distinct, found {other}");
+                let why = format!("weights: expected occurrences, distinct or idf, found {other}");
+                return Err(Failure::invalid(why).into());
+            }
+        };
+        let minhash_weights = match minhash_weights {
+            "distinct" => None,
+            "frequencies" => Some(MinhashWeights::Frequencies),
+            "idf" => Some(MinhashWeights::Idf { table: needed("minhash_weights", table.as_ref())? }),
+            other => {
+                let why = format!("minhash_weights: expected distinct, frequencies or idf, found {other}");
                 return Err(Failure::invalid(why).into());
             }
         };
@@ -80,6 +139,19 @@ impl Params {
         }
         if let Some((bands, rows)) = minhash {
             builder = builder.minhash(bands, rows).signature_bits(signature_bits).feature_bits(feature_bits);
+        }
+        builder = match minhash_weights {
+            Some(weights) => builder.minhash_weights(weights),
+            None => builder,
+        };
+        if let Some(unit) = weight_unit {
+            builder = builder.weight_unit(WeightUnit::of(unit).map_err(Failure::from)?);
+        }
+        if let Some(name) = family {
+            let all = || Family::ALL.iter().map(|family| family.name()).collect::<Vec<_>>().join(", ");
+            builder = builder.family(Family::named(name).ok_or_else(|| {
+                Failure::invalid(format!("family: expected one of {}, found {name}", all()))
+            })?);
         }
         builder = if marks { builder.marks() } else { builder };
         builder = if priorities { builder.priorities() } else { builder };
@@ -94,8 +166,11 @@ impl Params {
         if threshold.is_some() || near_within.is_some() {
             inner = builder.near(near).build().map_err(Failure::from)?;
         }
+        if let Some(table) = &table {
+            table.check(&inner.sketch()).map_err(|error| Failure::from(twindex::Error::from(error)))?;
+        }
         if given.is_empty() {
-            return Ok(Self { inner });
+            return Ok(Self { inner, idf: table });
         }
         // All else is named as in files.
         let mut lines = inner.fields();
@@ -108,13 +183,25 @@ impl Params {
             line.1 = value;
         }
         let text = lines.iter().fold(String::new(), |text, (name, value)| text + name + "=" + value + "\n");
-        Ok(Self { inner: twindex::Params::decode(&text).map_err(Failure::from)? })
+        Ok(Self { inner: twindex::Params::decode(&text).map_err(Failure::from)?, idf: table })
     }
 
-    /// Reads what `text` says.
+    /// Reads what `text` says; with the table that it names, if it names one.
     #[classmethod]
-    fn parse(_class: &Bound<'_, PyType>, text: &str) -> Result<Self> {
-        Ok(Self { inner: twindex::Params::decode(text)? })
+    #[pyo3(signature = (text, idf=None))]
+    fn parse(_class: &Bound<'_, PyType>, text: &str, idf: Option<&Bound<'_, IdfTable>>) -> Result<Self> {
+        let inner = twindex::Params::decode(text)?;
+        let idf = idf.map(|idf| Arc::clone(&idf.get().inner));
+        if let Some(table) = &idf {
+            table.check(&inner.sketch())?;
+        }
+        Ok(Self { inner, idf })
+    }
+
+    /// The table of inverse document frequencies that was given.
+    #[getter]
+    fn idf(&self) -> Option<IdfTable> {
+        self.idf.as_ref().map(|table| IdfTable { inner: Arc::clone(table) })
     }
 
     /// The lines that stand in files; equal for equal parameters only.
@@ -170,14 +257,14 @@ impl Params {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        Ok((py.get_type::<Self>().getattr("parse")?, PyTuple::new(py, [self.text()])?))
+        Ok((py.get_type::<Self>().getattr("parse")?, (self.text(), self.idf()).into_pyobject(py)?))
     }
 }
 
 /// The lines that may be named without a version.
 const CUT: [&str; 3] = ["tokens", "normal-form", "fold"];
 /// The parameters that the signature names.
-const NAMED: [&str; 15] = [
+const NAMED: [&str; 19] = [
     "words",
     "simhash",
     "minhash",
@@ -193,7 +280,18 @@ const NAMED: [&str; 15] = [
     "sets",
     "marks",
     "priorities",
+    "minhash_weights",
+    "weight_unit",
+    "family",
+    "idf",
 ];
+
+/// The digest of the table that weights need.
+fn needed(name: &str, table: Option<&Arc<twindex::IdfTable>>) -> Result<u128> {
+    let table =
+        table.ok_or_else(|| Failure::invalid(format!("{name}: \"idf\" needs the table: idf=IdfTable...")))?;
+    Ok(table.digest())
+}
 
 /// The names of all parameters.
 fn known(params: &twindex::Params) -> Vec<String> {
@@ -206,45 +304,4 @@ fn known(params: &twindex::Params) -> Vec<String> {
         }
     }
     known
-}
-
-/// How text is cut, by names without versions.
-fn shingling(words: Option<u8>, seed: u64, named: &[(String, String)]) -> Result<Shingling> {
-    let value = |wanted: &str| named.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
-    let tokens = match value("tokens") {
-        None => Tokens::Words,
-        Some(name) => Tokens::named(name).filter(|&tokens| tokens != Tokens::Features).ok_or_else(|| {
-            let all = Tokens::ALL.iter().filter(|&&tokens| tokens != Tokens::Features);
-            let all: Vec<_> = all.map(|tokens| tokens.name()).collect();
-            Failure::invalid(format!("tokens: expected one of {}, found {name}", all.join(", ")))
-        })?,
-    };
-    // As the command has it.
-    let usual = match tokens {
-        Tokens::Characters | Tokens::WordCharacters | Tokens::Raw => 9,
-        Tokens::Sentences => 1,
-        _ => 5,
-    };
-    let mut made = Shingling::words(words.unwrap_or(usual), seed).with_tokens(tokens)?;
-    let not_built = |name: &str| Failure::invalid(format!("{name}: this twindex was built without it"));
-    match value("normal-form") {
-        None | Some("none") => {}
-        Some("nfkc") => made.normal_form = NormalForm::nfkc().ok_or_else(|| not_built("normal_form"))?,
-        Some(other) => {
-            return Err(Failure::invalid(format!("normal_form: expected none or nfkc, found {other}")));
-        }
-    }
-    for one in value("fold").unwrap_or_default().split('+').filter(|one| !one.is_empty()) {
-        match one {
-            "invisible" => made.folding.invisible = true,
-            "marks" => {
-                made.folding.marks = Some(Folding::marks_here().ok_or_else(|| not_built("fold"))?);
-            }
-            other => {
-                let why = format!("fold: expected marks, invisible or invisible+marks, found {other}");
-                return Err(Failure::invalid(why));
-            }
-        }
-    }
-    Ok(made)
 }

@@ -8,32 +8,43 @@ use arrow_array::builder::{Int32Builder, Int64Builder, LargeBinaryBuilder, UInt6
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
 use twindex::Error;
-use twindex::params::Shingling;
+use twindex::params::{Shingling, WeightUnit};
 use twindex::sketch::{Buffers, Nearness, Shingler};
-use twindex_corpus::set_of_text;
+use twindex_corpus::{Weighing, set_of_text};
 
 use crate::args;
 use crate::columns::{Column, batch};
 use crate::dedup::{WEIGHTS, choice};
 use crate::error::{Failure, Result};
+use crate::idf::IdfTable;
 
 /// The set of shingles of each text, and its tokens: `set` and `tokens`.
 #[pyfunction]
+#[pyo3(signature = (texts, words, seed, weights, idf=None, weight_unit=None))]
 pub(crate) fn shingle_sets(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = args::words)] words: u8,
     #[pyo3(from_py_with = args::seed)] seed: u64,
     weights: &str,
+    idf: Option<&Bound<'_, IdfTable>>,
+    weight_unit: Option<f64>,
 ) -> Result<PyRecordBatch> {
     let weights = choice("weights", weights, &WEIGHTS)?;
+    let table = idf.map(|idf| Arc::clone(&idf.get().inner));
+    let shingling =
+        table.as_ref().map_or_else(|| Shingling::words(words, seed), |table| table.shingling().clone());
+    let unit = weight_unit.map(WeightUnit::of).transpose()?;
+    let weighing =
+        Weighing::new(weights, table, unit).map_err(|error| Failure::invalid(error.to_string()))?;
     let texts = Column::of("texts", texts)?;
     py.detach(|| {
-        let shingler = Shingler::new(&Shingling::words(words, seed)).map_err(Error::from)?;
+        let shingler = Shingler::new(&shingling).map_err(Error::from)?;
         let (mut buffers, mut bytes) = (Buffers::default(), Vec::new());
         let (mut sets, mut tokens) = (LargeBinaryBuilder::new(), Int64Builder::new());
         for row in 0..texts.len() {
-            let set = set_of_text(texts.text(row)?, &shingler, weights, &mut buffers);
+            let set = set_of_text(texts.text(row)?, &shingler, &weighing, &mut buffers);
+            let set = set.map_err(|error| Failure::Record(row, error))?;
             bytes.clear();
             bytes.extend(set.iter().flat_map(|hash| hash.to_le_bytes()));
             sets.append_value(&bytes);

@@ -106,7 +106,7 @@ impl ShardBuilder {
         #[pyo3(from_py_with = args::memory)] memory: usize,
         scratch: Option<PathBuf>,
     ) -> Result<Self> {
-        let params = params.inner.clone();
+        let Params { inner: params, idf } = params.clone();
         py.detach(|| {
             fs::create_dir_all(&into).map_err(|error| Failure::io("create", &into, error))?;
             let place = scratch.unwrap_or_else(|| into.clone());
@@ -114,7 +114,11 @@ impl ShardBuilder {
                 .prefix(PREFIX)
                 .tempdir_in(&place)
                 .map_err(|error| Failure::io("create a folder in", &place, error))?;
-            let index = Index::create(folder.path().join("index"), params.clone())?;
+            let path = folder.path().join("index");
+            let index = match idf {
+                Some(table) => Index::create_with_idf(path, params.clone(), &table)?,
+                None => Index::create(path, params.clone())?,
+            };
             let mut writer = index.writer()?;
             writer.set_memory(memory);
             writer.set_logged(false);

@@ -115,7 +115,7 @@ impl Sketch {
 /// Texts to numbers. May be shared by threads.
 #[pyclass(frozen, module = "twindex")]
 pub(crate) struct Sketcher {
-    params: twindex::Params,
+    params: Params,
     inner: twindex::Sketcher,
 }
 
@@ -185,13 +185,13 @@ fn sketch_bytes(
 impl Sketcher {
     #[new]
     fn new(params: &Params) -> Result<Self> {
-        Ok(Self { params: params.inner.clone(), inner: twindex::Sketcher::new(&params.inner)? })
+        Ok(Self { params: params.clone(), inner: params.sketcher()? })
     }
 
     /// The parameters it was made with.
     #[getter]
     fn params(&self) -> Params {
-        Params { inner: self.params.clone() }
+        self.params.clone()
     }
 
     /// The numbers of one text.
@@ -221,7 +221,7 @@ impl Sketcher {
     ) -> Result<PyRecordBatch> {
         let (keys, texts) = (Column::of("keys", keys)?, Column::of("texts", texts)?);
         keys.check_len(&texts)?;
-        watched(py, None, |watched| rows(&self.params, &self.inner, &keys, &texts, shards, watched))
+        watched(py, None, |watched| rows(&self.params.inner, &self.inner, &keys, &texts, shards, watched))
     }
 
     fn __repr__(&self) -> String {

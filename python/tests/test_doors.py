@@ -181,7 +181,7 @@ def test_near_and_order_and_weights_are_those_of_the_command():
     assert len({hashed[0], hashed[2], hashed[3]}) == 1 and hashed[1] == 1
     backwards = decided(TEXTS[::-1], keep=("key-hash", ["a", "b", "c", "d"]))
     assert "abcd"[backwards[3]] == "dcba"[hashed[0]], "whatever the order of the texts"
-    for name, value in (("near", "far"), ("weights", "idf"), ("clusters", "all"), ("pairs", "none")):
+    for name, value in (("near", "far"), ("weights", "bm25"), ("clusters", "all"), ("pairs", "none")):
         with pytest.raises(twindex.InvalidError, match=f"{name}: expected .*, found {value}"):
             decided(TEXTS, **{name: value})
 

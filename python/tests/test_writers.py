@@ -1,6 +1,8 @@
 """A writer that was closed takes nothing, and what was not committed is not lost without a word."""
 
 import gc
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -62,6 +64,79 @@ def test_uncommitted_documents_that_are_dropped_are_said(tmp_path):
         del index
         gc.collect()
     assert twindex.Index.open(path).keys() == ["a"]
+
+
+# A program, as the tests' own process has threads that a fork would not have.
+FORKED = """
+import multiprocessing, sys
+import twindex
+
+ROSE = "a rose is a rose is a rose"
+path = sys.argv[1]
+
+
+def use(index, pipe):
+    said = []
+    for call in (lambda: index.put("child", ROSE), lambda: index.delete("a"), lambda: index.commit()):
+        try:
+            call()
+            said.append("done")
+        except twindex.InvalidError as error:
+            said.append("refused" if "was opened by process" in str(error) else str(error))
+    said.append(str(index.keys()))
+    index.close(discard=True)
+    pipe.send(said)
+
+
+def write(path, pipe):
+    try:
+        with twindex.Index.open(path) as index:
+            index.put("other", ROSE)
+        pipe.send("written")
+    except twindex.LockedError:
+        pipe.send("locked")
+
+
+def run(method, target, argument):
+    context = multiprocessing.get_context(method)
+    here, there = context.Pipe()
+    process = context.Process(target=target, args=(argument, there))
+    process.start()
+    there.close()
+    said = here.recv()
+    process.join()
+    return said
+
+
+if __name__ == "__main__":
+    index = twindex.Index.create(path, words=2)
+    index.put("a", ROSE)
+    index.commit()
+    index.put("b", ROSE)
+    print(run("fork", use, index))
+    print(run("fork", write, path), run("spawn", write, path))
+    index.commit()
+    index.put("c", ROSE)
+    index.commit()
+    index.close()
+    print(run("spawn", write, path))
+    print(twindex.Index.open(path).keys())
+"""
+
+
+def test_a_child_of_multiprocessing_does_not_write_and_the_parent_loses_nothing(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(FORKED)
+    ended = subprocess.run(
+        [sys.executable, program, tmp_path / "pages.twx"], capture_output=True, text=True, timeout=60
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.splitlines() == [
+        "['refused', 'refused', 'refused', \"['a']\"]",
+        "locked locked",
+        "written",
+        "['a', 'b', 'c', 'other']",
+    ]
 
 
 def test_an_empty_index_is_true(tmp_path):

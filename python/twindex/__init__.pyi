@@ -39,6 +39,7 @@ __all__ = [
     "Dedup",
     "Forest",
     "Hit",
+    "IdfTable",
     "Index",
     "MinHash",
     "Params",
@@ -94,7 +95,7 @@ class Params:
         minhash: tuple[int, int] | None = (20, 6),
         seed: int = 0,
         keys: Literal["bytes", "u64"] = "bytes",
-        weights: Literal["occurrences", "distinct"] = "occurrences",
+        weights: Literal["occurrences", "distinct", "idf"] = "occurrences",
         signature_bits: int = 8,
         feature_bits: int = 32,
         bottom: int = 0,
@@ -104,6 +105,10 @@ class Params:
         sets: bool = False,
         marks: bool = False,
         priorities: bool = False,
+        minhash_weights: Literal["distinct", "frequencies", "idf"] = "distinct",
+        weight_unit: float | None = None,
+        family: str | None = None,
+        idf: IdfTable | None = None,
         **fields: object,
     ) -> None:
         """words: tokens in a shingle, 1 to 16; 5 words, 9 characters or 1 sentence unless it is named. tokens: what a shingle
@@ -114,7 +119,12 @@ class Params:
         distance in which they are, too. Without these 0.8 and the radius of simhash. sets: keep the shingle hashes of each
         document, so that resemblance is counted and none near is missed; without them it is estimated. marks: let `admit`
         mark the duplicates that it adds, and compare with the others alone. priorities: let documents have one, by which
-        `groups` chooses who leads. Any other line of `fields` can be
+        `groups` chooses who leads. weights: how often a shingle votes in a simhash, "occurrences", "distinct", or "idf", each
+        occurrence by its inverse document frequency. minhash_weights: what a shingle weighs in minima and sets, "distinct", each the
+        same, "frequencies", as often as it occurs, or "idf", that times its inverse document frequency. idf: the IdfTable of these
+        weights, whose texts were cut in the same way. weight_unit: minhash_weights are rounded to whole units of this, 1/256 to 2,
+        so that sets count them; "idf" needs it, or family="darts". family: the orders of minima, "one-permutation-filled" unless
+        it is named. Any other line of `fields` can be
         named, with _ for -."""
 
     @property
@@ -123,8 +133,12 @@ class Params:
         near."""
 
     @classmethod
-    def parse(cls, text: str) -> Params:
-        """Reads what `text` says."""
+    def parse(cls, text: str, idf: IdfTable | None = None) -> Params:
+        """Reads what `text` says; with the table that it names, if it names one."""
+
+    @property
+    def idf(self) -> IdfTable | None:
+        """The table of inverse document frequencies that was given."""
 
     @property
     def text(self) -> str:
@@ -143,6 +157,54 @@ class Params:
 
     def __hash__(self) -> int: ...
     def __eq__(self, other: object) -> bool: ...
+
+class IdfTable:
+    """In how many documents of a collection each shingle is, from which its weight follows: rare shingles weigh more.
+
+    A table is made by `of`, or by the command `twindex idf`, and does not change. `Params`, `Index.create` and `dedup` take
+    it as `idf`."""
+
+    @staticmethod
+    def open(path: _Path) -> IdfTable:
+        """Reads the file of a table."""
+
+    @staticmethod
+    def of(
+        texts: _Texts | Table,
+        *,
+        text_field: str | None = None,
+        words: int | None = None,
+        seed: int = 0,
+        tokens: str | None = None,
+        normal_form: str | None = None,
+        fold: str | None = None,
+        min_df: int = 2,
+        max_entries: int = 1_000_000,
+        progress: _Progress = None,
+    ) -> IdfTable:
+        """Counts texts. words, seed, tokens, normal_form, fold: how texts are cut into shingles, as in Params. Shingles of fewer
+        than `min_df` texts are left out, and of the others all but the `max_entries` most frequent ones; such a shingle has
+        the weight of the rarest one that was left out. progress: as for dedup."""
+
+    def save(self, path: _Path, replace: bool = False) -> None:
+        """Writes it to a file, as a whole or not at all. A file that is there is an error, unless it is to be replaced."""
+
+    @property
+    def digest(self) -> str:
+        """Identifies the table: two of the same digest give the same weights."""
+
+    @property
+    def documents(self) -> int:
+        """Texts that were counted, those without shingles left out."""
+
+    def weight(self, shingle: str) -> float:
+        """The weight of a shingle, given as a text that has no other: 1 + log2((documents + 1) / (frequency + 1)), rounded down
+        to a multiple of 1/256."""
+
+    def __len__(self) -> int: ...
+    def __bool__(self) -> Literal[True]: ...
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
 
 class Sketch:
     """The numbers of one text."""
@@ -421,7 +483,7 @@ class ShardBuilder:
         """Name, documents, and bytes of the segment."""
 
     def abandon(self) -> None:
-        """Gives up, and removes what was made."""
+        """Stops, and removes what was made."""
 
 
 class Forest:
@@ -512,7 +574,7 @@ def dedup(
     *,
     text_field: str | None = None,
     near: Literal["resemblance", "containment"] = "resemblance",
-    weights: Literal["distinct", "tf"] = "distinct",
+    weights: Literal["distinct", "tf", "idf"] = "distinct",
     keep: Literal["first", "longest"]
     | tuple[Literal["max", "min"], _Numbers]
     | tuple[Literal["key-hash", "smallest-key"], _Keys]
@@ -529,9 +591,11 @@ def dedup(
     tokens: str | None = None,
     normal_form: Literal["none", "nfkc"] | None = None,
     fold: str | None = None,
-    max_bucket: int = 10_000,
+    max_bucket: int | None = None,
     memory: int = 1_073_741_824,
     progress: _Progress = None,
+    idf: IdfTable | None = None,
+    weight_unit: float | None = None,
 ) -> Dedup:
     """Decides which texts stay, by the rule of the command `twindex dedup`.
 
@@ -543,7 +607,9 @@ def dedup(
     text_field: the column of a table that has the texts, where it has several.
     near: "containment" lets a text go if `threshold` of its shingles stand in a kept one that has as many or more; larger texts
         come first.
-    weights: "tf" counts a shingle as often as it occurs.
+    weights: "tf" counts a shingle as often as it occurs, "idf" that times its inverse document frequency, by the IdfTable that
+        `idf` gives, rounded to whole units of weight_unit, 1/256 to 2; 1 unless it is named. A resemblance changes by at most
+        weight_unit / the mean weight of the shingles of both texts. Texts are cut as those of the table.
     keep: which texts come first: the first, the longest by words, the one with the largest or smallest number,
         ("max", numbers) or ("min", numbers), the one whose key has the smallest hash or is the smallest itself,
         ("key-hash", keys) or ("smallest-key", keys). Of equal numbers the first comes first.
@@ -551,7 +617,9 @@ def dedup(
     inside: a value for each text, such as its source; texts are compared only inside a value, so that each keeps its survivor.
     nulls: what becomes of texts that are None: an error, or they are kept, each near nothing, or dropped.
     clusters: "components" keeps one text of each connected component of near texts, and `max_cluster` cuts larger ones.
-    pairs: "all" lists all near pairs beside that, unless a shingle is in more than `max_bucket` texts: Dedup.capped_shingles.
+        It is refused where a shingle is in too many texts to compare them all, unless `max_bucket` is given.
+    pairs: "all" lists all near pairs beside that, unless a shingle is in more than `max_bucket` texts (10,000 if it is None):
+        Dedup.capped_shingles.
     max_work: ends the work with an error after this number of comparisons; each text is compared with kept texts alone.
     words, seed, tokens, normal_form, fold: how texts are cut into shingles, as in Params.
     memory: what the work takes beside texts and pairs, which are held, in bytes; 65,536 or more.

@@ -4,6 +4,7 @@ from . import Admitted as Admitted
 from . import Dedup as Dedup
 from . import Forest as Forest
 from . import Hit as Hit
+from . import IdfTable as IdfTable
 from . import Index as Index
 from . import Params as Params
 from . import ShardBuilder as ShardBuilder

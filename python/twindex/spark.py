@@ -35,7 +35,7 @@ from pyspark.sql import Window
 
 from . import _twindex
 from ._errors import Error, InvalidError
-from ._twindex import Forest, Index, Params, ShardBuilder, Sketcher
+from ._twindex import Forest, IdfTable, Index, Params, ShardBuilder, Sketcher
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -88,7 +88,7 @@ def sketch(
     key, text: columns, or paths to fields of structs, as "page.text". Columns of what the parameters do not keep are empty, or
     null. A document without words has no features. A row without a text ends the job and names its key.
     """
-    run = _Sketch(params.text, shards, _version())
+    run = _Sketch(params, shards, _version())
     rows = documents.select(_key_column(documents, key, params), _text_column(documents, text, key))
     return rows.mapInArrow(run, _sketch_schema(params))
 
@@ -128,7 +128,7 @@ def build(
     rows = sketch(documents, params, key=key, text=text, shards=shards)
     # By the number of its shard's slot, so that each shard is a partition of its own.
     slot = F.element_at(F.array(*[F.lit(slot).cast("bigint") for slot in slots]), F.col("shard") + 1)
-    run = _Build(params.text, folder, memory, scratch, counted, _version())
+    run = _Build(params, folder, memory, scratch, counted, _version())
     made = rows.withColumn("slot", slot).repartition(shards, "slot").mapInArrow(
         run, "shard int, name string, documents bigint, bytes bigint"
     )
@@ -239,10 +239,12 @@ def dedup(
     keep: str | tuple[str, str] = "smallest-key",
     inside: str | None = None,
     near: Literal["resemblance", "containment"] = "resemblance",
-    weights: Literal["distinct", "tf"] = "distinct",
+    weights: Literal["distinct", "tf", "idf"] = "distinct",
     words: int = 5,
     seed: int = 0,
     driver_edges: int = DRIVER_EDGES,
+    idf: IdfTable | None = None,
+    weight_unit: float | None = None,
 ) -> DataFrame:
     """Which documents stay, by the rule of `twindex dedup`: key, kept, score, a row for each document.
 
@@ -257,7 +259,9 @@ def dedup(
     inside: a column inside of whose values documents are compared.
     near: "containment" lets a document go if `threshold` of its shingles stand in a kept one that has as many or more; larger
         ones come first. score: the share of it that the kept one contains.
-    weights: "tf" counts a shingle as often as it occurs.
+    weights: "tf" counts a shingle as often as it occurs, "idf" that times its inverse document frequency, by the table that `idf`
+        gives, rounded to whole units of weight_unit, 1 unless it is named: as `twindex.dedup` counts. Texts are cut as those of
+        the table, which goes to each worker.
     A row without a key, a text, or a value of these columns ends the job, which names the key.
 
     Near pairs are found by the rarest shingles of each text, and none is missed. It is decided by rounds: documents without
@@ -266,7 +270,7 @@ def dedup(
     """
     for name, given, expected in (
         ("near", near, ("resemblance", "containment")),
-        ("weights", weights, ("distinct", "tf")),
+        ("weights", weights, ("distinct", "tf", "idf")),
     ):
         if given not in expected:
             raise InvalidError(f"{name}: expected {' or '.join(expected)}, found {given!r}", field=name)
@@ -275,8 +279,10 @@ def dedup(
         raise InvalidError(f"column {key}: expected string, found {found}", field=key, found=found, remedy="cast the column")
     session = documents.sparkSession
     context = session.sparkContext
+    cut = (words, seed, weights, idf, weight_unit)
+    _twindex.shingle_sets([], *cut)  # refuses weights that do not go together before a worker does
     with _job(context, "twindex: dedup"):
-        call = _Dedup(session, threshold, near, weights, words, seed, driver_edges)
+        call = _Dedup(session, threshold, near, cut, driver_edges)
         return call.decide(documents, key, text, keep, inside)
 
 
@@ -376,9 +382,9 @@ def passages(
 class _Dedup:
     """One call of `dedup`."""
 
-    def __init__(self, session, threshold, near, weights, words, seed, driver_edges):
-        self.session, self.threshold, self.words, self.seed = session, threshold, words, seed
-        self.by, self.weights = near, weights
+    def __init__(self, session, threshold, near, cut, driver_edges):
+        self.session, self.threshold = session, threshold
+        self.by, self.cut_by = near, cut
         self.driver_edges = driver_edges
         self.held = []
 
@@ -413,7 +419,7 @@ class _Dedup:
         firsts = groups.select(F.col("key").alias("id"), "number", "inside")
         texts = firsts.join(rows.select(F.col("key").alias("id"), "text"), "id")
         schema = f"id string, number {dict(firsts.dtypes)['number']}, inside string, size int, set binary"
-        run = _Sets(self.words, self.seed, self.weights, keep == "longest", _version())
+        run = _Sets(self.cut_by, keep == "longest", _version())
         sets = texts.mapInArrow(run, schema)
         if self.by == "containment":
             # Larger ones come first, whatever was chosen.
@@ -833,7 +839,7 @@ class _Sketch:
 
     def __call__(self, batches):
         _begin(self.version)
-        sketcher = Sketcher(Params.parse(self.params))
+        sketcher = Sketcher(self.params)
         for batch in batches:
             yield _out(sketcher.rows(batch.column(0), batch.column(1), self.shards))
 
@@ -845,7 +851,7 @@ class _Build:
 
     def __call__(self, batches):
         _begin(self.version)
-        params = Params.parse(self.params)
+        params = self.params
         keeps_sets = "sets" in params.fields
         builder, shard = None, None
         try:
@@ -924,13 +930,13 @@ class _Pairs:
 
 
 class _Sets:
-    def __init__(self, words, seed, weights, longest, version):
-        self.words, self.seed, self.weights, self.longest, self.version = words, seed, weights, longest, version
+    def __init__(self, cut, longest, version):
+        self.cut, self.longest, self.version = cut, longest, version
 
     def __call__(self, batches):
         _begin(self.version)
         for batch in batches:
-            made = pa.record_batch(_twindex.shingle_sets(batch.column("text"), self.words, self.seed, self.weights))
+            made = pa.record_batch(_twindex.shingle_sets(batch.column("text"), *self.cut))
             sets = made.column("set")
             sizes = pc.divide(pc.binary_length(sets), 8).cast(pa.int32())
             columns = [batch.column(name) for name in ("id", "number", "inside")]

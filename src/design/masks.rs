@@ -1,19 +1,20 @@
-//! The differences within a radius.
+//! All bit differences within a radius.
 
-/// All values of `bits` bits, 0 to 64, with at most `radius` ones, fewest ones first, then ascending.
+/// All values of `bits` bits, 0 to 64, with at most `radius` set bits: those with the fewest set bits first, then
+/// ascending.
 #[inline(always)]
 #[must_use]
 pub fn masks(bits: u32, radius: u32) -> Masks {
     Masks { bits, radius: radius.min(bits), ones: 0, next: Some(0) }
 }
 
-/// How many [`masks`] there are; `u64::MAX` for more.
+/// The number of [`masks`]; `u64::MAX` for more.
 #[must_use]
 pub fn count(bits: u32, radius: u32) -> u64 {
     (0..=radius.min(bits)).map(|ones| choices(bits.into(), ones.into())).fold(0, u64::saturating_add)
 }
 
-/// The number of ways to choose `chosen` of `of` things; `u64::MAX` for more.
+/// The binomial coefficient C(of, chosen); `u64::MAX` for more.
 #[must_use]
 pub fn choices(of: u64, chosen: u64) -> u64 {
     let step = |count: u128, i: u64| count * u128::from(of - i) / u128::from(i + 1);
@@ -36,7 +37,7 @@ impl Iterator for Masks {
     #[inline(always)]
     fn next(&mut self) -> Option<u64> {
         let mask = self.next?;
-        // The next larger value with as many ones (Gosper): move the lowest run's top bit up.
+        // The next larger value with as many set bits (Gosper): move the lowest run's top bit up.
         let low = mask & mask.wrapping_neg();
         let above = if mask == 0 { None } else { mask.checked_add(low) };
         let within = |value: u64| self.bits == 64 || value < 1 << self.bits;

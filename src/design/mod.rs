@@ -1,11 +1,11 @@
 //! Designs of permutation tables as data: which bits lead which table, and the names of designs and codecs.
 //!
-//! Most users choose by `auto`, `small` or `fast` and can skip this module. The [`planner`](crate::planner) predicts what
-//! a design costs and finds, and chooses one.
+//! Most users choose `auto`, `small` or `fast` and can skip this module. The [`planner`](crate::planner) predicts the
+//! costs and the recall of a design, and chooses one.
 //!
-//! - [`tables`]: the designs; which tables there are, and how a query probes them;
+//! - [`tables`]: the designs: their tables, and how a query probes them;
 //! - [`order`]: the order of bits in a table's keys;
-//! - [`masks`](masks::masks): the prefixes around a prefix;
+//! - [`masks`](masks::masks): the prefixes within a radius of a prefix;
 //! - [`scheme`]: a design together with codecs, and their names.
 
 pub mod masks;

@@ -5,20 +5,20 @@ use std::ops::Range;
 /// Bits of a fingerprint.
 pub const BITS: u32 = 64;
 
-/// A permutation of the 64 bits of a fingerprint. What it makes of a fingerprint is its *key* in a table: the bits that
-/// lead the table are the key's first ones. As all bits are there, keys are as far apart as fingerprints are.
+/// A permutation of the 64 bits of a fingerprint. The permuted fingerprint is its *key* in a table: the leading bits of
+/// the table are the key's first ones. Permuting keeps the Hamming distance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitOrder {
-    /// Rotations to the left and the bits of the key that each brings to their place.
+    /// Rotations to the left, each with the mask of the key's bits that it brings to their place.
     moves: Vec<(u32, u64)>,
 }
 
 impl BitOrder {
-    /// The order in which each place of the key, from the most significant on, takes the bit of the fingerprint with
-    /// this number; bit 0 is the most significant.
+    /// The order in which each bit of the key, from the most significant on, is the bit of the fingerprint with this
+    /// number; bit 0 is the most significant.
     ///
     /// # Panics
-    /// If `bits` does not name each of the 64 bits once.
+    /// If `bits` does not contain each of the 64 bits once.
     #[must_use]
     pub fn new(bits: &[u32]) -> Self {
         assert_eq!(bits.len(), BITS as usize, "an order names all bits");
@@ -32,10 +32,10 @@ impl BitOrder {
         Self { moves: (0..).zip(masks).filter(|&(_, mask)| mask != 0).collect() }
     }
 
-    /// The order in which the bits of these ranges come first, in the order given, then the others, ascending.
+    /// The order in which the bits of these ranges come first, in the given order, then the others, ascending.
     ///
     /// # Panics
-    /// If a bit is named twice, or is none of the 64.
+    /// If a bit is in two ranges, or is none of the 64.
     #[must_use]
     pub fn leading(ranges: &[Range<u32>]) -> Self {
         let mut bits: Vec<u32> = ranges.iter().cloned().flatten().collect();
@@ -57,13 +57,13 @@ impl BitOrder {
         self.moves.iter().fold(0, |print, &(rotation, mask)| print | (key & mask).rotate_right(rotation))
     }
 
-    /// Some bits of the key, from and to these places, as a number.
+    /// Some bits of the key, in this range of positions, as a number.
     ///
     /// # Panics
-    /// If the places are not in ascending order, or beyond 64.
+    /// If the positions are not in ascending order, or beyond 64.
     #[must_use]
     pub fn field(&self, places: Range<u32>) -> BitField {
-        assert!(places.start <= places.end && places.end <= BITS, "places of a key");
+        assert!(places.start <= places.end && places.end <= BITS, "positions in a key");
         let below = |place: u32| u64::MAX.checked_shr(place).unwrap_or(0);
         let wanted = below(places.start) & !below(places.end);
         let mut moves = self.moves.iter().filter(|(_, mask)| mask & wanted != 0).map(|&(rotation, mask)| {
@@ -79,8 +79,8 @@ impl BitOrder {
     }
 }
 
-/// Consecutive bits of a key, taken from the fingerprint without making the key. In one instruction or two where they
-/// stand together in the fingerprint, too.
+/// Consecutive bits of a key, taken from the fingerprint without computing the key. One or two instructions if the bits
+/// are adjacent in the fingerprint too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitField {
     /// As the moves of a [`BitOrder`].
@@ -100,8 +100,8 @@ impl BitField {
             .fold(first, |field, &(rotation, mask)| field | fingerprint.rotate_left(rotation) & mask)
     }
 
-    /// Adds these bits of each fingerprint, as numbers times `2^shift`, to numbers that have none there. As
-    /// [`of`](Self::of), one move after the other, which vector instructions do for several fingerprints at a time.
+    /// Adds these bits of each fingerprint, shifted left by `shift`, to numbers whose bits there are 0. As
+    /// [`of`](Self::of), one move after the other, so that vector instructions handle several fingerprints at a time.
     pub fn add_to(&self, fingerprints: &[u64], shift: u32, numbers: &mut [u64]) {
         for &(rotation, mask) in std::iter::once(&self.first).chain(&self.rest) {
             let (rotation, mask) = ((rotation + shift) % BITS, mask << shift);
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_go_where_the_order_says_and_come_back() {
+    fn order_permutes_bits_and_inverts() {
         let reversed: Vec<u32> = (0..BITS).rev().collect();
         let scattered: Vec<u32> = (0..BITS).map(|place| place * 37 % BITS).collect();
         for bits in [(0..BITS).collect(), reversed, scattered] {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_those_bits_of_the_key() {
+    fn field_is_a_range_of_bits_of_the_key() {
         let scattered: Vec<u32> = (0..BITS).map(|place| place * 37 % BITS).collect();
         let orders =
             [BitOrder::new(&scattered), BitOrder::leading(&[16..32, 48..64]), BitOrder::leading(&[])];
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_order_takes_few_rotations() {
+    fn block_order_takes_few_rotations() {
         let order = BitOrder::leading(&[16..32, 48..64]);
         assert_eq!(order.apply(0x1111_2222_3333_4444), 0x2222_4444_1111_3333);
         assert!(order.moves.len() <= 4);

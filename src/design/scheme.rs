@@ -13,9 +13,9 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Complete {
-    /// A directory and planes of what it leaves: the fastest.
+    /// A directory, and planes of the other bits: the fastest.
     Planes,
-    /// Elias-Fano: at the entropy bound but for 2 %.
+    /// Elias-Fano: within 2 % of the entropy bound.
     Compact,
     /// Huffman-coded differences in blocks (Manku, Jain and Das Sarma, WWW 2007, section 3.2).
     Manku,
@@ -39,12 +39,12 @@ impl Complete {
     }
 }
 
-/// The codecs of a design's tables. Table 1 always holds whole fingerprints.
+/// The codecs of a design's tables. Table 1 always holds complete fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Codecs {
     /// Of table 1.
     pub first: Complete,
-    /// Of the others: entries of this many bytes, 2 to 4, that lead to table 1; or all as table 1.
+    /// Of the others: partial, with entries of this many bytes, 2 to 4, that lead to table 1; or as table 1.
     pub partial: Option<u8>,
 }
 
@@ -64,17 +64,17 @@ impl FromStr for Codecs {
             .flat_map(|first| [None, Some(2), Some(3), Some(4)].map(|partial| Self { first, partial }));
         all.into_iter().find(|codecs| codecs.to_string() == text).ok_or_else(|| {
             Error::Invalid(format!(
-                "codec `{}`: expected planes, compact, manku or plain, for partial tables with +2, +3 or +4 behind",
+                "codec `{}`: expected planes, compact, manku or plain, followed by +2, +3 or +4 for partial tables",
                 text.escape_debug()
             ))
         })
     }
 }
 
-/// Which design an index asks for; stored in its parameters.
+/// The choice of a design in an index's parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DesignChoice {
-    /// Chosen for each segment: speed, as long as bytes are well spent.
+    /// Chosen for each segment: fast, unless that costs too many bytes.
     #[default]
     Auto,
     /// Chosen for each segment: the fewest bytes.
@@ -109,7 +109,7 @@ impl FromStr for DesignChoice {
     }
 }
 
-/// Which codecs an index asks for; stored in its parameters.
+/// The choice of codecs in an index's parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CodecChoice {
     /// Chosen for each segment.
@@ -136,12 +136,12 @@ impl FromStr for CodecChoice {
     }
 }
 
-/// What a segment's tables are: a design and its codecs.
+/// The tables of a segment: a design and its codecs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Scheme {
-    /// Which tables.
+    /// The design.
     pub design: Name,
-    /// How they are coded.
+    /// The codecs.
     pub codecs: Codecs,
 }
 

@@ -1,28 +1,30 @@
-//! Table designs as data: which bits lead each table, and within which radius each is probed.
+//! Table designs as data: the leading bits of each table, and the radius within which each is probed.
 //!
-//! All designs but the free ones are exact. The fingerprint's 64 bits are cut in `m` blocks, from the most significant
-//! on, the longer ones first ([`blocks`]), and a table leads with some of them:
+//! All designs except the free ones are exact. The fingerprint's 64 bits are cut into `m` blocks, from the most
+//! significant on, the longer ones first ([`blocks`]), and a table leads with some of them:
 //!
 //! - `blocks-M`: `M` tables, table `t` leads with block `t`. A fingerprint at distance at most `k` differs in at most
-//!   `r_t` bits of some block `t` if the `r_t + 1` sum to more than `k` (the general pigeonhole principle of Qin et
+//!   `r_t` bits of some block `t` if the sum of all `r_t + 1` exceeds `k` (the general pigeonhole principle of Qin et
 //!   al. 2018; with all `r_t` 0 it is the simplest design of Manku, Jain and Das Sarma, WWW 2007, section 3.1). So one
 //!   design answers every `k`: [`Design::radii`] gives the `r_t`.
-//! - `choose-M-J`: a table for each choice of `J` of the `M` blocks, which lead it. Of `M` blocks at most `k` differ,
-//!   so `M - k` are equal, and the table that leads with `J <= M - k` of them finds it (Manku et al., section 3.1.1).
-//! - `nested-A-B`: a table for each of `A` blocks and each of the `B` blocks in which the rest is cut: with fewer than
-//!   `A` and than `B` differing bits one of the first and then one of the second are equal (Manku et al., section
-//!   3.1.2, example of 16 tables).
-//! - `expansion`: one table, in which every value within the radius is looked up: what the other designs avoid.
+//! - `choose-M-J`: a table for each choice of `J` of the `M` blocks as its leading blocks. At most `k` of the blocks
+//!   differ, so at least `M - k` are equal, and a table that leads with `J <= M - k` of these finds the fingerprint
+//!   (Manku et al., section 3.1.1).
+//! - `nested-A-B`: a table for each pair of one of `A` blocks and one of the `B` blocks into which the other bits are
+//!   cut. With fewer than `A` and fewer than `B` differing bits, one of the first and one of the second are equal
+//!   (Manku et al., section 3.1.2, example of 16 tables).
+//! - `expansion`: one table, in which every value within the radius is looked up: the method that the other designs
+//!   avoid.
 //!
-//! Free designs find what agrees in the first `P` bits of some table, in whatever order of bits; what they miss is
-//! known in probability ([`planner::recall`](crate::planner::recall)):
+//! Free designs find fingerprints that agree with the query in the first `P` bits of some table, under any order of
+//! bits. The probability of a miss is known ([`planner::recall`](crate::planner::recall)):
 //!
 //! - `prefix-P`: one table, in the fingerprint's own order;
 //! - `reversed-P`: a second one with the order reversed;
 //! - `random-T-P-S`: `T` tables, all but the first with orders drawn from the seed `S`.
 //!
-//! The main path is `blocks-M`: `auto` and `small` choose among these only, `fast` also among `choose-M-J` and
-//! `nested-4-4`. The free designs and `expansion` are classic systems, which an index has only if its parameters name
+//! The default is `blocks-M`: `auto` and `small` choose among these only, `fast` also among `choose-M-J` and
+//! `nested-4-4`. The free designs and `expansion` are classic systems; an index has them only if its parameters name
 //! them.
 //!
 //! Table 1 of every design has the fingerprint's own order, so that its keys are the fingerprints.
@@ -44,10 +46,10 @@ pub const POINTER_BITS: u32 = 16;
 pub const TABLES_MAX: u32 = 64;
 /// The most blocks that fingerprints are cut in.
 pub const BLOCKS_MAX: u8 = 16;
-/// Mean entries of a bucket, as a power of two: a table of `n` entries is probed by `floor(log2 n)` bits less this.
+/// Average entries of a bucket, as a power of two: a table of `n` entries is probed by `floor(log2 n)` bits less this.
 const BUCKET_BITS: u32 = 3;
 
-/// The name of a design, which says all of it; `Display` and `FromStr` are its spelling in files.
+/// The name of a design, which defines it completely; `Display` and `FromStr` are its form in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Name {
@@ -64,7 +66,7 @@ pub enum Name {
     Nested {
         /// Blocks of the fingerprint.
         outer: u8,
-        /// Blocks of what is left of it.
+        /// Blocks of the other bits.
         inner: u8,
     },
     /// `expansion`.
@@ -79,7 +81,7 @@ pub enum Name {
         tables: u8,
         /// Bits that lead each.
         prefix: u8,
-        /// Where the orders come from.
+        /// The seed of the orders.
         seed: u64,
     },
 }
@@ -87,18 +89,18 @@ pub enum Name {
 /// A table of a design.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// How a fingerprint's bits are in a key of this table.
+    /// The order of a fingerprint's bits in a key of this table.
     pub order: BitOrder,
-    /// The first bits of the key that probes agree upon.
+    /// The number of leading bits of the key, in which probes agree.
     pub lead: u32,
-    /// The fewest bits a probe goes by, where a shorter prefix would change what is found or counted.
+    /// The fewest bits of a probe, if a shorter prefix would change what is found or counted.
     least: u32,
 }
 
 impl Table {
-    /// By how many bits a table of `rows` entries is probed: `floor(log2 rows) - 3`, so that a bucket holds 8 to 16
-    /// entries where they are random, but no more than lead. A shorter prefix only widens a bucket, so that a block
-    /// design stays exact. Free designs and `expansion` are probed by all the bits that they name.
+    /// The number of bits by which a table of `rows` entries is probed: `floor(log2 rows) - 3`, so that a bucket holds
+    /// 8 to 16 random entries, but at most the leading bits. A shorter prefix only widens a bucket, so a block design
+    /// stays exact. Free designs and `expansion` are probed by all the bits that they name.
     #[must_use]
     pub fn probe_bits(&self, rows: u64) -> u32 {
         prefix_bits(rows, self.lead).max(self.least)
@@ -121,7 +123,7 @@ pub struct Design {
 }
 
 impl Name {
-    /// How many tables.
+    /// The number of tables.
     #[must_use]
     pub fn tables(self) -> u32 {
         match self {
@@ -134,7 +136,7 @@ impl Name {
         }
     }
 
-    /// True where every query that is answered is answered in full; false for free designs.
+    /// True if every answer is complete; false for free designs.
     #[must_use]
     pub fn is_exact(self) -> bool {
         !matches!(self, Self::Prefix(_) | Self::Reversed(_) | Self::Random { .. })
@@ -185,8 +187,8 @@ impl Name {
             return Ok(self);
         }
         Err(Error::Invalid(format!(
-            "table design {self}: at most {TABLES_MAX} tables and {BLOCKS_MAX} blocks, from 2 to fewer than all \
-             of which lead; 2 to 8 nested blocks; prefixes of 1 to 64 bits"
+            "table design {self}: at most {TABLES_MAX} tables and {BLOCKS_MAX} blocks, 2 to all but one of them \
+             lead; 2 to 8 nested blocks; prefixes of 1 to 64 bits"
         )))
     }
 }
@@ -220,7 +222,7 @@ impl FromStr for Name {
         let kind = parts.next().unwrap_or("");
         let numbers: Vec<u64> =
             parts.map(|part| part.parse().map_err(|_| unknown())).collect::<Result<_>>()?;
-        // Numbers beyond a byte are out of every range that a byte can be in.
+        // Numbers above 255 are out of every range, and so is 255.
         let byte = |number: u64| u8::try_from(number).unwrap_or(u8::MAX);
         let name = match (kind, &numbers[..]) {
             ("blocks", &[blocks]) => Self::Blocks(byte(blocks)),
@@ -234,7 +236,7 @@ impl FromStr for Name {
             }
             _ => return Err(unknown()),
         };
-        // One spelling each: no leading zeros or signs.
+        // Each name has one spelling: no leading zeros or signs.
         if name.to_string() == text { name.check() } else { Err(unknown()) }
     }
 }
@@ -248,8 +250,7 @@ impl Design {
         Ok(Self::of_width(name.check()?, BITS))
     }
 
-    /// The design over the first `width` bits of fingerprints that have no others: for proofs that try them
-    /// all.
+    /// The design over fingerprints of `width` bits: for proofs that try all of them.
     fn of_width(name: Name, width: u32) -> Self {
         let led_by = |ranges: &[Range<u32>]| Table {
             order: BitOrder::leading(ranges),
@@ -272,7 +273,7 @@ impl Design {
             Name::Nested { outer, inner } => {
                 let mut tables = Vec::new();
                 for first in blocks(0..width, outer.into()) {
-                    // The rest is not contiguous: its blocks are cut from its bits one after the other.
+                    // The other bits are not contiguous: their blocks are cut from the list of bits.
                     let rest: Vec<u32> = (0..width).filter(|bit| !first.contains(bit)).collect();
                     for second in blocks(0..rest.len() as u32, inner.into()) {
                         let bits: Vec<Range<u32>> =
@@ -299,12 +300,12 @@ impl Design {
         Self { name, tables }
     }
 
-    /// The radius within which each table is probed, of the bits it is probed by, to find everything within
-    /// `within`; `None` is no probe at all.
+    /// For each table, the radius of its probes, in the bits by which it is probed, that finds everything within
+    /// `within`; `None` for no probe.
     ///
-    /// Of block designs the radii differ by at most 1, the larger ones first, and sum to `within - M + 1`, where a
-    /// missing probe counts -1. A choose or nested design asked for less than it can takes the tables over its first
-    /// blocks, as if there were no others.
+    /// The radii of block designs differ by at most 1, the larger ones first, and sum to `within - M + 1`, where a
+    /// missing probe counts -1. A choose or nested design that is queried with less than its largest radius uses only
+    /// the tables over its first blocks.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a radius that the design does not answer.
@@ -333,9 +334,9 @@ impl Design {
         })
     }
 
-    /// The order of the bits that a partial table, numbered from 0, keeps of a fingerprint: the first 16, by which it
-    /// is found in table 1; then the others that do not lead this table, in their order; then the rest, which
-    /// is not kept.
+    /// The order of the bits that a partial table, numbered from 0, stores of a fingerprint: the first 16, by which it
+    /// is found in table 1; then the others that do not lead this table, in their order; then the rest, which is not
+    /// stored.
     ///
     /// # Panics
     /// If there is no such table.
@@ -348,7 +349,7 @@ impl Design {
         BitOrder::new(&[pointer, filter, known].concat())
     }
 
-    /// The probes of a query within `within` in tables of `rows` entries.
+    /// The number of probes of a query within `within`, in tables of `rows` entries.
     ///
     /// # Errors
     /// As [`radii`](Self::radii).
@@ -361,9 +362,9 @@ impl Design {
     }
 }
 
-/// Radii of as many blocks as the slice has, all `None` before, that find what differs in at most `within` bits:
-/// they differ by at most 1, the larger ones first, and sum to `within` less the blocks and plus 1, where a missing
-/// probe counts -1.
+/// Fills the radii of blocks, all `None` before, so that they find everything that differs in at most `within` bits:
+/// they differ by at most 1, the larger ones first, and sum to `within` less the number of blocks plus 1, where a
+/// missing probe counts -1.
 pub fn spread(within: u32, radii: &mut [Option<u32>]) {
     for step in 0..=within as usize {
         let radius = &mut radii[step % radii.len()];
@@ -371,7 +372,7 @@ pub fn spread(within: u32, radii: &mut [Option<u32>]) {
     }
 }
 
-/// `count` blocks that tile these bits, the first ones longer by a bit where they are not all as long.
+/// `count` blocks that tile these bits; the first ones are one bit longer if the division leaves a rest.
 #[must_use]
 pub fn blocks(bits: Range<u32>, count: u32) -> Vec<Range<u32>> {
     let (length, longer) = ((bits.end - bits.start) / count, (bits.end - bits.start) % count);
@@ -379,7 +380,7 @@ pub fn blocks(bits: Range<u32>, count: u32) -> Vec<Range<u32>> {
     (0..count).map(|block| start(block)..start(block + 1)).collect()
 }
 
-/// All ways to choose `chosen` of the numbers below `of`: each ascending, in the order of dictionaries.
+/// All subsets of `chosen` of the numbers below `of`: each ascending, in lexicographic order.
 fn subsets(of: usize, chosen: usize) -> Vec<Vec<usize>> {
     if chosen == 0 {
         return vec![Vec::new()];
@@ -391,7 +392,7 @@ fn subsets(of: usize, chosen: usize) -> Vec<Vec<usize>> {
     (0..=of.saturating_sub(chosen)).flat_map(starting_with).collect()
 }
 
-/// An order drawn by Fisher and Yates's method.
+/// An order drawn by the Fisher-Yates shuffle.
 fn shuffled(random: &mut SplitMix) -> BitOrder {
     let mut bits: Vec<u32> = (0..BITS).collect();
     for last in (1..BITS as usize).rev() {
@@ -430,7 +431,7 @@ mod tests {
                 let radii = design.radii(within).unwrap();
                 for difference in (0_u64..1 << WIDTH).filter(|d| d.count_ones() <= within) {
                     let key = |table: &Table| table.order.apply(difference << (BITS - WIDTH));
-                    // Any number of bits up to all that lead is enough.
+                    // Any prefix of the leading bits must suffice.
                     for shorter in 0..WIDTH {
                         let found = design.tables.iter().zip(&radii).any(|(table, radius)| {
                             let bits = table.lead.saturating_sub(shorter).max(table.least);
@@ -445,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_design_that_is_asked_for_less_than_it_can_leaves_tables_out() {
+    fn design_uses_fewer_tables_for_smaller_radii() {
         let tables = |name, within| {
             let radii = Design::new(name).unwrap().radii(within).unwrap();
             radii.iter().flatten().count()
@@ -457,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn block_designs_probe_as_often_as_the_design_document_says() {
+    fn block_designs_probe_as_often_as_documented() {
         let rows = 1 << 30;
         let probes = |name, within| Design::new(name).unwrap().probes(within, rows).unwrap();
         for (within, expected) in [(2, 3), (3, 4), (4, 20), (7, 68), (10, 428)] {
@@ -497,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_back_and_have_one_spelling() {
+    fn names_round_trip_and_have_one_spelling() {
         for name in EXACT {
             assert_eq!(name.to_string().parse::<Name>().unwrap(), name);
         }

@@ -6,7 +6,7 @@ use crate::error::Result;
 
 /// An ascending sequence that is read item by item.
 pub trait Source {
-    /// What is read.
+    /// The type of the items.
     type Item;
 
     /// Replaces `head` by the next item, or by nothing at the end, after which it is not called again. A source may reuse
@@ -46,14 +46,14 @@ pub trait Source {
 #[derive(Debug)]
 pub struct Merge<S: Source, C> {
     sources: Vec<S>,
-    /// The first item of each source that was not returned yet; of the winner, the one that was returned last.
+    /// The first item of each source that was not returned yet; for the winner, the one returned last.
     heads: Vec<Option<S::Item>>,
     /// The loser of the match at each inner node. Node `n` has the children `2 n` and `2 n + 1`; source `s` is the leaf
     /// `k + s`.
     losers: Vec<usize>,
     winner: usize,
     compare: C,
-    /// Whether the matches were played for the first time.
+    /// Whether the first matches have been played.
     started: bool,
 }
 
@@ -66,7 +66,7 @@ impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
         Self { sources, heads, losers, winner: 0, compare, started: false }
     }
 
-    /// The next item, and the number of its source; nothing at the end.
+    /// The next item, and the number of its source; `None` at the end.
     ///
     /// # Errors
     /// Those of the sources. After an error the merge must not be used any more.
@@ -75,7 +75,7 @@ impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
     pub fn next(&mut self) -> Result<Option<(usize, &S::Item)>> {
         if self.started {
             let winner = self.winner;
-            // At the end the winner has no item, and no source is asked again.
+            // At the end the winner has no item, and no source is read again.
             if let (Some(source), Some(head @ Some(_))) =
                 (self.sources.get_mut(winner), self.heads.get_mut(winner))
             {
@@ -128,7 +128,7 @@ impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
             source.advance(head)?;
         }
         let count = self.sources.len();
-        // The winner of each node; the leaves win by themselves.
+        // The winner of each node; a leaf is its own winner.
         let mut winners: Vec<usize> = vec![0; count];
         winners.extend(0..count);
         for node in (1..count).rev() {
@@ -140,14 +140,14 @@ impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
         Ok(())
     }
 
-    /// Plays the matches of the winner's leaf again, up to the root.
+    /// Replays the matches from the winner's leaf up to the root.
     #[inline(always)]
     fn replay(&mut self) {
         let mut winner = self.winner;
         let mut node = (self.sources.len() + winner) >> 1;
         while node > 0 {
             let other = self.losers[node];
-            // Nobody can predict who wins, so both places are selected without a branch.
+            // The winner is unpredictable, so both positions are selected without a branch.
             let wins = self.precedes(other, winner);
             self.losers[node] = if wins { winner } else { other };
             winner = if wins { other } else { winner };

@@ -1,11 +1,11 @@
-//! What is sorted, and the bytes of it in a scratch file.
+//! Records to sort, and their encoding in a scratch file.
 
 use zerocopy::little_endian::{U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
-/// A record that can be written to a scratch file: of fixed width, or of a length that its head says.
+/// A record that can be written to a scratch file: of fixed width, or with its length in its head.
 pub trait Record: Ord + Sized {
-    /// The bytes that say how long a record is: all bytes of a record of fixed width.
+    /// The bytes that contain the length of a record: all bytes of a record of fixed width.
     const HEAD: usize;
 
     /// The number of bytes after the head of [`HEAD`](Self::HEAD) bytes.
@@ -18,11 +18,11 @@ pub trait Record: Ord + Sized {
     /// Appends its bytes.
     fn put(&self, bytes: &mut Vec<u8>);
 
-    /// Reads it from all its bytes into `record`, whose memory can be reused.
+    /// Decodes it from all its bytes into `record`, whose memory can be reused.
     fn take(bytes: &[u8], record: &mut Option<Self>);
 
-    /// Combines the next record in order with this one, if both are to become one record. Equal records do, and a record
-    /// that counts adds the other's count.
+    /// Combines the next record in order with this one, if both should become one record. By default equal records do;
+    /// a record with a count adds the other's count.
     #[inline]
     fn absorb(&mut self, next: &Self) -> bool {
         self == next
@@ -32,13 +32,13 @@ pub trait Record: Ord + Sized {
 /// The little-endian form of a record of fixed width.
 #[derive(FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
-struct Pair<A, B>(A, B);
+struct WirePair<A, B>(A, B);
 
 #[derive(FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 struct Triple(U64, U64, u8);
 
-/// A record of fixed width is converted to its form on disk and back.
+/// Implements the conversion between a record of fixed width and its form on disk.
 macro_rules! fixed {
     ($type:ty, $wire:ty, |$record:ident| $to:expr, |$found:ident| $from:expr) => {
         impl Record for $type {
@@ -59,7 +59,7 @@ macro_rules! fixed {
 }
 fixed!(u64, U64, |record| record.into(), |found| found.get());
 fixed!(u128, U128, |record| record.into(), |found| found.get());
-fixed!((u64, u32), Pair<U64, U32>, |record| Pair(record.0.into(), record.1.into()), |found| (
+fixed!((u64, u32), WirePair<U64, U32>, |record| WirePair(record.0.into(), record.1.into()), |found| (
     found.0.get(),
     found.1.get()
 ));
@@ -71,12 +71,12 @@ fixed!(
 );
 fixed!([u64; 4], [U64; 4], |record| record.map(U64::new), |found| found.map(U64::get));
 
-/// A number, and how often it came: equal numbers become one record with the sum of their counts.
+/// A number and its count: equal numbers become one record with the sum of their counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Counted {
     /// The number.
     pub number: u64,
-    /// How often.
+    /// The count.
     pub count: u32,
 }
 

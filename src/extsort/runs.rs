@@ -17,7 +17,7 @@ const BUFFER_MAX: usize = 1 << 20;
 /// Bytes that are collected before they are passed to the scratch file.
 const WRITTEN: usize = 1 << 12;
 
-/// The words of errors of scratch files, which end in "in": the folder follows.
+/// The operations named in errors of scratch files. They end in "in": the folder follows.
 #[derive(Clone, Copy, Debug)]
 pub struct Words {
     /// A file cannot be created.
@@ -40,36 +40,36 @@ impl Default for Words {
 
 /// Sorted runs of records, in unnamed files in a folder.
 ///
-/// A run is written record by record and ended. When there are as many runs of a level as can be merged at once, they
-/// become one run of the next level, in a file of its own.
+/// A run is written record by record, then ended. When a level has as many runs as can be merged at once, they become
+/// one run of the next level, in a new file.
 #[derive(Debug)]
 pub struct Runs<T> {
     dir: PathBuf,
     words: Words,
     fan_in: usize,
     memory: usize,
-    levels: Vec<Level>,
+    levels: Vec<RunLevel>,
     of: PhantomData<fn() -> T>,
 }
 
 /// The runs of a level, one after the other in a file.
 #[derive(Debug, Default)]
-struct Level {
+struct RunLevel {
     spill: Option<Spill>,
-    /// Where each run begins and ends.
+    /// The start and the end of each run.
     places: Vec<(u64, u64)>,
-    /// The last bytes of the current run.
+    /// The bytes at the end of the current run that are not written yet.
     bytes: Vec<u8>,
 }
 
-impl Level {
+impl RunLevel {
     #[inline]
     fn put<T: Record>(&mut self, record: &T, dir: &Path, words: Words) -> Result<()> {
         record.put(&mut self.bytes);
         if self.bytes.len() < WRITTEN { Ok(()) } else { self.write(dir, words) }
     }
 
-    /// Passes the bytes to the scratch file.
+    /// Writes the bytes to the scratch file.
     #[cold]
     fn write(&mut self, dir: &Path, words: Words) -> Result<()> {
         let spill = match &mut self.spill {
@@ -117,11 +117,11 @@ impl Level {
 }
 
 impl<T: Record> Runs<T> {
-    /// No runs yet. Up to `fan_in` runs are merged at once, at least 2, and buffers of runs that are read share `memory`
+    /// No runs yet. Up to `fan_in` runs are merged at once, at least 2, and the read buffers of runs share `memory`
     /// bytes, at least 192 bytes a run.
     #[must_use]
     pub fn new(dir: &Path, words: Words, fan_in: usize, memory: usize) -> Self {
-        Self { dir: dir.to_owned(), words, fan_in: fan_in.max(2), memory, levels: vec![Level::default()], of: PhantomData }
+        Self { dir: dir.to_owned(), words, fan_in: fan_in.max(2), memory, levels: vec![RunLevel::default()], of: PhantomData }
     }
 
     /// Writes a record of the current run, which must not be below the one before.
@@ -147,7 +147,7 @@ impl<T: Record> Runs<T> {
             let full = std::mem::take(ended);
             level += 1;
             if self.levels.len() == level {
-                self.levels.push(Level::default());
+                self.levels.push(RunLevel::default());
             }
             let (next, dir, words) = (&mut self.levels[level], &self.dir, self.words);
             let readers = full.readers(dir, words, buffer(self.memory, full.places.len()));
@@ -174,14 +174,14 @@ impl<T: Record> Runs<T> {
         self.levels.len()
     }
 
-    /// Readers of all runs, those that were written first in front.
+    /// Readers of all runs, in the order in which they were written.
     pub fn readers(&self) -> impl Iterator<Item = Run<'_, T>> {
         let size = buffer(self.memory, self.len());
         self.levels.iter().rev().flat_map(move |level| level.readers(&self.dir, self.words, size))
     }
 }
 
-/// The bytes of each of `runs` runs that are read at once.
+/// The size of the read buffer of each of `runs` runs.
 fn buffer(memory: usize, runs: usize) -> usize {
     (memory / runs.max(1)).clamp(BUFFER_MIN, BUFFER_MAX)
 }
@@ -195,7 +195,7 @@ pub fn combine<T: Record, S: Source<Item = T>, E: From<Error>>(
     mut each: impl FnMut(T) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let mut last: Option<T> = None;
-    // A record is complete when the next one is another.
+    // A record is complete when the next one differs.
     let mut hand_on = |record: T| {
         if !last.as_mut().is_some_and(|last| last.absorb(&record))
             && let Some(complete) = last.replace(record)
@@ -216,8 +216,8 @@ pub fn combine<T: Record, S: Source<Item = T>, E: From<Error>>(
     last.map_or(Ok(()), each)
 }
 
-/// Merges two sources with less to do for each record than [`Merge`]: the results of two threads are the most common
-/// case, and take 5 % longer in the tree.
+/// Merges two sources with less work for each record than [`Merge`]: merging the results of two threads is the most
+/// common case, and takes 5 % longer in the tree.
 fn combine_two<T: Record, S: Source<Item = T>, E: From<Error>>(
     one: &mut S,
     two: &mut S,
@@ -336,7 +336,7 @@ mod tests {
 
     use super::*;
 
-    /// A text, and a number by which texts are not ordered.
+    /// A text, and a number that does not affect its order.
     #[derive(Clone, Debug)]
     struct Text(Vec<u8>, u32);
 
@@ -384,7 +384,7 @@ mod tests {
     }
 
     proptest! {
-        /// Texts are longer than what is read at once, or empty.
+        /// Texts are longer than the read buffer, or empty.
         #[test]
         fn runs_of_texts_merge_to_a_stable_sort(
             texts in proptest::collection::vec((0..6_u8, prop_oneof![0..3_usize, 180..700_usize]), 0..200),

@@ -8,16 +8,16 @@ use crate::error::{Error, Result};
 
 /// The least memory of a sorter: below it, runs would be shorter than the buffers they are read through.
 const LEAST: usize = 1 << 20;
-/// The least buffer through which a run is read. As many runs are merged at once as have such a buffer in the memory.
+/// The smallest read buffer of a run. As many runs are merged at once as there are such buffers in the memory.
 const BUFFER: usize = 1 << 12;
 
-/// Sorts records of fixed width; each is kept once, or combined with those it [absorbs](Record::absorb).
+/// Sorts records of fixed width; each is kept once, or combined with those that it [absorbs](Record::absorb).
 ///
-/// Records are collected in memory and sorted. What is more than the memory becomes a sorted run in a scratch file, and
-/// runs are merged when the records are read.
+/// Records are collected in memory and sorted. Records that exceed the memory become a sorted run in a scratch file,
+/// and runs are merged when the records are read.
 #[derive(Debug)]
 pub struct Sorter<T> {
-    /// Records that are held at most.
+    /// The most records in memory.
     most: usize,
     held: Vec<T>,
     runs: Runs<T>,
@@ -43,25 +43,25 @@ impl<T: Record + Copy> Sorter<T> {
     #[inline]
     pub fn push(&mut self, record: T) -> Result<()> {
         if self.held.len() == self.held.capacity() {
-            self.make_room()?;
+            self.grow()?;
         }
         self.held.push(record);
         Ok(())
     }
 
-    /// Sorts what is held, and combines equal records.
+    /// Sorts the records in memory, and combines equal ones.
     fn sort(&mut self) {
         self.held.sort_unstable();
         self.held.dedup_by(|next, kept| kept.absorb(next));
     }
 
-    /// Takes more of the memory; where it is full, sorts what is held, and writes a run if that leaves less than half of
-    /// the memory free.
+    /// Grows the memory for records. If it is at its limit, sorts the records, and writes a run if that leaves less
+    /// than half of the memory free.
     #[cold]
-    fn make_room(&mut self) -> Result<()> {
+    fn grow(&mut self) -> Result<()> {
         let held = self.held.len();
         if held < self.most {
-            // Twice as many, but never more than the memory holds.
+            // Doubles the capacity, up to the limit.
             self.held.reserve_exact(held.max(64).min(self.most - held));
             return Ok(());
         }
@@ -89,10 +89,10 @@ impl<T: Record + Copy> Sorter<T> {
     }
 }
 
-/// Records, ascending, each once; to be read as often as wanted.
+/// Records, ascending, each once; can be read repeatedly.
 #[derive(Debug)]
 pub struct Sorted<T> {
-    /// All of them, if there are no runs.
+    /// All records, if there are no runs.
     held: Vec<T>,
     runs: Runs<T>,
 }
@@ -104,7 +104,7 @@ impl<T: Record + Copy> Sorted<T> {
         !self.runs.is_empty()
     }
 
-    /// Passes each record to `each`, ascending. Memory beside what is held: that of the sorter, for buffers.
+    /// Passes each record to `each`, ascending. Memory besides the records in memory: that of the sorter, for buffers.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file, or what `each` returns.
@@ -124,7 +124,7 @@ impl<T: Record + Copy> Sorted<T> {
     }
 }
 
-/// Passes each record of all of these to `each`, ascending, those that several have once. Memory as for one of them.
+/// Passes each record of all of these to `each`, ascending; records in several of them once. Memory as for one of them.
 ///
 /// # Errors
 /// [`Error::Io`] from a scratch file, or what `each` returns.

@@ -1,5 +1,5 @@
-//! What a document has beside its key and its sketch, where the parameters say so: a value and a stamp. The sections
-//! values and stamps.
+//! The data of a document besides its key and its sketch, if the parameters ask for it: a value and a stamp. The
+//! sections values and stamps.
 //!
 //! ```text
 //! values:  offsets  (documents + 1) x o     how many bytes stand before each document's value, and all of them
@@ -9,9 +9,9 @@
 //!          order    documents x 4           the ordinals, by ascending stamp, of equal stamps by ascending ordinal
 //! ```
 //!
-//! Values are a caller's bytes. A stamp is when something happened, in whatever unit the caller counts time, as a rule
-//! seconds since 1970: documents expire by it. The order is there so that those that expire at a commit are found by a
-//! binary search.
+//! Values are a caller's bytes. A stamp is when something happened, in any unit that the caller chooses, usually
+//! seconds since 1970: documents expire by it. The order of stamps is stored so that a binary search finds the
+//! documents that expire at a commit.
 
 use std::ops::Range;
 
@@ -30,7 +30,8 @@ pub const VALUE_BYTES_MAX: usize = 65_536;
 /// Bytes of an ordinal in the order of stamps.
 pub const ORDINAL_BYTES: u64 = 4;
 
-/// What comes with a document, sketched or not. The index's parameters say what is kept.
+/// The value, stamp and fields of a document, with or without a sketch. The index's parameters decide which of them are
+/// stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attached<'a> {
     /// At most [`VALUE_BYTES_MAX`] bytes; empty for none.
@@ -42,7 +43,7 @@ pub struct Attached<'a> {
 }
 
 impl Attached<'_> {
-    /// Refuses what an index of these parameters does not keep, or lacks.
+    /// Refuses data that an index of these parameters does not store, and the lack of data that it needs.
     ///
     /// # Errors
     /// [`Error::Invalid`]; [`Error::Limit`] for a value that is too long.
@@ -59,7 +60,7 @@ impl Attached<'_> {
         fields::check(self.fields, params)?;
         match (self.stamp, params.expire_after) {
             (Some(_), None) => Err(Error::Invalid(
-                "this index keeps no stamps, as nothing expires in it; that is chosen when it is created"
+                "this index keeps no stamps, as its documents do not expire; that is chosen when it is created"
                     .into(),
             )),
             (None, Some(_)) => Err(Error::Invalid(
@@ -69,8 +70,8 @@ impl Attached<'_> {
         }
     }
 
-    /// Appends it as it is stored in a log and hashed: a value's length (4) and the value, then the stamp (8), then the
-    /// length of the fields (4) and these, as far as they are kept.
+    /// Appends it as stored in a log and hashed: a value's length (4 bytes) and the value, then the stamp (8), then the
+    /// length of the fields (4) and the fields, each only if the parameters store it.
     pub fn encode(&self, params: &Params, out: &mut Vec<u8>) {
         if params.values {
             out.extend_from_slice(&(self.value.len() as u32).to_le_bytes());
@@ -87,7 +88,7 @@ impl Attached<'_> {
     }
 }
 
-/// Where the parts of a section of bytes of any length for each document stand: values, or fields.
+/// The layout of a section with a byte string for each document: values, or fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Values {
     /// Bytes of an offset.
@@ -102,13 +103,13 @@ pub struct Values {
 }
 
 impl Values {
-    /// The layout of `rows` bytes of values of `documents`; `None` for more than any file has.
+    /// The layout for the values of `documents` documents, of `rows` bytes in all; `None` for more than any file has.
     #[must_use]
     pub fn of(rows: u64, documents: u64) -> Option<Self> {
         Self::with_most(rows, documents, VALUE_BYTES_MAX)
     }
 
-    /// The layout of `rows` bytes of fields of `documents`; `None` for more than any file has.
+    /// The layout for the fields of `documents` documents, of `rows` bytes in all; `None` for more than any file has.
     #[must_use]
     pub fn of_fields(rows: u64, documents: u64) -> Option<Self> {
         Self::with_most(rows, documents, FIELDS_BYTES_MAX)
@@ -120,13 +121,13 @@ impl Values {
         Some(Self { offset_bytes, rows, start, most: most as u64, length: start.checked_add(rows)? })
     }
 
-    /// Where the offset of `ordinal`, and the next one, are in the section.
+    /// The byte range in the section of the offset of `ordinal` and of the next offset.
     #[must_use]
     pub fn offsets(&self, ordinal: u64) -> Range<u64> {
         ordinal * self.offset_bytes..(ordinal + 2) * self.offset_bytes
     }
 
-    /// Where the value of `ordinal` is in the section, from the bytes at [`offsets`](Self::offsets).
+    /// The byte range in the section of the value of `ordinal`, from the bytes at [`offsets`](Self::offsets).
     ///
     /// # Errors
     /// A [`Fault`] for offsets that descend or lie past the end, or for a value that is too long.
@@ -148,7 +149,7 @@ impl Values {
 pub struct StampsHead {
     /// The least stamp; 0 where there is none.
     pub base: U64,
-    /// Bytes of what a stamp is above it, the least that hold all: 0 to 8.
+    /// Bytes of a stamp's difference to `base`, the least that hold all differences: 0 to 8.
     pub width: u8,
     /// Zero.
     pub reserved: [u8; 7],
@@ -158,7 +159,7 @@ pub struct StampsHead {
 pub const STAMPS_HEAD_BYTES: u64 = 16;
 const _: () = assert!(size_of::<StampsHead>() == STAMPS_HEAD_BYTES as usize);
 
-/// Where the parts of the section of stamps stand.
+/// The layout of the section of stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamps {
     /// The least stamp.
@@ -176,7 +177,7 @@ impl Stamps {
         Self { base: least, width, documents }
     }
 
-    /// The head that says so.
+    /// The head of this layout.
     #[must_use]
     pub fn head(&self) -> StampsHead {
         StampsHead { base: U64::new(self.base), width: self.width as u8, reserved: [0; 7] }
@@ -209,21 +210,21 @@ impl Stamps {
         STAMPS_HEAD_BYTES + self.documents * (self.width + ORDINAL_BYTES)
     }
 
-    /// Where the stamp of `ordinal` is in the section.
+    /// The byte range in the section of the stamp of `ordinal`.
     #[must_use]
     pub fn range(&self, ordinal: u64) -> Range<u64> {
         let start = STAMPS_HEAD_BYTES + ordinal * self.width;
         start..start + self.width
     }
 
-    /// Where the ordinal at `place` of the order is in the section.
+    /// The position in the section of the ordinal at `place` of the order.
     #[must_use]
     pub fn ordinal(&self, place: u64) -> Range<u64> {
         let start = STAMPS_HEAD_BYTES + self.documents * self.width + place * ORDINAL_BYTES;
         start..start + ORDINAL_BYTES
     }
 
-    /// The stamp that is at [`range`](Self::range).
+    /// Decodes the stamp at [`range`](Self::range).
     ///
     /// # Errors
     /// A [`Fault`] for a sum over 2^64 - 1.
@@ -234,7 +235,7 @@ impl Stamps {
         })
     }
 
-    /// Appends a stamp as it is stored there.
+    /// Appends a stamp as the section stores it.
     pub fn encode(&self, stamp: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(&(stamp - self.base).to_le_bytes()[..self.width as usize]);
     }
@@ -245,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offsets_of_values_that_lie_are_refused() {
+    fn invalid_offsets_of_values_are_refused() {
         let values = Values::of(70_000, 2).unwrap();
         assert_eq!((values.offset_bytes, values.length), (3, 9 + 70_000));
         let offsets = |start: u32, end: u32| -> Vec<u8> {
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_head_of_stamps_that_lies_is_refused() {
+    fn invalid_head_of_stamps_is_refused() {
         for (least, most, width) in
             [(7, 7, 0), (7, 8, 1), (0, 255, 1), (0, 256, 2), (5, 1 << 41, 6), (0, u64::MAX, 8)]
         {
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_index_does_not_keep_is_refused() {
+    fn data_that_the_index_does_not_store_is_refused() {
         let plain = Params::builder().simhash(3).build().unwrap();
         let both = Params::builder().simhash(3).values().expire_after(10).build().unwrap();
         let of = |value, stamp| Attached { value, stamp, ..Attached::default() };

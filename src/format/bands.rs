@@ -1,13 +1,13 @@
 //! A band section: documents by the hash of a group of minima.
 //!
-//! A band key is the upper `b` bits of the document's feature, `feature-bits` of the parameters: 32 as a rule, 8 for
+//! A band key is the upper `b` bits of the document's feature, `feature-bits` of the parameters: usually 32, or 8 for
 //! Broder's features of one byte. In memory, in logs and in hashes of records it is a number of 32 bits whose lowest
-//! `32 - b` are zero, so that keys of any width are compared alike. The section has a directory over the key's first
+//! `32 - b` bits are zero, so that keys of any width compare alike. The section has a directory over the key's first
 //! `d` bits ([`prefix_bits`](crate::design::prefix_bits) of the rows, at most `b`), and an entry of `w` bits for each
-//! document that has a sketch: the rest of the key above the ordinal, the `b - d` bits after those of the directory
-//! and `o` bits of the ordinal, where `o` is the number of bits of the largest one (at least 1) and `w = b - d + o`.
-//! Entries of a bucket ascend, so documents with equal keys stand together. They follow one another bit by bit, the
-//! lowest bit of a byte first; older files have them in whole bytes, which is `w` rounded up to 8.
+//! document that has a sketch. An entry is the rest of the key above the ordinal: the `b - d` bits after those of the
+//! directory, and `o` bits of the ordinal, where `o` is the number of bits of the largest ordinal (at least 1) and
+//! `w = b - d + o`. Entries of a bucket ascend, so documents with equal keys are adjacent. Entries are packed bit by
+//! bit, the lowest bit of a byte first; older files use whole bytes, `w` rounded up to a multiple of 8.
 //!
 //! ```text
 //! directory  (2^d + 1) x 4
@@ -25,35 +25,35 @@ use crate::params::Params;
 pub const CODEC_BYTES: u16 = 1;
 /// Codec of sections whose entries follow one another bit by bit.
 pub const CODEC_PACKED: u16 = 2;
-/// The most bits of a key that the directory has.
+/// The most bits of a key in the directory.
 const DIRECTORY_BITS: u32 = 16;
 
-/// How many bits of a feature these parameters keep; [`KEY_BITS`] where they keep none.
+/// The number of feature bits that these parameters store; [`KEY_BITS`] if they store no features.
 #[must_use]
 pub fn bits_of(params: &Params) -> u32 {
     params.minhash.map_or(KEY_BITS, |minhash| minhash.feature_bits.into())
 }
 
-/// What is kept of a feature: its first `bits` bits, above zeros.
+/// The stored part of a feature: its first `bits` bits, above zeros.
 #[must_use]
 #[inline]
 pub fn key(feature: u64, bits: u32) -> u32 {
-    // A shift by 32, for no bits, is not a shift.
+    // A shift by 32, for no bits, would overflow.
     (feature >> KEY_BITS) as u32 & u32::MAX.checked_shl(KEY_BITS.saturating_sub(bits)).unwrap_or(0)
 }
 
-/// Where the parts of a band are in its section.
+/// The layout of a band section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Band {
     /// Over the first bits of the key.
     pub directory: Directory,
-    /// Bits of a feature that are kept.
+    /// Bits of a feature that are stored.
     pub key_bits: u32,
     /// Ordinals are below this.
     pub below: u64,
     /// Bits of an ordinal.
     pub ordinal_bits: u32,
-    /// Bits of an entry that mean something.
+    /// Bits of an entry that are used.
     used_bits: u32,
     /// Bits from one entry to the next.
     entry_bits: u32,
@@ -72,7 +72,7 @@ pub struct BandEntry {
 }
 
 impl Band {
-    /// The layout for `rows` sketched documents of `documents`, with this number of bits of each feature, by one of the two
+    /// The layout for `rows` sketched documents of `documents`, with `key_bits` bits of each feature, in one of the two
     /// codecs.
     #[must_use]
     pub fn of(rows: u64, documents: u64, key_bits: u32, codec: u16) -> Self {
@@ -88,20 +88,20 @@ impl Band {
     /// The bucket of a key.
     #[must_use]
     pub fn prefix(&self, key: u32) -> u16 {
-        // A shift by 32, for a directory of one bucket, is not a shift.
+        // A shift by 32, for a directory of one bucket, would overflow.
         (u64::from(key) >> (KEY_BITS - self.directory.bits)) as u16
     }
 
-    /// What the directory can tell of the first `bits` bits of a key, and how many of them that is.
+    /// The part of the first `bits` bits of a key that the directory covers, and its number of bits.
     #[must_use]
     #[inline]
     pub fn leading(&self, key: u32, bits: u32) -> (u64, u32) {
         let known = bits.min(self.directory.bits);
-        // A shift by 32, for no bits, is not a shift.
+        // A shift by 32, for no bits, would overflow.
         (u64::from(key) >> (KEY_BITS - known), known)
     }
 
-    /// What of a key its entry holds.
+    /// The part of a key that its entry holds.
     #[must_use]
     pub fn tag(&self, key: u32) -> u32 {
         ((u64::from(key) & ((1 << (KEY_BITS - self.directory.bits)) - 1)) >> self.unkept_bits()) as u32
@@ -113,32 +113,32 @@ impl Band {
         (u64::from(prefix) << (KEY_BITS - self.directory.bits) | u64::from(tag) << self.unkept_bits()) as u32
     }
 
-    /// The bits of a key that are zero, as they are not kept.
+    /// The low bits of a key that are not stored and are zero.
     fn unkept_bits(&self) -> u32 {
         KEY_BITS - self.key_bits
     }
 
-    /// Where the entries of these rows stand: the bytes that have a bit of one.
+    /// The bytes that contain the entries of these rows.
     #[must_use]
     pub fn entries(&self, rows: &Range<u64>) -> Range<u64> {
         let bits = u64::from(self.entry_bits);
         self.entries + rows.start * bits / 8..self.entries + (rows.end * bits).div_ceil(8)
     }
 
-    /// The number that an entry is.
+    /// An entry as a number.
     #[must_use]
     pub fn encode(&self, entry: BandEntry) -> u64 {
         u64::from(entry.tag) << self.ordinal_bits | u64::from(entry.ordinal)
     }
 
-    /// What writes entries one after the other.
+    /// A writer of consecutive entries.
     #[must_use]
     pub fn writer(&self) -> EntryWriter {
         EntryWriter { entry_bits: self.entry_bits, pending: 0, filled: 0 }
     }
 
-    /// The first byte of the entries of all `rows` in which a bit is set that no entry has. [`decode`](Self::decode)
-    /// does not look at them.
+    /// The first byte, in the entries of all `rows`, that has a bit set that belongs to no entry.
+    /// [`decode`](Self::decode) ignores such bits.
     #[must_use]
     pub fn overfull(&self, bytes: &[u8], rows: u64) -> Option<usize> {
         let spare = self.entry_bits - self.used_bits;
@@ -152,8 +152,8 @@ impl Band {
         if spare > 0 { between() } else { None }.or_else(behind)
     }
 
-    /// Reads the entries of these rows from the bytes at [`entries`](Self::entries). Ordinals may lie; the caller checks
-    /// them against the documents.
+    /// Reads the entries of these rows from the bytes at [`entries`](Self::entries). Ordinals may be invalid; the
+    /// caller checks them against the documents.
     #[inline]
     #[must_use]
     pub fn decode<'a>(
@@ -167,7 +167,7 @@ impl Band {
             .map(move |place| layout.decode_at(bytes, first + place * layout.entry_bits as usize))
     }
 
-    /// The entry at a place among these rows, as [`decode`](Self::decode) reads them.
+    /// The entry at a position among these rows, as [`decode`](Self::decode) reads it.
     #[inline]
     #[must_use]
     pub fn decode_one(&self, bytes: &[u8], rows: &Range<u64>, place: usize) -> BandEntry {
@@ -183,8 +183,8 @@ impl Band {
     }
 }
 
-/// `bits` bits, at most 63, from a bit on; zeros past the end of the bytes. Those of an entry are never past it: the bytes
-/// at [`Band::entries`] have all bits of their rows.
+/// `bits` bits, at most 63, starting at a bit; zeros past the end of the bytes. An entry is never past it: the bytes at
+/// [`Band::entries`] contain all bits of their rows.
 #[inline(always)]
 fn bits_from(bytes: &[u8], bit: usize, bits: u32) -> u64 {
     let (rest, shift) = (bytes.get(bit / 8..).unwrap_or_default(), (bit % 8) as u32);
@@ -200,17 +200,17 @@ fn bits_from(bytes: &[u8], bit: usize, bits: u32) -> u64 {
     value & ((1 << bits) - 1)
 }
 
-/// Writes entries one after the other.
+/// Writes consecutive entries.
 #[derive(Debug)]
 pub struct EntryWriter {
     entry_bits: u32,
-    /// Bits that fill no byte yet, fewer than 8.
+    /// Bits that do not fill a byte yet, fewer than 8.
     pending: u128,
     filled: u32,
 }
 
 impl EntryWriter {
-    /// Adds an [encoded](Band::encode) entry: the bytes that it completes.
+    /// Adds an [encoded](Band::encode) entry, and appends the bytes that it completes.
     #[inline]
     pub fn put(&mut self, entry: u64, out: &mut Vec<u8>) {
         self.pending |= u128::from(entry) << self.filled;
@@ -221,7 +221,7 @@ impl EntryWriter {
         self.filled %= 8;
     }
 
-    /// Adds the last byte, if it is not complete.
+    /// Appends the last byte, if it is incomplete.
     pub fn finish(self, out: &mut Vec<u8>) {
         if self.filled > 0 {
             out.push(self.pending as u8);
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_and_ordinals_come_back_at_every_size() {
+    fn keys_and_ordinals_round_trip_at_every_size() {
         let sizes = [1, 2, 15, 16, 1000, 1 << 20, 1 << 30];
         for (documents, bits) in
             sizes.into_iter().flat_map(|size| [1, 2, 8, 16, 17, 32].map(|bits| (size, bits)))
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_the_first_bits_of_a_feature_above_zeros() {
+    fn key_is_the_first_bits_of_a_feature_above_zeros() {
         let feature = 0xA5A5_A5A5_FFFF_FFFF;
         assert_eq!(
             [32, 31, 8, 1].map(|bits| key(feature, bits)),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_that_no_entry_has_are_seen_wherever_they_are() {
+    fn set_bits_outside_of_entries_are_found_at_any_position() {
         for (codec, rows) in [(CODEC_BYTES, 9), (CODEC_PACKED, 9), (CODEC_PACKED, 8)] {
             let band = Band::of(rows, 1000, KEY_BITS, codec);
             let length = (band.length - band.entries) as usize;

@@ -1,7 +1,7 @@
 //! CRC-32 (ISO-HDLC, the polynomial of zlib), seeded with a salt and a place.
 //!
-//! Seeding with the segment's salt and the offset in the file means that a sound page of another segment, or of
-//! another place in the same one, does not pass. It is no MAC: it finds accidents, not adversaries.
+//! The salt of the segment and the offset in the file seed the checksum, so an intact page of another segment, or of
+//! another offset in the same one, does not match. It is not a MAC: it detects accidents, not attacks.
 
 /// Bytes of a file that one checksum covers.
 pub const PAGE: u64 = 4096;
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_is_the_crc_of_salt_offset_and_bytes() {
+    fn checksum_is_the_crc_of_salt_offset_and_bytes() {
         let salt = u128::from_le_bytes(std::array::from_fn(|i| i as u8));
         // zlib.crc32(bytes(range(16)) + (4096).to_bytes(8, "little") + b"twindex") in Python.
         let golden = 0xC86A_4D8E;

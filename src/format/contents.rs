@@ -132,7 +132,7 @@ const _: () = assert!(size_of::<Entry>() == ENTRY_BYTES);
 /// A section, checked to lie within the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// What it holds.
+    /// The kind of its content.
     pub kind: Kind,
     /// Which of several.
     pub index: u16,

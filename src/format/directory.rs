@@ -1,7 +1,7 @@
-//! A directory: where the rows of each prefix begin.
+//! A directory: the first row of each prefix.
 //!
-//! Tables and bands begin with one over the first `d` bits of what they are sorted by: `2^d + 1` numbers of 4 bytes,
-//! the rows that have a smaller prefix, and all of them.
+//! Tables and bands begin with a directory over the first `d` bits of their sort keys: `2^d + 1` numbers of 4 bytes,
+//! each the number of rows with a smaller prefix, the last the number of all rows.
 
 use std::ops::Range;
 
@@ -17,12 +17,12 @@ use crate::error::Result;
 pub struct Directory {
     /// Bits of a prefix.
     pub bits: u32,
-    /// What the directory counts.
+    /// The number of rows in the directory.
     pub rows: u64,
 }
 
 impl Directory {
-    /// The directory of a section of `rows` entries, over at most `most` bits, itself at most 32.
+    /// The directory of a section of `rows` entries, over at most `most` bits, and never more than 32.
     #[must_use]
     pub fn of(rows: u64, most: u32) -> Self {
         Self { bits: prefix_bits(rows, most), rows }
@@ -34,7 +34,7 @@ impl Directory {
         ((1 << self.bits) + 1) * 4
     }
 
-    /// Where the first row of `prefix` and the first behind it stand.
+    /// The position of the first row of `prefix` and of the first row of the next prefix.
     #[must_use]
     #[inline(always)]
     #[allow(clippy::unused_self, reason = "where rows of other widths stand depends on the directory")]
@@ -87,20 +87,20 @@ impl Directory {
         if start <= end { Ok(start..end) } else { Err(source.corrupt(self.fault(first, start, end))) }
     }
 
-    /// Says that the rows whose first `bits` bits are `prefix` will be looked up; with more bits than the directory
-    /// has, the bucket that they are in.
+    /// Hints that the rows whose first `bits` bits are `prefix` will be looked up; if that is more bits than the
+    /// directory has, hints at the bucket that contains them.
     #[inline(always)]
     pub fn hint<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         let own = self.bits;
-        // All 64 bits are more than a directory without any can shift away.
+        // A directory without bits would be shifted by all 64, which overflows.
         let narrowed = || prefix.checked_shr(bits - own).unwrap_or(0);
         let entry = self.range(if bits <= own { prefix << (own - bits) } else { narrowed() });
         source.hint(entry.start);
         source.announce(entry);
     }
 
-    /// The rows of a bucket in a scan of them all, which begins at row `end`, where the one before ended. A
-    /// directory that lies could otherwise name every row in every bucket, and make a scan take its square.
+    /// The rows of a bucket in a scan of all buckets, which must begin at row `end`, where the bucket before ended.
+    /// Otherwise a corrupt directory could name every row in every bucket, and make a scan quadratic.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -116,7 +116,7 @@ impl Directory {
         Err(source.corrupt(lie))
     }
 
-    /// The prefix whose bucket a row lies in: binary search, O(bits) reads.
+    /// The prefix whose bucket contains a row: binary search, O(bits) reads.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -134,7 +134,7 @@ impl Directory {
     }
 }
 
-/// Counts rows by prefix, for a directory to be.
+/// Counts rows by prefix, to build a directory.
 #[derive(Debug)]
 pub struct DirectoryBuilder {
     bits: u32,
@@ -142,13 +142,13 @@ pub struct DirectoryBuilder {
 }
 
 impl DirectoryBuilder {
-    /// For this directory. Memory: its length.
+    /// A builder for this directory. Memory: its length.
     #[must_use]
     pub fn new(directory: Directory) -> Self {
         Self { bits: directory.bits, counts: vec![0; 1 << directory.bits] }
     }
 
-    /// Counts a row, by the first bits of `key`, which has 64.
+    /// Counts a row, by the first bits of the 64-bit `key`.
     #[inline(always)]
     pub fn count(&mut self, key: u64) {
         self.counts[key.checked_shr(64 - self.bits).unwrap_or(0) as usize] += 1;
@@ -159,15 +159,16 @@ impl DirectoryBuilder {
         self.counts[prefix as usize] += rows;
     }
 
-    /// Counts rows whose keys ascend, `from` the last that was counted: a store for each, where adding one to the same
-    /// number again and again would wait for it. [`settle`](Self::settle) has to follow the last of them.
+    /// Counts rows whose keys ascend; `from` is the number counted so far. Stores the last row of each prefix, as
+    /// incrementing one counter repeatedly would wait for each increment. Call [`settle`](Self::settle) after the last
+    /// row.
     pub fn count_ascending(&mut self, from: u32, keys: &[u64]) {
         for (row, &key) in (from + 1..).zip(keys) {
             self.counts[key.checked_shr(64 - self.bits).unwrap_or(0) as usize] = row;
         }
     }
 
-    /// Makes counts of what [`count_ascending`](Self::count_ascending) has noted.
+    /// Turns what [`count_ascending`](Self::count_ascending) has stored into counts.
     pub fn settle(&mut self) {
         let mut last = 0;
         for end in self.counts.iter_mut().filter(|end| **end > 0) {
@@ -197,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_that_runs_backwards_or_past_the_end_is_refused() {
+    fn directory_that_descends_or_exceeds_the_rows_is_refused() {
         let directory = Directory { bits: 4, rows: 10 };
         let pair = |a: u32, b: u32| [a.to_le_bytes(), b.to_le_bytes()].concat();
         assert_eq!(directory.decode(&pair(3, 7), 1), Ok(3..7));

@@ -1,4 +1,4 @@
-//! What a document has beside its key, its sketch and its value, field by field: the section fields.
+//! The data of a document besides its key, its sketch and its value, field by field: the section fields.
 //!
 //! ```text
 //! offsets  (documents + 1) x o     how many bytes stand before each document's fields, and all of them
@@ -11,7 +11,8 @@
 //! ```
 //!
 //! The parameters say which fields there can be: `marks=kept`, `sets=kept`, `priorities=kept`. With sets each document
-//! has one, of no hashes if need be. A field of another tag has to come with a feature of the format, so that nobody overlooks it.
+//! has one, possibly empty. A field with another tag needs a new feature bit of the format, so that no reader ignores
+//! it.
 //!
 //! ```text
 //! set      count 4
@@ -20,9 +21,9 @@
 //!                                                  bytes and i is its place, from 0
 //! ```
 //!
-//! c is 0, 1 or 2, whichever makes the set shortest, and the least of several; without high bytes there is no bit map.
-//! A set of 300 hashes takes 7.25 bytes a hash, and no code of sets of random numbers takes less than 7.15 (log2 of
-//! the binomial coefficient): so it does without anything finer.
+//! c is 0, 1 or 2, whichever makes the set shortest, and the least of equals; without high bytes there is no bit map. A
+//! set of 300 hashes takes 7.25 bytes a hash, and no encoding of sets of random numbers takes less than 7.15 (log2 of
+//! the binomial coefficient), so a finer encoding would gain little.
 
 use super::wire::{self, Fault};
 use crate::error::Error;
@@ -55,30 +56,30 @@ const TOGETHER: usize = 64;
 /// A set as stored in fields.
 #[derive(Clone, Copy)]
 struct CodedSet<'a> {
-    /// How many hashes it has.
+    /// The number of its hashes.
     count: usize,
-    /// Where they begin in the fields.
+    /// Their offset in the fields.
     at: usize,
     coded: &'a [u8],
 }
 
 /// Decodes the hashes of a set, ascending.
-struct Decoder<'a> {
+struct SetDecoder<'a> {
     set: CodedSet<'a>,
-    /// Of each hash.
+    /// High bytes of each hash.
     high_bytes: u32,
     low_bytes: usize,
     /// The hashes decoded so far, and the last of them.
     decoded: usize,
     last: u64,
-    /// What is left of the map, from the bit `bit` on, which begins a word; and the bits of the word before it that
-    /// stand for hashes not decoded yet.
+    /// The rest of the map, from the bit `bit` on, which begins a word; and the bits of the word before it whose hashes
+    /// are not decoded yet.
     map: &'a [u8],
     bit: usize,
     word: u64,
 }
 
-impl<'a> Decoder<'a> {
+impl<'a> SetDecoder<'a> {
     fn of(set: CodedSet<'a>) -> Self {
         let high_bytes = high_bytes(set.count);
         let low_bytes = 8 - high_bytes as usize;
@@ -91,7 +92,7 @@ impl<'a> Decoder<'a> {
         self.set.count - self.decoded
     }
 
-    /// Appends the next hashes to `out`, `most` or as many as are left.
+    /// Appends the next `most` hashes to `out`, or all that are left.
     fn decode(&mut self, most: usize, out: &mut Vec<u64>) -> Result<(), Fault> {
         let count = most.min(self.left());
         let start = out.len();
@@ -152,7 +153,7 @@ impl<'a> Decoder<'a> {
         Fault::new(at as u64, format!("the high bytes of {} hashes", self.set.count), "others")
     }
 
-    /// The first of these hashes, which come next, that does not ascend.
+    /// The error for the first of the next hashes that does not ascend.
     #[cold]
     fn descent(&self, hashes: &[u64]) -> Fault {
         let mut last = (self.decoded > 0).then_some(self.last);
@@ -167,7 +168,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// How many numbers are in both, which ascend.
+/// The number of elements that two ascending lists share.
 fn in_both(a: &[u64], b: &[u64]) -> usize {
     let (mut i, mut j, mut both) = (0, 0, 0);
     while i < a.len() && j < b.len() {
@@ -184,7 +185,7 @@ fn in_both(a: &[u64], b: &[u64]) -> usize {
 pub struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// Sees bytes as fields. [`check`](Self::check) says whether they are.
+    /// Interprets bytes as fields. [`check`](Self::check) verifies them.
     #[must_use]
     pub fn of(bytes: &'a [u8]) -> Self {
         Self(bytes)
@@ -196,14 +197,14 @@ impl<'a> Fields<'a> {
         self.0
     }
 
-    /// Whether the document was a duplicate when it came.
+    /// Whether the document is marked as a duplicate.
     #[must_use]
     #[inline]
     pub fn is_marked(self) -> bool {
         self.0.first() == Some(&MARK)
     }
 
-    /// The caller's number; `None` where it has none. It is the last field.
+    /// The caller's priority; `None` if it has none. It is the last field.
     #[must_use]
     #[inline]
     pub fn priority(self) -> Option<u64> {
@@ -218,7 +219,7 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// How many hashes its set has; 0 where there is none.
+    /// The number of hashes of its set; 0 without a set.
     ///
     /// # Errors
     /// A [`Fault`] for bytes that are no fields.
@@ -227,7 +228,7 @@ impl<'a> Fields<'a> {
         Ok(self.set()?.map_or(0, |set| set.count))
     }
 
-    /// Replaces `out` by the hashes of its set, ascending; none where there is none.
+    /// Replaces `out` by the hashes of its set, ascending; empty without a set.
     ///
     /// # Errors
     /// A [`Fault`] for bytes that are no fields, and for hashes that do not ascend.
@@ -235,11 +236,11 @@ impl<'a> Fields<'a> {
         out.clear();
         let Some(coded) = self.set()? else { return Ok(()) };
         out.reserve(coded.count);
-        Decoder::of(coded).decode(usize::MAX, out)
+        SetDecoder::of(coded).decode(usize::MAX, out)
     }
 
-    /// How many hashes of `set`, which ascends, the document's set has too, if they are `least` or more. Reads no more
-    /// of it than that takes: the rest is not checked. `scratch` is memory.
+    /// The number of hashes that the document's set shares with `set`, which ascends, if they are `least` or more.
+    /// Stops decoding once that is decided: the rest is not checked. `scratch` is a reusable buffer.
     ///
     /// # Errors
     /// A [`Fault`] for bytes that are no fields, and for hashes that do not ascend.
@@ -250,7 +251,7 @@ impl<'a> Fields<'a> {
         scratch: &mut Vec<u64>,
     ) -> Result<Option<usize>, Fault> {
         let Some(coded) = self.set()? else { return Ok((least == 0).then_some(0)) };
-        let mut decoder = Decoder::of(coded);
+        let mut decoder = SetDecoder::of(coded);
         let (mut rest, mut shared) = (set, 0);
         loop {
             if shared + rest.len().min(decoder.left()) < least {
@@ -290,7 +291,7 @@ impl<'a> Fields<'a> {
         self.set_into(&mut Vec::new())
     }
 
-    /// The same without the hashes, for fields that were [encoded](encode) here or have been checked.
+    /// As [`check`](Self::check), without the hashes, for fields that were [encoded](encode) here or have been checked.
     ///
     /// # Errors
     /// A [`Fault`] at an offset from their first byte.
@@ -298,7 +299,7 @@ impl<'a> Fields<'a> {
         self.check_kept(params.sets, params.marks, params.priorities)
     }
 
-    /// As [`check_shape`](Self::check_shape), where sets, marks or priorities are kept.
+    /// As [`check_shape`](Self::check_shape), for an index that stores sets, marks or priorities.
     ///
     /// # Errors
     /// A [`Fault`] at an offset from their first byte.
@@ -335,7 +336,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// As [`Fields::check_shape`], of a caller's document.
+/// As [`Fields::check_shape`], for a caller's document.
 ///
 /// # Errors
 /// [`Error::Invalid`], [`Error::Limit`].
@@ -347,13 +348,13 @@ pub fn check(fields: Fields<'_>, params: &Params) -> crate::error::Result<()> {
     fields.check_shape(params).map_err(unread)
 }
 
-/// What is wrong with fields that no file has.
+/// The error for invalid fields that are in no file.
 #[allow(clippy::needless_pass_by_value, reason = "as map_err hands it")]
 pub(crate) fn unread(fault: Fault) -> Error {
     Error::Invalid(format!("fields of a document: expected {}, found {}", fault.expected, fault.found))
 }
 
-/// The bytes of each hash that are in the bit map.
+/// The high bytes of each hash that are encoded in the bit map.
 fn high_bytes(count: usize) -> u32 {
     (0..=2).min_by_key(|&high| coded_with(count, high)).unwrap_or(0)
 }
@@ -367,7 +368,7 @@ fn coded_with(count: usize, high: u32) -> u64 {
     count as u64 * u64::from(8 - high) + map
 }
 
-/// Replaces `out` by the fields of a document: a mark or none, and, where sets are kept, its distinct shingle hashes,
+/// Replaces `out` by the fields of a document: a mark or none, and, if sets are stored, its distinct shingle hashes,
 /// ascending.
 pub fn encode(params: &Params, is_marked: bool, set: &[u64], out: &mut Vec<u8>) {
     out.clear();
@@ -379,7 +380,7 @@ pub fn encode(params: &Params, is_marked: bool, set: &[u64], out: &mut Vec<u8>) 
     }
 }
 
-/// Appends the caller's number to the [encoded](encode) fields of a document.
+/// Appends the caller's priority to the [encoded](encode) fields of a document.
 pub fn add_priority(priority: u64, out: &mut Vec<u8>) {
     out.push(PRIORITY);
     out.extend_from_slice(&(PRIORITY_BYTES as u32).to_le_bytes());
@@ -423,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn every_set_comes_back_in_the_bytes_that_are_said() {
+    fn every_set_round_trips_in_the_documented_number_of_bytes() {
         let mut out = Vec::new();
         for count in [0, 1, 2, 36, 37, 40, 300, 9_000, 9_500, 70_000] {
             for is_marked in [false, true] {
@@ -447,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_sets_share_is_counted_without_decoding_more_than_that_takes() {
+    fn shared_hashes_are_counted_with_early_exit() {
         let (mut out, mut scratch) = (Vec::new(), Vec::new());
         for count in [0, 1, 40, 300, 9_500] {
             let all = hashes(count + count / 2);
@@ -463,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn what_these_parameters_do_not_keep_is_refused() {
+    fn fields_that_the_parameters_do_not_store_are_refused() {
         let plain = Params::builder().minhash(20, 6).build().unwrap();
         let marks = Params::builder().minhash(20, 6).marks().build().unwrap();
         let mut out = Vec::new();
@@ -477,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_priority_comes_back_beside_each_other_field_and_nowhere_else() {
+    fn priority_round_trips_with_every_other_field_and_is_refused_elsewhere() {
         let builder = || Params::builder().minhash(20, 6);
         let mut out = Vec::new();
         for (params, is_marked, count) in [
@@ -514,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn no_change_of_a_byte_passes_for_the_same_set_and_none_panics() {
+    fn changed_byte_never_decodes_to_the_same_set_and_never_panics() {
         let mut out = Vec::new();
         for count in [3, 40, 9_500] {
             let set = hashes(count);

@@ -12,7 +12,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::checksum::checksum;
 use super::wire::Fault;
 
-/// The first bytes of the footer: not the header's, so that a file cut at a copy of a header is not taken whole.
+/// The first bytes of the footer. They differ from the header's, so that a file cut at a copy of a header is not taken
+/// for a complete one.
 pub const MAGIC: [u8; 8] = *b"\x8ATWX\r\n\x1a\n";
 
 /// The footer as stored in the file.
@@ -23,7 +24,7 @@ pub struct Footer {
     pub magic: [u8; 8],
     /// Length of the whole file.
     pub file_length: U64,
-    /// Where the table of contents begins; it ends where the footer begins.
+    /// The offset of the table of contents, which ends where the footer begins.
     pub contents_offset: U64,
     /// Entries of the table of contents.
     pub contents_entries: U32,
@@ -35,7 +36,7 @@ pub struct Footer {
     pub reserved: U32,
     /// Documents in the segment.
     pub documents: U64,
-    /// Distinct fingerprints in the segment; 0 where no fingerprints are kept.
+    /// Distinct fingerprints in the segment; 0 if it stores none.
     pub distinct: U64,
     /// Zero.
     pub reserved_too: U32,

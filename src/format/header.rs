@@ -1,4 +1,4 @@
-//! The header: what a file is, at offset 0 of each file of an index.
+//! The header: the kind of a file, at offset 0 of each file of an index.
 //!
 //! ```text
 //!  0  magic 89 54 57 58 0D 0A 1A 0A          8   version    10 role      11 fingerprint bits
@@ -20,47 +20,51 @@ pub use crate::error::Refusal;
 /// The first bytes of every file: a byte no text begins with, the name, and line ends that a transfer in text mode
 /// would change.
 pub const MAGIC: [u8; 8] = *b"\x89TWX\r\n\x1a\n";
-/// What to do about a file that is ahead of this build.
+/// The advice for a file that is newer than this build.
 const USE_NEWER: &str = "use a newer version";
 /// Bits in a fingerprint.
 pub const FINGERPRINT_BITS: u8 = 64;
 
 /// The incompatible feature of a manifest that names logs.
 pub const FEATURE_LOG: u32 = 1;
-/// The incompatible feature of a segment, a manifest and a log whose parameters keep values.
+/// The incompatible feature of a segment, a manifest and a log whose parameters store values.
 pub const FEATURE_VALUES: u32 = 2;
-/// The incompatible feature of a segment, a manifest and a log whose parameters keep stamps.
+/// The incompatible feature of a segment, a manifest and a log whose parameters store stamps.
 pub const FEATURE_STAMPS: u32 = 4;
 
-/// Of a manifest that says how long a log was that grows.
+/// The feature of a manifest that states the length of the active log.
 pub const FEATURE_GROWN: u32 = 8;
-/// Of a segment whose band sections have entries [bit by bit](super::bands::CODEC_PACKED).
+/// The feature of a segment whose band entries are packed [bit by bit](super::bands::CODEC_PACKED).
 pub const FEATURE_PACKED: u32 = 16;
 
-/// Of a segment, a manifest, a log and a file of sketches whose parameters keep fewer bits of a document's features
-/// than [32](super::bands::KEY_BITS).
+/// The feature of segments, manifests, logs and files of sketches whose parameters store fewer than
+/// [32](super::bands::KEY_BITS) bits of each feature of a document.
 pub const FEATURE_NARROW: u32 = 32;
 
-/// Of every file whose parameters say [how text is cut](text_of) in a way that the first readers of this version
-/// do not know.
+/// The feature of every file whose parameters choose [tokens or folding](text_of) that the first readers of this
+/// version do not know.
 pub const FEATURE_TEXT: u32 = 64;
 
-/// Of a segment, a manifest, a log and a file of sketches whose parameters say which documents are near, other than
-/// what is meant where they say nothing ([`Params::near`]).
+/// The feature of segments, manifests, logs and files of sketches whose parameters state a near relation
+/// ([`Params::near`]) other than the default.
 pub const FEATURE_NEAR: u32 = 128;
 
-/// Of a segment, a manifest and a log whose parameters keep [fields]: sets or marks; and of a file of
-/// sketches that has sets.
+/// The feature of segments, manifests and logs whose parameters store [fields] (sets or marks), and of files of
+/// sketches with sets.
 pub const FEATURE_FIELDS: u32 = 256;
 
-/// Of a segment, a manifest and a log whose parameters keep [priorities](super::fields), which are fields too.
+/// The feature of segments, manifests and logs whose parameters store [priorities](super::fields), which are fields too.
 pub const FEATURE_PRIORITIES: u32 = 512;
 
-/// Of every file but a table of document frequencies whose parameters [weight](twindex_sketch::params::MinhashWeights)
-/// minima, or take them from [darts](twindex_sketch::darts).
+/// The feature of every file, except tables of document frequencies, whose parameters
+/// [weight](twindex_sketch::params::MinhashWeights) minima, or take them from [darts](twindex_sketch::darts).
 pub const FEATURE_WEIGHTS: u32 = 1024;
 
-/// The incompatible features that parameters ask for, of every file that has such records or names them.
+/// The feature of every file whose parameters leave the spans of a list out of texts
+/// ([`Shingling::boilerplate`](twindex_sketch::params::Shingling::boilerplate)).
+pub const FEATURE_BOILERPLATE: u32 = 2048;
+
+/// The incompatible features that parameters require, for every file that has records with these parameters.
 #[must_use]
 pub fn features_of(params: &Params) -> u32 {
     let values = if params.values { FEATURE_VALUES } else { 0 };
@@ -70,11 +74,13 @@ pub fn features_of(params: &Params) -> u32 {
     values | stamps | fields | priorities | features_of_sketches(params)
 }
 
-/// The incompatible feature of tokens and of folding, which version 3 of the format did not have at first.
+/// The incompatible features of tokens, of folding and of omitted spans, which version 3 of the format did not have at
+/// first.
 #[must_use]
 pub fn text_of(shingling: &Shingling) -> u32 {
     let keeps_symbols = matches!(shingling.tokens, Tokens::WordsSymbols | Tokens::Raw);
-    if keeps_symbols || !shingling.folding.is_empty() { FEATURE_TEXT } else { 0 }
+    let text = if keeps_symbols || !shingling.folding.is_empty() { FEATURE_TEXT } else { 0 };
+    text | if shingling.boilerplate.is_some() { FEATURE_BOILERPLATE } else { 0 }
 }
 
 fn narrow_of(params: &Params) -> u32 {
@@ -93,8 +99,7 @@ fn weights_of(params: &Params) -> u32 {
     if params.minhash.is_some_and(is_weighted) { FEATURE_WEIGHTS } else { 0 }
 }
 
-/// The incompatible features of a file of sketches with these parameters, which has no values and stamps, whatever the
-/// parameters say.
+/// The incompatible features of a file of sketches with these parameters, which never has values and stamps.
 #[must_use]
 pub fn features_of_sketches(params: &Params) -> u32 {
     let sets = if params.sets { FEATURE_FIELDS } else { 0 };
@@ -107,7 +112,7 @@ pub fn features_of_segment(params: &Params) -> u32 {
     features_of(params) | if params.minhash.is_some() { FEATURE_PACKED } else { 0 }
 }
 
-/// What a file is for. These numbers are for ever.
+/// The purpose of a file. The numbers never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Role {
@@ -126,17 +131,18 @@ pub enum Role {
 }
 
 impl Role {
-    /// The incompatible features of such a file that this version knows.
+    /// The incompatible features of a file of this role that this version knows.
     #[must_use]
     pub fn incompatible_known(self) -> u32 {
-        const BY_PARAMS: u32 = FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_WEIGHTS;
+        const BY_PARAMS: u32 =
+            FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_WEIGHTS | FEATURE_BOILERPLATE;
         const OF_FIELDS: u32 = FEATURE_FIELDS | FEATURE_PRIORITIES;
         match self {
             Self::Manifest => FEATURE_LOG | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_GROWN | OF_FIELDS | BY_PARAMS,
             Self::Segment => FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PACKED | OF_FIELDS | BY_PARAMS,
             Self::Log => FEATURE_VALUES | FEATURE_STAMPS | OF_FIELDS | BY_PARAMS,
             Self::Sketches => FEATURE_FIELDS | BY_PARAMS,
-            Self::Idf => FEATURE_TEXT,
+            Self::Idf => FEATURE_TEXT | FEATURE_BOILERPLATE,
             Self::Current => 0,
         }
     }
@@ -196,7 +202,7 @@ impl Header {
         header
     }
 
-    /// The same header with these feature bits.
+    /// This header with these feature bits.
     #[must_use]
     pub fn with_features(mut self, incompatible: u32, read_only_compatible: u32) -> Self {
         self.incompatible = U32::new(incompatible);
@@ -205,12 +211,12 @@ impl Header {
         self
     }
 
-    /// Refuses features of records that are not those of the parameters.
+    /// Refuses record features that differ from those of the parameters.
     ///
     /// # Errors
     /// A [`Fault`].
     pub fn check_features(&self, params: &Params) -> Result<(), Fault> {
-        // Of bands that are not there none are packed; of those that are, older files have whole bytes.
+        // Without bands, the bit for packed entries is absent; with bands, older files use whole bytes.
         let free = FEATURE_LOG | FEATURE_GROWN | if params.minhash.is_some() { FEATURE_PACKED } else { 0 };
         let (expected, found) = (features_of(params), self.incompatible.get() & !free);
         if expected == found {
@@ -226,8 +232,8 @@ impl Header {
 
     /// Reads and checks a header of a file that should have this role.
     ///
-    /// The magic and the checksum come first: only then do the version and the features mean what they say, so
-    /// that a flipped bit is never reported as a newer version.
+    /// The magic and the checksum are checked first: only then are the version and the features reliable, so a flipped
+    /// bit is never reported as a newer version.
     ///
     /// # Errors
     /// [`Refusal`].
@@ -254,7 +260,7 @@ impl Header {
             |field, found: String, supported: String| Err(Refusal::Unsupported(field, found, supported));
         // guard: another version is refused
         if header.version.get() != super::VERSION {
-            // Nothing before this version was declared final.
+            // No version before this one was declared final.
             let older = header.version.get() < super::VERSION;
             let advice = if older { "build the index again" } else { USE_NEWER };
             let supported = format!("{}; {advice}", super::VERSION);

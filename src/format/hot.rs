@@ -1,10 +1,10 @@
-//! The hot section of a table: nested tables for buckets that have too many fingerprints to be scanned.
+//! The hot section of a table: nested tables for buckets with too many fingerprints to scan.
 //!
-//! Real fingerprints are uneven: a template, an empty page, a default value can fill one bucket with a million of
-//! them. The fingerprints of such a bucket agree in the bits by which the table is probed; of the others, `w = 64 - b`,
-//! those within what is left of the radius are found by the pigeonhole once more, in [`NESTED`] tables over as many
-//! blocks of these bits, as by the design `blocks-4`. Nested table `j` holds the fingerprints by their `w` bits rotated
-//! so that block `j` comes first; an entry is the 16 bits after the first `s` and the fingerprint's rank.
+//! Real fingerprints are uneven: a template, an empty page, a default value can fill one bucket with a million of them.
+//! The fingerprints of such a bucket agree in the bits by which the table is probed. Among the other bits,
+//! `w = 64 - b`, those within the rest of the radius are found by the pigeonhole principle again, in [`NESTED`] tables
+//! over as many blocks of these bits, as in the design `blocks-4`. Nested table `j` holds the fingerprints by their `w`
+//! bits rotated so that block `j` comes first; an entry is the 16 bits after the first `s`, and the fingerprint's rank.
 //!
 //! ```text
 //! buckets    H x 24: prefix 8, rows before it 8, rows 8; ascending
@@ -45,23 +45,23 @@ pub fn is_hot(count: u64, rows: u64, bits: u32) -> bool {
     count > HOT_ROWS && count > HOT_TIMES * rows.checked_shr(bits).unwrap_or(0)
 }
 
-/// The bits of fingerprints in a hot bucket that its prefix leaves, and how nested tables see them.
+/// The bits of fingerprints in a hot bucket after its prefix, and their rotations in nested tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rest {
-    /// How many, 0 to 64.
+    /// The number of bits, 0 to 64.
     width: u32,
-    /// Where block `j` begins in them.
+    /// The first bit of block `j`.
     starts: [u32; NESTED],
     lengths: [u32; NESTED],
 }
 
 impl Rest {
-    /// After prefixes of `bits` bits.
+    /// The bits after prefixes of `bits` bits.
     ///
     /// # Panics
     /// Never: there are as many blocks as nested tables.
     #[must_use]
-    pub fn behind(bits: u32) -> Self {
+    pub fn after(bits: u32) -> Self {
         let width = 64 - bits;
         let blocks = blocks(0..width, NESTED as u32);
         let (mut starts, mut lengths) = ([0; NESTED], [0; NESTED]);
@@ -77,7 +77,7 @@ impl Rest {
         prefix_bits(rows, self.lengths[j])
     }
 
-    /// A key of the table as nested table `j` sees it: the bits after the prefix, rotated, from the top.
+    /// A key of the table in the order of nested table `j`: the bits after the prefix, rotated, from the top.
     #[inline]
     #[must_use]
     pub fn nested(&self, j: usize, key: u64) -> u64 {
@@ -90,7 +90,7 @@ impl Rest {
     }
 }
 
-/// What of a nested key its entry holds: the 16 bits after the first `lead`.
+/// The part of a nested key that its entry holds: the 16 bits after the first `lead`.
 #[inline]
 #[must_use]
 pub fn filter(nested: u64, lead: u32) -> u16 {
@@ -102,13 +102,13 @@ pub fn filter(nested: u64, lead: u32) -> u16 {
 pub struct HotBucket {
     /// The first bits of its keys.
     pub prefix: u64,
-    /// How many.
+    /// The number of its rows.
     pub rows: u64,
-    /// Where its nested tables are in the section: directories, filters, ranks.
+    /// The offsets of its nested tables in the section: directories, filters, ranks.
     parts: [[u64; 3]; NESTED],
 }
 
-/// The hot buckets of a table: read whole when the segment is opened, as they are few.
+/// The hot buckets of a table. They are few, so all are read when the segment is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hot {
     /// The bits that nested tables hold.
@@ -135,7 +135,7 @@ impl Hot {
         if entries > rows {
             return Err(wrong(0, format!("at most {rows} rows in hot buckets"), entries.to_string()));
         }
-        // Each bucket has more than this share of the rows, which bounds the list.
+        // Each bucket has at least this many rows, which bounds the list.
         let most = entries / (HOT_ROWS + 1);
         let mut list: Vec<(u64, u64)> = Vec::new();
         let mut before = 0;
@@ -147,7 +147,7 @@ impl Hot {
             let fits = prefix.checked_shr(bits).unwrap_or(0) == 0;
             if !ascends || !fits || start != before || !is_hot(count, rows, bits) || count > entries - before
             {
-                let expected = format!("a hot bucket from row {before} on, behind the last");
+                let expected = format!("a hot bucket from row {before} on, after the last");
                 return Err(wrong(at, expected, format!("prefix {prefix:x}, {count} rows from {start}")));
             }
             list.push((prefix, count));
@@ -166,7 +166,7 @@ impl Hot {
 
     /// The layout for buckets of these prefixes and rows.
     fn of(list: &[(u64, u64)], bits: u32) -> Self {
-        let rest = Rest::behind(bits);
+        let rest = Rest::after(bits);
         let all = || list.iter().flat_map(|&(_, rows)| (0..NESTED).map(move |j| (rows, j)));
         let directory = align(list.len() as u64 * BUCKET_BYTES);
         let directories: u64 = all().map(|(rows, j)| directory_bytes(rest.lead(j, rows))).sum();
@@ -196,19 +196,19 @@ impl Hot {
         if entries == 0 { 0 } else { last }
     }
 
-    /// The hot bucket of a prefix, if it has one.
+    /// The hot bucket of a prefix, if there is one.
     #[must_use]
     pub fn bucket(&self, prefix: u64) -> Option<&HotBucket> {
         let place = self.buckets.binary_search_by_key(&prefix, |bucket| bucket.prefix).ok()?;
         Some(&self.buckets[place])
     }
 
-    /// Writes the section of hot buckets: for each its prefix, and the key and rank of each of its fingerprints.
+    /// Writes the section of hot buckets: for each bucket its prefix, and the key and rank of each of its fingerprints.
     ///
     /// # Errors
     /// What `columns` returns.
     pub fn encode(buckets: &[(u64, Vec<(u64, u32)>)], bits: u32, columns: &mut impl Columns) -> Result<()> {
-        let rest = Rest::behind(bits);
+        let rest = Rest::after(bits);
         let mut before = 0;
         for (prefix, members) in buckets {
             let rows = members.len() as u64;
@@ -291,9 +291,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nested_keys_are_the_rest_rotated_by_a_block() {
+    fn nested_keys_are_the_other_bits_rotated_by_a_block() {
         for bits in [0, 13, 16, 20, 27, 60, 64] {
-            let rest = Rest::behind(bits);
+            let rest = Rest::after(bits);
             let width = 64 - bits;
             for key in [0, 1, u64::MAX, 0x0123_4567_89AB_CDEF] {
                 for j in 0..NESTED {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_is_hot_by_its_rows_and_by_the_mean() {
+    fn bucket_is_hot_by_its_rows_and_by_the_mean() {
         assert!(!is_hot(4096, 100_000, 12) && is_hot(4097, 100_000, 12));
         assert!(!is_hot(6000, 1 << 26, 16) && is_hot(8193, 1 << 26, 16));
     }

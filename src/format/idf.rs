@@ -1,4 +1,4 @@
-//! A table of document frequencies: how many documents of a collection have each shingle.
+//! A table of document frequencies: the number of documents of a collection that contain each shingle.
 //!
 //! ```text
 //!  0  header (role 5; its salt is the table's digest, its digest that of the text below)
@@ -7,8 +7,8 @@
 //!     hashes, 8 bytes each, ascending   frequencies, 4 bytes each, in the same order
 //! ```
 //!
-//! The table's digest is xxh3-128 of all bytes after the header, so that it determines every byte, and the parameters of an
-//! index name it; and a file by itself is checked against the digest that its header names.
+//! The table's digest is xxh3-128 of all bytes after the header, so it determines every byte. The parameters of an
+//! index name it, and a standalone file is checked against the digest in its header.
 
 use xxhash_rust::xxh3::xxh3_128;
 use zerocopy::IntoBytes;
@@ -24,29 +24,29 @@ use twindex_sketch::IdfTable;
 pub const IDF_DOCUMENTS_MAX: u64 = u32::MAX as u64;
 /// The most entries of a table.
 pub const IDF_ENTRIES_MAX: u64 = 1 << 27;
-/// Where the text begins.
+/// The offset of the text.
 const TEXT_AT: usize = HEADER_BYTES + 24;
 /// The longest file.
 pub const IDF_BYTES_MAX: u64 = length(PARAMS_BYTES_MAX as u64, IDF_ENTRIES_MAX);
 
-/// What a file says, its columns as they stand there.
+/// The content of a file, with its columns as they are stored.
 #[derive(Clone, Debug)]
 pub struct Idf<'a> {
     /// xxh3-128 of all bytes after the header.
     pub digest: u128,
     /// Documents that were counted.
     pub documents: u32,
-    /// The frequency that a shingle without an entry is taken to have.
+    /// The frequency that a shingle without an entry is assumed to have.
     pub absent: u32,
     /// How the documents were cut.
     pub shingling: Shingling,
     /// Shingles, ascending.
     pub hashes: &'a [U64],
-    /// In how many documents each of them is.
+    /// For each of them, the number of documents that contain it.
     pub frequencies: &'a [U32],
 }
 
-/// The bytes of a file. The parts are taken as they are; [`decode`] checks them.
+/// The bytes of a file. The parts are not checked here; [`decode`] checks them.
 #[must_use]
 pub fn encode(
     documents: u32,
@@ -71,7 +71,7 @@ pub fn encode(
     bytes
 }
 
-/// The bytes of a file with a text of `text_length` bytes and this many entries.
+/// The length of a file with a text of `text_length` bytes and `entries` entries.
 #[must_use]
 pub const fn length(text_length: u64, entries: u64) -> u64 {
     TEXT_AT as u64 + text_length + 12 * entries
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_comes_back() {
+    fn table_round_trips() {
         let bytes = table();
         let idf = decode(&bytes).unwrap();
         assert_eq!((idf.documents, idf.absent, idf.shingling), (9, 1, Shingling::words(2, 0)));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_every_cut_and_every_byte_too_many_is_noticed() {
+    fn every_flipped_bit_truncation_and_extra_byte_is_detected() {
         let bytes = table();
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
@@ -194,7 +194,7 @@ mod tests {
         assert!(decode(&[&bytes[..], &[0]].concat()).is_err());
     }
 
-    /// Makes the digests fit a changed body, so that the change is checked and not only noticed.
+    /// Recomputes the digests of a changed body, so that the checks of its content are tested.
     fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
         let length = u32::from_le_bytes(bytes[TEXT_AT - 4..TEXT_AT].try_into().unwrap()) as usize;
         let text = &bytes[TEXT_AT..bytes.len().min(TEXT_AT + length)];
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_digest_over_lying_fields_is_refused_by_its_place() {
+    fn invalid_field_under_a_valid_digest_is_refused_at_its_offset() {
         let sound = table();
         let hashes = sound.len() - 36;
         for (what, place, lie) in [

@@ -1,12 +1,13 @@
-//! The keys section: the documents' keys in ascending order. A key's place is its document's ordinal.
+//! The keys section: the documents' keys in ascending order. The position of a key is its document's ordinal.
 //!
-//! *Codec 1, frame* (keys are `u64`): a head of 16 bytes, the smallest key and a width from 0 to 8 bytes; then for
-//! each key its difference from the smallest in that many bytes. Width 0 says that keys are consecutive, and then
-//! nothing follows: the keys of raw fingerprints, which are positions, cost nothing.
+//! *Codec 1, frame* (keys are `u64`): a head of 16 bytes, the smallest key and a width from 0 to 8 bytes; then for each
+//! key its difference from the smallest in that many bytes. Width 0 means that keys are consecutive, and then nothing
+//! follows: keys of raw fingerprints, which are their positions, take no space.
 //!
-//! *Codec 2, front-coded* (keys are bytes): keys in groups of 16. First the offset of each group in the data, and
-//! the data's length, 8 bytes each; then the data. A group begins with a whole key (length, bytes); each further
-//! key says how many bytes it shares with the one before, how many follow, and those. Lengths are LEB128.
+//! *Codec 2, front-coded* (keys are bytes): keys in groups of 16. First the offset of each group in the data, and the
+//! data's length, 8 bytes each; then the data. A group begins with a whole key (length, bytes). Each further key states
+//! the number of bytes that it shares with the key before, the number of the other bytes, and those bytes. Lengths are
+//! LEB128.
 
 use std::ops::Range;
 
@@ -44,7 +45,7 @@ const _: () = assert!(size_of::<FrameHead>() as u64 == FRAME_HEAD_BYTES);
 pub struct Frame {
     /// The smallest key.
     pub base: u64,
-    /// Bytes of a difference; 0 where keys are consecutive.
+    /// Bytes of a difference; 0 if keys are consecutive.
     pub width: u64,
 }
 
@@ -91,12 +92,12 @@ impl Frame {
             return Err(Fault::new(8, format!("{rows} keys of {width} bytes"), format!("{length} bytes")));
         }
         if width == 0 && head.base.get().checked_add(rows.saturating_sub(1)).is_none() {
-            return Err(Fault::new(0, format!("room for {rows} consecutive keys"), head.base));
+            return Err(Fault::new(0, format!("a first key of {rows} consecutive ones"), head.base));
         }
         Ok(Self { base: head.base.get(), width })
     }
 
-    /// Where the key of `ordinal` is in the section.
+    /// The byte range in the section of the key of `ordinal`.
     #[must_use]
     pub fn range(&self, ordinal: u64) -> Range<u64> {
         let start = FRAME_HEAD_BYTES + ordinal * self.width;
@@ -122,13 +123,13 @@ pub fn groups(rows: u64) -> u64 {
     rows.div_ceil(GROUP)
 }
 
-/// Where the offset of group `group` and the next one's are in the section.
+/// The position of the offsets of group `group` and of the next one in the section.
 #[must_use]
 pub fn group_offsets(group: u64) -> Range<u64> {
     group * 8..group * 8 + 16
 }
 
-/// Where a group is in a section of `length` bytes for `rows` keys, from the bytes at [`group_offsets`].
+/// The byte range of a group in a section of `length` bytes for `rows` keys, from the bytes at [`group_offsets`].
 ///
 /// # Errors
 /// A [`Fault`] where the offsets are not in order or point outside.
@@ -144,7 +145,7 @@ pub fn group_range(offsets: &[u8], group: u64, length: u64, rows: u64) -> Result
     Ok(data + start..data + end)
 }
 
-/// Decodes the group that begins with key `first`, handing each key and its ordinal to `each` until that returns
+/// Decodes the group that begins with key `first`, and hands each key and its ordinal to `each` until `each` returns
 /// false. Checks that keys are not empty, not too long and ascend.
 ///
 /// # Errors
@@ -195,7 +196,7 @@ pub fn decode_group(
     Ok(())
 }
 
-/// Codes ascending keys one by one.
+/// Encodes ascending keys one by one.
 #[derive(Debug, Default)]
 pub struct FrontEncoder {
     previous: Vec<u8>,
@@ -204,7 +205,7 @@ pub struct FrontEncoder {
 }
 
 impl FrontEncoder {
-    /// Appends the encoding of `key` to `data`; returns where its group begins, if it is the first of one.
+    /// Appends the encoding of `key` to `data`; returns the start of its group, if it is the first of a group.
     pub fn push(&mut self, key: &[u8], data: &mut Vec<u8>) -> Option<u64> {
         debug_assert!(self.previous.as_slice() < key && key.len() <= KEY_BYTES_MAX);
         let before = data.len();
@@ -251,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn consecutive_keys_cost_nothing_and_others_no_more_than_their_span() {
+    fn consecutive_keys_take_no_space_and_others_only_their_span() {
         for (keys, width) in [
             (&[][..], 0),
             (&[7], 0),
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn front_coded_keys_come_back_group_by_group() {
+    fn front_coded_keys_round_trip_group_by_group() {
         let mut keys: Vec<Vec<u8>> =
             (0..100).map(|i| format!("https://example.org/{i:04}/page").into_bytes()).collect();
         keys.push(vec![0xFF; KEY_BYTES_MAX]);
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_lies_is_refused() {
+    fn invalid_group_is_refused() {
         for (bytes, what) in [
             (&[1, b'a', 2, 1, b'b'][..], "shared"),
             (&[1, b'b', 0, 1, b'a'], "ascending"),

@@ -7,9 +7,9 @@
 //!     checksum 4   length 4   kind 1   zero 7   commit 8   payload   zeros up to a multiple of 8
 //! ```
 //!
-//! A record's checksum covers all of it after the checksum, zeros included, with UUID + number of the log as salt, at
-//! the offset of the record: one of an older log, or of another place, does not pass. A batch is one record, so it is
-//! there as a whole or not at all:
+//! A record's checksum covers all of it after the checksum, including the padding, with UUID + number of the log as
+//! salt, at the offset of the record: a record of an older log, or of another offset, does not match. A batch is one
+//! record, so it is present as a whole or not at all:
 //!
 //! ```text
 //!  0  synced 8   operations 4   length of the caller's payload 4 (0xffffffff: none)   payload   operations
@@ -18,9 +18,9 @@
 //!     and for kinds 1 and 2: length of the value 4, the value   stamp 8   length of the fields 4, the fields
 //! ```
 //!
-//! `synced` is how much of the file was known to be durable when the record was written. What is bad below the highest
-//! such offset is damage. Above it, it is a tail that a crash has torn. The idea of kinds and of lengths before
-//! contents is that of `LevelDB`'s log; it cuts records in blocks, where here a torn record ends the log.
+//! `synced` is the length of the file that was known to be durable when the record was written. A bad record below the
+//! highest such offset is damage; above it, it is a tail that a crash has torn. The kinds, and lengths before contents,
+//! are as in `LevelDB`'s log. `LevelDB` cuts records into blocks; here a torn record ends the log.
 
 use byteorder::{ByteOrder, LittleEndian, WriteBytesExt};
 use zerocopy::IntoBytes;
@@ -48,20 +48,20 @@ pub const RECORD_ALIGNMENT: u64 = 8;
 pub const RECORD_BYTES_MAX: u32 = 1 << 28;
 /// The longest payload of a commit.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 16;
-/// The length of a payload that is none.
+/// The length that means "no payload".
 const NO_PAYLOAD: u32 = u32::MAX;
 
-/// What a record is. These numbers are for ever; 0 is none.
+/// The kind of a record. The numbers never change; 0 is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RecordKind {
     /// A batch.
     Batch = 1,
-    /// Nothing but an offset up to which the file is known to be synced; written when a writer ends.
+    /// Only an offset up to which the file is known to be synced; written when a writer ends.
     Mark = 2,
 }
 
-/// What is done to a key. These numbers are for ever; 0 is none.
+/// The kind of an operation on a key. The numbers never change; 0 is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum OperationKind {
@@ -69,7 +69,7 @@ pub enum OperationKind {
     Put = 1,
     /// A document without tokens.
     PutEmpty = 2,
-    /// No document any more.
+    /// A delete.
     Delete = 3,
 }
 
@@ -96,7 +96,7 @@ pub fn encode_head(uuid: u128, params: &Params, number: u64, first: u64) -> Vec<
     out
 }
 
-/// Reads the head of a log of this index and number, and returns the number of the first commit that may be in it.
+/// Reads the head of a log of this index and number, and returns the number of the first commit that can be in it.
 ///
 /// # Errors
 /// A [`Refusal`].
@@ -125,10 +125,10 @@ pub fn decode_head(bytes: &[u8], uuid: u128, params: &Params, number: u64) -> Re
     Ok(LittleEndian::read_u64(&body[HEADER_BYTES + 8..]))
 }
 
-/// What is before a payload.
+/// The part of a record before its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHead {
-    /// What it is.
+    /// Its kind.
     pub kind: RecordKind,
     /// Bytes of its payload.
     pub length: u32,
@@ -137,7 +137,7 @@ pub struct RecordHead {
 }
 
 impl RecordHead {
-    /// Reads a head that may be anything; `None` where it is none.
+    /// Parses a head, which may be arbitrary bytes; `None` if it is not one.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..RECORD_HEAD_BYTES)?;
@@ -158,7 +158,7 @@ impl RecordHead {
     }
 }
 
-/// True if these are the bytes of a whole record at this offset.
+/// True if these are the bytes of an intact record at this offset.
 #[must_use]
 pub fn is_sound(salt: u128, offset: u64, record: &[u8]) -> bool {
     record.len() >= RECORD_HEAD_BYTES
@@ -196,7 +196,7 @@ pub fn encode_mark(out: &mut Vec<u8>, salt: u128, offset: u64, commit: u64, sync
     encode_record(out, salt, offset, RecordKind::Mark, commit, &[&synced.to_le_bytes()]);
 }
 
-/// The operations of a batch, as they will be in it.
+/// The encoded operations of a batch.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     operations: u32,
@@ -216,7 +216,7 @@ impl Batch {
         self.bytes.len()
     }
 
-    /// Forgets all operations.
+    /// Removes all operations.
     pub fn clear(&mut self) {
         self.operations = 0;
         self.bytes.clear();
@@ -234,7 +234,8 @@ impl Batch {
         }
     }
 
-    /// Adds a document, whose key, sketch and attachments are of the index's kind; `None` for one without tokens.
+    /// Adds a document, whose key, sketch and attachments must be of the index's kind; `None` for a document without
+    /// tokens.
     pub fn put(&mut self, params: &Params, key: Key<'_>, kept: Option<Row<'_>>, attached: Attached<'_>) {
         match kept {
             Some(kept) => self.put_sketch(params, key, kept),
@@ -261,13 +262,13 @@ impl Batch {
         }
     }
 
-    /// Says that there is no document of this key any more.
+    /// Adds a delete of this key.
     pub fn delete(&mut self, key: Key<'_>) {
         self.begin(OperationKind::Delete, key);
     }
 
-    /// Appends it as a record to `out`, which will be written at `offset`; up to `synced` the file is known to be
-    /// durable.
+    /// Appends the batch as a record to `out`, which will be written at `offset`; the file is known to be durable up to
+    /// `synced`.
     pub fn encode(
         &self,
         out: &mut Vec<u8>,
@@ -285,17 +286,17 @@ impl Batch {
 /// A batch as stored in a record.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchView<'a> {
-    /// How much of the file was known to be durable.
+    /// The length of the file that was known to be durable.
     pub synced: u64,
-    /// Operations in it.
+    /// The number of operations.
     pub operations: u32,
-    /// What the caller gave to the commit.
+    /// The caller's payload of the commit.
     pub payload: Option<&'a [u8]>,
     bytes: &'a [u8],
 }
 
 impl<'a> BatchView<'a> {
-    /// Reads what a sound record of this kind has as payload. Offsets of faults count from the payload's first byte.
+    /// Parses the payload of an intact batch record. Offsets of faults count from the payload's first byte.
     ///
     /// # Errors
     /// A [`Fault`].
@@ -319,7 +320,7 @@ impl<'a> BatchView<'a> {
         Ok(Self { synced: LittleEndian::read_u64(head), operations, payload, bytes })
     }
 
-    /// Appends it as a record of a log to `out`, as [`Batch::encode`] does.
+    /// Appends the batch as a record of a log to `out`, as [`Batch::encode`] does.
     pub fn encode(&self, out: &mut Vec<u8>, salt: u128, offset: u64, commit: u64, synced: u64) {
         let mut head = [0; BATCH_HEAD_BYTES];
         LittleEndian::write_u64(&mut head, synced);
@@ -354,29 +355,28 @@ impl<'a> BatchView<'a> {
     }
 }
 
-/// What is done to a key.
+/// An operation on a key.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation<'a> {
-    /// A document comes, or takes the place of the one with this key.
+    /// Adds a document, or replaces the one with this key.
     Put(Key<'a>, Option<Row<'a>>, Attached<'a>),
-    /// It goes.
+    /// Removes it.
     Delete(Key<'a>),
 }
 
-/// The operations of a batch. What they say of sketches is checked for its length alone; who takes them in checks the
-/// rest. Sets are read.
+/// The operations of a batch. Sketches are only checked for their length; the caller checks the rest. Sets are decoded.
 #[allow(clippy::struct_excessive_bools, reason = "each is a part that parameters keep or not")]
 #[derive(Debug)]
 pub struct Operations<'a> {
     bytes: &'a [u8],
     at: usize,
     left: u32,
-    /// Where `bytes` begin in the payload.
+    /// The offset of `bytes` in the payload.
     start: u64,
     key: KeyKind,
     fingerprint: bool,
     bands: usize,
-    /// Bits of a feature that band keys have above zeros.
+    /// Bits of a band key that are stored, above zeros.
     feature_bits: u32,
     signature_bytes: usize,
     choices: [Option<Choice>; 2],
@@ -429,7 +429,7 @@ impl<'a> Operations<'a> {
         Ok(attached)
     }
 
-    /// Where in the payload the next operation begins.
+    /// The offset of the next operation in the payload.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.start + self.at as u64
@@ -438,7 +438,7 @@ impl<'a> Operations<'a> {
     /// The next operation; `None` after the last.
     ///
     /// # Errors
-    /// A [`Fault`], after which there is nothing more to be had.
+    /// A [`Fault`], after which no operation can be read.
     pub fn next_operation(&mut self) -> Result<Option<Operation<'_>>, Fault> {
         let offset = self.offset();
         if self.left == 0 {
@@ -476,7 +476,7 @@ impl<'a> Operations<'a> {
         let (keys_at, bits) = (self.offset(), self.feature_bits);
         let band_keys = self.take(self.bands * 4, "band keys")?;
         self.features.clear();
-        // Readers of features keep the parts of their upper halves that are here.
+        // Features are returned as their stored bits, above zeros.
         self.features
             .extend(band_keys.chunks_exact(4).map(|key| u64::from(LittleEndian::read_u32(key)) << 32));
         let is_wider = |&feature: &u64| bands::key(feature, bits) != bands::key(feature, bands::KEY_BITS);
@@ -501,10 +501,10 @@ impl<'a> Operations<'a> {
     }
 }
 
-/// What a mark says.
+/// Parses a mark.
 ///
 /// # Errors
-/// A [`Fault`] for a payload that is no offset.
+/// A [`Fault`] for a payload that is not an offset.
 pub fn decode_mark(bytes: &[u8]) -> Result<u64, Fault> {
     let bytes: [u8; 8] = bytes.try_into().map_err(|_| Fault::new(0, "8 bytes of a mark", bytes.len()))?;
     Ok(u64::from_le_bytes(bytes))
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_comes_back() {
+    fn batch_round_trips() {
         for payload in [None, Some(&b""[..]), Some(b"position 17")] {
             let mut record = Vec::new();
             batch().encode(&mut record, 99, 88, 12, 64, payload);
@@ -570,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_of_a_record_and_of_the_head_is_noticed() {
+    fn every_flipped_bit_of_a_record_and_of_the_head_is_detected() {
         let mut record = Vec::new();
         batch().encode(&mut record, 99, 88, 12, 64, Some(b"x"));
         for bit in 0..record.len() * 8 {
@@ -595,7 +595,7 @@ mod tests {
     }
 
     #[test]
-    fn band_keys_with_bits_that_are_not_kept_are_refused_by_place() {
+    fn band_keys_with_unstored_bits_set_are_refused_at_their_offset() {
         let builder = Params::builder().minhash(2, 2).signature_bits(0);
         let (wide, narrow) = (builder.clone().build().unwrap(), builder.feature_bits(8).build().unwrap());
         let batch = |params: &Params, second: u64| {
@@ -622,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_that_lie_are_refused_and_never_read_beyond_the_record() {
+    fn invalid_operations_are_refused_and_never_read_past_the_record() {
         let params = params();
         let mut record = Vec::new();
         batch().encode(&mut record, 99, 88, 12, 64, None);

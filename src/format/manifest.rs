@@ -1,4 +1,4 @@
-//! The manifest: what an index consists of at one generation.
+//! The manifest: the content of an index at one generation.
 //!
 //! ```text
 //!  0  header (role 2; its salt is the index's UUID)
@@ -13,7 +13,8 @@
 //!     checksum of all bytes before it, with the UUID as salt, at offset 0
 //! ```
 //!
-//! An index to which batches were never logged has the manifest of one that knows no logs, to the byte.
+//! The manifest of an index whose batches were never logged has no part about logs: it is byte for byte that of a
+//! version without logs.
 
 use byteorder::{LittleEndian, ReadBytesExt, WriteBytesExt};
 use roaring::RoaringBitmap;
@@ -34,9 +35,9 @@ pub const MANIFEST_BYTES_MAX: u64 = (1 << 32) - 1;
 pub const SEGMENTS_MAX: u32 = 1 << 16;
 /// The most logs an index has.
 pub const LOGS_MAX: u32 = 64;
-/// The length of a payload that is none.
+/// The length that means "no payload".
 const NO_PAYLOAD: u32 = u32::MAX;
-/// Set in the length of a log that grows, where that is known.
+/// Set in the length of the active log, if its length is known.
 const GROWS: u64 = 1 << 63;
 
 /// The content of a manifest.
@@ -46,7 +47,7 @@ pub struct Manifest {
     pub uuid: u128,
     /// Features without which the index can be read but not written; 0 for this version.
     pub read_only_compatible: u32,
-    /// 1 for the first, one more with each commit.
+    /// 1 for the first, incremented by each commit.
     pub generation: u64,
     /// The number the next segment will have; numbers are never used twice.
     pub next_segment: u64,
@@ -54,49 +55,49 @@ pub struct Manifest {
     pub params: Params,
     /// Its segments, numbers ascending: later ones replace keys of earlier ones.
     pub segments: Vec<SegmentEntry>,
-    /// What is in no segment yet; `None` where nothing ever was logged.
+    /// The batches that are in no segment yet; `None` if nothing was ever logged.
     pub logged: Option<Logged>,
     /// The highest stamp of all commits up to this generation, where stamps are kept and there was one.
     pub now: Option<u64>,
 }
 
-/// The logs, and what commits up to this generation were given.
+/// The logs, and the payload of the commits up to this generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Logged {
     /// The number the next log will have; numbers are never used twice.
     pub next_log: u64,
-    /// What the caller gave to the last commit up to this generation that was given anything.
+    /// The payload of the last commit with one, up to this generation.
     pub payload: Option<Vec<u8>>,
     /// Logs whose batches are in no segment, numbers ascending.
     pub logs: Vec<LogEntry>,
 }
 
-/// A log, as the manifest knows it.
+/// The manifest's entry of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogEntry {
     /// In the file's name.
     pub number: u64,
     /// The number of the first commit in it.
     pub first: u64,
-    /// How many bytes of it are sound for certain: of one that grows, those there were when this manifest was written
-    /// (0 where an older version wrote it, which did not say); of any other all that count.
+    /// Bytes that are certainly intact. For the active log: its length when this manifest was written (0 in manifests
+    /// of older versions, which did not state it). For any other log: all bytes that count.
     pub length: u64,
-    /// True for the last one, as long as batches come to it.
+    /// True for the active log, the last one, to which batches are appended.
     pub grows: bool,
 }
 
-/// A segment, as the manifest knows it.
+/// The manifest's entry of a segment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SegmentEntry {
     /// In the file's name.
     pub number: u64,
-    /// Of the file.
+    /// The length of the file.
     pub length: u64,
-    /// Of the file: [`crate::segment::Segment::digest`].
+    /// The digest of the file: [`crate::segment::Segment::digest`].
     pub digest: u128,
     /// In its header.
     pub salt: u128,
-    /// In it, deleted ones included.
+    /// Its documents, including deleted ones.
     pub documents: u64,
     /// Ordinals whose documents were deleted or replaced since.
     pub deleted: RoaringBitmap,
@@ -179,7 +180,7 @@ impl Manifest {
         let uuid = header.salt.get();
         let end = bytes.len().saturating_sub(4).max(HEADER_BYTES);
         let (body, mut tail) = wire::split(bytes, end as u64, "manifest")?;
-        let mut reader = Reader { bytes: body, at: HEADER_BYTES };
+        let mut reader = ManifestReader { bytes: body, at: HEADER_BYTES };
         let found = tail.read_u32::<LittleEndian>().map_err(|_| reader.fault("a checksum", "the end"))?;
         let expected = checksum(uuid, 0, body);
         // guard: a manifest is compared with its checksum
@@ -231,12 +232,12 @@ impl Manifest {
     }
 }
 
-struct Reader<'a> {
+struct ManifestReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ManifestReader<'a> {
     fn fault(&self, expected: &str, found: &str) -> Fault {
         Fault::new(self.at as u64, expected, found)
     }
@@ -291,15 +292,15 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The number of containers from which on a bitmap with runs has offsets.
+/// The number of containers from which on a bitmap with runs stores offsets.
 const OFFSETS_FROM: usize = 4;
-/// The first 16 bits of a bitmap with runs; the next ones are the number of its containers, less one.
+/// The first 16 bits of a bitmap with runs; the next 16 are the number of its containers, less one.
 const COOKIE_WITH_RUNS: u32 = 12347;
-/// The most numbers that a container lists; one of more is a bit map.
+/// The most numbers that a container stores as a list; a larger one is a bit map.
 const LISTED_MAX: usize = 4096;
 
-/// Refuses a bitmap whose containers do not begin where its offsets say: readers that go from one container to the next do
-/// not need them, and others trust them.
+/// Refuses a bitmap whose containers do not begin at their stated offsets. Readers that go from one container to the
+/// next ignore the offsets; others trust them.
 fn check_offsets(bytes: &[u8]) -> Result<(), Fault> {
     let number = |at: usize, width: usize| bytes.get(at..at + width).map(wire::wide);
     let short = || Fault::new(bytes.len() as u64, "a roaring bitmap", "the end");
@@ -334,7 +335,7 @@ fn check_offsets(bytes: &[u8]) -> Result<(), Fault> {
     Ok(())
 }
 
-impl Reader<'_> {
+impl ManifestReader<'_> {
     fn now(&mut self) -> Result<Option<u64>, Fault> {
         let stamped = self.number("whether there were stamps", ReadBytesExt::read_u32::<LittleEndian>)?;
         let now = self.number("highest stamp", ReadBytesExt::read_u64::<LittleEndian>)?;
@@ -422,7 +423,7 @@ mod tests {
         Manifest { logged: Some(logged), ..manifest() }
     }
 
-    /// As [`with_logs`], as this version writes it.
+    /// As [`with_logs`], in the encoding of this version.
     fn with_grown_log() -> Manifest {
         let mut manifest = with_logs();
         manifest.logged.as_mut().unwrap().logs[1].length = 300;
@@ -430,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn bitmap_whose_offsets_lie_is_refused() {
+    fn bitmap_with_wrong_offsets_is_refused() {
         let listed: RoaringBitmap = (0..9).map(|number| number * 70_000).collect();
         let mut maps: RoaringBitmap = (0..20_000).map(|number| number * 3).collect();
         let mut runs: RoaringBitmap = (0..400_000).filter(|number| number % 100_000 > 20).collect();
@@ -461,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_comes_back() {
+    fn manifest_round_trips() {
         for manifest in [
             manifest(),
             with_logs(),
@@ -473,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_and_every_cut_is_noticed() {
+    fn every_flipped_bit_and_truncation_is_detected() {
         let bytes = with_grown_log().encode();
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
@@ -486,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_checksum_over_lying_fields_is_refused() {
+    fn invalid_fields_under_a_valid_checksum_are_refused() {
         let lies: [fn(&mut Manifest); 9] = [
             |m| m.logged.as_mut().unwrap().next_log = 3,
             |m| m.logged.as_mut().unwrap().logs.swap(0, 1),

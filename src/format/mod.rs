@@ -1,8 +1,8 @@
 //! Every byte on disk.
 //!
-//! One file for each part of `format-spec.md`, in its order and under its names. This module opens nothing and is
-//! the only place that turns bytes into integers; nothing here allocates in proportion to a length that has not
-//! been checked against the bytes that are really there.
+//! One file for each part of `format-spec.md`, in its order and under its names. This module opens no files, and it is
+//! the only one that decodes bytes. It never allocates in proportion to a length that has not been checked against the
+//! available bytes.
 //!
 //! ```text
 //! segment file
@@ -50,8 +50,8 @@ pub fn align(offset: u64) -> u64 {
     offset.next_multiple_of(ALIGNMENT)
 }
 
-/// Where a part of `bytes` bytes begins after one that ends at `end`: at [`align`]; a part without bytes takes no
-/// place.
+/// The start of a part of `bytes` bytes after one that ends at `end`: aligned by [`align`]; an empty part takes no
+/// space.
 #[must_use]
 pub fn place(end: u64, bytes: u64) -> u64 {
     if bytes == 0 { end } else { align(end) }

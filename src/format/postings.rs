@@ -1,8 +1,8 @@
-//! The postings section: which documents have a fingerprint.
+//! The postings section: the documents of each fingerprint.
 //!
-//! For each rank 4 bytes. If the top bit is 0 they are the ordinal of the only document. If it is 1, the rest is a
-//! place in the list area that follows, in units of 4 bytes, where a count (at least 2) and that many ascending ordinals
-//! stand. Lists are in the order of ranks, without gaps.
+//! For each rank 4 bytes. If the top bit is 0, they are the ordinal of the only document. If it is 1, the rest is a
+//! position in the list area that follows, in units of 4 bytes, of a count (at least 2) and that many ascending
+//! ordinals. Lists are in the order of ranks, without gaps.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use super::wire::{self, Fault};
 
 /// Codec of the section.
 pub const CODEC: u16 = 1;
-/// Says that the rest is the place of a list.
+/// The bit that marks the position of a list.
 pub const LIST: u32 = 1 << 31;
 
 /// The entry of a rank.
@@ -20,11 +20,11 @@ pub const LIST: u32 = 1 << 31;
 pub enum Posting {
     /// One document.
     One(u32),
-    /// Several: the place of their list.
+    /// Several documents: the position of their list.
     List(u32),
 }
 
-/// Where the entry of `rank` is in the section.
+/// The byte range in the section of the entry of `rank`.
 #[must_use]
 #[inline]
 pub fn range(rank: u64) -> Range<u64> {
@@ -47,14 +47,14 @@ pub fn decode(bytes: &[u8], rank: u64, documents: u64) -> Result<Posting, Fault>
     }
 }
 
-/// Where the count of the list at `place` is, in a section of `rows` ranks.
+/// The byte range of the count of the list at `place`, in a section of `rows` ranks.
 #[must_use]
 pub fn list_head(rows: u64, place: u32) -> Range<u64> {
     let start = rows * 4 + u64::from(place) * 4;
     start..start + 4
 }
 
-/// Where the ordinals of the list at `place` stand, from the bytes at [`list_head`].
+/// The byte range of the ordinals of the list at `place`, from the bytes at [`list_head`].
 ///
 /// # Errors
 /// A [`Fault`] for a count below 2 or above the documents, and for other than 4 bytes.
@@ -68,7 +68,7 @@ pub fn list_range(head: &[u8], rows: u64, place: u32, documents: u64) -> Result<
     }
 }
 
-/// Reads the ordinals of a list that begins at `at` in the section, checking that they ascend and exist.
+/// Reads the ordinals of a list that begins at `at` in the section, and checks that they ascend and exist.
 ///
 /// # Errors
 /// A [`Fault`] for the first that does not.
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(decode(&[6, 0, 0, 0x80], 3, 7), Ok(Posting::List(6)));
         assert_eq!(list_range(&[2, 0, 0, 0], 10, 1, 7), Ok(48..56));
         for length in [0, 3, 5, 8] {
-            // Bytes that an entry and a count could have.
+            // Bytes that would be a valid entry and count.
             let bytes = &[2, 0, 0, 0, 2, 0, 0, 0][..length];
             for (at, fault) in [(12, decode(bytes, 3, 7).unwrap_err()), (44, list_range(bytes, 10, 1, 7).unwrap_err())] {
                 assert_eq!((fault.offset, fault.found), (at, format!("{length} bytes")));

@@ -1,22 +1,22 @@
-//! By what documents with sets are found: the sections common and prefixes.
+//! How documents are found by their sets: the sections common and prefixes.
 //!
-//! Sets that resemble each other by J or more have an element in common among the first
-//! `|x| - ceil(J |x|) + 1` of each, whatever the order of all elements, as long as it is one order (prefix filtering:
-//! Chaudhuri, Ganti and Kaushik 2006; Bayardo, Ma and Srikant 2007). So a document is found by these few elements, its
-//! prefix, and it costs least if they are rare.
+//! Sets that resemble each other by J or more have an element in common among the first `|x| - ceil(J |x|) + 1` of
+//! each, under any total order of the elements (prefix filtering: Chaudhuri, Ganti and Kaushik 2006; Bayardo, Ma and
+//! Srikant 2007). So a document is found by these few elements, its prefix, and the cost is least if they are rare.
 //!
-//! The order of a segment: by the class of the element's tag, then by the element. A tag is the upper half of a hash. The
-//! section `common` has the tags that many documents of the segment have, each with a class from 1 to 255, higher the
-//! more there are; all others are of class 0. Any such list gives right answers; `segment::sets` says which is written.
+//! The order of a segment: by the class of the element's tag, then by the element. A tag is the upper half of a hash.
+//! The section `common` has the tags that many documents of the segment contain, each with a class from 1 to 255,
+//! higher for more documents; all other tags are of class 0. Any such list gives correct answers; `segment::sets`
+//! describes the one that is written.
 //!
-//! Both sections are coded as a [band](super::bands) of 32 bits: `common` has classes in the place of ordinals, below
+//! Both sections are encoded as a [band](super::bands) of 32 bits: `common` has classes in the place of ordinals, below
 //! 256, and `prefixes` an entry for each document and each distinct tag in its prefix. The tags of a document with a
-//! [mark](super::fields) are stored with all bits inverted, so that queries for unmarked documents find others
-//! only by accident.
+//! [mark](super::fields) are stored with all bits inverted, so that queries for unmarked documents find marked ones
+//! only by collision.
 
 use crate::error::Result;
 
-/// Classes are below this.
+/// Classes are below this number.
 pub const CLASSES: u64 = 256;
 
 /// The part of a hash by which documents are found.
@@ -33,11 +33,11 @@ pub fn key(tag: u32, is_marked: bool) -> u32 {
     if is_marked { !tag } else { tag }
 }
 
-/// Replaces `out` by the tags of the first `length` elements of a set, which ascends, in the order that the classes of
-/// tags make; ascending, without repetitions.
+/// Replaces `out` by the tags of the first `length` elements of a set, which ascends, in the order of the tags'
+/// classes. The tags are ascending, without repetitions.
 ///
 /// # Errors
-/// Those of `class_of`.
+/// The errors of `class_of`.
 pub fn tags_of(
     set: &[u64],
     length: usize,
@@ -53,7 +53,7 @@ pub fn tags_of(
 /// The same tags in the order of the elements, by class and then by tag; without repetitions.
 ///
 /// # Errors
-/// Those of `class_of`.
+/// The errors of `class_of`.
 pub fn tags_in_order(
     set: &[u64],
     length: usize,
@@ -73,7 +73,7 @@ pub fn tags_in_order(
         }
     }
     if out.len() < length {
-        // Of equal ones it does not matter which come first: they have one tag.
+        // The order of elements with equal tags does not matter.
         common.sort_unstable();
         out.extend(common.iter().take(length - out.len()).map(|&(_, tag)| tag));
     }
@@ -81,23 +81,24 @@ pub fn tags_in_order(
     Ok(())
 }
 
-/// The fewest elements of a set that another one does not have, from the places of the tags that are in the prefixes of
-/// both. A place is the number of tags before this one in [their order](tags_in_order); `places` ascend, each once.
+/// A lower bound on the elements of a set that another set does not have, from the positions of the tags that are in
+/// the prefixes of both. A position is the number of tags before this one in [their order](tags_in_order); `places`
+/// ascend, each once.
 ///
-/// The prefix of the other set has the last of these tags. So it would also have each tag that comes before that and is
-/// in the other set, and it has only those of `places`.
+/// The prefix of the other set contains the last of these tags. So it also contains each earlier tag of the other set,
+/// and of these it has only those of `places`.
 #[must_use]
 pub fn fewest_missing(places: impl ExactSizeIterator<Item = u32>) -> usize {
     let tags = places.len();
     places.last().map_or(0, |last| (last as usize + 1).saturating_sub(tags))
 }
 
-/// Replaces `out` by the tags of `length` elements of a set, those of the lowest numbers by `rarity`; ascending, without
+/// Replaces `out` by the tags of the `length` elements of a set with the lowest `rarity`; ascending, without
 /// repetitions.
 ///
-/// Whatever these elements are: a set that resembles this one has one of them if there are
-/// [`Nearness::indexed`](twindex_sketch::Nearness::indexed) many, as what is left is too few. So those who ask with all
-/// their elements, and not with a prefix, need no order in common with those who are stored.
+/// For any choice of [`Nearness::indexed`](twindex_sketch::Nearness::indexed) elements, a near set contains one of
+/// them, as the other elements are too few. So a query by all elements, instead of a prefix, needs no common order with
+/// the stored sets.
 pub fn rarest_tags(set: &[u64], length: usize, rarity: impl Fn(u32) -> u32, out: &mut Vec<u32>) {
     let mut all: Vec<(u32, u32)> = set.iter().map(|&hash| tag(hash)).map(|tag| (rarity(tag), tag)).collect();
     if length < all.len() {
@@ -121,7 +122,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (state >> 33) % below
         };
-        let (mut met, mut found_missing) = (0, 0);
+        let (mut near_pairs, mut found_missing) = (0, 0);
         for _ in 0..3000 {
             let (salt, threshold) = (random(1 << 30), [0.3, 0.5, 0.8, 1.0][random(4) as usize]);
             let near = Nearness::Resemblance(threshold);
@@ -148,13 +149,13 @@ mod tests {
             if near.shared(&x, &y).is_none() {
                 continue;
             }
-            met += 1;
+            near_pairs += 1;
             assert!(of_x.iter().any(|tag| of_y.contains(tag)), "{x:?} {y:?} {threshold}");
-            // Whatever is chosen of one, it shares with all of the other.
+            // Any such choice from one set shares an element with the other.
             rarest_tags(&y, near.indexed(y.len()), |tag| tag.wrapping_mul(0x9E37_79B1) ^ salt as u32, &mut of_y);
             assert!(x.iter().any(|&hash| of_y.contains(&super::tag(hash))), "{x:?} {y:?} {threshold}");
         }
-        assert!(met > 300, "{met} pairs were near");
-        assert!(found_missing > 300, "{found_missing} elements were found to be missing");
+        assert!(near_pairs > 300, "{near_pairs} pairs were near");
+        assert!(found_missing > 300, "{found_missing} missing elements were found");
     }
 }

@@ -12,7 +12,7 @@ pub const NO_RANK: u32 = u32::MAX;
 /// Bytes of a rank.
 pub const RANK_BYTES: u64 = 4;
 
-/// Where the rank of `ordinal` is in the section.
+/// The byte range in the section of the rank of `ordinal`.
 #[must_use]
 pub fn range(ordinal: u64) -> Range<u64> {
     ordinal * RANK_BYTES..(ordinal + 1) * RANK_BYTES
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rank_of_other_than_four_bytes_is_refused_and_not_read_as_none() {
+    fn rank_of_other_than_four_bytes_is_refused_instead_of_read_as_none() {
         assert_eq!(decode(&[4, 0, 0, 0], 3, 5), Ok(Some(4)));
         assert_eq!(decode(&NO_RANK.to_le_bytes(), 3, 5), Ok(None));
         assert_eq!(decode(&[5, 0, 0, 0], 3, 5).unwrap_err().offset, 12);

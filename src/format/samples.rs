@@ -6,11 +6,11 @@
 //! values   rows x 6               of one document after the other, those of a document ascending
 //! ```
 //!
-//! `rows` are the values in all, and `o` is the number of bytes that hold it, at least 1. Values are hashes
-//! of 48 bits ([`sketch::samples`](twindex_sketch::samples)): the least of a document, at most `bottom` of
-//! them, or those that `modulus` divides. A document without a sketch has none. Where a
-//! document has one of `2^48 / n` hashes of 48 bits, a hash has about 6 bytes of information beyond the one before it for any n that
-//! occurs, so they stand as they are.
+//! `rows` is the number of all values, and `o` is the number of bytes that hold it, at least 1. Values are hashes of 48
+//! bits ([`sketch::samples`](twindex_sketch::samples)): the least of a document, at most `bottom` of them, or those
+//! that `modulus` divides. A document without a sketch has none. Values are not compressed: if a document contains one
+//! of `2^48 / n` hashes of 48 bits, a hash has about 6 bytes of information beyond the one before it, for any realistic
+//! n.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ pub const CODEC: u16 = 1;
 /// Bytes of a value.
 pub const VALUE_BYTES: u64 = HASH_BITS as u64 / 8;
 
-/// Which hashes of a document a section has.
+/// The kind of sample that a section stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// The least, at most this many.
@@ -33,7 +33,7 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// The sections that these parameters ask for: bottom, then modular.
+    /// The sections that these parameters require: bottom, then modular.
     #[must_use]
     pub fn of(params: &Params) -> [Option<Self>; 2] {
         [
@@ -51,7 +51,7 @@ impl Choice {
         }
     }
 
-    /// The least number of values of a document with a sketch: each has a least hash.
+    /// The least number of values of a document with a sketch: each has at least one hash.
     #[must_use]
     pub fn least(self) -> u64 {
         match self {
@@ -104,7 +104,7 @@ impl Choice {
     }
 }
 
-/// Refuses a sample of a document with a sketch that could not be read back; `None` where none is kept.
+/// Refuses an invalid sample of a document with a sketch; `None` if the index stores none.
 ///
 /// # Errors
 /// [`Error::Invalid`].
@@ -121,10 +121,10 @@ pub fn check(choice: Option<Choice>, values: &[u64]) -> crate::error::Result<()>
     }
 }
 
-/// Where the parts of a section of samples stand.
+/// The layout of a section of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Samples {
-    /// Which hashes it has.
+    /// The kind of sample.
     pub choice: Choice,
     /// Bytes of an offset.
     pub offset_bytes: u64,
@@ -135,7 +135,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// The layout for `rows` values of `documents`; `None` for more than any file has.
+    /// The layout for `rows` values of `documents` documents; `None` for more than any file has.
     #[must_use]
     pub fn of(choice: Choice, rows: u64, documents: u64) -> Option<Self> {
         let offset_bytes = offset_bytes(rows);
@@ -144,13 +144,13 @@ impl Samples {
         Some(Self { choice, offset_bytes, rows, values, length })
     }
 
-    /// Where the offset of `ordinal`, and the next one, are in the section.
+    /// The byte range in the section of the offset of `ordinal` and of the next offset.
     #[must_use]
     pub fn offsets(&self, ordinal: u64) -> Range<u64> {
         ordinal * self.offset_bytes..(ordinal + 2) * self.offset_bytes
     }
 
-    /// Where the values of `ordinal` are in the section, from the bytes at [`offsets`](Self::offsets).
+    /// The byte range in the section of the values of `ordinal`, from the bytes at [`offsets`](Self::offsets).
     ///
     /// # Errors
     /// A [`Fault`] for offsets that descend or lie past the end, or for too many values.
@@ -164,10 +164,10 @@ impl Samples {
         Ok(self.values + start * VALUE_BYTES..self.values + end * VALUE_BYTES)
     }
 
-    /// Reads the values of a document that begin at `at` in the section, and appends them to `out`.
+    /// Reads the values of a document, which begin at `at` in the section, and appends them to `out`.
     ///
     /// # Errors
-    /// A [`Fault`] for the first that does not ascend or does not belong here.
+    /// A [`Fault`] for the first value that does not ascend or is not of this kind.
     pub fn decode(&self, bytes: &[u8], at: u64, out: &mut Vec<u64>) -> Result<(), Fault> {
         let start = out.len();
         out.extend(decode(bytes));
@@ -189,7 +189,7 @@ pub fn encode(values: &[u64], out: &mut Vec<u8>) {
     }
 }
 
-/// The values of bytes of a section.
+/// Decodes the values of bytes of a section.
 pub fn decode(bytes: &[u8]) -> impl ExactSizeIterator<Item = u64> {
     bytes.chunks_exact(VALUE_BYTES as usize).map(wire::wide)
 }
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offsets_take_the_bytes_that_the_number_of_values_needs() {
+    fn offsets_are_as_wide_as_the_number_of_values_needs() {
         let of = |rows| Samples::of(Choice::Bottom(7), rows, 10).unwrap();
         for (rows, bytes) in [(0, 1), (255, 1), (256, 2), (65_535, 2), (65_536, 3), (1 << 32, 5)] {
             assert_eq!(of(rows).offset_bytes, bytes, "{rows}");
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_and_values_that_lie_are_refused() {
+    fn invalid_offsets_and_values_are_refused() {
         let samples = Samples::of(Choice::Bottom(3), 10, 4).unwrap();
         assert_eq!(samples.range(&[2, 5], 1), Ok(5 + 12..5 + 30));
         assert_eq!(samples.range(&[10, 10], 3), Ok(5 + 60..5 + 60));

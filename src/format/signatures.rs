@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Codec of the section.
 pub const CODEC: u16 = 1;
 
-/// Where the signature of `ordinal` is, at `width` bytes a document.
+/// The byte range in the section of the signature of `ordinal`, at `width` bytes a document.
 #[must_use]
 #[inline]
 pub fn range(ordinal: u64, width: u64) -> Range<u64> {

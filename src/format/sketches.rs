@@ -1,4 +1,4 @@
-//! A file of sketches: what was made of documents, in the order of the input, before it is in any index.
+//! A file of sketches: the sketches of documents, in the order of the input, before they are in any index.
 //!
 //! ```text
 //! ┌────────┬────────────┬───────┬───┬───────┬─────┐
@@ -9,10 +9,9 @@
 //! record:     key, 0 or 1, and with 1: fingerprint, features, signature, samples, as the parameters say
 //! ```
 //!
-//! It is written and read from front to back, so that it can go through a pipe; nothing here reads or writes.
-//! [`Encoded`] holds records that any thread has made, [`Encoder`] puts them in blocks, and [`Decoder`] says how many
-//! bytes it wants next and takes them. Where blocks end depends on the records alone: the same documents and
-//! parameters give the same file.
+//! The file is written and read from front to back, so it can go through a pipe; this module does no I/O. [`Encoded`]
+//! holds records made by any thread, [`Encoder`] puts them into blocks, and [`Decoder`] requests a number of bytes and
+//! takes them. The ends of blocks depend only on the records: the same documents and parameters give the same file.
 
 use xxhash_rust::xxh3::Xxh3Default;
 use zerocopy::little_endian::{U32, U64, U128};
@@ -29,14 +28,14 @@ use crate::error::{Error, Result};
 use crate::key::{KEY_BYTES_MAX, Key};
 use crate::params::{KeyKind, Params};
 
-/// A block ends with the record that brings its records to this many bytes.
+/// A block ends with the record that makes its records this many bytes or more.
 pub const BLOCK_BYTES: usize = 1 << 16;
 /// Bytes of a block before its records.
 pub const BLOCK_HEAD_BYTES: usize = 8;
 /// Bytes of a checksum, and of the parameters' length.
 const WORD: usize = 4;
 
-/// The end of the file. What is not there was cut off.
+/// The end of the file. A file without it was cut off.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct End {
@@ -69,7 +68,7 @@ impl End {
     }
 }
 
-/// The sketch of one document, as a file of sketches holds it. Parts that the parameters do not keep are empty, and 0.
+/// The sketch of one document, as a file of sketches holds it. Parts that the parameters do not store are empty, or 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row<'a> {
     /// The fingerprint.
@@ -84,21 +83,21 @@ pub struct Row<'a> {
     pub modular: &'a [u64],
 }
 
-/// What a record has, by the parameters.
+/// The shape of a record, by the parameters.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct RecordShape {
     key: KeyKind,
     fingerprint: bool,
     bands: usize,
     signature_bytes: usize,
-    /// Bits of the signature's last byte that are used; 0 means all.
+    /// Used bits of the signature's last byte; 0 means all.
     last_bits: u32,
-    /// Bottom and modular, as far as they are kept.
+    /// Bottom and modular, if they are stored.
     samples: [Option<Choice>; 2],
     sets: bool,
 }
 
-impl Shape {
+impl RecordShape {
     fn of(params: &Params) -> Self {
         let minhash = params.minhash;
         let bits = minhash.map_or(0, |minhash| minhash.minima() * usize::from(minhash.signature_bits));
@@ -130,9 +129,9 @@ impl Shape {
 /// Records of one file of sketches, encoded one after the other.
 #[derive(Clone, Debug)]
 pub struct Encoded {
-    shape: Shape,
+    shape: RecordShape,
     bytes: Vec<u8>,
-    /// Where each record ends, and whether it has a sketch.
+    /// The end of each record, and whether it has a sketch.
     ends: Vec<(usize, bool)>,
 }
 
@@ -140,7 +139,7 @@ impl Encoded {
     /// No records yet, of a file with these parameters.
     #[must_use]
     pub fn new(params: &Params) -> Self {
-        Self { shape: Shape::of(params), bytes: Vec::new(), ends: Vec::new() }
+        Self { shape: RecordShape::of(params), bytes: Vec::new(), ends: Vec::new() }
     }
 
     /// Adds a record; `None` for a document without a sketch.
@@ -152,11 +151,11 @@ impl Encoded {
         self.push_with(key, row, Fields::default())
     }
 
-    /// As [`push`](Self::push), with the document's set, encoded [as it is in an index](super::fields::encode), where the
-    /// parameters keep sets.
+    /// As [`push`](Self::push), with the document's set, encoded [as in an index](super::fields::encode), if the
+    /// parameters store sets.
     ///
     /// # Errors
-    /// As there, and [`Error::Invalid`] for a set that is missing, or was not asked for.
+    /// As there, and [`Error::Invalid`] for a set that is missing, or that the parameters do not store.
     pub fn push_with(&mut self, key: Key<'_>, row: Option<Row<'_>>, set: Fields<'_>) -> Result<()> {
         if self.shape.sets
             && let Err(fault) = set.check_kept(true, false, false)
@@ -202,7 +201,7 @@ impl Encoded {
     }
 
     fn check(&self, row: &Row<'_>) -> Result<()> {
-        let Shape { bands, signature_bytes, .. } = self.shape;
+        let RecordShape { bands, signature_bytes, .. } = self.shape;
         if (row.features.len(), row.signature.len()) != (bands, signature_bytes) {
             return Err(Error::Invalid(format!(
                 "a sketch of these parameters has {bands} features and {signature_bytes} bytes of signature, this one \
@@ -217,20 +216,20 @@ impl Encoded {
         Ok(())
     }
 
-    /// Forgets all records, for others with the same parameters.
+    /// Removes all records, to reuse the memory for others with the same parameters.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
     }
 }
 
-/// Puts records in blocks.
+/// Puts records into blocks.
 #[derive(Clone)]
 pub struct Encoder {
     salt: u128,
-    /// Bytes of the file that were given out.
+    /// Bytes of the file that were appended to `out` so far.
     offset: u64,
-    /// The block to be: its head, still zero, and its records.
+    /// The next block: its head, still zero, and its records.
     block: Vec<u8>,
     records: u32,
     blocks: u64,
@@ -240,7 +239,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Appends the beginning of a file to `out`. All that is appended to `out`, here and later, is the file.
+    /// Appends the beginning of a file to `out`. All bytes appended here and later, in order, are the file.
     #[must_use]
     pub fn new(params: &Params, out: &mut Vec<u8>) -> Self {
         let (text, digest) = (params.encode(), params.digest());
@@ -311,8 +310,8 @@ impl Encoder {
     }
 }
 
-/// Reads a file of sketches from front to back: [`feed`](Self::feed) it the bytes that it [`wants`](Self::wants), one
-/// part after the other. The caller refuses bytes past the end.
+/// Reads a file of sketches from front to back: [`feed`](Self::feed) it the number of bytes that it
+/// [`wants`](Self::wants), one part after the other. The caller must refuse bytes past the end.
 ///
 /// ```
 /// use twindex::Params;
@@ -340,15 +339,15 @@ impl Encoder {
 /// ```
 #[derive(Clone)]
 pub struct Decoder {
-    next: Next,
+    next: NextPart,
     salt: u128,
     /// Features of the header.
     incompatible: u32,
     params: Option<Params>,
-    shape: Option<Shape>,
-    /// Where the part that comes next begins.
+    shape: Option<RecordShape>,
+    /// The offset of the next part.
     offset: u64,
-    /// Whether a block has ended before it was full, as only the last one may.
+    /// Whether a block has ended before it was full, which only the last one may do.
     short: bool,
     blocks: u64,
     documents: u64,
@@ -356,9 +355,9 @@ pub struct Decoder {
     checksums: Xxh3Default,
 }
 
-/// The part that comes next.
+/// The kind of the next part.
 #[derive(Clone, Copy, Debug)]
-enum Next {
+enum NextPart {
     Header,
     Length,
     Params {
@@ -385,7 +384,7 @@ impl Decoder {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            next: Next::Header,
+            next: NextPart::Header,
             salt: 0,
             incompatible: 0,
             params: None,
@@ -399,33 +398,33 @@ impl Decoder {
         }
     }
 
-    /// How many bytes come next; 0 after the end. Never more than a block may have: some 170,000, with samples some
-    /// 580,000, and with sets 134 million.
+    /// The number of bytes to feed next; 0 after the end. Never more than a block may have: some 170,000, with samples
+    /// some 580,000, and with sets 134 million.
     #[must_use]
     pub fn wants(&self) -> usize {
         match self.next {
-            Next::Header => HEADER_BYTES,
-            Next::Length => WORD,
-            Next::Params { length } | Next::Block { length, .. } => length + WORD,
-            Next::Head => BLOCK_HEAD_BYTES,
-            Next::End => END_BYTES - BLOCK_HEAD_BYTES,
-            Next::Nothing => 0,
+            NextPart::Header => HEADER_BYTES,
+            NextPart::Length => WORD,
+            NextPart::Params { length } | NextPart::Block { length, .. } => length + WORD,
+            NextPart::Head => BLOCK_HEAD_BYTES,
+            NextPart::End => END_BYTES - BLOCK_HEAD_BYTES,
+            NextPart::Nothing => 0,
         }
     }
 
-    /// Whether they are records, those of a block.
+    /// Whether the next part is the records of a block.
     #[must_use]
     pub fn is_at_block(&self) -> bool {
-        matches!(self.next, Next::Block { .. })
+        matches!(self.next, NextPart::Block { .. })
     }
 
-    /// Where they begin in the file.
+    /// The offset of the next part in the file.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The parameters, as soon as they were read.
+    /// The parameters, once they were read.
     #[must_use]
     pub fn params(&self) -> Option<&Params> {
         self.params.as_ref()
@@ -437,11 +436,11 @@ impl Decoder {
         self.documents
     }
 
-    /// Takes the bytes that come next, and gives the records in them: those of a block, otherwise none. All of a
-    /// block is checked before any of its records is given.
+    /// Takes the next part, and returns the records in it: those of a block, otherwise none. A whole block is checked
+    /// before any of its records is returned.
     ///
     /// # Errors
-    /// A [`Refusal`], its offset counted from the start of the file. The decoder is of no more use then.
+    /// A [`Refusal`], its offset counted from the start of the file. The decoder cannot be used after that.
     pub fn feed<'b>(&mut self, bytes: &'b [u8]) -> std::result::Result<Rows<'b>, Refusal> {
         if bytes.len() != self.wants() {
             let expected = format!("{} bytes", self.wants());
@@ -449,7 +448,7 @@ impl Decoder {
         }
         let start = self.offset;
         match self.next {
-            Next::Header => {
+            NextPart::Header => {
                 let header = Header::read(bytes, Role::Sketches)?;
                 self.salt = header.salt.get();
                 self.incompatible = header.incompatible.get();
@@ -466,9 +465,9 @@ impl Decoder {
                         "another",
                     ));
                 }
-                self.next = Next::Length;
+                self.next = NextPart::Length;
             }
-            Next::Length => {
+            NextPart::Length => {
                 let length = u32_at(bytes, 0);
                 if length > PARAMS_BYTES_MAX {
                     return Err(damaged(
@@ -477,9 +476,9 @@ impl Decoder {
                         length,
                     ));
                 }
-                self.next = Next::Params { length: length as usize };
+                self.next = NextPart::Params { length: length as usize };
             }
-            Next::Params { length } => {
+            NextPart::Params { length } => {
                 let mut part = (length as u32).to_le_bytes().to_vec();
                 part.extend_from_slice(&bytes[..length]);
                 self.check(&part, u32_at(bytes, length), HEADER_BYTES as u64)?;
@@ -495,37 +494,37 @@ impl Decoder {
                     let expected = format!("the incompatible features of its parameters, {expected:#x}");
                     return Err(damaged(12, expected, format!("{:#x}", self.incompatible)));
                 }
-                self.shape = Some(Shape::of(&params));
+                self.shape = Some(RecordShape::of(&params));
                 self.params = Some(params);
-                self.next = Next::Head;
+                self.next = NextPart::Head;
             }
-            Next::Head => {
+            NextPart::Head => {
                 if bytes == footer::MAGIC {
-                    self.next = Next::End;
+                    self.next = NextPart::End;
                 } else {
-                    let most = self.shape.map_or(0, Shape::block_bytes_max);
+                    let most = self.shape.map_or(0, RecordShape::block_bytes_max);
                     let (records, length) = (u32_at(bytes, 0), u32_at(bytes, 4) as usize);
                     if records == 0 || length > most || records as usize > length {
                         let expected = format!("a block of at most {most} bytes, or the end");
                         return Err(damaged(start, expected, format!("{records} records in {length} bytes")));
                     }
                     if self.short {
-                        return Err(damaged(start, "the end behind a block that is not full", "a block"));
+                        return Err(damaged(start, "the end after a block that is not full", "a block"));
                     }
                     let mut head = [0; BLOCK_HEAD_BYTES];
                     head.copy_from_slice(bytes);
-                    self.next = Next::Block { head, length };
+                    self.next = NextPart::Block { head, length };
                 }
             }
-            Next::Block { head, length } => {
+            NextPart::Block { head, length } => {
                 self.offset += bytes.len() as u64;
                 return self.block(head, bytes, length, start);
             }
-            Next::End => {
+            NextPart::End => {
                 self.end(bytes, start - BLOCK_HEAD_BYTES as u64)?;
-                self.next = Next::Nothing;
+                self.next = NextPart::Nothing;
             }
-            Next::Nothing => {}
+            NextPart::Nothing => {}
         }
         self.offset += bytes.len() as u64;
         Ok(Rows::none())
@@ -562,7 +561,7 @@ impl Decoder {
             samples: [Vec::new(), Vec::new()],
             set: Fields::default(),
         };
-        // Look at all of them before anybody uses one.
+        // Check all records before any of them is used.
         let mut ahead = rows.clone();
         let (mut sketched, mut last) = (0, 0);
         loop {
@@ -573,18 +572,18 @@ impl Decoder {
         }
         if last >= BLOCK_BYTES {
             let found = format!("one at {last}");
-            return Err(damaged(start, format!("no record behind the first {BLOCK_BYTES} bytes"), found));
+            return Err(damaged(start, format!("no record after the first {BLOCK_BYTES} bytes"), found));
         }
         self.short = length < BLOCK_BYTES;
         self.checksums.update(&sum.to_le_bytes());
         self.blocks += 1;
         self.documents += u64::from(rows.left);
         self.sketched += sketched;
-        self.next = Next::Head;
+        self.next = NextPart::Head;
         Ok(rows)
     }
 
-    /// Checks the end, which begins at `offset`, its magic left out of `bytes`.
+    /// Checks the end, which begins at `offset`; `bytes` is without its magic.
     fn end(&self, bytes: &[u8], offset: u64) -> std::result::Result<(), Refusal> {
         let whole = [&footer::MAGIC[..], bytes].concat();
         let end = End::read_from_bytes(&whole).map_err(|_| {
@@ -616,7 +615,7 @@ fn damaged(offset: u64, expected: impl Into<String>, found: impl ToString) -> Re
     Refusal::Damaged(Fault::new(offset, expected, found))
 }
 
-/// The number at `at`, which the caller knows to be there.
+/// The number at `at`, which must be within `bytes`.
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes[at..at + WORD].iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte))
 }
@@ -624,12 +623,12 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 /// The records of a block.
 #[derive(Clone, Debug)]
 pub struct Rows<'b> {
-    /// `None` only where there are none.
-    shape: Option<Shape>,
+    /// `None` only if there are no records.
+    shape: Option<RecordShape>,
     bytes: &'b [u8],
     at: usize,
     left: u32,
-    /// Where `bytes` begin in the file.
+    /// The offset of `bytes` in the file.
     offset: u64,
     features: Vec<u64>,
     samples: [Vec<u64>; 2],
@@ -650,7 +649,7 @@ impl<'b> Rows<'b> {
         }
     }
 
-    /// The next record and its set, where sets are kept.
+    /// The next record and its set, if sets are stored.
     ///
     /// # Errors
     /// As [`next`](Self::next).
@@ -665,14 +664,14 @@ impl<'b> Rows<'b> {
     /// The next record: its key, and its sketch if it has one; `None` after the last.
     ///
     /// # Errors
-    /// A [`Fault`] that a sound checksum cannot hide, its offset counted from the start of the file.
+    /// A [`Fault`] for an invalid record under a valid checksum, its offset counted from the start of the file.
     #[allow(clippy::should_implement_trait, reason = "what it gives is lent until the next call")]
     pub fn next(&mut self) -> std::result::Result<Option<(Key<'b>, Option<Row<'_>>)>, Fault> {
         let Some((key, sketched)) = self.read()? else { return Ok(None) };
         Ok(Some((key, sketched.map(|parts| self.row(parts)))))
     }
 
-    /// What was read last.
+    /// The row that was read last.
     fn row(&self, (fingerprint, signature): (u64, &'b [u8])) -> Row<'_> {
         let [bottom, modular] = &self.samples;
         Row { fingerprint, features: &self.features, signature, bottom, modular }
@@ -713,8 +712,8 @@ impl<'b> Rows<'b> {
         Ok(Some((key, sketched)))
     }
 
-    /// Reads a sketch, all but features and samples into what it returns.
-    fn read_sketch(&mut self, shape: Shape) -> std::result::Result<(u64, &'b [u8]), Fault> {
+    /// Reads a sketch. Returns the fingerprint and the signature; features and samples go to buffers.
+    fn read_sketch(&mut self, shape: RecordShape) -> std::result::Result<(u64, &'b [u8]), Fault> {
         let fingerprint = if shape.fingerprint { wide(self.take(8, "fingerprint")?) } else { 0 };
         let features = self.take(shape.bands * 8, "features")?;
         self.features.clear();
@@ -724,7 +723,7 @@ impl<'b> Rows<'b> {
             && shape.last_bits > 0
             && last >> shape.last_bits != 0
         {
-            return Err(self.fault("zeros behind the last minimum", format!("{last:#x}")));
+            return Err(self.fault("zeros after the last minimum", format!("{last:#x}")));
         }
         for (which, choice) in shape.samples.into_iter().enumerate() {
             self.samples[which].clear();
@@ -771,7 +770,7 @@ mod tests {
         (key.to_buf(), row)
     }
 
-    /// All records of a file, or what is wrong with it.
+    /// All records of a file, or the error.
     fn read(file: &[u8]) -> std::result::Result<Vec<Found>, Refusal> {
         let (mut decoder, mut rest, mut found) = (Decoder::new(), file, Vec::new());
         while decoder.wants() > 0 {
@@ -797,7 +796,7 @@ mod tests {
         file
     }
 
-    /// Everything that can be kept, with a signature that does not end with a byte.
+    /// Everything that can be stored, with a signature that ends in the middle of a byte.
     fn everything() -> Params {
         let builder = Params::builder().simhash(3).minhash(3, 3).signature_bits(4);
         builder.bottom(5).modulus(7).build().unwrap()
@@ -821,7 +820,7 @@ mod tests {
     }
 
     #[test]
-    fn records_come_back_as_they_were_in_their_order() {
+    fn records_round_trip_in_order() {
         let found = read(&small()).unwrap();
         assert_eq!(found[0], owned("rose".into(), Some(ROW)));
         assert_eq!(found[1], owned("empty".into(), None));
@@ -873,7 +872,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_end_where_the_records_say_however_they_were_handed_over() {
+    fn block_ends_depend_on_the_records_only() {
         let (params, singly) = large(60);
         let expected = file(&params, &singly);
         let mut whole = Encoded::new(&params);
@@ -897,7 +896,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_were_left_out_or_swapped_are_found() {
+    fn missing_and_swapped_blocks_are_found() {
         let (params, singly) = large(60);
         let whole = file(&params, &singly);
         let (mut decoder, mut at, mut starts) = (Decoder::new(), 0, Vec::new());
@@ -938,7 +937,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_the_end_that_lie_are_refused_by_name() {
+    fn wrong_counts_in_the_end_are_refused_by_name() {
         let file = small();
         let salt = everything().digest();
         let start = file.len() - END_BYTES;
@@ -953,7 +952,7 @@ mod tests {
         }
     }
 
-    /// Makes all checksums and counts hold, so that only the contents lie.
+    /// Recomputes all checksums and counts, so that only the content is invalid.
     fn resealed(head: &[u8], salt: u128, blocks: &[(u32, &[u8])]) -> Vec<u8> {
         let mut file = head.to_vec();
         let (mut sums, mut documents) = (Xxh3Default::new(), 0);
@@ -984,7 +983,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_that_lie_behind_sound_checksums_are_refused() {
+    fn invalid_contents_under_valid_checksums_are_refused() {
         let params = Params::builder().minhash(1, 1).signature_bits(4).build().unwrap();
         let mut head = Vec::new();
         let salt = Encoder::new(&params, &mut head).salt;
@@ -1007,12 +1006,12 @@ mod tests {
             ("an empty key", vec![(1, keyless)]),
             ("a key beyond the block", vec![(1, with(1, 1))]),
             ("neither 0 nor 1", vec![(1, with(3, 2))]),
-            ("bits behind the last minimum", vec![(1, with(12, 0x1f))]),
+            ("bits after the last minimum", vec![(1, with(12, 0x1f))]),
             ("more bytes than records", vec![(1, [&good[..], b"x"].concat())]),
             ("more records than bytes", vec![(2, good.clone())]),
             ("no records", vec![(0, good.clone())]),
             ("a block that is not full before another", vec![(1, good.clone()), (1, good.clone())]),
-            ("a record behind a full block", vec![(2, full.bytes.clone())]),
+            ("a record after a full block", vec![(2, full.bytes.clone())]),
         ] {
             let blocks: Vec<(u32, &[u8])> = blocks.iter().map(|(n, bytes)| (*n, &bytes[..])).collect();
             assert!(read(&resealed(&head, salt, &blocks)).is_err(), "{what}");
@@ -1020,7 +1019,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_that_lie_behind_sound_checksums_are_refused_at_their_place() {
+    fn invalid_samples_under_valid_checksums_are_refused_at_their_offset() {
         let params = everything();
         let mut head = Vec::new();
         let salt = Encoder::new(&params, &mut head).salt;
@@ -1036,13 +1035,13 @@ mod tests {
         };
         let good = encoded(&params, ROW);
         assert!(read(&resealed(&head, salt, &[(1, &good)])).is_ok());
-        // The last hash, 700, is a multiple of 7, and 701 is none.
+        // The last hash, 700, is a multiple of 7, and 701 is not.
         let mut lying = good.clone();
         lying[good.len() - 6] += 1;
         let fault = refused(&lying);
         assert_eq!(fault.offset, start + good.len() as u64 - 6);
         assert!(fault.expected.contains("multiple of 7") && fault.found == "701", "{fault:?}");
-        // Six hashes where five are the most: their number comes after key, fingerprint, features and signature.
+        // Six hashes, but the limit is five: their number comes after key, fingerprint, features and signature.
         let roomy = Params { bottom: 6, ..params };
         let fault = refused(&encoded(&roomy, Row { bottom: &[1, 2, 3, 4, 5, 6], ..ROW }));
         assert_eq!((fault.offset, &*fault.expected), (start + 3 + 1 + 8 + 24 + 5, "1 to 5 sampled hashes"));
@@ -1050,7 +1049,7 @@ mod tests {
     }
 
     #[test]
-    fn features_of_the_header_and_digests_that_differ_are_told_apart() {
+    fn wrong_header_features_and_wrong_digests_give_different_errors() {
         let (file, salt) = (small(), everything().digest());
         let with = |header: Header| read(&[header.as_bytes(), &file[HEADER_BYTES..]].concat()).unwrap_err();
         let featured = Header::new(Role::Sketches, salt, salt).with_features(0, 1);
@@ -1080,7 +1079,7 @@ mod tests {
     }
 
     #[test]
-    fn sketches_of_another_shape_are_not_taken() {
+    fn sketches_of_another_shape_are_refused() {
         let mut records = Encoded::new(&everything());
         let refused = [
             Row { features: &[1], ..ROW },

@@ -1,14 +1,14 @@
-//! Bytes that nobody vouches for, and numbers.
+//! Untrusted bytes, and numbers in them.
 //!
-//! Columns on disk are arrays of little-endian integers at any alignment; [`zerocopy`]'s byte-order types give
-//! views of them without copying and without `unsafe`. A [`Fault`] is what a decoder reports: where in its part,
-//! what it expected, what it found; the segment adds the file's name.
+//! Columns on disk are arrays of little-endian integers at any alignment; [`zerocopy`]'s byte-order types give views of
+//! them without copying and without `unsafe`. A [`Fault`] is the error of a decoder: the offset in its part, the
+//! expected value, the found one; the segment adds the file's name.
 
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 pub use crate::error::Fault;
 
-/// Sees `bytes` as an array of `T`.
+/// Interprets `bytes` as an array of `T`.
 ///
 /// # Errors
 /// A [`Fault`] where the length is no multiple of `T`'s size.
@@ -22,7 +22,7 @@ where
     })
 }
 
-/// Reads the one little-endian number of 4 bytes that is at `at` of its part.
+/// Reads the little-endian number of 4 bytes at `at` of its part.
 ///
 /// # Errors
 /// A [`Fault`] at `at` for fewer or more bytes.
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn varints_come_back_and_have_one_spelling() {
+    fn varints_round_trip_and_have_one_encoding() {
         for value in [0, 1, 127, 128, 300, 16_383, 16_384, 65_535] {
             let mut bytes = Vec::new();
             put_varint(&mut bytes, value);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_of_a_broken_length_is_refused() {
+    fn column_of_a_partial_element_is_refused() {
         assert!(column::<zerocopy::little_endian::U32>(&[0; 7]).is_err());
         assert_eq!(column::<zerocopy::little_endian::U32>(&[1, 0, 0, 0]).unwrap()[0].get(), 1);
     }

@@ -1,4 +1,4 @@
-//! Parameters as the text that is stored in files: lines `name=value` in a fixed order, one spelling for each value.
+//! Parameters as the text stored in files: lines `name=value` in a fixed order, one spelling for each value.
 
 use twindex_sketch::lines::{Lines, canonical, text_of, unknown};
 use twindex_sketch::params::{minhash_fields, sets_field, simhash_fields};
@@ -90,7 +90,7 @@ impl Params {
     }
 }
 
-/// A value, or `none` for that there is none.
+/// A value, or `none` for its absence.
 fn or_none<T: std::str::FromStr>(value: &str) -> std::result::Result<Option<T>, T::Err> {
     if value == "none" { Ok(None) } else { value.parse().map(Some) }
 }

@@ -1,8 +1,8 @@
-//! Every choice that changes bytes.
+//! The parameters of an index: every choice that changes its bytes.
 //!
-//! Parameters are fixed when an index is created and are in its manifest and in every segment, as lines
-//! `name=value` in a fixed order ([`Params::encode`]). There is one encoding of each set of parameters, so its
-//! [`digest`](Params::digest) identifies them, and a mismatch can name the line that differs.
+//! Parameters are fixed when an index is created. They are stored in its manifest and in every segment, as lines
+//! `name=value` in a fixed order ([`Params::encode`]). Each set of parameters has one encoding, so its
+//! [`digest`](Params::digest) identifies them, and an error can name the line that differs.
 //!
 //! ```
 //! use twindex::Params;
@@ -31,25 +31,27 @@ pub use twindex_sketch::params::{
     SimhashWeights, SketchParams, Stemming, StopWords, Tokens, UnicodeVersion, Widths,
 };
 use twindex_sketch::params::{check_same_fields, in_range};
+pub use twindex_sketch::whole::WeightUnit;
 
 /// The 64-bit simhash fingerprint and its permutation tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SimhashParams {
-    /// The Hamming radius the tables are tuned for, 0 to [`WITHIN_MAX`]; other radii are answered too, exactly.
+    /// The Hamming radius for which the tables are tuned, 0 to [`WITHIN_MAX`]; other radii are answered too,
+    /// completely.
     pub within: u8,
     /// The votes of a shingle.
     pub weights: SimhashWeights,
-    /// Which permutation tables there are.
+    /// The permutation tables.
     pub design: DesignChoice,
-    /// How they are coded.
+    /// Their codecs.
     pub codec: CodecChoice,
-    /// The Hamming radius in which documents are near, at first that of the tables; `None` where distance makes none
-    /// near.
+    /// The Hamming radius in which documents are near, by default that of the tables; `None` if distance makes no
+    /// documents near.
     pub near: Option<u8>,
 }
 
-/// What an index keeps and how it is made from text. Made by [`Params::builder`].
+/// What an index stores, and how it is computed from text. Made by [`Params::builder`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[allow(clippy::struct_excessive_bools, reason = "each says of one thing whether it is kept")]
@@ -58,32 +60,33 @@ pub struct Params {
     pub key: KeyKind,
     /// Text to shingles.
     pub shingling: Shingling,
-    /// Kept if `Some`: fingerprints and permutation tables.
+    /// Fingerprints and permutation tables, if `Some`.
     pub simhash: Option<SimhashParams>,
-    /// Kept if `Some`: band tables and signatures.
+    /// Bands and signatures, if `Some`.
     pub minhash: Option<MinhashParams>,
-    /// How many of the least hashes of a document are kept (a bottom-t sketch); 0 keeps none.
+    /// The number of least hashes stored for a document (a bottom-t sketch); 0 stores none.
     pub bottom: u16,
-    /// Hashes that are 0 modulo this are kept; 0 keeps none.
+    /// Hashes that are 0 modulo this number are stored; 0 stores none.
     pub modulus: u32,
-    /// Whether the distinct shingle hashes of each document are kept, so that resemblance is counted, and not estimated.
+    /// Whether the distinct shingle hashes of each document are stored, so that resemblance is counted instead of
+    /// estimated.
     pub sets: bool,
     /// Whether documents can be marked as duplicates.
     pub marks: bool,
-    /// Whether a document can have a number of the caller's, by which it comes before others of its group.
+    /// Whether a document can have a priority, a number by which it comes before others of its group.
     pub priorities: bool,
-    /// Whether a value of at most 64 KiB is kept with each document.
+    /// Whether a value of at most 64 KiB is stored with each document.
     pub values: bool,
-    /// How much later than a document the newest one has to be for the first to expire, in the unit of stamps, from 1
-    /// on; `None` where nothing expires, and no stamps are kept.
+    /// The age at which a document expires: how far the newest stamp must be ahead of its own, at least 1, in the unit
+    /// of stamps. `None` if documents do not expire; then no stamps are stored.
     pub expire_after: Option<u64>,
-    /// The resemblance from which documents are near, as far as minima are kept; `None` where resemblance makes none
+    /// The resemblance from which documents are near, if minima are stored; `None` if resemblance makes no documents
     /// near.
     pub threshold: Option<Threshold>,
 }
 
 impl Params {
-    /// Starts from byte keys, 5-word shingles, and nothing kept; add [`simhash`](ParamsBuilder::simhash),
+    /// Starts with byte keys, 5-word shingles, and nothing stored; add [`simhash`](ParamsBuilder::simhash),
     /// [`minhash`](ParamsBuilder::minhash) or both.
     pub fn builder() -> ParamsBuilder {
         ParamsBuilder {
@@ -104,6 +107,7 @@ impl Params {
             width: None,
             family: None,
             minhash_weights: None,
+            weight_unit: None,
             signature_bits: None,
             feature_bits: None,
             tables: None,
@@ -111,7 +115,7 @@ impl Params {
         }
     }
 
-    /// Which documents are near where a question does not say.
+    /// The default near relation of queries.
     #[must_use]
     pub fn near(&self) -> Near {
         Near {
@@ -126,8 +130,8 @@ impl Params {
         xxh3_128(self.encode().as_bytes())
     }
 
-    /// Refuses parameters that would change sketches, naming the first that differs; the kind of key, what tables there
-    /// are, what is kept beside sketches, and which documents are near, may differ.
+    /// Refuses parameters that would change sketches, naming the first that differs. The kind of key, the tables, data
+    /// besides sketches, and the near relation may differ.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`].
@@ -135,8 +139,8 @@ impl Params {
         self.check_same(given, &[])
     }
 
-    /// Refuses parameters that would change the minima and bands of a sketch, naming the first that differs. Fingerprints
-    /// and samples may be others, or not be kept, and minima may be kept in another number of bits.
+    /// Refuses parameters that would change the minima and bands of a sketch, naming the first that differs.
+    /// Fingerprints and samples may differ or be missing, and the number of bits stored of minima may differ.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`].
@@ -154,17 +158,18 @@ impl Params {
         self.check_same(given, &of_sketch)
     }
 
-    /// Refuses parameters that would change fingerprints, naming the first that differs. Minima and samples may be
-    /// others, or not be kept, and the radius may be another.
+    /// Refuses parameters that would change fingerprints, naming the first that differs. Minima and samples may differ
+    /// or be missing, and the radius may differ.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`].
     pub fn check_same_fingerprints(&self, given: &Params) -> Result<()> {
-        let of_minhash = ["minhash", "bands", "rows", "signature-bits", "minhash-weights", "minhash-idf"];
+        let of_minhash =
+            ["minhash", "bands", "rows", "signature-bits", "minhash-weights", "minhash-idf", "minhash-unit"];
         self.check_same(given, &[&of_minhash[..], &["within", "bottom", "modulus"]].concat())
     }
 
-    /// Refuses parameters by which other documents are near.
+    /// Refuses parameters with another near relation.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`].
@@ -180,7 +185,7 @@ impl Params {
         })
     }
 
-    /// Refuses parameters of which any differs but these and those that change no sketch.
+    /// Refuses parameters that differ in anything except `but` and the parameters that change no sketch.
     fn check_same(&self, given: &Params, but: &[&str]) -> Result<()> {
         const BESIDE: [&str; 11] = [
             "key",
@@ -199,8 +204,8 @@ impl Params {
         Ok(())
     }
 
-    /// Refuses a sketch that cannot be compared with those of an index with these parameters; `digest` is that of
-    /// [`sketch`](Self::sketch), which is known beforehand, so that the usual case compares two numbers.
+    /// Refuses a sketch that cannot be compared with those of an index with these parameters. `digest` is the
+    /// precomputed digest of [`sketch`](Self::sketch), so that the usual case compares two numbers.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] names the first parameter that differs.
@@ -211,7 +216,7 @@ impl Params {
         Ok(sketch.check_comparable(&self.sketch())?)
     }
 
-    /// The part of the parameters that decides sketches.
+    /// The part of the parameters that determines sketches.
     #[must_use]
     pub fn sketch(&self) -> SketchParams {
         let mut params = SketchParams::new(self.shingling.clone());
@@ -223,7 +228,7 @@ impl Params {
         params
     }
 
-    /// Checks the ranges of all choices, for parameters that were changed after [`ParamsBuilder::build`].
+    /// Checks the ranges of all choices, for parameters that were modified after [`ParamsBuilder::build`].
     ///
     /// # Errors
     /// [`Error::Invalid`] names the parameter and its range.
@@ -245,7 +250,7 @@ impl Params {
         }
         if self.sets && self.near().threshold.is_none() {
             return Err(Error::Invalid(
-                "parameters: sets where no resemblance makes documents near; they need minhash and a threshold".into(),
+                "parameters: sets without a resemblance from which documents are near; they need minhash and a threshold".into(),
             ));
         }
         Ok(())
@@ -266,6 +271,7 @@ pub struct ParamsBuilder {
     width: Option<u8>,
     family: Option<Family>,
     minhash_weights: Option<MinhashWeights>,
+    weight_unit: Option<WeightUnit>,
     signature_bits: Option<u8>,
     feature_bits: Option<u8>,
     tables: Option<(DesignChoice, CodecChoice)>,
@@ -279,62 +285,63 @@ impl ParamsBuilder {
         self
     }
 
-    /// Shingles of `width` words, or of whatever else [`shingling`](Self::shingling) makes a token.
+    /// Shingles of `width` words, or of `width` tokens of another kind ([`shingling`](Self::shingling)).
     pub fn words(mut self, width: u8) -> Self {
         self.width = Some(width);
         self
     }
 
-    /// All choices of how text is cut and hashed; [`words`](Self::words) and [`seed`](Self::seed) change one each.
+    /// All choices of tokens and hashing; [`words`](Self::words) and [`seed`](Self::seed) change one each.
     pub fn shingling(mut self, shingling: Shingling) -> Self {
         self.params.shingling = shingling;
         self.width = None;
         self
     }
 
-    /// Another family of hash functions.
+    /// Selects another family of hash functions.
     pub fn seed(mut self, seed: u64) -> Self {
         self.params.shingling.seed = seed;
         self
     }
 
-    /// Keep 64-bit fingerprints, with tables tuned for Hamming radius `within`.
+    /// Stores 64-bit fingerprints, with tables tuned for Hamming radius `within`.
     pub fn simhash(self, within: u8) -> Self {
         self.simhash_weighted(within, SimhashWeights::Occurrences)
     }
 
-    /// As [`simhash`](Self::simhash), with the votes of a shingle chosen.
+    /// As [`simhash`](Self::simhash), with a choice of the votes of a shingle.
     pub fn simhash_weighted(mut self, within: u8, weights: SimhashWeights) -> Self {
         let (design, codec) = Default::default();
         self.params.simhash = Some(SimhashParams { within, weights, design, codec, near: Some(within) });
         self
     }
 
-    /// Which permutation tables there are and how they are coded, instead of what is best for each segment's size;
-    /// goes with [`simhash`](Self::simhash).
+    /// Fixes the permutation tables and their codecs, instead of the best ones for each segment's size; requires
+    /// [`simhash`](Self::simhash).
     pub fn tables(mut self, design: DesignChoice, codec: CodecChoice) -> Self {
         self.tables = Some((design, codec));
         self
     }
 
-    /// Which documents are near where a question does not say: for [`Snapshot::near`](crate::Snapshot::near) and
-    /// [`Writer::admit`](crate::Writer::admit). At first those within the radius of [`simhash`](Self::simhash), and those
-    /// that resemble each other by 0.8 or more, as far as fingerprints and minima are kept. Bands are not changed:
-    /// [`Banding::for_threshold`](crate::Banding::for_threshold) says which find what resembles by so much.
+    /// The default near relation of queries: of [`Snapshot::near`](crate::Snapshot::near) and
+    /// [`Writer::admit`](crate::Writer::admit). Without it, documents are near within the radius of
+    /// [`simhash`](Self::simhash), or if they resemble each other by 0.8 or more, if fingerprints and minima are
+    /// stored, respectively. It does not change the bands: [`Banding::for_threshold`](crate::Banding::for_threshold)
+    /// gives bands for a threshold.
     pub fn near(mut self, near: Near) -> Self {
         self.near = Some(near);
         self
     }
 
-    /// Keep `bands` bands of `rows` minima each, and 8 bits of every minimum for estimates.
+    /// Stores `bands` bands of `rows` minima each, and 8 bits of every minimum for estimates.
     pub fn minhash(mut self, bands: u16, rows: u16) -> Self {
         self.params.minhash = Some(MinhashParams::new(bands, rows));
         self
     }
 
-    /// Keep the bands of a preset: [`minhash`](Self::minhash) with its groups and their size, and as many bits of each
-    /// feature as it compares, if these are fewer than [`FEATURE_BITS_MAX`]. In how many features documents must agree,
-    /// the preset's threshold, is no part of the parameters.
+    /// Stores the bands of a preset: [`minhash`](Self::minhash) with its groups and their size, and as many bits of
+    /// each feature as it compares, if these are fewer than [`FEATURE_BITS_MAX`]. The preset's threshold, the number of
+    /// features that must agree, is not a part of the parameters.
     pub fn preset(self, preset: Preset) -> Self {
         let mut of_preset = self.minhash(preset.scheme.groups, preset.scheme.group_size);
         if let Some(minhash) = &mut of_preset.params.minhash {
@@ -343,17 +350,16 @@ impl ParamsBuilder {
         of_preset
     }
 
-    /// The orders under which minima are taken, instead of [`Family::OnePermutationFilled`]; goes with
-    /// [`minhash`](Self::minhash).
+    /// The permutations for minima, instead of [`Family::OnePermutationFilled`]; requires [`minhash`](Self::minhash).
     pub fn family(mut self, family: Family) -> Self {
         self.family = Some(family);
         self
     }
 
-    /// What a shingle weighs where resemblance is measured, by minima, samples or [`sets`](Self::sets), instead of each
-    /// distinct one the same; goes with [`minhash`](Self::minhash). With [`MinhashWeights::Frequencies`] and any family,
-    /// the occurrences of texts are counted, exactly where sets are kept. [`Family::Darts`] takes vectors of weights, and
-    /// the inverse document frequencies of a table.
+    /// The weight of a shingle in resemblance, by minima, samples or [`sets`](Self::sets), instead of 1 for each
+    /// distinct shingle; requires [`minhash`](Self::minhash). With [`MinhashWeights::Frequencies`], which works with
+    /// any family, the occurrences in texts are counted, exactly if sets are stored. [`Family::Darts`] takes vectors of
+    /// weights, and the inverse document frequencies of a table; with a [unit](Self::weight_unit) all families do.
     ///
     /// ```
     /// use twindex::params::MinhashWeights;
@@ -371,73 +377,83 @@ impl ParamsBuilder {
         self
     }
 
-    /// Keep the `t` least hashes of each document ([`sketch::samples`](twindex_sketch::samples)), 0 (none, as at
-    /// first) to [`BOTTOM_MAX`]: 6 bytes each. They tell resemblance, and containment of documents of like length.
+    /// Rounds these weights to whole units. Each unit counts as an element, so that any family, samples and
+    /// [`sets`](Self::sets) take inverse document frequencies, and the weights of vectors; requires
+    /// [`minhash_weights`](Self::minhash_weights). [`sketch::whole`](twindex_sketch::whole) states the error of the
+    /// rounding. A document costs an element for each unit.
+    pub fn weight_unit(mut self, unit: WeightUnit) -> Self {
+        self.weight_unit = Some(unit);
+        self
+    }
+
+    /// Stores the `t` least hashes of each document ([`sketch::samples`](twindex_sketch::samples)), up to
+    /// [`BOTTOM_MAX`]; 0, the default, stores none. 6 bytes each. They estimate resemblance, and containment of
+    /// documents of similar length.
     pub fn bottom(mut self, t: u16) -> Self {
         self.params.bottom = t;
         self
     }
 
-    /// Keep all hashes of each document that `modulus` divides ([`sketch::samples`](twindex_sketch::samples)); 0, as
-    /// at first, keeps none. They tell containment, of a short document in a long one too; 6 bytes for each `modulus`
-    /// shingles of a document, so their size is proportional to its length.
+    /// Stores all hashes of each document that `modulus` divides ([`sketch::samples`](twindex_sketch::samples)); 0, the
+    /// default, stores none. They estimate containment, also of a short document in a long one. They take 6 bytes for
+    /// each `modulus` shingles, so their size is proportional to the document's length.
     pub fn modulus(mut self, modulus: u32) -> Self {
         self.params.modulus = modulus;
         self
     }
 
-    /// Keep the distinct shingle hashes of each document, about 7.3 bytes each, and what finds documents by them, some 4
-    /// bytes for each that a document near it must have one of (a fifth of them at a threshold of 0.8). Then resemblance
-    /// is counted in [`Snapshot::near`](crate::Snapshot::near), [`Snapshot::resembling`](crate::Snapshot::resembling) and
-    /// [`Writer::admit`](crate::Writer::admit), from the threshold of the index on, and nothing is missed. Goes with
-    /// [`minhash`](Self::minhash).
+    /// Stores the distinct shingle hashes of each document, about 7.3 bytes each, and an index of their prefixes, some
+    /// 4 bytes for each element of a prefix (a fifth of all elements at a threshold of 0.8). Then
+    /// [`Snapshot::near`](crate::Snapshot::near), [`Snapshot::resembling`](crate::Snapshot::resembling) and
+    /// [`Writer::admit`](crate::Writer::admit) count resemblance, from the threshold of the index on, and miss no
+    /// document. Requires [`minhash`](Self::minhash).
     pub fn sets(mut self) -> Self {
         self.params.sets = true;
         self
     }
 
-    /// Let documents be marked as duplicates: [`Writer::admit`](crate::Writer::admit) keeps what is a duplicate with a
-    /// mark, and compares with what has none alone.
+    /// Lets documents be marked as duplicates: [`Writer::admit`](crate::Writer::admit) stores a duplicate with a mark,
+    /// and compares only with documents without one.
     pub fn marks(mut self) -> Self {
         self.params.marks = true;
         self
     }
 
-    /// Let documents have a priority: a number of the caller's, such as a quality or a time, by which
-    /// [`Snapshot::leader`](crate::Snapshot::leader) chooses the document that stands for a group. The smallest number
-    /// comes first, and a document without one comes last, as if it had `u64::MAX`. Of equal numbers, and without this
+    /// Lets documents have a priority: a number of the caller's, such as a quality or a time, by which
+    /// [`Snapshot::leader`](crate::Snapshot::leader) chooses the representative of a group. The smallest number comes
+    /// first, and a document without one comes last, as if it had `u64::MAX`. Among equal numbers, and without this
     /// choice, the smallest hash of a key comes first.
     pub fn priorities(mut self) -> Self {
         self.params.priorities = true;
         self
     }
 
-    /// Keep a value with each document: up to 64 KiB of the caller's, which come back with
+    /// Stores a value with each document: up to 64 KiB of the caller's, returned by
     /// [`Snapshot::get`](crate::Snapshot::get).
     pub fn values(mut self) -> Self {
         self.params.values = true;
         self
     }
 
-    /// Documents expire by event time: each has a stamp, the highest stamp that was committed is now, and a document is
-    /// gone once `now - stamp >= age`. Stamps count any unit of time, as a rule seconds since 1970; no clock is asked.
+    /// Documents expire by event time: each has a stamp, the highest committed stamp is now, and a document is gone
+    /// once `now - stamp >= age`. Stamps count any unit of time, usually seconds since 1970; no clock is read.
     pub fn expire_after(mut self, age: u64) -> Self {
         self.params.expire_after = Some(age);
         self
     }
 
-    /// Bits kept of each minimum, one of [`SIGNATURE_BITS`], instead of 8; goes with [`minhash`](Self::minhash).
+    /// Bits stored of each minimum, one of [`SIGNATURE_BITS`] (default 8); requires [`minhash`](Self::minhash).
     pub fn signature_bits(mut self, bits: u8) -> Self {
         self.signature_bits = Some(bits);
         self
     }
 
-    /// Bits kept of each feature, 1 to [`FEATURE_BITS_MAX`], which is as many as are kept otherwise; goes with
-    /// [`minhash`](Self::minhash). With fewer bits features of unrelated documents agree more often, `2^-bits` of the
-    /// time, and more of them must agree to say anything: 8 bits are Broder's features of one byte, of which 3 of 8 do
-    /// for a small collection ([`Preset::SMALL_8`]). What is found by one feature alone, as by
-    /// [`Snapshot::near`](crate::Snapshot::near) and [`Writer::admit`](crate::Writer::admit), is found all the same, among
-    /// more strangers that are checked: with 8 of 8 bits 3 % of all documents.
+    /// Bits stored of each feature, 1 to [`FEATURE_BITS_MAX`], the default; requires [`minhash`](Self::minhash). With
+    /// fewer bits, features of unrelated documents agree more often, with probability `2^-bits`, so more of them must
+    /// agree to be significant. 8 bits are Broder's features of one byte, with 3 of 8 that must agree in a small
+    /// collection ([`Preset::SMALL_8`]). Queries by a single feature, such as [`Snapshot::near`](crate::Snapshot::near)
+    /// and [`Writer::admit`](crate::Writer::admit), find the same documents, but verify more false candidates: with 8
+    /// features of 8 bits, 3 % of all documents.
     ///
     /// ```
     /// use twindex::Params;
@@ -476,11 +492,13 @@ impl ParamsBuilder {
                 minhash.feature_bits = self.feature_bits.unwrap_or(minhash.feature_bits);
                 minhash.family = self.family.unwrap_or(minhash.family);
                 minhash.weights = self.minhash_weights.unwrap_or(minhash.weights);
+                minhash.unit = self.weight_unit.or(minhash.unit);
             }
             None if self.feature_bits.is_some() => return Err(needs_minhash("feature-bits")),
             None if self.signature_bits.is_some() => return Err(needs_minhash("signature-bits")),
             None if self.family.is_some() => return Err(needs_minhash("family")),
             None if self.minhash_weights.is_some() => return Err(needs_minhash("minhash-weights")),
+            None if self.weight_unit.is_some() => return Err(needs_minhash("minhash-unit")),
             None => {}
         }
         if let Some(near) = self.near {
@@ -506,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn the_encoding_is_canonical_and_golden() {
+    fn encoding_is_canonical_and_golden() {
         let text = "key=bytes\ntokens=words/14.0.0\nnormal-form=none\nstop-words=\nstemming=none\nwidth=5\n\
                     shingle-hash=fast\nseed=0\nsimhash=occurrences\nwithin=3\ntables=auto\ncodec=auto\n\
                     minhash=one-permutation-filled\nbands=20\nrows=6\nsignature-bits=8\nbottom=0\nmodulus=0\n";
@@ -582,13 +600,13 @@ mod tests {
     }
 
     #[test]
-    fn a_union_of_no_widths_is_refused_as_such() {
+    fn union_of_no_widths_is_refused() {
         let error = Widths::union(&[]).unwrap_err().to_string();
         assert!(error.contains("no width"), "{error}");
     }
 
     #[test]
-    fn tokens_of_another_kind_bring_their_version_along() {
+    fn tokens_of_another_kind_include_their_version() {
         for &tokens in Tokens::ALL {
             match (Shingling::words(1, 0).with_tokens(tokens), tokens.unicode()) {
                 (Ok(shingling), unicode) => {
@@ -609,7 +627,7 @@ mod tests {
     }
 
     #[test]
-    fn folding_is_a_line_of_its_own_where_there_is_some_and_must_be_the_same() {
+    fn folding_is_an_optional_line_and_must_be_equal() {
         let folding = |change: fn(&mut Folding)| {
             let mut shingling = Shingling::words(5, 0);
             change(&mut shingling.folding);
@@ -643,7 +661,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_is_stored_where_it_is_not_the_usual_and_changes_no_sketch() {
+    fn near_relation_is_stored_if_not_default_and_changes_no_sketch() {
         let builder = || Params::builder().words(5).simhash(3).minhash(20, 6);
         let of = |near: Near| builder().near(near).build().unwrap();
         let usual = Near::resembling(0.8).unwrap().or_within(3);
@@ -666,7 +684,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_is_told_by_what_is_kept() {
+    fn near_relation_needs_the_stored_data_that_decides_it() {
         let (fingerprints, minima) = (Params::builder().simhash(3), Params::builder().minhash(20, 6));
         assert_eq!(fingerprints.clone().build().unwrap().near(), Near::within(3));
         assert_eq!(minima.clone().build().unwrap().near(), Near::resembling(0.8).unwrap());
@@ -681,7 +699,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mismatch_names_the_field_and_both_values() {
+    fn mismatch_names_the_field_and_both_values() {
         let other = Params::builder().words(4).simhash(3).minhash(20, 6).build().unwrap();
         let error = both().check_same_sketch(&other).unwrap_err().to_string();
         assert!(error.contains("width is 5 in the index and 4 here"), "{error}");

@@ -1,4 +1,4 @@
-//! Which documents are near: stored with an index as the default of queries.
+//! The near relation of an index: stored with it as the default of queries.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,13 +7,13 @@ use super::{Params, in_range};
 use crate::design::WITHIN_MAX;
 use crate::error::{Error, Result};
 
-/// A resemblance above 0, up to 1, from which documents are near. It is the double nearest to the decimal that it
-/// was made from, so that it means the same as in [`Snapshot::resembling`](crate::Snapshot::resembling).
+/// A resemblance above 0, up to 1, from which documents are near. It is the double nearest to the given decimal, so it
+/// means the same as in [`Snapshot::resembling`](crate::Snapshot::resembling).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Threshold(u64);
 
 impl Threshold {
-    /// That of an index that stores none: 0.8.
+    /// The threshold of an index that stores none: 0.8.
     pub const USUAL: Self = Self(0.8_f64.to_bits());
 
     /// Takes a resemblance above 0 and up to 1.
@@ -56,7 +56,7 @@ impl FromStr for Threshold {
     }
 }
 
-/// What makes two documents near: a resemblance, a distance of fingerprints, or either of them.
+/// The condition under which two documents are near: a resemblance, a distance of fingerprints, or either.
 ///
 /// ```
 /// use twindex::Params;
@@ -72,15 +72,15 @@ impl FromStr for Threshold {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Near {
-    /// Documents of this resemblance or more are near; `None` where resemblance makes none near.
+    /// Documents of this resemblance or more are near; `None` if resemblance makes no documents near.
     pub threshold: Option<Threshold>,
-    /// Documents whose fingerprints differ in at most this number of bits are near; `None` where distance makes none near.
+    /// Documents whose fingerprints differ in at most this number of bits are near; `None` if distance makes no
+    /// documents near.
     pub within: Option<u8>,
 }
 
 impl Near {
-    /// Documents that resemble each other by so much, above 0 and up to 1, whatever the distance of their
-    /// fingerprints.
+    /// Documents with at least this resemblance, above 0 and up to 1, at any distance of their fingerprints.
     ///
     /// # Errors
     /// [`Error::Invalid`] for any other number.
@@ -88,19 +88,19 @@ impl Near {
         Ok(Self { threshold: Some(Threshold::new(threshold)?), within: None })
     }
 
-    /// Documents whose fingerprints differ in at most `bits` bits, whatever their resemblance.
+    /// Documents whose fingerprints differ in at most `bits` bits, at any resemblance.
     #[must_use]
     pub const fn within(bits: u8) -> Self {
         Self { threshold: None, within: Some(bits) }
     }
 
-    /// As well documents whose fingerprints differ in at most `bits` bits.
+    /// Adds documents whose fingerprints differ in at most `bits` bits.
     #[must_use]
     pub const fn or_within(self, bits: u8) -> Self {
         Self { within: Some(bits), ..self }
     }
 
-    /// Refuses what an index with these parameters cannot tell.
+    /// Refuses a condition that an index with these parameters cannot decide.
     ///
     /// # Errors
     /// [`Error::Invalid`].

@@ -1,8 +1,8 @@
-//! Features, k groups of s minima where r groups must agree, and choices of them that others have made, by name.
+//! Features (k groups of s minima, where r groups must agree), and well-known choices of them, by name.
 //!
-//! How likely such features agree is calculated in the [`planner`](crate::planner).
+//! The [`planner`](crate::planner) computes how likely such features agree.
 
-/// How minima become features, and how many features two documents must share to be taken for near-duplicates.
+/// How minima become features, and how many features two documents must share to count as near-duplicates.
 ///
 /// Broder's parameters are k = [`groups`](Self::groups), s = [`group_size`](Self::group_size) and r =
 /// [`threshold`](Self::threshold). Bands of locality-sensitive hashing are the case r = 1.
@@ -10,8 +10,8 @@
 /// **At least r, or more than r?** Broder's slides say that documents are fungible if they have *more than* r common
 /// features; the sum on the next slide starts at i = r, which is *at least* r. Here r is the least number that
 /// suffices, as in the sum. At resemblance 0.9 his two presets, 6 x 14 with r = 2 and 8 x 25 with r = 1, then accept
-/// 0.415 and 0.449 of pairs, so near each other that they can only have been meant like this; by his words it would
-/// be 0.137 and 0.108. For those, ask [`more_than_threshold`](Self::more_than_threshold).
+/// 0.415 and 0.449 of pairs. These are so close that he can only have meant this; with *more than* r they would be
+/// 0.137 and 0.108. For that reading, use [`more_than_threshold`](Self::more_than_threshold).
 ///
 /// ```
 /// use twindex::params::Preset;
@@ -23,14 +23,14 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FeatureScheme {
-    /// k: how many features a document has.
+    /// k: the number of features of a document.
     pub groups: u16,
-    /// s: how many minima are in each.
+    /// s: the number of minima in each feature.
     pub group_size: u16,
-    /// r: how many features must agree, at least. 0 accepts every pair.
+    /// r: the least number of features that must agree. 0 accepts every pair.
     pub threshold: u16,
-    /// How many bits are kept of each feature, 0 to 64. Features of different groups of minima agree by chance in
-    /// `2^-bits` of cases.
+    /// The number of bits stored of each feature, 0 to 64. Features of different minima agree by chance with
+    /// probability `2^-bits`.
     pub feature_bits: u8,
 }
 
@@ -47,7 +47,7 @@ impl FeatureScheme {
         self.groups as u32 * self.group_size as u32
     }
 
-    /// The same features with one more that must agree: r as in *more than r*.
+    /// The same features with r + 1 that must agree: r as in *more than r*.
     #[must_use]
     pub const fn more_than_threshold(&self) -> Self {
         Self { threshold: self.threshold.saturating_add(1), ..*self }
@@ -56,8 +56,8 @@ impl FeatureScheme {
 
 /// A scheme of features from the literature or the field.
 ///
-/// `docs/choosing.md` has a table of P(fungible) of each, at resemblances from 0.5 to 0.95; here it is beside the
-/// constants, at 0.9.
+/// `docs/choosing.md` has a table of P(fungible) of each, at resemblances from 0.5 to 0.95; the constants here give it
+/// at 0.9.
 ///
 /// An index looks up features one by one, so it finds a superset: P(fungible) of the same features with r = 1
 /// ([`Banding::recall`](crate::planner::Banding::recall)). [`fungible`](fn@twindex_sketch::fungible) then applies r.
@@ -73,11 +73,11 @@ impl FeatureScheme {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Preset {
-    /// What it is called, here and in `twindex build --preset`.
+    /// Its name, here and in `twindex build --preset`.
     pub name: &'static str,
     /// The features.
     pub scheme: FeatureScheme,
-    /// Who chose it, and for what.
+    /// Its author and purpose.
     pub source: &'static str,
 }
 
@@ -89,33 +89,31 @@ impl Preset {
         scheme: FeatureScheme::new(6, 14, 2),
         source: "Broder, Identifying and filtering near-duplicate documents, 2000: AltaVista",
     };
-    /// 200 minima; 1 of 8 features must agree: the same for single look-ups. P(fungible)
-    /// is 0.449.
+    /// 200 minima; 1 of 8 features must agree: the same for single lookups. P(fungible) is 0.449.
     pub const BRODER_200: Self = Self {
         name: "broder-200",
         scheme: FeatureScheme::new(8, 25, 1),
         source: "Broder, Algorithms for duplicate documents, 2005: the variant of 200 samples",
     };
-    /// 8 features of one byte; 3 must agree: 8 bytes a document, and in an index, which finds who shares
-    /// one, some 15 ([`ParamsBuilder::feature_bits`](crate::params::ParamsBuilder::feature_bits)). **For less than
+    /// 8 features of one byte; 3 must agree. 8 bytes a document, and some 15 in an index, which finds documents that
+    /// share one feature ([`ParamsBuilder::feature_bits`](crate::params::ParamsBuilder::feature_bits)). **For less than
     /// about 50,000 documents**, such as those of one host.
     ///
     /// Unrelated documents agree in 3 of 8 bytes with probability 3.3e-6, once in 304,000 pairs: each of n documents
-    /// has n / 304,000 accidental partners. Of 50,000 documents that is one in six, 4,112 pairs; of 10,000 one in 30,
-    /// 164 pairs. Beyond, accidents outnumber what is looked for, and from 304,000 documents on, with a partner for
-    /// each, chains of accidents join most of the collection into one cluster. With 7 of 8 bytes it takes 134
-    /// million documents for the first accident to be expected, but 14 in 1,000 pairs of resemblance 0.9 and groups
-    /// of 8 are found ("filter is not so sharp"); groups must be of one or two minima then.
+    /// has n / 304,000 accidental partners. With 50,000 documents that is one in six, 4,112 pairs; with 10,000 one in
+    /// 30, 164 pairs. Above that, accidental pairs outnumber true ones, and from 304,000 documents on, with one partner
+    /// for each, chains of accidents join most of the collection into one cluster. With 7 of 8 bytes the first accident
+    /// is expected at 134 million documents, but only 14 in 1,000 pairs of resemblance 0.9 are found with groups of 8
+    /// ("filter is not so sharp"); groups would need one or two minima.
     ///
-    /// Broder names bytes and threshold only. Groups of 12 are our choice: with them the scheme accepts 0.411 of
-    /// pairs at 0.9, as nearly as can be what [`BRODER_84`](Self::BRODER_84) does.
+    /// Broder names bytes and threshold only. Groups of 12 are our choice: with them the scheme accepts 0.411 of pairs
+    /// at 0.9, the closest to [`BRODER_84`](Self::BRODER_84).
     pub const SMALL_8: Self = Self {
         name: "small-8",
         scheme: FeatureScheme { groups: 8, group_size: 12, threshold: 3, feature_bits: 8 },
         source: "Broder, Algorithms for duplicate documents, 2005: 8 bytes are enough; groups of 12 are ours",
     };
-    /// What `twindex` keeps by default, for thresholds from 0.8, where P(fungible) is 0.998; at 0.9 it is
-    /// 1.000.
+    /// The default of `twindex`, for thresholds from 0.8, where P(fungible) is 0.998; at 0.9 it is 1.000.
     pub const LSH_20X6: Self = Self {
         name: "lsh-20x6",
         scheme: FeatureScheme::new(20, 6, 1),
@@ -127,14 +125,14 @@ impl Preset {
         scheme: FeatureScheme::new(16, 8, 1),
         source: "datasketch, MinHashLSH: the example of params=(16, 8) with 128 permutations",
     };
-    /// The bands that datasketch computes by default, for a threshold of 0.9, weighing the areas of false positives
-    /// and of false negatives alike. P(fungible) is 0.311.
+    /// The bands that datasketch computes by default, for a threshold of 0.9, with equal weights of the areas of false
+    /// positives and false negatives. P(fungible) is 0.311.
     pub const DATASKETCH: Self = Self {
         name: "datasketch",
         scheme: FeatureScheme::new(5, 25, 1),
         source: "datasketch, MinHashLSH: threshold=0.9, num_perm=128",
     };
-    /// The bands that text-dedup computes by default, for a threshold of 0.7, as datasketch does. P(fungible) is 1.000,
+    /// The bands that text-dedup computes by default, for a threshold of 0.7, by the same rule. P(fungible) is 1.000,
     /// at 0.7 it is 0.511.
     pub const TEXT_DEDUP: Self = Self {
         name: "text-dedup",
@@ -167,8 +165,8 @@ impl Preset {
         Self::NEMO_CURATOR,
     ];
 
-    /// How many bytes of [`SMALL_8`](Self::SMALL_8) must agree in a collection of this number of documents: 3 below 50,000, and
-    /// 7 from there on, as Broder has it.
+    /// The number of bytes of [`SMALL_8`](Self::SMALL_8) that must agree in a collection of `documents` documents: 3
+    /// below 50,000, and 7 from there on, as in Broder's slides.
     #[must_use]
     pub const fn common_bytes(documents: u64) -> u16 {
         if documents < 50_000 { 3 } else { 7 }
@@ -187,7 +185,7 @@ mod tests {
     use crate::Params;
 
     #[test]
-    fn every_preset_has_a_name_of_its_own_and_makes_parameters() {
+    fn every_preset_has_a_unique_name_and_valid_parameters() {
         for preset in Preset::ALL {
             assert_eq!(Preset::named(preset.name), Some(preset));
             assert!(preset.scheme.threshold >= 1 && preset.scheme.threshold <= preset.scheme.groups);

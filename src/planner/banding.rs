@@ -1,28 +1,28 @@
-//! How likely two documents share a band, and which bands to keep for a wanted threshold.
+//! The probability that two documents share a band, and the bands for a given threshold.
 //!
-//! With `b` bands of `r` minima, documents of resemblance `J` agree in a band with probability `J^r`, and in at
-//! least one with `1 - (1 - J^r)^b`: the S-curve (Broder's features with threshold 1, *Algorithms for duplicate
-//! documents*, "Prob of acceptance"; Leskovec, Rajaraman and Ullman, *Mining of Massive Datasets*, 3.4.2).
-//! Its steepest point is near `(1 / b)^(1 / r)`. Asking for several bands moves the curve to the right and makes it
-//! steeper; [`Banding::recall_sharing`] says by how much. [`FeatureScheme`] is the general case, and
+//! With `b` bands of `r` minima, documents of resemblance `J` agree in a band with probability `J^r`, and in at least
+//! one with `1 - (1 - J^r)^b`: the S-curve (Broder's features with threshold 1, *Algorithms for duplicate documents*,
+//! "Prob of acceptance"; Leskovec, Rajaraman and Ullman, *Mining of Massive Datasets*, 3.4.2). Its steepest point is
+//! near `(1 / b)^(1 / r)`. Requiring several bands moves the curve to the right and makes it steeper;
+//! [`Banding::recall_sharing`] computes by how much. [`FeatureScheme`] is the general case, and
 //! [`choose`](super::choose) finds bands for a bound on false positives too.
 
 use crate::params::FeatureScheme;
 
 /// Minima spent on bands by default.
 pub const MINIMA: u16 = 120;
-/// Minima spent where nothing but the estimate from them decides which pairs are near. Estimates from [`MINIMA`] have a
-/// standard deviation of .037 at a resemblance of .8, those from as many as these .018.
+/// Minima for bands if only the estimate from them decides which pairs are near. Estimates from [`MINIMA`] have a
+/// standard deviation of .037 at a resemblance of .8; estimates from this number have .018.
 pub const MINIMA_TO_ESTIMATE: u16 = 512;
-/// Recall wanted at the threshold itself; above it, recall is higher.
+/// Recall required at the threshold itself; above it, recall is higher.
 pub const RECALL: f64 = 0.995;
 
-/// Bands and the minima in each.
+/// The number of bands and of the minima in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Banding {
-    /// How many.
+    /// The number of bands.
     pub bands: u16,
-    /// How long each.
+    /// The minima in each band.
     pub rows: u16,
 }
 
@@ -45,7 +45,7 @@ impl Banding {
     /// ```
     /// let banding = twindex::planner::Banding { bands: 20, rows: 6 };
     /// assert!((banding.recall_sharing(0.8, 1) - banding.recall(0.8)).abs() < 1e-12);
-    /// // Two shared bands: a third of the strangers at 0.4 that one lets pass, at the cost of 1.6 % of pairs at 0.8.
+    /// // Two shared bands: a third of the false positives at 0.4 of one, at the cost of 1.6 % of pairs at 0.8.
     /// assert!(banding.recall_sharing(0.4, 2) < 0.05 * banding.recall(0.4));
     /// assert!(banding.recall_sharing(0.8, 2) > 0.98);
     /// ```
@@ -65,9 +65,9 @@ impl Banding {
         Self::of_minima(MINIMA, threshold)
     }
 
-    /// The most selective banding of at most this number of minima whose recall at `threshold` is at least
-    /// [`RECALL`]: the longest bands that still find enough, and as many of them as the minima allow. Below a
-    /// threshold of about 0.04 of [`MINIMA`], and 0.01 of 512, there is none; then bands of one minimum.
+    /// The most selective banding of at most this number of minima whose recall at `threshold` is at least [`RECALL`]:
+    /// the longest bands that still find enough, and as many of them as the minima allow. Below a threshold of about
+    /// 0.04 with [`MINIMA`], and 0.01 with 512, there is none; then it returns bands of one minimum.
     ///
     /// ```
     /// use twindex::planner::banding::{Banding, MINIMA_TO_ESTIMATE};
@@ -84,7 +84,7 @@ impl Banding {
 }
 
 impl From<Banding> for FeatureScheme {
-    /// Bands that are looked up one by one: one that agrees suffices.
+    /// Bands are looked up one by one, so one that agrees suffices.
     fn from(banding: Banding) -> Self {
         Self::new(banding.bands, banding.rows, 1)
     }
@@ -108,7 +108,7 @@ mod tests {
         }
         assert_eq!(Banding::for_threshold(0.5), Banding { bands: 40, rows: 3 });
     }
-    /// All ways in which the bands can agree, one after the other.
+    /// The probability computed by enumeration of all ways in which the bands can agree.
     fn counted(banding: Banding, resemblance: f64, at_least: u32) -> f64 {
         let q = resemblance.powi(banding.rows.into());
         (0..1_u32 << banding.bands)
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn sharing_several_bands_is_as_likely_as_counting_all_ways_says() {
+    fn recall_of_several_shared_bands_equals_an_enumeration() {
         for (bands, rows) in [(1, 3), (6, 14), (8, 25), (12, 2)] {
             let banding = Banding { bands, rows };
             for resemblance in [0.0, 0.3, 0.8, 0.95, 1.0] {
@@ -138,9 +138,9 @@ mod tests {
     }
 
     #[test]
-    fn more_bands_asked_for_make_the_curve_steeper_and_later() {
+    fn requiring_more_bands_makes_the_curve_steeper_and_moves_it_right() {
         let banding = Banding { bands: 20, rows: 6 };
-        // Where half of the pairs are found, and how much the curve rises there in a hundredth.
+        // The resemblance at which half of the pairs are found, and the slope of the curve there.
         let middle = |r| {
             let at = (1..1000)
                 .map(|j| f64::from(j) / 1000.0)

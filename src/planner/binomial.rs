@@ -1,17 +1,17 @@
 //! The binomial distribution, with tails that neither cancel nor underflow.
 //!
-//! A single probability follows Loader, *Fast and accurate computation of binomial probabilities*, 2000: the
+//! A single probability follows Loader, *Fast and accurate computation of binomial probabilities*, 2000. It uses the
 //! deviance and the error of Stirling's formula, each computed without cancellation, instead of logarithms of
-//! factorials, whose differences lose as many digits as they have in front of the point. A tail is summed from its
-//! largest term outwards, so that all terms are positive and none underflows; the large one of two tails is one
-//! minus the small one.
+//! factorials, whose differences lose as many digits as the logarithms have before the point. A tail is summed from its
+//! largest term outwards, so all terms are positive and none underflows; the larger of two tails is one minus the
+//! smaller.
 
 use std::f64::consts::{LN_10, TAU};
 
-/// Where terms stop to matter, relative to the sum.
+/// Terms below this share of the sum are ignored.
 const NEGLIGIBLE: f64 = 1e-18;
 
-/// How many of `trials` independent events happen, each with the same probability.
+/// The number of `trials` independent events that happen, each with the same probability.
 ///
 /// ```
 /// use twindex::planner::Binomial;
@@ -24,22 +24,21 @@ const NEGLIGIBLE: f64 = 1e-18;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Binomial {
     trials: u64,
-    /// Of one event.
+    /// The probability of one event.
     p: f64,
-    /// `1 - p`, which may have more digits than that difference.
+    /// `1 - p`, possibly with more digits than the subtraction gives.
     q: f64,
 }
 
 impl Binomial {
-    /// The distribution for `trials` events of probability `p`, clamped to 0 and 1; all results for a `p` that is not
-    /// a number are none either.
+    /// The distribution for `trials` events of probability `p`, clamped to 0 and 1; if `p` is NaN, all results are NaN.
     #[must_use]
     pub fn new(trials: u64, p: f64) -> Self {
         let p = p.clamp(0.0, 1.0);
         Self { trials, p, q: 1.0 - p }
     }
 
-    /// As [`new`](Self::new), for who knows `q = 1 - p` to more digits than that difference has.
+    /// As [`new`](Self::new), for callers that know `q = 1 - p` to more digits than the subtraction gives.
     pub(super) fn with_complement(trials: u64, p: f64, q: f64) -> Self {
         Self { trials, p: p.clamp(0.0, 1.0), q: q.clamp(0.0, 1.0) }
     }
@@ -63,7 +62,7 @@ impl Binomial {
         self.ln_at_most(k).exp()
     }
 
-    /// The decimal logarithm of [`at_least`](Self::at_least), which goes on below 1e-308; of 0 it is minus infinity.
+    /// The decimal logarithm of [`at_least`](Self::at_least), which also works below 1e-308; minus infinity for 0.
     #[must_use]
     pub fn log10_at_least(&self, k: u64) -> f64 {
         self.ln_at_least(k) / LN_10
@@ -78,7 +77,7 @@ impl Binomial {
     fn ln_at_most(&self, k: u64) -> f64 {
         match self.trials.checked_sub(k) {
             None => 0.0,
-            // As many or more of the events that do not happen.
+            // The complement: at least as many of the events that do not happen.
             Some(others) => Self { trials: self.trials, p: self.q, q: self.p }.ln_at_least(others),
         }
     }
@@ -112,7 +111,7 @@ impl Binomial {
         }
         let Some(others) = trials.checked_sub(k) else { return f64::NEG_INFINITY };
         let (n, x, y) = (trials as f64, k as f64, others as f64);
-        // The logarithm of 1 - a small number has more digits than that of the difference.
+        // For a small number x, the logarithm of 1 - x has more digits by `ln_1p`.
         let ln_of = |this: f64, other: f64| if other < 0.5 { (-other).ln_1p() } else { this.ln() };
         match (k, others) {
             (0, 0) => 0.0,
@@ -131,7 +130,7 @@ impl Binomial {
     }
 }
 
-/// `1 + r1 + r1 r2 + ...`, until terms stop to matter.
+/// `1 + r1 + r1 r2 + ...`, until terms are negligible.
 fn sum_of_ratios(ratios: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut term) = (1.0, 1.0);
     for ratio in ratios {
@@ -151,12 +150,12 @@ fn stirling_error(n: u64) -> f64 {
         let factorial: f64 = (1..=n).map(|i| i as f64).product();
         return factorial.ln() - 0.5 * (TAU * x).ln() - x * x.ln() + x;
     }
-    // Stirling's series; what is left out is below 1e-15 from 16 on.
+    // Stirling's series; the omitted terms are below 1e-15 from 16 on.
     let y = 1.0 / (x * x);
     (1.0 / 12.0 - y * (1.0 / 360.0 - y * (1.0 / 1260.0 - y * (1.0 / 1680.0 - y / 1188.0)))) / x
 }
 
-/// `x ln(x / mean) + mean - x` for positive numbers, also where they are nearly equal.
+/// `x ln(x / mean) + mean - x` for positive numbers, accurate also if they are nearly equal.
 fn deviance(x: f64, mean: f64) -> f64 {
     let difference = x - mean;
     if difference.abs() >= 0.1 * (x + mean) {
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_coins_fall_as_counted_by_hand() {
+    fn few_coins_match_counts_by_hand() {
         let coins = Binomial::new(4, 0.5);
         for (k, of_16) in [1.0, 4.0, 6.0, 4.0, 1.0].into_iter().enumerate() {
             near(coins.exactly(k as u64), of_16 / 16.0);
@@ -219,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn both_tails_and_the_middle_make_one() {
+    fn both_tails_and_the_middle_sum_to_one() {
         for trials in [1, 7, 84, 200, 4096] {
             for p in [1e-9, 0.01, 0.3, 0.5, 0.8, 0.99, 1.0 - 1e-9] {
                 let any = Binomial::new(trials, p);

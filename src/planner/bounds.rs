@@ -1,4 +1,4 @@
-//! How many minima an estimate needs: by Chernoff's bounds, and counted exactly.
+//! The number of minima that an estimate needs: by Chernoff bounds, and exactly.
 //!
 //! X of t minima are equal, mu = J t on average. The estimate X / t *misses* J by a share `delta` if it is below
 //! `(1 - delta) J` or above `(1 + delta) J`. The text books bound both:
@@ -8,13 +8,13 @@
 //! P[X > (1 + delta) mu] <= (e^delta / (1 + delta)^(1 + delta))^mu
 //! ```
 //!
-//! The lecture among our sources (*Duplicate detection*, 1.3) states the second bound without its power mu, and
-//! slips in the first: at delta = 0.1 its exponent is `-k J / 0.02`, where `delta^2 / 2 = 0.005` makes it
-//! `-k J / 200`. Its 100 minima at J = 0.8 would fail once in e^4000 by the slip; the bound says 0.67, and the truth
-//! is 0.020, so that 100 do not keep the 1 % of its example. (The coefficient in its exact sum should choose j, the
+//! The lecture among our sources (*Duplicate detection*, 1.3) states the second bound without its power mu, and has an
+//! error in the first: at delta = 0.1 its exponent is `-k J / 0.02`, but `delta^2 / 2 = 0.005` gives `-k J / 200`. By
+//! the error, its 100 minima at J = 0.8 would fail with probability e^-4000; the bound gives 0.67, and the true value
+//! is 0.020, so 100 minima do not reach the 1 % of its example. (The coefficient in its exact sum should choose j, the
 //! index, of k.)
 //!
-//! How many it takes to fail in 1 % of cases at most, J = 0.8, delta = 0.1:
+//! The minima needed to fail in at most 1 % of cases, at J = 0.8, delta = 0.1:
 //!
 //! | | minima |
 //! |---|---|
@@ -24,17 +24,17 @@
 
 use super::Binomial;
 
-/// The largest number of minima that [`samples_exact`] looks at.
+/// The largest number of minima that [`samples_exact`] tries.
 pub const SAMPLES_MAX: u64 = 100_000;
 
-/// On which side of the resemblance an estimate is wrong.
+/// The side of the resemblance on which an estimate is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Miss {
     /// Below `(1 - delta) J`.
     Under,
     /// Above `(1 + delta) J`.
     Over,
-    /// One or the other.
+    /// Either of them.
     Either,
 }
 
@@ -51,10 +51,10 @@ impl Miss {
 /// The exact probability that the estimate from `samples` minima misses `resemblance` by more than the share
 /// `delta` of it.
 ///
-/// `X < (1 - delta) J t` and `X > (1 + delta) J t` are meant as written: an estimate just at the border is no miss. A
-/// border within 1e-12 t of a whole number is taken for that number, as J and delta are decimals that doubles only
-/// come near. The probability does not fall steadily with t, because the border passes a whole number
-/// at some steps and not at others: 0.0097 for 136 minima at J = 0.8 and delta = 0.1, 0.0141 for 139.
+/// The inequalities `X < (1 - delta) J t` and `X > (1 + delta) J t` are strict: an estimate exactly at the border is
+/// not a miss. A border within 1e-12 t of an integer is taken for that integer, as doubles only approximate decimal J
+/// and delta. The probability does not decrease monotonically with t, because the border passes an integer at some
+/// steps and not at others: 0.0097 for 136 minima at J = 0.8 and delta = 0.1, 0.0141 for 139.
 ///
 /// Numbers out of range (J from 0 to 1, delta from 0) give NaN.
 #[must_use]
@@ -70,7 +70,7 @@ pub fn miss_probability(samples: u64, resemblance: f64, delta: f64, miss: Miss) 
     {
         sum += equal.at_most(most);
     }
-    // More than the border are equal if fewer than the rest differ.
+    // More than the border agree if and only if fewer than the rest differ.
     if miss.over()
         && let Some(most) = whole_above(t - (1.0 + delta) * mean, t).checked_sub(1)
     {
@@ -79,14 +79,15 @@ pub fn miss_probability(samples: u64, resemblance: f64, delta: f64, miss: Miss) 
     sum
 }
 
-/// The least whole number that is not below `x` but for rounding of numbers as large as `t`; 0 for negative ones.
+/// The least integer that is not below `x`, with tolerance for the rounding of numbers as large as `t`; 0 for negative
+/// ones.
 #[allow(clippy::cast_sign_loss, reason = "negative numbers become 0 here")]
 fn whole_above(x: f64, t: f64) -> u64 {
     let nearest = x.round();
     if (x - nearest).abs() <= 1e-12 * t.max(1.0) { nearest as u64 } else { x.ceil() as u64 }
 }
 
-/// What Chernoff's bounds say of [`miss_probability`]: never less, and above 1 where they say nothing.
+/// The Chernoff bound of [`miss_probability`]: never less than it, and above 1 if the bound is vacuous.
 ///
 /// ```
 /// use twindex::planner::{Miss, chernoff_bound};
@@ -100,7 +101,7 @@ pub fn chernoff_bound(samples: u64, resemblance: f64, delta: f64, miss: Miss) ->
 
 /// The exponents for one sample, of the lower and of the upper bound.
 fn chernoff_exponents(resemblance: f64, delta: f64) -> (f64, f64) {
-    // ln_1p: for small delta this is delta^2 / 2 of terms of size delta.
+    // ln_1p: for small delta, the result is delta^2 / 2, a difference of terms of size delta.
     let over = (1.0 + delta) * delta.ln_1p() - delta;
     (resemblance * delta * delta / 2.0, resemblance * over)
 }
@@ -111,8 +112,8 @@ fn bound(samples: u64, miss: Miss, (under, over): (f64, f64)) -> f64 {
     one(miss.under(), under) + one(miss.over(), over)
 }
 
-/// The least number of minima for which [`chernoff_bound`] is at most `failure`. `None` where J, delta or failure is
-/// not above 0, J, failure or (for an estimate below) delta is above 1, or no number of minima below 2^53 suffices.
+/// The least number of minima for which [`chernoff_bound`] is at most `failure`. `None` if J, delta or failure is not
+/// above 0, if J, failure or (for an estimate below) delta is above 1, or if no number of minima below 2^53 suffices.
 ///
 /// ```
 /// use twindex::planner::{Miss, samples_by_chernoff};
@@ -125,9 +126,8 @@ pub fn samples_by_chernoff(resemblance: f64, delta: f64, failure: f64, miss: Mis
     least(miss, failure, chernoff_exponents(resemblance, delta))
 }
 
-/// As [`samples_by_chernoff`] by the bounds from which the others are simplified (Chernoff and Hoeffding):
-/// `P[X <= a t] <= exp(-t D(a, J))` for `a < J`, and likewise above, with the relative entropy
-/// `D(a, J) = a ln(a / J) + (1 - a) ln((1 - a) / (1 - J))`.
+/// As [`samples_by_chernoff`], by the unsimplified bounds (Chernoff and Hoeffding): `P[X <= a t] <= exp(-t D(a, J))`
+/// for `a < J`, and likewise above, with the relative entropy `D(a, J) = a ln(a / J) + (1 - a) ln((1 - a) / (1 - J))`.
 ///
 /// ```
 /// use twindex::planner::{Miss, samples_by_relative_entropy};
@@ -140,7 +140,7 @@ pub fn samples_by_relative_entropy(resemblance: f64, delta: f64, failure: f64, m
     least(miss, failure, (exponent((1.0 - delta) * resemblance), exponent((1.0 + delta) * resemblance)))
 }
 
-/// `D(a, p)` for p in (0, 1]; infinite where `a` cannot be.
+/// `D(a, p)` for p in (0, 1]; infinite if `a` is impossible.
 fn relative_entropy(a: f64, p: f64) -> f64 {
     if !(0.0..=1.0).contains(&a) {
         return f64::INFINITY;
@@ -149,12 +149,11 @@ fn relative_entropy(a: f64, p: f64) -> f64 {
     term(a, p) + term(1.0 - a, 1.0 - p)
 }
 
-/// The least number of minima from which on the estimate misses with a probability of at most `failure`: with that
-/// many, and with any larger number.
+/// The least number of minima such that it, and every larger number, misses with a probability of at most `failure`.
 ///
-/// The last condition matters, as the probability goes up and down ([`miss_probability`]). At J = 0.8, delta = 0.1
-/// and 1 % the answer is 154: 136 and 140 would do, 139 and 153 would not. Found by going down from
-/// [`samples_by_relative_entropy`], above which a proof holds for all. `None` as there, and beyond
+/// The second condition matters, as the probability is not monotonic ([`miss_probability`]). At J = 0.8, delta = 0.1
+/// and 1 % the answer is 154: 136 and 140 would do, 139 and 153 would not. Searches downwards from
+/// [`samples_by_relative_entropy`], above which a proof covers all numbers. `None` as there, and beyond
 /// [`SAMPLES_MAX`]; takes time as the power 3/2 of that bound.
 ///
 /// ```
@@ -203,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_the_lecture_needs_more_than_its_hundred() {
+    fn example_of_the_lecture_needs_more_than_100_minima() {
         assert!(miss_probability(100, 0.8, 0.1, Miss::Under) > 0.01);
         let at = |samples| miss_probability(samples, 0.8, 0.1, Miss::Under) <= 0.01;
         let good: Vec<u64> = (1..160).filter(|&samples| at(samples)).collect();
@@ -212,11 +211,11 @@ mod tests {
     }
 
     #[test]
-    fn a_border_that_is_a_whole_number_is_no_miss() {
-        // 0.8 * 0.55 * 25 is 11, and a little more in doubles.
+    fn estimate_at_an_integer_border_is_no_miss() {
+        // 0.8 * 0.55 * 25 is 11, and slightly more in doubles.
         let found = miss_probability(25, 0.55, 0.2, Miss::Under);
         assert!((found - Binomial::new(25, 0.55).at_most(10)).abs() < 1e-15);
-        // 1.2 * 0.7 * 175 is 147, and a little less in doubles.
+        // 1.2 * 0.7 * 175 is 147, and slightly less in doubles.
         let found = miss_probability(175, 0.7, 0.2, Miss::Over);
         assert!((found - Binomial::new(175, 0.7).at_least(148)).abs() < 1e-15);
         // 0.8 * 0.55 * 26 is 11.44.
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_has_no_answer() {
+    fn invalid_arguments_have_no_answer() {
         for (j, delta, failure) in [
             (0.0, 0.1, 0.01),
             (1.1, 0.1, 0.01),
@@ -262,8 +261,8 @@ mod tests {
             }
         }
         assert!(miss_probability(10, 2.0, 0.1, Miss::Under).is_nan());
-        assert_eq!(samples_exact(0.8, 0.0005, 0.01, Miss::Under), None, "beyond what is looked at");
-        // Nothing is above 1, and nothing fails that always agrees.
+        assert_eq!(samples_exact(0.8, 0.0005, 0.01, Miss::Under), None, "above SAMPLES_MAX");
+        // Nothing is above 1, and a probability of 1 never fails.
         assert_eq!(samples_exact(0.95, 0.1, 0.01, Miss::Over), Some(1));
         assert_eq!(samples_exact(1.0, 0.1, 0.01, Miss::Either), Some(1));
     }

@@ -1,16 +1,16 @@
-//! What tables cost: bytes, the work of a query, and its time.
+//! The costs of tables: bytes, the work of a query, and its time.
 //!
-//! Bytes are those of the codecs' own layouts. The work is counted for uniform fingerprints and queries. A table that
-//! is probed by `b` bits within radius `r` takes `sum C(b, i)` probes, `i` from 0 to `r`, and each scans a
-//! bucket of `n / 2^b` entries. Of these, the share `P(j, l) = sum C(j, i) / 2^j`, `i` from 0 to `l`, is no further
-//! than `l` from the query in `j` bits that are compared; a prefix that differs in `i` bits itself leaves `l = k -
-//! i`. Entries of partial tables that are left lead to buckets of table 1 of `n / 2^16` entries. Memory is counted
-//! in cache lines.
+//! Bytes are those of the codecs' layouts. The work is counted for uniform fingerprints and queries. A table that is
+//! probed by `b` bits within radius `r` takes `sum C(b, i)` probes, `i` from 0 to `r`, and each scans a bucket of
+//! `n / 2^b` entries. The share of entries within distance `l` of the query in `j` compared bits is
+//! `P(j, l) = sum C(j, i) / 2^j`, `i` from 0 to `l`; a prefix that differs in `i` bits itself leaves `l = k - i`.
+//! Remaining entries of partial tables lead to buckets of table 1 of `n / 2^16` entries. Memory is counted in cache
+//! lines.
 //!
 //! The time is the sum of this work, each kind with its price: [`PRICES`], of one reference machine, fitted to
-//! measurements by `scripts/fit-costs.py`. They are part of the program: what is chosen for a segment is stored in it
-//! and must not depend on the machine. For the same reason no number that a choice goes by is made with anything but
-//! `+ - * /`, which give the same bits everywhere.
+//! measurements by `scripts/fit-costs.py`. They are part of the program: the choice for a segment is stored in it and
+//! must not depend on the machine. For the same reason a number that affects a choice is computed only with `+ - * /`,
+//! which give the same bits everywhere.
 
 use std::ops::{Add, AddAssign};
 
@@ -22,30 +22,31 @@ use crate::format::table::planes::WIDE;
 use crate::format::table::{Compact, Filter, Plain, Planes};
 use crate::format::{DOCUMENTS_MAX, align};
 
-/// Exact designs scan every fingerprint where that is at most this number for each probe.
+/// Exact designs scan all fingerprints if there are at most this number for each probe.
 pub const ROWS_A_PROBE: u64 = 128;
-/// True where looking at every one of `rows` fingerprints is less work than `probes`. Free designs never do, as they
-/// would find more than they promise.
+/// True if a scan of all `rows` fingerprints is less work than `probes` probes. Always false for free designs, as a
+/// scan would find more than they promise.
 #[must_use]
 pub fn scans(design: Name, rows: u64, probes: u64) -> bool {
     design.is_exact() && rows / ROWS_A_PROBE <= probes
 }
 
-/// Bytes that come from memory together.
+/// Bytes of a cache line.
 const LINE: f64 = 64.0;
-/// Lines after the first of a run, in the same page of memory and predicted by the processor, cost this share of it.
+/// Cache lines after the first of a run, in the same page and prefetched by the processor, cost this share of the
+/// first.
 const FOLLOWING: f64 = 0.15;
 /// Bytes of a page of a file.
 const FILE_PAGE: f64 = PAGE as f64;
-/// Of the queries that prices were fitted to, half find something, 0 to 3 bits away. Each of these causes this number of look-ups
-/// in table 1 from a partial table: what is found there again, though not by table 1 itself.
+/// Half of the queries to which prices were fitted have a hit, 0 to 3 bits away. Each of these causes this number of
+/// lookups in table 1 from a partial table: for fingerprints that the partial table finds, but table 1 itself does not.
 const FOLLOWED_HITS: f64 = 0.32;
-/// Mean hits of such a query.
+/// Hits of such a query on average.
 const HITS: f64 = 0.5;
 
 /// Kinds of work.
 pub const KINDS: usize = 13;
-/// What the kinds of [`Work`] are, by their places in it.
+/// The names of the kinds of [`Work`], in its order.
 pub const KIND_NAMES: [&str; KINDS] = [
     "query",
     "probe",
@@ -75,31 +76,31 @@ const LINE_NEAR: usize = 10;
 const LINE_FAR: usize = 11;
 const LINE_MEMORY: usize = 12;
 
-/// Nanoseconds for one of each kind of work.
+/// Nanoseconds for one unit of each kind of work.
 ///
-/// Refit: run `examples/table_costs.rs` for what has changed, on the reference machine (one core at 2.6 GHz of an AMD
-/// EPYC 9004 with AVX-512, 1 MiB of level 2 and 32 MiB of shared level 3 cache, which neighbours use, too), and
-/// give its lines to `scripts/fit-costs.py`, which solves for the prices that are least wrong in proportion. Those of
-/// `plain` and `manku` are of an earlier machine.
+/// To refit: run `examples/table_costs.rs` for the changed tables, on the reference machine (one core at 2.6 GHz of an
+/// AMD EPYC 9004 with AVX-512, 1 MiB of level 2 and 32 MiB of shared level 3 cache, which neighbours use too), and pass
+/// its lines to `scripts/fit-costs.py`, which minimizes the relative error. The prices of `plain` and `manku` are from
+/// an earlier machine.
 pub const PRICES: [f64; KINDS] =
     [24.5, 19.9, 130.0, 46.0, 0.0623, 5.78, 40.9, 47.3, 7.84, 1630.0, 0.835, 9.1, 23.2];
-/// Bytes that the level 2 cache of the reference machine holds.
+/// Bytes of the level 2 cache of the reference machine.
 const NEAR_BYTES: f64 = 2_097_152.0;
-/// Bytes that its level 3 cache holds.
+/// Bytes of its level 3 cache.
 const FAR_BYTES: f64 = 33_554_432.0;
 
-/// What a query does, counted: for each of [`KIND_NAMES`] the mean.
+/// The work of a query: the mean count of each of [`KIND_NAMES`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work(pub [f64; KINDS]);
 
 impl Work {
-    /// Nanoseconds.
+    /// The time in nanoseconds.
     #[must_use]
     pub fn nanos(&self) -> f64 {
         self.0.iter().zip(PRICES).fold(0.0, |sum, (count, price)| sum + count * price)
     }
 
-    /// Counts reads of `lines` cache lines of what is `bytes` in all and read evenly, so that each cache holds its
+    /// Counts reads of `lines` cache lines of data that is `bytes` in all and read evenly, so that each cache holds its
     /// share of it.
     fn read(&mut self, lines: f64, bytes: f64) {
         let share = |cache: f64| if bytes <= cache { 1.0 } else { cache / bytes };
@@ -124,44 +125,44 @@ impl Add for Work {
     }
 }
 
-/// What the tables of a segment cost.
+/// The costs of a segment's tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
-    /// Bytes of each table's section: exact, but for the codec `manku`, whose length depends on the values; of that the
-    /// expected ones.
+    /// Bytes of each table's section: exact, except for the codec `manku`, whose length depends on the values: its
+    /// expected length.
     pub sections: Vec<u64>,
-    /// Bytes of all of them, with what aligns them in the file and their share of page checksums.
+    /// Bytes of all sections, with their alignment in the file and their share of page checksums.
     pub bytes: u64,
-    /// By how many bits each table is probed.
+    /// The number of bits by which each table is probed.
     pub probe_bits: Vec<u32>,
     /// Probes of a query.
     pub probes: u64,
-    /// True where all fingerprints are checked instead, because that is less work.
+    /// True if all fingerprints are scanned instead, because that is less work.
     pub scan: bool,
     /// Entries that a query reads: in the tables that it probes, and, for partial entries, in table 1.
     pub entries: f64,
-    /// Fingerprints that are compared with a query in full.
+    /// Fingerprints that are completely compared with a query.
     pub candidates: f64,
-    /// Pages of the file that a query reads, but for directories.
+    /// Pages of the file that a query reads, except those of directories.
     pub pages: f64,
     /// Pages of directories that it reads.
     pub directory_pages: f64,
     /// Bytes of the directories.
     pub directory_bytes: u64,
-    /// What it does.
+    /// The work of a query.
     pub work: Work,
 }
 
 impl Cost {
-    /// Nanoseconds of a query in memory, a hundred thousand together, half of them with a hit; one thread of the
-    /// reference machine. Single queries take about twice as much.
+    /// Nanoseconds of a query in memory, in a batch of a hundred thousand, half of them with a hit, on one thread of
+    /// the reference machine. Single queries take about twice as long.
     #[must_use]
     pub fn nanos(&self) -> f64 {
         self.work.nanos()
     }
 
-    /// Pages that a query reads from the medium where `memory` bytes of the tables stay in memory: directories first,
-    /// as they are used the most for their size.
+    /// Pages that a query reads from the medium if `memory` bytes of the tables stay in memory: directories first, as
+    /// they are used most for their size.
     #[must_use]
     pub fn cold_pages(&self, memory: u64) -> f64 {
         let (memory, directories) = (memory as f64, self.directory_bytes as f64);
@@ -174,19 +175,19 @@ impl Cost {
     }
 }
 
-/// Where tables are read from.
+/// The medium from which tables are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     /// Everything is in memory.
     Memory,
     /// A solid-state disk: 100 us a read, 16 at a time.
     Ssd,
-    /// A disk that turns: 8 ms a read, one at a time.
+    /// A hard disk: 8 ms a read, one at a time.
     Disk,
 }
 
 impl Medium {
-    /// Nanoseconds that a page read from it takes of the time of a batch of queries.
+    /// The nanoseconds by which a page read adds to the time of a query in a batch.
     #[must_use]
     pub fn nanos_a_page(self) -> f64 {
         match self {
@@ -202,14 +203,14 @@ fn power(bits: u32) -> f64 {
     if bits > 64 { power(64) * power(bits - 64) } else { (1_u128 << bits) as f64 }
 }
 
-/// The share of random values of `bits` bits that are within `radius` of a query, which is negative where none is.
+/// The share of random values of `bits` bits that are within `radius` of a query; 0 for a negative radius.
 fn share(bits: u32, radius: i64) -> f64 {
     let Ok(radius) = u32::try_from(radius) else { return 0.0 };
     if radius >= bits { 1.0 } else { masks::count(bits, radius) as f64 / power(bits) }
 }
 
-/// `e^-x` of what is not negative, to some 12 digits, the same on every machine: a series of an argument that was
-/// halved, squared again.
+/// `e^-x` for nonnegative x, to some 12 digits, the same on every machine: a series of a repeatedly halved argument,
+/// squared again as often.
 fn exp_minus(x: f64) -> f64 {
     const HALVINGS: u32 = 10;
     if x > 64.0 {
@@ -220,12 +221,12 @@ fn exp_minus(x: f64) -> f64 {
     (0..HALVINGS).fold(series, |value, _| value * value)
 }
 
-/// The lines or pages, of `size` bytes, that a run of `bytes` lies in, wherever it begins.
+/// The cache lines or pages, of `size` bytes, that a run of `bytes` touches on average, at any start.
 fn spanned(bytes: f64, size: f64) -> f64 {
     if bytes > 1.0 { 1.0 + (bytes - 1.0) / size } else { bytes }
 }
 
-/// The lines of a run of `bytes`, counted in first ones.
+/// The cost of a run of `bytes`, in units of a first cache line.
 fn run(bytes: f64) -> f64 {
     let lines = spanned(bytes, LINE);
     if lines > 1.0 { 1.0 + (lines - 1.0) * FOLLOWING } else { lines }
@@ -235,41 +236,41 @@ fn least(a: f64, b: f64) -> f64 {
     if b < a { b } else { a }
 }
 
-/// A table as the model sees it.
+/// A table in the cost model.
 struct Priced {
     complete: Option<Complete>,
     /// Bytes of its section.
     length: u64,
     /// Bytes of its directory.
     directory: u64,
-    /// Bits that are enough to find a bucket in constant time.
+    /// The bits that suffice to find a bucket in constant time.
     directory_bits: u32,
     probe_bits: u32,
     /// Bytes of an entry after the pointer, in a partial table.
     filter_bits: u32,
-    /// Bits of the pointer that are among those the table is probed by, how many, and each as a one at its place from
+    /// The bits of the pointer that are among those by which the table is probed: their number, and a mask of them from
     /// the top.
     overlap: u32,
     overlapping: u64,
     /// No bit of the pointer leads the table.
     apart: bool,
-    /// Bytes an entry takes in the column that is scanned.
+    /// Bytes of an entry in the column that is scanned.
     column: f64,
-    /// Bytes it takes in the one that is checked for survivors.
+    /// Bytes of an entry in the column that is checked for survivors.
     rest: f64,
 }
 
-/// What the tables of a scheme cost in a segment of `rows` distinct fingerprints, 1 to [`DOCUMENTS_MAX`], asked for
-/// what is within `within`.
+/// The costs of a scheme's tables in a segment of `rows` distinct fingerprints, 1 to [`DOCUMENTS_MAX`], for queries
+/// within `within`.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a radius that the design does not answer, numbers that it cannot have, and more rows.
+/// [`Error::Invalid`] for a radius that the design does not answer, for invalid numbers of a design, and for more rows.
 pub fn cost(scheme: Scheme, within: u32, rows: u64) -> Result<Cost> {
     let design = Design::new(scheme.design)?;
     of_design(&design, scheme, within, rows)
 }
 
-/// As [`cost`], of the design that the scheme names.
+/// As [`cost`], with the design of the scheme already made.
 pub(super) fn of_design(design: &Design, scheme: Scheme, within: u32, rows: u64) -> Result<Cost> {
     if rows > DOCUMENTS_MAX {
         return Err(Error::Invalid(format!(
@@ -362,7 +363,7 @@ fn priced(design: &Design, place: usize, scheme: Scheme, rows: u64) -> Priced {
                 }
                 Complete::Compact => {
                     let compact = Compact::of(rows);
-                    // What leads to a bucket: the directory, and the stream with a bit or two for each row.
+                    // The data that locates a bucket: the directory, and the stream with one or two bits for each row.
                     let length = compact.length;
                     (length, 4 << prefix_bits(rows, 64).saturating_sub(3), 64, 2.0)
                 }
@@ -404,17 +405,18 @@ impl Cost {
         self.pages = spanned(bytes, FILE_PAGE);
     }
 
-    /// The probes of a table: directory, bucket, and what is left of it.
+    /// The probes of a table: directory, bucket, and the survivors.
     fn probe(&mut self, table: &Priced, radius: u32, within: u32, rows: f64) {
         let probes = masks::count(table.probe_bits, radius) as f64;
-        // A partial table has the buckets of its directory. Others find the rows of longer prefixes by a search.
+        // Partial tables have the buckets of their directory. Other tables find the rows of longer prefixes by a
+        // search.
         let bits = if table.complete.is_none() {
             table.probe_bits.min(table.directory_bits)
         } else {
             table.probe_bits
         };
         let bucket = rows / power(bits);
-        // Near the query in what is compared first.
+        // Entries that are near the query in the bits that are compared first.
         let mut candidates = 0.0;
         for ones in 0..=radius.min(table.probe_bits) {
             let probes = choices(table.probe_bits.into(), ones.into()) as f64;
@@ -463,18 +465,18 @@ impl Cost {
         let hits = if table.complete.is_some() { HITS * probes / self.probes as f64 } else { 0.0 };
         work.0[candidate] += candidates + hits;
         // The survivors of a bucket are close together in the column that is checked next.
-        let behind = |size: f64| {
+        let after = |size: f64| {
             let column = bucket * table.rest;
             if column == 0.0 { 0.0 } else { least(candidates, probes * spanned(column, size)) + hits }
         };
-        work.read(behind(LINE), self.bytes as f64);
+        work.read(after(LINE), self.bytes as f64);
         self.work += work;
-        self.pages += probes * spanned(bytes, FILE_PAGE) + behind(FILE_PAGE);
+        self.pages += probes * spanned(bytes, FILE_PAGE) + after(FILE_PAGE);
         self.directory_pages += probes;
     }
 
-    /// What the entries of a partial table lead to. `own` is the radius within which table 1 is probed, if it is:
-    /// what it finds by itself is not followed.
+    /// The lookups in table 1 from entries of a partial table. `own` is the radius within which table 1 itself is
+    /// probed, if it is: what it finds is not followed.
     fn follow(
         &mut self,
         first: &Priced,
@@ -486,7 +488,7 @@ impl Cost {
     ) {
         let bucket = rows as f64 / power(table.probe_bits.min(table.directory_bits));
         let pointers = masks::count(POINTER_BITS - table.overlap, within) as f64;
-        // Only where the pointer has all the bits that table 1 is probed by is it known what that finds.
+        // Only if the pointer has all the bits by which table 1 is probed is it known what table 1 finds.
         let known = first.probe_bits <= prefix_bits(rows, POINTER_BITS);
         let both = table.overlap_with(first.probe_bits);
         let own = own.filter(|_| known).map(|radius| Own { radius, both, alone: first.probe_bits - both });
@@ -500,7 +502,7 @@ impl Cost {
         self.look_into_first(first, followed, within, rows);
     }
 
-    /// Buckets of table 1 that pointers lead to.
+    /// The buckets of table 1 to which pointers lead.
     fn look_into_first(&mut self, first: &Priced, followed: f64, within: u32, rows: u64) {
         let bucket = rows as f64 / power(prefix_bits(rows, POINTER_BITS));
         let bytes = bucket * first.column;
@@ -508,7 +510,7 @@ impl Cost {
         let mut work = Work::default();
         match first.complete {
             Some(Complete::Planes) if first.directory_bits >= POINTER_BITS => {
-                // The pointer has used up what the query may differ in, or most of it.
+                // The pointer has used up most of the radius, or all of it.
                 work.0[FOLLOW] = followed;
                 work.0[ENTRY] = followed * bucket;
             }
@@ -543,13 +545,13 @@ impl Cost {
 }
 
 impl Priced {
-    /// How many of a fingerprint's first `bits` bits, at most those of a pointer, this table is probed by.
+    /// How many of a fingerprint's first `bits` bits, at most those of a pointer, are among the bits by which this
+    /// table is probed.
     fn overlap_with(&self, bits: u32) -> u32 {
         self.overlapping.checked_shr(64 - bits).unwrap_or(0).count_ones()
     }
 
-    /// The share of a bucket that is near in the column that is scanned, where the prefix differs from the query's in
-    /// `ones` bits.
+    /// The share of a bucket that is near in the scanned column, if the prefix differs from the query's in `ones` bits.
     fn first_share(&self, ones: u32, within: u32) -> f64 {
         let (ones_left, all) = (i64::from(within) - i64::from(ones), i64::from(within));
         let wide = |left: i64| left >= i64::from(WIDE);
@@ -565,45 +567,46 @@ impl Priced {
         }
     }
 
-    /// The share of a partial table's bucket that is near in pointer and `filter` bits after it, where the prefix
-    /// differs in `ones` bits; less what table 1 finds, which is probed by the first bits and within the radius that
-    /// `own` says.
+    /// The share of a partial table's bucket that is near in the pointer and the `filter` bits after it, if the prefix
+    /// differs in `ones` bits; without the fingerprints that table 1 finds, which is probed by the first bits, within
+    /// the radius of `own`.
     fn pointer_share(&self, ones: u32, within: u32, filter: u32, own: Option<Own>) -> f64 {
         let free = POINTER_BITS - self.overlap;
         let (all, both) = (u64::from(self.probe_bits), u64::from(self.overlap));
         let mut sum = 0.0;
-        // Bits of the prefix that are in the pointer as well count there again, the others once or not at all.
+        // `inside` is the number of differing prefix bits that are also pointer bits. They reduce the radius left for the
+        // pointer; the other differing bits do so only if no pointer bit leads the table.
         for inside in 0..=ones.min(self.overlap) {
             let ways =
                 choices(both, inside.into()) as f64 * choices(all - both, (ones - inside).into()) as f64;
             let left = i64::from(within) - i64::from(if self.apart { ones } else { inside });
             for differing in 0..=free {
-                let behind = left - i64::from(differing);
-                if behind < 0 {
+                let rest = left - i64::from(differing);
+                if rest < 0 {
                     break;
                 }
                 let pointers = choices(free.into(), differing.into()) as f64 / power(free);
                 let strange = 1.0 - own.map_or(0.0, |own| own.finds(self.overlap, inside, differing));
-                sum += ways * pointers * share(filter, behind) * strange;
+                sum += ways * pointers * share(filter, rest) * strange;
             }
         }
         sum / choices(all, ones.into()) as f64
     }
 }
 
-/// What table 1 finds by itself: how it is probed.
+/// How table 1 is probed, which decides what it finds by itself.
 #[derive(Clone, Copy)]
 struct Own {
     radius: u32,
-    /// How many of the bits it is probed by are also among those that the other table is probed by.
+    /// The number of bits by which table 1 is probed that are also among those of the other table.
     both: u32,
-    /// How many are not.
+    /// The number of those that are not.
     alone: u32,
 }
 
 impl Own {
-    /// The probability that table 1 finds an entry which differs from the query in `inside` of the `overlap` bits of
-    /// the pointer that the other table is probed by, and in `outside` of the others.
+    /// The probability that table 1 finds an entry that differs from the query in `inside` of the `overlap` bits of the
+    /// pointer by which the other table is probed, and in `outside` of the other bits.
     fn finds(self, overlap: u32, inside: u32, outside: u32) -> f64 {
         let of = |total: u32, chosen: u32| choices(total.into(), chosen.into()) as f64;
         let free = POINTER_BITS - overlap;
@@ -620,10 +623,10 @@ impl Own {
     }
 }
 
-/// Blocks and bytes of a table coded as `manku`, expected for uniform values. Neighbours in the order differ first
-/// in bit `d` wherever a node of depth `d` in the trie of all values has two children, of which there are `2^d (1 -
-/// q1)^2`, `q1` being the probability that a child is empty. From these counts follows the Huffman code; a
-/// difference takes its code and the bits after.
+/// Blocks and bytes of a table encoded as `manku`, expected for uniform values. Neighbours in sorted order differ first
+/// in bit `d` wherever a node of depth `d` in the trie of all values has two children. There are `2^d (1 - q1)^2` such
+/// nodes, `q1` being the probability that a child is empty. The Huffman code follows from these counts; a difference
+/// takes its code and the bits after it.
 fn manku(rows: u64) -> (u64, u64) {
     const BLOCK: f64 = 8192.0;
     let n = rows as f64;
@@ -648,15 +651,15 @@ fn manku(rows: u64) -> (u64, u64) {
         counts.push(pair);
     }
     let bits = (code + below) / total;
-    // On average half a difference of each block stays unused.
+    // On average, half a difference of each block stays unused.
     let a_block = 1.0 + (BLOCK - 64.0 - bits / 2.0) / bits;
     #[allow(clippy::cast_sign_loss, reason = "a quotient of a count and a positive number")]
     let blocks = (n / a_block) as u64 + 1;
     (blocks, 64 + align(blocks * 8) + align((blocks + 1) * 4) + blocks * 1024)
 }
 
-/// What the paper's own way takes (Manku, Jain and Das Sarma, WWW 2007, section 3): complete tables of 8 bytes a
-/// fingerprint, each probed once by all the bits that lead it.
+/// The costs of the paper's method (Manku, Jain and Das Sarma, WWW 2007, section 3): complete tables of 8 bytes a
+/// fingerprint, each probed once by all its leading bits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Raw {
     /// The design.
@@ -667,16 +670,16 @@ pub struct Raw {
     pub bytes: f64,
     /// Probes of a query.
     pub probes: u64,
-    /// The bits that tables lead with, ascending, each with the number of tables that lead with that many and the fingerprints
-    /// that a probe of one finds by chance.
+    /// The numbers of leading bits, ascending, each with the number of tables that lead with that many bits and the
+    /// fingerprints that a probe of one finds by chance.
     pub prefixes: Vec<(u32, u32, f64)>,
 }
 
 impl Raw {
-    /// For `documents` fingerprints, of a design and radius.
+    /// For `documents` fingerprints, a design and a radius.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a radius that the design does not answer, and numbers that it cannot have.
+    /// [`Error::Invalid`] for a radius that the design does not answer, and for invalid numbers of a design.
     pub fn of(name: Name, within: u32, documents: f64) -> Result<Self> {
         let design = Design::new(name)?;
         let radii = design.radii(within)?;
@@ -732,7 +735,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_what_a_search_would_do() {
+    fn predicted_work_matches_a_simulated_search() {
         let (rows, queries) = (uniform(20_000, 1), uniform(400, 2));
         let n = rows.len() as u64;
         for (text, within) in [
@@ -787,7 +790,7 @@ mod tests {
             let behind = expected.work.0[FOLLOW_SLOWLY] * n as f64 / power(prefix_bits(n, POINTER_BITS));
             let own = expected.entries - behind;
             assert!((own / per_query(entries) - 1.0).abs() < 0.03, "{text}: {own} {}", per_query(entries));
-            // Some hundred or thousand events: what is left is chance.
+            // Some hundred or thousand events: the difference is chance.
             let chance = 4.0 * (followed as f64).sqrt() / queries.len() as f64 + 1e-2;
             assert!(
                 (predicted - per_query(followed)).abs() < chance + 0.03 * predicted,
@@ -810,19 +813,19 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_in_memory_is_read() {
+    fn tables_beyond_memory_cost_page_reads() {
         let cost = cost(scheme("blocks-4 planes+3"), 3, 50_000_000).unwrap();
         assert_eq!(cost.cold_pages(cost.bytes), 0.0);
-        // With the directories alone in memory, the pages of buckets are left.
+        // With only the directories in memory, the pages of buckets are read.
         assert!((cost.cold_pages(cost.directory_bytes) - cost.pages).abs() < 1e-9);
         let (half, none) = (cost.cold_pages(cost.bytes / 2), cost.cold_pages(0));
         assert!(half > 0.4 * cost.pages && half < 0.6 * cost.pages, "{half} of {}", cost.pages);
-        // Four buckets of 1.5 kB in pages of 4, what follows them, and their directories.
+        // Four buckets of 1.5 kB in pages of 4 kB, the lookups that follow, and their directories.
         assert!(none > 12.0 && none < 18.0, "{none}");
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_arguments_are_refused() {
         let error = cost(scheme("blocks-4 planes+3"), 3, DOCUMENTS_MAX + 1).unwrap_err().to_string();
         assert!(error.contains("1073741825") && error.contains("several"), "{error}");
         let error = cost(scheme("choose-5-2 planes"), 4, 1000).unwrap_err().to_string();

@@ -1,4 +1,5 @@
-//! The mathematics of features: how likely two documents are *fungible*, that is, agree in r of their k features.
+//! The mathematics of features: the probability that two documents are *fungible*, that is, agree in r of their k
+//! features.
 
 use super::Binomial;
 use crate::params::FeatureScheme;
@@ -15,7 +16,7 @@ impl FeatureScheme {
     fn agree_or_differ(self, resemblance: f64) -> (f64, f64) {
         let by_chance = (-f64::from(self.feature_bits)).exp2();
         let equal = resemblance.clamp(0.0, 1.0).powi(self.group_size.into());
-        // 1 - J^s with all its digits, also where J is near 1.
+        // 1 - J^s with all its digits, also if J is near 1.
         let unequal = if self.group_size == 0 {
             0.0
         } else {
@@ -24,7 +25,7 @@ impl FeatureScheme {
         (equal + unequal * by_chance, unequal * (1.0 - by_chance))
     }
 
-    /// How many features agree in two documents of this resemblance.
+    /// The distribution of the number of features that agree in two documents of this resemblance.
     #[must_use]
     pub fn agreeing(&self, resemblance: f64) -> Binomial {
         let (agree, differ) = self.agree_or_differ(resemblance);
@@ -62,9 +63,10 @@ impl FeatureScheme {
         }
     }
 
-    /// How many minima agree in two documents of this resemblance, of the same t: the *full sketch*. Accepting from
-    /// T equal minima on, it accepts `sum over i >= T of C(t, i) J^i (1 - J)^(t - i)`, the polynomial that features
-    /// approximate for a fraction of the bytes.
+    /// The distribution of the number of equal minima in two documents of this resemblance, among the same t minima:
+    /// the *full sketch*. If T or more equal minima are accepted, the probability is
+    /// `sum over i >= T of C(t, i) J^i (1 - J)^(t - i)`, the polynomial that features approximate for a fraction of the
+    /// bytes.
     ///
     /// ```
     /// use twindex::params::Preset;
@@ -79,9 +81,9 @@ impl FeatureScheme {
         Binomial::new(self.minima().into(), resemblance)
     }
 
-    /// The number T of equal minima from which on the full sketch accepts pairs of this resemblance most nearly as
-    /// often as the features do; of equally near ones the least. Takes the logarithm of the minima in tails of
-    /// [`Binomial`]; 0 where the resemblance is not a number.
+    /// The number T of equal minima for which the full sketch accepts pairs of this resemblance with the probability
+    /// nearest to that of the features; of equally near ones the least. Evaluates tails of [`Binomial`] O(log t) times;
+    /// 0 if the resemblance is NaN.
     #[must_use]
     pub fn full_sketch_threshold(&self, resemblance: f64) -> u32 {
         let (features, whole) = (self.fungible(resemblance), self.full_sketch(resemblance));
@@ -104,18 +106,18 @@ impl FeatureScheme {
         let off = |threshold: u32| (whole.at_least(threshold.into()) - features).abs();
         let below = first_not_above(features);
         let Some(before) = below.checked_sub(1) else { return below };
-        // Where tails are 1 to the last digit there are more of them, and the least of these is meant.
+        // Where tails round to 1, several T have the same tail; take the least of these.
         let above = first_not_above(whole.at_least(before.into()));
         if off(above) <= off(below) { above } else { below }
     }
 
-    /// The probability that two documents with nothing in common are taken for near-duplicates.
+    /// The probability that two documents with nothing in common are accepted.
     #[must_use]
     pub fn by_chance(&self) -> f64 {
         self.fungible(0.0)
     }
 
-    /// How many pairs to expect by chance among `documents` with nothing in common: [`by_chance`](Self::by_chance)
+    /// The expected number of pairs by chance among `documents` with nothing in common: [`by_chance`](Self::by_chance)
     /// of all pairs.
     ///
     /// ```
@@ -133,7 +135,7 @@ impl FeatureScheme {
     }
 }
 
-/// Pairs among `documents`.
+/// The number of pairs among `documents`.
 pub(super) fn pairs(documents: u64) -> f64 {
     documents as f64 * documents.saturating_sub(1) as f64 / 2.0
 }
@@ -144,14 +146,14 @@ mod tests {
     use crate::params::Preset;
 
     #[test]
-    fn one_feature_of_whole_bits_is_a_power() {
+    fn agreement_of_one_full_feature_is_a_power() {
         let one = FeatureScheme::new(1, 14, 1);
         assert!((one.fungible(0.9) - 0.9_f64.powi(14)).abs() < 1e-15);
         assert!((one.agreement(0.5) - 0.5_f64.powi(14)).abs() < 1e-15);
     }
 
     #[test]
-    fn chance_is_added_where_minima_differ_and_nowhere_else() {
+    fn chance_is_added_only_if_minima_differ() {
         let bytes = FeatureScheme { feature_bits: 8, ..FeatureScheme::new(1, 1, 1) };
         assert!((bytes.fungible(0.0) - 1.0 / 256.0).abs() < 1e-15);
         assert!((bytes.fungible(1.0) - 1.0).abs() < 1e-15);
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn rejected_and_accepted_make_one_also_in_logarithms() {
+    fn rejected_and_accepted_sum_to_one_also_in_logarithms() {
         for preset in Preset::ALL {
             for j in [0.0, 0.3, 0.8, 0.9, 0.999_999, 1.0] {
                 let sum = 10_f64.powf(preset.scheme.log10_accepted(j))
@@ -169,14 +171,14 @@ mod tests {
                 assert!((sum - 1.0).abs() < 1e-12, "{} at {j}: {sum}", preset.name);
             }
         }
-        // 1 - 0.999999999^14 is 1.4e-8, and all six features but one differ.
+        // 1 - 0.999999999^14 is 1.4e-8, and all six features except one differ.
         let rejected = Preset::BRODER_84.scheme.log10_rejected(1.0 - 1e-9);
         let by_hand = 5.0 * 1.4e-8_f64.log10() + 6_f64.log10();
         assert!((rejected - by_hand).abs() < 1e-6, "{rejected}, {by_hand}");
     }
 
     #[test]
-    fn a_threshold_of_none_accepts_all_and_one_beyond_all_features_none() {
+    fn threshold_zero_accepts_every_pair_and_threshold_above_the_feature_count_accepts_none() {
         let scheme = FeatureScheme::new(6, 14, 0);
         assert!(
             (scheme.fungible(0.1) - 1.0).abs() < 1e-15 && scheme.log10_rejected(0.1) == f64::NEG_INFINITY
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_matching_threshold_of_the_full_sketch_is_the_nearest() {
+    fn full_sketch_threshold_is_the_nearest() {
         let scheme = Preset::BRODER_84.scheme;
         let found = scheme.full_sketch_threshold(0.9);
         let off = |t: u32| (scheme.full_sketch(0.9).at_least(t.into()) - scheme.fungible(0.9)).abs();
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_matching_threshold_is_that_of_all_that_were_tried_one_by_one() {
+    fn full_sketch_threshold_equals_an_exhaustive_search() {
         for (groups, group_size, threshold) in
             [(6, 14, 2), (8, 25, 1), (20, 6, 1), (8, 1, 7), (6, 14, 0), (6, 14, 7), (0, 5, 1), (1, 300, 1)]
         {

@@ -7,9 +7,9 @@
 //! - [`scheme`]: the design and codecs of a segment.
 //!
 //! **Features.** A signature has t minima, and each of them is equal in two documents of resemblance J with probability
-//! J. The binomial distribution then gives these answers before anything is sketched:
+//! J. The binomial distribution then answers the following before anything is sketched:
 //!
-//! | question | answer |
+//! | you want to know | see |
 //! |---|---|
 //! | How far off is an estimate from t minima? | [`standard_error`](twindex_sketch::standard_error), sqrt(J (1 - J) / t) |
 //! | How many minima keep it within a share of J? | [`samples_exact`]; [`samples_by_chernoff`] by the bound of the text books |
@@ -20,7 +20,7 @@
 //! | What have others chosen? | [`Preset`] |
 //! | What should I choose? | [`choose`], for a recall and a bound on false positives |
 //!
-//! `docs/choosing.md` has the answers as tables. Files store none of the floating-point numbers computed here.
+//! `docs/choosing.md` has the answers as tables. No file stores the floating-point numbers computed here.
 //!
 //! Sources: Broder, *Identifying and filtering near-duplicate documents*, 2000, and his slides *Algorithms for
 //! duplicate documents*, 2005 (features, the polynomials, the presets); Chernoff's bounds as in Mitzenmacher and
@@ -48,4 +48,4 @@ pub use bounds::{
     Miss, SAMPLES_MAX, chernoff_bound, miss_probability, samples_by_chernoff, samples_by_relative_entropy,
     samples_exact,
 };
-pub use search::{Strangers, Unmet, Wanted, choose};
+pub use search::{FalsePositiveBound, Infeasible, Goal, choose};

@@ -4,7 +4,7 @@ use super::Banding;
 use crate::params::{FeatureScheme, Preset};
 
 #[test]
-fn every_preset_accepts_what_its_documentation_says() {
+fn every_preset_accepts_the_documented_share() {
     for (preset, resemblance, stated) in [
         (Preset::BRODER_84, 0.9, 0.415),
         (Preset::BRODER_200, 0.9, 0.449),
@@ -27,12 +27,12 @@ fn every_preset_accepts_what_its_documentation_says() {
 }
 
 #[test]
-fn the_default_bands_are_those_for_the_default_threshold() {
+fn default_bands_are_those_for_the_default_threshold() {
     assert_eq!(FeatureScheme::from(Banding::for_threshold(0.8)), Preset::LSH_20X6.scheme);
 }
 
 #[test]
-fn groups_of_twelve_bring_the_small_features_nearest_to_the_large() {
+fn groups_of_twelve_bring_small_features_nearest_to_large_ones() {
     let wanted = Preset::BRODER_84.scheme.fungible(0.9);
     let off =
         |group_size| (FeatureScheme { group_size, ..Preset::SMALL_8.scheme }.fungible(0.9) - wanted).abs();
@@ -42,7 +42,7 @@ fn groups_of_twelve_bring_the_small_features_nearest_to_the_large() {
 }
 
 #[test]
-fn fifty_thousand_documents_are_about_what_three_bytes_of_eight_bear() {
+fn three_of_eight_bytes_suit_up_to_fifty_thousand_documents() {
     let three = Preset::SMALL_8.scheme;
     let seven = FeatureScheme { threshold: 7, ..three };
     assert_eq!([49_999, 50_000].map(Preset::common_bytes), [three.threshold, seven.threshold]);
@@ -58,7 +58,7 @@ fn fifty_thousand_documents_are_about_what_three_bytes_of_eight_bear() {
 
 /// The rule of datasketch: the least sum of the areas under the S-curve left and above it right of the threshold.
 #[test]
-fn bands_of_the_field_are_what_its_rule_gives() {
+fn bands_of_datasketch_and_text_dedup_follow_from_their_rule() {
     for (threshold, minima, expected) in
         [(0.9, 128, Preset::DATASKETCH.scheme), (0.7, 256, Preset::TEXT_DEDUP.scheme)]
     {

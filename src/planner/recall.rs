@@ -1,17 +1,18 @@
-//! What tables find: the probability that a probe finds a fingerprint at some distance.
+//! The recall of tables: the probability that a query finds a fingerprint at a given distance.
 //!
-//! A fingerprint differs from the query in `d` bits, any as likely as any others. A table finds it if at
-//! most its radius of these are among the bits it is probed by. Three ways, by what the tables are like:
+//! A fingerprint differs from the query in `d` bits, all choices of `d` bits being equally likely. A table finds it if
+//! at most its radius of these bits are among the bits by which it is probed. There are three methods, by the kind of
+//! tables:
 //!
-//! - Where no two tables share a bit, as in block designs, the choices of `d` bits that all tables miss are the
-//!   coefficient of `x^d` in the product of `sum C(b, i) x^i`, `i` over each table's radius, and `(1 + x)^f` for the
+//! - If no two tables share a bit, as in block designs, the number of choices of `d` bits that all tables miss is the
+//!   coefficient of `x^d` in the product of `sum C(b, i) x^i`, `i` above each table's radius, and `(1 + x)^f` for the
 //!   `f` bits of no table.
-//! - Where tables are probed exactly and are at most [`UNIONS_MAX`], as in free designs, by inclusion and exclusion: of
-//!   the `C(64, d)` choices, `C(64 - u, d)` leave alone all `u` bits that some of the tables are probed by.
-//! - Otherwise [`SAMPLES`] draws from a fixed seed, with a standard error.
+//! - If tables are probed exactly and are at most [`UNIONS_MAX`], as in free designs, by inclusion and exclusion: of
+//!   the `C(64, d)` choices, `C(64 - u, d)` contain none of the `u` bits by which some of the tables are probed.
+//! - Otherwise [`SAMPLES`] random draws from a fixed seed, with a standard error.
 //!
-//! The first two are integers until they are divided. All bits being as likely is what the answer supposes: bits of
-//! simhashes of real texts are not quite, as features weigh more or less.
+//! The first two methods use integers until the final division. The model assumes equally likely bits: bits of
+//! simhashes of real texts are not quite so, as features have different weights.
 
 use crate::design::Design;
 use crate::design::masks::choices;
@@ -19,9 +20,9 @@ use crate::design::order::BITS;
 use crate::error::Result;
 use twindex_kernel::splitmix::SplitMix;
 
-/// The most tables whose unions are all looked at.
+/// The most tables for which all unions are enumerated.
 pub const UNIONS_MAX: usize = 16;
-/// Differences that are drawn where probabilities are not calculated.
+/// Random draws, if probabilities are not computed exactly.
 pub const SAMPLES: u32 = 1 << 16;
 const SEED: u64 = 0x7477_696E_6465_7821;
 
@@ -30,7 +31,7 @@ const SEED: u64 = 0x7477_696E_6465_7821;
 pub struct Recall {
     /// From 0 to 1.
     pub probability: f64,
-    /// Its standard error; 0 where it was calculated.
+    /// Its standard error; 0 if it was computed exactly.
     pub standard_error: f64,
 }
 
@@ -53,9 +54,9 @@ impl Probed {
     }
 }
 
-/// How likely a query within `within` of tables of `rows` entries finds a fingerprint at `distance`, 0 to 64. Of exact
-/// designs this is 1 up to `within`. Fingerprints beyond `within` are found but not reported: there, this is the share of false
-/// candidates.
+/// The probability that a query within `within` of tables of `rows` entries finds a fingerprint at `distance`, 0 to 64.
+/// For exact designs this is 1 up to `within`. Fingerprints beyond `within` may be found but are not reported: there,
+/// this is the share of false candidates.
 ///
 /// Cost: up to 2^16 steps for each table.
 ///
@@ -87,13 +88,13 @@ pub fn recall(design: &Design, within: u32, rows: u64, distance: u32) -> Result<
     Ok(if shared == 0 {
         Recall::exactly(all - missed_by_apart(&probed, distance), all)
     } else if probed.len() <= UNIONS_MAX && probed.iter().all(|table| table.radius == 0) {
-        Recall::exactly(met_by_any(&probed, distance), all)
+        Recall::exactly(found_by_any(&probed, distance), all)
     } else {
         drawn(&probed, distance)
     })
 }
 
-/// The differences of `distance` bits that none of the tables finds, which share no bits.
+/// The differences of `distance` bits that none of the tables finds, for tables that share no bits.
 fn missed_by_apart(probed: &[Probed], distance: u32) -> u128 {
     let free = BITS - probed.iter().map(|table| table.bits.count_ones()).sum::<u32>();
     let distance = distance as usize;
@@ -113,9 +114,9 @@ fn missed_by_apart(probed: &[Probed], distance: u32) -> u128 {
     times(&missed, free, 0)[distance]
 }
 
-/// The differences of `distance` bits that leave all bits of some table alone.
-fn met_by_any(probed: &[Probed], distance: u32) -> u128 {
-    // By the bits of a union: how many odd sets of tables have that many, less even ones.
+/// The differences of `distance` bits that contain no probed bit of some table.
+fn found_by_any(probed: &[Probed], distance: u32) -> u128 {
+    // By the number of bits of a union: the odd sets of tables with that many, minus the even ones.
     let mut signed = [0_i64; BITS as usize + 1];
     let mut unions: Vec<(u64, i64)> = vec![(0, -1)];
     for table in probed {
@@ -134,7 +135,7 @@ fn drawn(probed: &[Probed], distance: u32) -> Recall {
     let mut random = SplitMix(SEED);
     let mut met = 0_u32;
     for _ in 0..SAMPLES {
-        // Floyd's way to draw distinct bits.
+        // Floyd's method to draw distinct bits.
         let mut difference = 0_u64;
         for last in BITS - distance..BITS {
             let bit = 1 << random.below(u64::from(last) + 1);
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_agree_with_what_is_calculated() {
+    fn random_draws_agree_with_exact_results() {
         let design = Design::new("random-8-12-7".parse().unwrap()).unwrap();
         let tables: Vec<Probed> =
             probed(&design, 3, 1).into_iter().map(|(bits, radius)| Probed { bits, radius }).collect();
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn all_bits_different_and_none() {
+    fn distances_zero_and_64() {
         let design = Design::new("random-64-9-1".parse().unwrap()).unwrap();
         assert_eq!(recall(&design, 3, 9, 0).unwrap().probability, 1.0);
         assert_eq!(recall(&design, 3, 9, 64).unwrap().probability, 0.0);

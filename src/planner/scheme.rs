@@ -11,29 +11,28 @@ pub const SIMPLE_ROWS: u64 = 4096;
 /// The tables of such a segment.
 pub const SIMPLE: Scheme =
     Scheme { design: Name::Blocks(4), codecs: Codecs { first: Complete::Planes, partial: Some(2) } };
-/// The most tables of designs that are chosen among.
+/// The most tables of a design that is considered.
 pub const TABLES_CHOSEN_MAX: u32 = 20;
-/// How much slower than the fastest what is chosen may be, in twentieths of its time: of `fast`.
+/// For `fast`: the longest time allowed, in twentieths of the least time.
 const FAST_TWENTIETHS: f64 = 21.0;
-/// Of `auto`.
+/// For `auto`.
 const AUTO_TWENTIETHS: f64 = 23.0;
-/// Of `small`.
+/// For `small`.
 const SMALL_TWENTIETHS: f64 = 120.0;
 
-/// What a choice is made from: predicted bytes and time.
+/// A candidate of a choice: its predicted bytes and time.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// The tables.
     pub scheme: Scheme,
-    /// What they cost.
+    /// Their costs.
     pub cost: Cost,
 }
 
-/// The schemes that `auto`, `small` and `fast` choose among for a radius, and their costs in a segment of `rows`
+/// The schemes that `auto`, `small` and `fast` choose among for a radius, with their costs in a segment of `rows`
 /// distinct fingerprints, in a fixed order: `blocks-M` up to `M = within + 1`, `choose-M-J` with at most
-/// [`TABLES_CHOSEN_MAX`] tables that answer the radius and no larger one, and `nested-4-4`; each with tables coded
-/// as planes or compact, all in full or all but the first partial. Only those of this design and these codecs, where
-/// they are given.
+/// [`TABLES_CHOSEN_MAX`] tables whose largest radius is this one, and `nested-4-4`; each with tables encoded as planes
+/// or compact, all complete or all except the first partial. If a design or codecs are given, only those.
 #[must_use]
 pub fn candidates(design: Option<Name>, codecs: Option<Codecs>, within: u8, rows: u64) -> Vec<Choice> {
     let within = u32::from(within.min(WITHIN_MAX));
@@ -48,7 +47,7 @@ pub fn candidates(design: Option<Name>, codecs: Option<Codecs>, within: u8, rows
     for name in names {
         let Ok(design) = Design::new(name) else { continue };
         for &codecs in &codecs {
-            // What is after the first table makes no difference where there is nothing.
+            // The codec of further tables makes no difference if there are none.
             if name.tables() == 1 && codecs.partial.is_some() && open {
                 continue;
             }
@@ -79,8 +78,8 @@ fn names(within: u32) -> Vec<Name> {
     names
 }
 
-/// The one with the fewest bytes of those that take at most `twentieths` of a twentieth of the least time; of as many
-/// bytes, the faster; of as fast ones, the first.
+/// The choice with the fewest bytes among those that take at most `twentieths` twentieths of the least time; of equal
+/// bytes, the faster; of equal times, the first.
 fn thrifty(choices: &[Choice], least: f64, twentieths: f64) -> Option<&Choice> {
     let fit = choices.iter().filter(|choice| choice.cost.nanos() * 20.0 <= least * twentieths);
     fit.min_by(|a, b| a.cost.bytes.cmp(&b.cost.bytes).then(a.cost.nanos().total_cmp(&b.cost.nanos())))
@@ -93,18 +92,18 @@ fn least<'a>(choices: impl Iterator<Item = &'a Choice>) -> f64 {
 }
 
 impl Scheme {
-    /// What is chosen for a segment of `rows` distinct fingerprints, by the bytes and times that [`super::cost`]
-    /// predicts; a function of the arguments alone.
+    /// The choice for a segment of `rows` distinct fingerprints, by the bytes and times that [`super::cost`] predicts;
+    /// a function of the arguments alone.
     ///
-    /// - `fast`: the least time; of all that are within 5 % of it, the fewest bytes.
-    /// - `auto`: the fewest bytes of those block designs that are at most 15 % slower than the fastest block
-    ///   design. Block designs, because they answer every radius, not only up to `within`.
-    /// - `small`: the fewest bytes of those block designs that are at most 6 times as slow as the fastest.
+    /// - `fast`: the fewest bytes among all that are within 5 % of the least time.
+    /// - `auto`: the fewest bytes among the block designs that are at most 15 % slower than the fastest block design.
+    ///   Block designs, because they answer every radius, not only up to `within`.
+    /// - `small`: the fewest bytes among the block designs that are at most 6 times as slow as the fastest.
     ///
-    /// A design that is named is taken, and so are codecs; what is left open is chosen as for `auto`. Up to
-    /// [`SIMPLE_ROWS`] fingerprints, and where a scan of them all is less work than the probes of any design, what is
-    /// left open is as in [`SIMPLE`]. Of more than [`DOCUMENTS_MAX`], which no segment holds, the choice is that for so
-    /// many.
+    /// A named design is used, and so are named codecs; anything left open is chosen as for `auto`. Up to
+    /// [`SIMPLE_ROWS`] fingerprints, and if a scan of all of them is less work than the probes of any design, it is as
+    /// in [`SIMPLE`]. For more than [`DOCUMENTS_MAX`] rows, which no segment holds, the choice is that for
+    /// [`DOCUMENTS_MAX`].
     #[must_use]
     pub fn choose(design: DesignChoice, codec: CodecChoice, within: u8, rows: u64) -> Self {
         let named = match design {
@@ -150,12 +149,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_chosen_answers_the_radius_and_is_what_the_word_says() {
+    fn choice_answers_the_radius_and_satisfies_its_rule() {
         for within in 0..=WITHIN_MAX {
             for rows in [4097, 30_000, 1_000_000, 10_000_000, 50_000_000, 300_000_000, DOCUMENTS_MAX] {
                 let [auto, small, fast] = WORDS.map(|word| chosen(word, within, rows));
                 for (a, b) in [(&small, &auto), (&auto, &fast)] {
-                    // `fast` gives a twentieth of its time away for bytes.
+                    // `fast` trades a twentieth of its time for bytes.
                     assert!(
                         b.cost.nanos() <= a.cost.nanos() * 1.05,
                         "within {within} of {rows}: {a:?} {b:?}"
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_millions_take_the_bytes_that_were_promised() {
+    fn ten_million_fingerprints_take_the_promised_bytes() {
         let (auto, small) =
             (chosen(DesignChoice::Auto, 3, 10_000_000), chosen(DesignChoice::Small, 3, 10_000_000));
         assert!(bytes_each(&auto, 10_000_000) <= 15.2, "{}", auto.scheme);
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_is_taken() {
+    fn named_designs_and_codecs_are_used() {
         let (design, codecs): (Name, Codecs) = ("random-8-12-7".parse().unwrap(), "plain+4".parse().unwrap());
         for rows in [10, 1_000_000] {
             let (named, given) = (DesignChoice::Named(design), CodecChoice::Named(codecs));
@@ -187,7 +186,7 @@ mod tests {
             for word in WORDS {
                 assert_eq!(Scheme::choose(word, given, 3, rows).codecs, codecs);
             }
-            // Also where the design does not answer the radius: the caller gets an error that names it.
+            // Also if the design does not answer the radius: the caller gets an error that names it.
             let ten = DesignChoice::Named("choose-5-2".parse().unwrap());
             assert_eq!(Scheme::choose(ten, CodecChoice::Auto, 9, rows).design.to_string(), "choose-5-2");
         }
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_segment_holds_is_no_panic() {
+    fn more_rows_than_a_segment_holds_do_not_panic() {
         let most = Scheme::choose(DesignChoice::Auto, CodecChoice::Auto, 3, DOCUMENTS_MAX);
         assert_eq!(Scheme::choose(DesignChoice::Auto, CodecChoice::Auto, 3, u64::MAX), most);
     }

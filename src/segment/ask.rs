@@ -2,14 +2,14 @@
 
 use crate::format::table::Probe;
 
-/// What is asked of a segment's tables.
+/// The options of a search in a segment's tables.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask {
     /// The radius, 0 to [`WITHIN_MAX`](crate::design::WITHIN_MAX).
     pub within: u32,
-    /// How tables are probed, instead of what is fastest for their codec.
+    /// How tables are probed, instead of the fastest strategy of their codec.
     pub probe: Option<Probe>,
-    /// How many rows of buckets a query may visit; it leaves out the buckets that would be more, and
+    /// How many rows of buckets a query may visit. Buckets beyond that are skipped, and
     /// [`Scratch::left_out`](super::Scratch::left_out) counts them. Without a limit answers are complete.
     pub visits: Option<u64>,
 }
@@ -22,12 +22,12 @@ impl Ask {
     }
 }
 
-/// A fingerprint within the radius.
+/// A fingerprint within the radius of the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Near {
-    /// Its place in table 1.
+    /// Its rank: its row in table 1.
     pub rank: u32,
-    /// Itself.
+    /// The fingerprint.
     pub fingerprint: u64,
     /// The bits in which it differs from the query.
     pub distance: u32,

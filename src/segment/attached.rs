@@ -1,10 +1,10 @@
-//! Values and stamps: what a document has beside its sketch, by ordinal, and the sections that hold it.
+//! Values, fields and stamps: the data of a document besides its sketch, by ordinal, and the sections that hold it.
 
 use zerocopy::IntoBytes;
 
 use super::open::Segment;
 use super::output::SegmentOutput;
-use super::spilled::Chunks;
+use super::spilled::SliceSource;
 use crate::error::{Error, Result, corrupt};
 use crate::format::attached::{Stamps, Values};
 use crate::format::contents::{Kind, Section};
@@ -12,7 +12,7 @@ use crate::format::fields::Fields;
 use crate::format::samples::offset_bytes;
 use crate::format::wire::{self, Fault};
 
-/// What of a record is hashed beside its key and sketch: just what a segment holds of it.
+/// The part of a record's hash after its key and sketch: exactly what a segment stores of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RecordAttached<'a> {
     pub(super) value: Option<&'a [u8]>,
@@ -23,10 +23,10 @@ pub(super) struct RecordAttached<'a> {
 /// Bytes collected before they are written.
 const CHUNK: usize = 1 << 16;
 
-/// Hands things of documents, in the order of ordinals, to a function; as often as it is asked.
+/// Hands one item for each document, in the order of ordinals, to a function. Can be called repeatedly.
 type Each<'a, T> = dyn FnMut(&mut dyn FnMut(T) -> Result<()>) -> Result<()> + 'a;
 
-/// Writes the section of values, or of fields, from their lengths and their bytes.
+/// Writes a section of values or of fields, from their lengths and their bytes.
 pub(super) fn write_values(
     out: &mut SegmentOutput,
     (kind, codec): (Kind, u16),
@@ -56,13 +56,13 @@ pub(super) fn write_values(
     })
 }
 
-/// Writes the section of stamps from all stamps, and from stamps and ordinals, ascending.
+/// Writes the section of stamps from the stamp of each document, and from (stamp, ordinal) in ascending order.
 pub(super) fn write_stamps(
     out: &mut SegmentOutput,
     layout: Stamps,
     documents: u64,
     stamps: &mut Each<'_, u64>,
-    order: &mut impl Chunks<u128>,
+    order: &mut impl SliceSource<u128>,
 ) -> Result<()> {
     out.section(Kind::Stamps, 0, crate::format::attached::CODEC, documents, |out| {
         let mut bytes = layout.head().as_bytes().to_vec();
@@ -87,7 +87,7 @@ pub(super) fn write_stamps(
 }
 
 impl Segment {
-    /// The value of a document; empty where it has none, and where none are kept.
+    /// The value of a document; empty if it has none, and if the index stores none.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
@@ -96,7 +96,7 @@ impl Segment {
         self.bytes_of(values, ordinal)
     }
 
-    /// The fields of a document; none where none are kept.
+    /// The fields of a document; none if the index stores none.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
@@ -105,7 +105,7 @@ impl Segment {
         self.bytes_of(fields, ordinal).map(Fields::of)
     }
 
-    /// Replaces `out` by the set of a document; nothing where none are kept.
+    /// Replaces `out` by the set of a document; empty if the index stores no sets.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
@@ -113,7 +113,7 @@ impl Segment {
         self.fields(ordinal)?.set_into(out).map_err(|fault| self.wrong_fields(ordinal, fault))
     }
 
-    /// How many hashes of `set` the set of a document has, if they are `least` or more, as
+    /// The number of hashes that the set of a document shares with `set`, if they are `least` or more, as
     /// [`Fields::shared_from`](crate::format::fields::Fields::shared_from).
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl Segment {
         shared.map_err(|fault| self.wrong_fields(ordinal, fault))
     }
 
-    /// How many shingle hashes the set of a document has; 0 where none are kept.
+    /// The number of shingle hashes of a document's set; 0 if the index stores no sets.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
@@ -137,7 +137,7 @@ impl Segment {
         self.fields(ordinal)?.set_size().map_err(|fault| self.wrong_fields(ordinal, fault))
     }
 
-    /// What is wrong with the fields of a document.
+    /// The error for damaged fields of a document.
     #[cold]
     pub(super) fn wrong_fields(&self, ordinal: u32, fault: Fault) -> Error {
         let Some((section, layout)) = &self.fields else {
@@ -150,7 +150,7 @@ impl Segment {
 
     fn bytes_of(&self, (section, layout): &(Section, Values), ordinal: u32) -> Result<&[u8]> {
         let ordinal = u64::from(ordinal);
-        // One after the last document, offsets would be read from values.
+        // For an ordinal past the last document, the offsets would be read from the values.
         let offsets = if ordinal < self.documents() {
             layout.offsets(ordinal)
         } else {
@@ -161,7 +161,7 @@ impl Segment {
         self.read(section, range)
     }
 
-    /// The stamp of a document; `None` where none are kept.
+    /// The stamp of a document; `None` if the index stores none.
     ///
     /// # Errors
     /// As [`value`](Self::value).
@@ -176,7 +176,7 @@ impl Segment {
         layout.decode(bytes, ordinal).map(Some).map_err(|e| self.corrupt_at(section, e))
     }
 
-    /// The ordinal at this place of the order of stamps.
+    /// The ordinal at a position of the order of stamps.
     fn stamped_at(&self, place: u64) -> Result<u32> {
         let (section, layout) = self.stamps.as_ref().ok_or_else(|| self.has_no_stamps())?;
         let range = layout.ordinal(place);
@@ -189,10 +189,10 @@ impl Segment {
         Ok(ordinal as u32)
     }
 
-    /// How many documents have a stamp of at most this: O(log n).
+    /// The number of documents with a stamp of at most `stamp`: O(log n).
     fn stamped_to(&self, stamp: u64) -> Result<u64> {
         let (_, layout) = self.stamps.as_ref().ok_or_else(|| self.has_no_stamps())?;
-        // Opening has read the least.
+        // The least stamp was read when the segment was opened.
         if stamp < layout.base {
             return Ok(0);
         }
@@ -208,8 +208,8 @@ impl Segment {
         Ok(low)
     }
 
-    /// Hands the documents to `each` whose stamps are above the first, if there is one, and not above the second: what
-    /// expires as time goes from one to the other. O(log n), and O(1) for each of them.
+    /// Hands each document whose stamp is above the first bound, if there is one, and at most the second bound to
+    /// `each`: the documents that expire as time advances from one to the other. O(log n), and O(1) for each document.
     ///
     /// # Errors
     /// As [`value`](Self::value); also if the segment has no stamps.
@@ -227,7 +227,7 @@ impl Segment {
         Ok(())
     }
 
-    /// The stamp of a document, where documents have stamps.
+    /// The stamp of a document, in an index that stores stamps.
     ///
     /// # Errors
     /// [`Error::Corrupt`]; also if the segment has no stamps.
@@ -240,15 +240,15 @@ impl Segment {
         corrupt(self.path(), Kind::Stamps.name(), 0, Fault::new(0, "a section of stamps", "none"))
     }
 
-    /// What is hashed of a document, as far as it is kept.
+    /// The values, fields and stamp of a document that enter its hash, as far as they are stored.
     pub(super) fn attached(&self, ordinal: u32) -> Result<RecordAttached<'_>> {
         let value = if self.values.is_some() { Some(self.value(ordinal)?) } else { None };
         let fields = if self.fields.is_some() { Some(self.fields(ordinal)?.bytes()) } else { None };
         Ok(RecordAttached { value, stamp: self.stamp(ordinal)?, fields })
     }
 
-    /// The proof of these sections, for [`verify`](Self::verify): offsets of values and fields from 0 to their end; the least base
-    /// and width; and the order, which has each ordinal once.
+    /// Checks these sections for [`verify`](Self::verify): the offsets of values and fields run from 0 to their end;
+    /// base and width are the least possible; the order of stamps has each ordinal once.
     pub(super) fn verify_attached(&self) -> Result<()> {
         for values in [&self.values, &self.fields].into_iter().flatten() {
             let (section, layout) = values;
@@ -272,7 +272,7 @@ impl Segment {
             if last >= Some((stamp, ordinal)) {
                 let found = format!("document {ordinal} of {stamp}");
                 let at = layout.ordinal(place).start;
-                return Err(self.corrupt_at(section, Fault::new(at, format!("one behind {last:?}"), found)));
+                return Err(self.corrupt_at(section, Fault::new(at, format!("one after {last:?}"), found)));
             }
             last = Some((stamp, ordinal));
         }

@@ -1,4 +1,4 @@
-//! Band buckets: which documents share the hash of a group of minima?
+//! Band buckets: the documents whose feature has the same band key.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ impl Segment {
         self.same_key(section, layout, bands::key(feature, layout.key_bits), each)
     }
 
-    /// Hands the ordinals of the entries of a key, in a section that is coded as a band, to `each`, ascending.
+    /// Hands the ordinals of the entries of a key, in a section encoded as a band, to `each`, ascending.
     pub(super) fn same_key(
         &self,
         section: &Section,
@@ -49,7 +49,7 @@ impl Segment {
         Ok(())
     }
 
-    /// How many entries a key has, in a section that is coded as a band.
+    /// The number of entries of a key, in a section encoded as a band.
     pub(super) fn count_key(&self, section: &Section, layout: &Band, key: u32) -> Result<usize> {
         let rows = layout.directory.bucket(self.at(section), layout.prefix(key).into())?;
         let bytes = self.read(section, layout.entries(&rows))?;
@@ -58,8 +58,8 @@ impl Segment {
         Ok(end - first_place(layout, bytes, &rows, |entry| entry < tag))
     }
 
-    /// Asks for what [`same_feature_bits`](Self::same_feature_bits) of a document's features, one a band, will read, without
-    /// waiting for one band before the next: the directories of all first, then the buckets.
+    /// Prefetches what [`same_feature_bits`](Self::same_feature_bits) will read for a document's features, one a band:
+    /// first the directories of all bands, then the buckets, so that no band waits for the one before.
     pub(crate) fn hint_features(&self, features: &[u64], bits: u32) {
         let bands = self.bands.iter().zip(features);
         self.hint_keys(bits, || {
@@ -67,7 +67,7 @@ impl Segment {
         });
     }
 
-    /// The same of keys in sections that are coded as bands.
+    /// As [`hint_features`](Self::hint_features), for keys in sections encoded as bands.
     pub(super) fn hint_keys<'s, I>(&'s self, bits: u32, all: impl Fn() -> I)
     where
         I: Iterator<Item = (&'s Section, &'s Band, u32)>,
@@ -78,7 +78,7 @@ impl Segment {
         }
         for (section, layout, key) in all() {
             let (source, (prefix, known)) = (self.at(section), layout.leading(key, bits));
-            // What is wrong here is said when it is read.
+            // Damage is reported by the read that follows.
             let Ok(rows) = layout.directory.rows(source, prefix, known) else { continue };
             let entries = layout.entries(&rows);
             source.hint(entries.start);
@@ -87,9 +87,9 @@ impl Segment {
         }
     }
 
-    /// As [`same_feature`](Self::same_feature), of the documents whose feature begins with the same `bits` bits, 1 to
-    /// as many as are stored, in no particular order: 8 are Broder's feature of one byte. Of n documents `n / 2^bits`
-    /// are read, or a bucket, if that is more.
+    /// As [`same_feature`](Self::same_feature), for documents whose feature has the same first `bits` bits, 1 to the
+    /// number stored, in no particular order. With 8 bits this is Broder's feature of one byte. Of n documents it reads
+    /// `n / 2^bits`, or one bucket if that is more.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`].
@@ -107,7 +107,7 @@ impl Segment {
         let (prefix, known) = layout.leading(key, bits);
         let rows = layout.directory.rows(self.at(section), prefix, known)?;
         let bytes = self.read(section, layout.entries(&rows))?;
-        // Bits of the tag that must agree: none if the directory has told all.
+        // Bits of the tag that must agree: none if the directory covers all `bits`.
         let tag = u64::from(layout.tag(key)) >> shift;
         for entry in layout.decode(bytes, &rows) {
             if known < bits && u64::from(entry.tag) >> shift != tag {
@@ -161,7 +161,7 @@ impl Segment {
         self.for_each_entry(section, layout, each)
     }
 
-    /// The same of a section that is coded as a band.
+    /// As [`for_each_band_entry`](Self::for_each_band_entry), for any section encoded as a band.
     pub(super) fn for_each_entry(
         &self,
         section: &Section,
@@ -180,8 +180,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Hands each entry of a band that can be read to `each`, ascending, and what is wrong with the buckets that cannot to
-    /// `lost`.
+    /// Hands each readable entry of a band to `each`, ascending, and the error of each damaged bucket to `lost`.
     pub(super) fn for_each_sound_band_entry(
         &self,
         band: usize,
@@ -197,7 +196,7 @@ impl Segment {
             let bucket = (|| {
                 let rows = layout.directory.bucket(self.at(section), prefix.into())?;
                 if rows.start < end {
-                    // Rows that are stored in several buckets could make this take the square of the time.
+                    // Overlapping buckets could make this quadratic.
                     let expected = format!("a bucket from row {end} or later");
                     let lie = Fault::new(layout.directory.range(prefix.into()).start, expected, rows.start);
                     return Err(self.corrupt_at(section, lie));
@@ -247,7 +246,7 @@ impl Segment {
         Err(self.corrupt_at(section, Fault::new(layout.entries(rows).start, expected, entry.ordinal)))
     }
 
-    /// The stored signature of a document; empty where none are kept.
+    /// The stored signature of a document; empty if the index stores none.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
@@ -272,8 +271,8 @@ impl Segment {
     }
 }
 
-/// The first entry of a bucket whose tag is not `before` others: entries ascend by tag, and a bucket is a handful of entries
-/// unless it is hot.
+/// The first entry of a bucket for which `before` is false of its tag. Linear: entries ascend by tag, and a bucket has
+/// only a few entries unless it is hot.
 fn first_place(layout: &Band, bytes: &[u8], rows: &Range<u64>, before: impl Fn(u32) -> bool) -> usize {
     let (mut low, mut high) = (0, (rows.end - rows.start) as usize);
     while low < high {
@@ -288,7 +287,8 @@ fn first_place(layout: &Band, bytes: &[u8], rows: &Range<u64>, before: impl Fn(u
 }
 
 impl Segment {
-    /// The [`feature_column`](Self::feature_column) in memory, read when it is first asked for and held as long as the segment.
+    /// The [`feature_column`](Self::feature_column) in memory, read at the first call and kept while the segment is
+    /// open.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -300,7 +300,7 @@ impl Segment {
         Ok(self.features.get_or_init(|| made))
     }
 
-    /// Reads all bands once. Takes 4 bytes for each band of a document of the room.
+    /// Reads all bands once. Takes 4 bytes of `room` for each band of a document.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Io`] from a scratch file.

@@ -1,16 +1,16 @@
-//! Records to a segment file.
+//! Builds a segment file from records.
 //!
-//! The file is canonical: the same records and parameters give the same bytes, whatever the order they came in.
+//! The file is canonical: the same records and parameters give the same bytes, in whatever order the records came.
 //!
 //! 1. Order the records by key; an ordinal is a record's rank. Of a repeated key the last record counts.
 //! 2. Sum the records' hashes to the salt.
 //! 3. Sort (fingerprint, ordinal): table 1, the ranks and the postings follow.
-//! 4. Each further table: distribute table 1 by the bits that lead the table. As table 1 is read in order, what
-//!    leads with the same bits mostly comes out in order.
+//! 4. Each further table: distribute table 1 by the leading bits of the new table. As table 1 is read in order, rows
+//!    with equal leading bits are already nearly in order.
 //! 5. Each band: sort (band key, ordinal).
 //!
-//! Time O(n log n), memory about 60 bytes a record beside the records. [`rows`](super::rows) builds from more than
-//! fits in memory, [`merge`](super::merge) from segments; what they share is here.
+//! Time O(n log n), memory about 60 bytes a record besides the records. [`rows`](super::rows) builds from more records
+//! than fit in memory, [`merge`](super::merge) from segments; all three share the functions here.
 
 use std::path::Path;
 
@@ -23,8 +23,8 @@ use super::output::{Finished, SegmentOutput};
 use super::partial::encode_partial;
 use super::records::{KeyColumn, Records, RowKind, SampleColumn};
 use super::sets::{EachSet, write_sets};
-use super::sorted::{self, Sorter};
-use super::spilled::{Chunks, Column, Parts, Room, Values, pair};
+use super::sorted::{self, RadixSorter};
+use super::spilled::{SliceSource, SpillColumn, SpilledParts, Room, ChunkedValues, pair};
 use super::tables::{sort_values, value_of};
 use crate::design::{Complete, Design, Scheme};
 use crate::error::{Error, Result};
@@ -39,7 +39,7 @@ use crate::sys::vfs::{TemporaryFile, Vfs};
 /// Values written at a time.
 const CHUNK: usize = 8192;
 
-/// A segment written and synced, but without a name.
+/// A segment that is written and synced, but has no name yet.
 #[derive(Debug)]
 pub struct Built {
     file: Box<dyn TemporaryFile>,
@@ -58,7 +58,7 @@ impl Built {
         Self { file: finished.file, length: finished.length, digest: finished.digest, salt, documents }
     }
 
-    /// Gives the segment its name; a file that is there is an error.
+    /// Gives the segment its name; an existing file is an error.
     ///
     /// # Errors
     /// The operating system's. The name is durable once the directory is synced.
@@ -83,14 +83,14 @@ pub fn build(records: &Records, vfs: &dyn Vfs, dir: &Path) -> Result<Built> {
     write_keys(&mut out, records, &order)?;
     let mut distinct = 0;
     if let Some(simhash) = records.params.simhash {
-        let pairs = Values::from(fingerprint_pairs(records, &order));
+        let pairs = ChunkedValues::from(fingerprint_pairs(records, &order));
         distinct = write_fingerprints(&mut out, simhash, documents, room, pairs)?;
     }
     if let Some(minhash) = records.params.minhash {
         for band in 0..minhash.bands {
             let entries = band_entries(records, &order, band);
             let shape = (documents, entries.len() as u64, minhash.feature_bits.into());
-            write_band(&mut out, band, shape, room, &mut Values::of(&entries))?;
+            write_band(&mut out, band, shape, room, &mut ChunkedValues::of(&entries))?;
         }
         let width = minhash.signature_bytes();
         if width > 0 {
@@ -133,7 +133,7 @@ fn write_attached(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> 
             layout,
             documents,
             &mut |each| order.iter().try_for_each(|&row| each(column[row as usize])),
-            &mut Values::from(pairs),
+            &mut ChunkedValues::from(pairs),
         )?;
     }
     if let Some(column) = &records.fields {
@@ -183,7 +183,7 @@ fn write_keys(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> Resu
     match &records.keys {
         KeyColumn::U64(column) => {
             let sorted: Vec<u64> = order.iter().map(|&row| column[row as usize]).collect();
-            write_numbers(out, Frame::of(&sorted), rows, &mut Values::of(&sorted))
+            write_numbers(out, Frame::of(&sorted), rows, &mut ChunkedValues::of(&sorted))
         }
         KeyColumn::Bytes { .. } => {
             let sorted = order.iter().map(|&row| match records.keys.get(row as usize) {
@@ -196,12 +196,12 @@ fn write_keys(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> Resu
     }
 }
 
-/// Writes keys that ascend. Consecutive ones are not asked for.
+/// Writes keys that ascend. Consecutive keys are stored as a base alone, so `numbers` is not called.
 pub(super) fn write_numbers(
     out: &mut SegmentOutput,
     frame: Frame,
     rows: u64,
-    sorted: &mut impl Chunks<u64>,
+    sorted: &mut impl SliceSource<u64>,
 ) -> Result<()> {
     out.section(Kind::Keys, 0, keys::CODEC_FRAME, rows, |out| {
         out.put(frame.head().as_bytes())?;
@@ -228,38 +228,38 @@ fn fingerprint_pairs(records: &Records, order: &[u32]) -> Vec<u128> {
     pairs
 }
 
-/// The rank of each document.
+/// The rank of each document, in one of two forms.
 enum RankColumn<'r> {
     /// In the order of ordinals.
     InMemory(Vec<u32>),
     /// Ordinals above ranks.
-    Sorted(Sorter<'r, u64>),
+    RadixSorted(RadixSorter<'r, u64>),
 }
 
-/// What follows from ascending (fingerprint, ordinal).
-struct Distinct<'r> {
-    fingerprints: Column<'r, u64>,
-    posting: Column<'r, u32>,
-    lists: Column<'r, u32>,
+/// What is derived from ascending (fingerprint, ordinal): ranks, postings and distinct fingerprints.
+struct DistinctFingerprints<'r> {
+    fingerprints: SpillColumn<'r, u64>,
+    posting: SpillColumn<'r, u32>,
+    lists: SpillColumn<'r, u32>,
     ranks: RankColumn<'r>,
 }
 
-impl<'r> Distinct<'r> {
-    /// Takes all pairs, whose ordinals are below `documents`.
-    fn of(documents: u64, room: Room<'r>, mut pairs: impl Chunks<u128>) -> Result<Self> {
+impl<'r> DistinctFingerprints<'r> {
+    /// Reads all pairs; their ordinals are below `documents`.
+    fn of(documents: u64, room: Room<'r>, mut pairs: impl SliceSource<u128>) -> Result<Self> {
         let in_memory = documents.saturating_mul(4) <= room.share(8) as u64;
         let mut distinct = Self {
-            fingerprints: Column::new(room, room.share(8)),
-            posting: Column::new(room, room.share(16)),
-            lists: Column::new(room, room.share(32)),
+            fingerprints: SpillColumn::new(room, room.share(8)),
+            posting: SpillColumn::new(room, room.share(16)),
+            lists: SpillColumn::new(room, room.share(32)),
             ranks: if in_memory {
                 RankColumn::InMemory(vec![ranks::NO_RANK; documents as usize])
             } else {
-                RankColumn::Sorted(Sorter::new(room, room.share(8), 64 - documents.leading_zeros() + 32))
+                RankColumn::RadixSorted(RadixSorter::new(room, room.share(8), 64 - documents.leading_zeros() + 32))
             },
         };
         // The ordinals of the current fingerprint, from the second on: few, or millions.
-        let mut more = Column::new(room, room.share(32));
+        let mut more = SpillColumn::new(room, room.share(32));
         let mut last: Option<(u64, u32)> = None;
         while let Some(chunk) = pairs.next_slice()? {
             for &item in chunk {
@@ -276,7 +276,7 @@ impl<'r> Distinct<'r> {
                 let rank = distinct.fingerprints.len() as u32 - 1;
                 match &mut distinct.ranks {
                     RankColumn::InMemory(ranks) => ranks[ordinal as usize] = rank,
-                    RankColumn::Sorted(sorter) => sorter.push(u64::from(ordinal) << 32 | u64::from(rank))?,
+                    RankColumn::RadixSorted(sorter) => sorter.push(u64::from(ordinal) << 32 | u64::from(rank))?,
                 }
             }
         }
@@ -287,7 +287,7 @@ impl<'r> Distinct<'r> {
     }
 
     #[inline]
-    fn end_group(&mut self, first: u32, more: &mut Column<'r, u32>) -> Result<()> {
+    fn end_group(&mut self, first: u32, more: &mut SpillColumn<'r, u32>) -> Result<()> {
         if more.len() == 0 {
             return self.posting.push(first);
         }
@@ -307,14 +307,14 @@ pub(super) fn write_fingerprints(
     simhash: SimhashParams,
     documents: u64,
     room: Room<'_>,
-    pairs: impl Chunks<u128>,
+    pairs: impl SliceSource<u128>,
 ) -> Result<u64> {
-    // What the pairs are read from is gone before the tables are made.
-    let Distinct { fingerprints, posting, lists, ranks } = Distinct::of(documents, room, pairs)?;
+    // The source of the pairs is dropped before the tables are built.
+    let DistinctFingerprints { fingerprints, posting, lists, ranks } = DistinctFingerprints::of(documents, room, pairs)?;
     let put_u32 = |value: u32, bytes: &mut Vec<u8>| bytes.extend_from_slice(&value.to_le_bytes());
     out.section(Kind::Ranks, 0, ranks::CODEC, documents, |out| match ranks {
         RankColumn::InMemory(ranks) => put_all(out, &ranks, put_u32),
-        RankColumn::Sorted(sorter) => {
+        RankColumn::RadixSorted(sorter) => {
             let sorted = sorter.finish()?;
             let (mut values, mut next) = (sorted.values(), 0);
             let mut filled = Vec::new();
@@ -349,7 +349,7 @@ pub(super) fn write_fingerprints(
     Ok(rows)
 }
 
-/// Appends the ranks of `count` documents without one, which can be millions, to what is to be written next.
+/// Appends the ranks of `count` documents without a fingerprint, possibly millions, to the write buffer.
 fn put_rankless(out: &mut SegmentOutput, mut count: u64, waiting: &mut Vec<u32>) -> Result<()> {
     while count > 0 {
         let now = count.min(CHUNK as u64);
@@ -363,11 +363,11 @@ fn put_rankless(out: &mut SegmentOutput, mut count: u64, waiting: &mut Vec<u32>)
     Ok(())
 }
 
-/// Writes the tables of the design that is chosen for these fingerprints, which ascend by their keys in table 1.
+/// Writes the tables of the design chosen for these fingerprints, which ascend by their keys in table 1.
 fn write_tables(
     out: &mut SegmentOutput,
     simhash: SimhashParams,
-    fingerprints: &Column<'_, u64>,
+    fingerprints: &SpillColumn<'_, u64>,
     room: Room<'_>,
 ) -> Result<()> {
     let rows = fingerprints.len();
@@ -376,7 +376,7 @@ fn write_tables(
     out.section(Kind::Design, 0, design::CODEC, name.len() as u64, |out| out.put(name.as_bytes()))?;
     let tables = Design::new(scheme.design)?;
     for place in 0..tables.tables.len() {
-        let parts = Parts::new(room, room.share(8));
+        let parts = SpilledParts::new(room, room.share(8));
         write_hot(
             out,
             &tables,
@@ -388,31 +388,31 @@ fn write_tables(
         )?;
     }
     encode_tables(scheme, fingerprints, room, |place, codec, parts| {
-        // Kinds are in their order, so whole tables before partial ones.
+        // Sections are in the order of their kinds, so complete tables come before partial ones.
         out.section(codec.kind(), place as u16 + 1, codec.number(), rows, |out| parts.write(out, true))
     })
 }
 
-/// Makes the tables of a scheme and hands the parts of each to `each`.
+/// Encodes the tables of a scheme and hands the parts of each to `each`.
 pub(super) fn encode_tables(
     scheme: Scheme,
-    fingerprints: &Column<'_, u64>,
+    fingerprints: &SpillColumn<'_, u64>,
     room: Room<'_>,
-    mut each: impl FnMut(usize, Codec, &Parts<'_>) -> Result<()>,
+    mut each: impl FnMut(usize, Codec, &SpilledParts<'_>) -> Result<()>,
 ) -> Result<()> {
     let rows = fingerprints.len();
     let design = Design::new(scheme.design)?;
     let in_memory = rows.saturating_mul(16) <= room.share(2) as u64;
     let (mut values, mut scratch): (Vec<u64>, Vec<u64>) = Default::default();
-    // The same memory for all tables, one after the other.
-    let mut parts = Parts::new(room, room.share(8));
+    // All tables use the same memory, one after the other.
+    let mut parts = SpilledParts::new(room, room.share(8));
     let mut place = 0;
     while let Some(table) = design.tables.get(place) {
         let codec = Codec::in_scheme(scheme, place);
         if let Codec::Partial(width) = codec {
             // All that are left are.
             let places = place..design.tables.len();
-            let each_of = |place, parts: &mut Parts<'_>| {
+            let each_of = |place, parts: &mut SpilledParts<'_>| {
                 each(place, codec, parts)?;
                 parts.clear();
                 Ok(())
@@ -441,10 +441,10 @@ pub(super) fn encode_tables(
                 values.extend(chunk.iter().map(|&fingerprint| value(fingerprint)));
             }
             sort_values(table, codec, &mut values, &mut scratch);
-            codec.encode(rows, table.lead, || Values::of(&values), &mut parts)?;
+            codec.encode(rows, table.lead, || ChunkedValues::of(&values), &mut parts)?;
         } else {
             let value = value_of(&design, place, codec, rows);
-            let mut sorter = Sorter::new(room, room.share(2), 64);
+            let mut sorter = RadixSorter::new(room, room.share(2), 64);
             for fingerprint in fingerprints.values() {
                 sorter.push(value(fingerprint?))?;
             }
@@ -473,14 +473,14 @@ fn band_entries(records: &Records, order: &[u32], band: u16) -> Vec<u64> {
     entries
 }
 
-/// Writes band `band`, numbered from 0, from its `rows` ascending entries: band keys above ordinals, with this number
-/// of bits of each feature.
+/// Writes band `band`, numbered from 0, from its `rows` ascending entries (band key above ordinal), with the given
+/// number of bits of each feature.
 pub(super) fn write_band(
     out: &mut SegmentOutput,
     band: u16,
     (documents, rows, key_bits): (u64, u64, u32),
     room: Room<'_>,
-    entries: &mut impl Chunks<u64>,
+    entries: &mut impl SliceSource<u64>,
 ) -> Result<()> {
     write_entries(out, (Kind::Band, band + 1), (documents, rows, key_bits), room, entries)
 }

@@ -1,7 +1,7 @@
-//! Sections of entries that are coded as a band: keys of 32 bits above ordinals.
+//! Sections of entries encoded as a band: keys of 32 bits above ordinals.
 
 use super::output::SegmentOutput;
-use super::spilled::{Chunks, Parts, Room};
+use super::spilled::{SliceSource, SpilledParts, Room};
 use crate::error::Result;
 use crate::format::bands::{Band, BandEntry, CODEC_PACKED};
 use crate::format::contents::Kind;
@@ -11,18 +11,18 @@ use crate::format::table::Columns;
 /// Entries written at a time.
 const CHUNK: usize = 8192;
 
-/// Writes a section that is coded as a band from its `rows` ascending entries: keys above ordinals, which are below
+/// Writes a section encoded as a band from its `rows` ascending entries: keys above ordinals, which are below
 /// `documents`.
 pub(super) fn write_entries(
     out: &mut SegmentOutput,
     (kind, index): (Kind, u16),
     (documents, rows, key_bits): (u64, u64, u32),
     room: Room<'_>,
-    entries: &mut impl Chunks<u64>,
+    entries: &mut impl SliceSource<u64>,
 ) -> Result<()> {
     let layout = Band::of(rows, documents, key_bits, CODEC_PACKED);
     let mut directory = DirectoryBuilder::new(layout.directory);
-    let mut parts = Parts::new(room, room.share(8));
+    let mut parts = SpilledParts::new(room, room.share(8));
     let (mut bytes, mut writer) = (Vec::new(), layout.writer());
     while let Some(chunk) = entries.next_slice()? {
         for some in chunk.chunks(CHUNK) {
@@ -41,7 +41,7 @@ pub(super) fn write_entries(
     directory.encode(|bytes| parts.put(0, bytes))?;
     out.section(kind, index, CODEC_PACKED, rows, |out| {
         parts.write(out, true)?;
-        // Entries begin at a multiple of 64 even where there are none.
+        // Entries begin at a multiple of 64 even if there are none.
         if rows == 0 { out.align() } else { Ok(()) }
     })
 }

@@ -1,4 +1,4 @@
-//! The bands of a segment by document: bands lead from keys to documents, and this is the way back.
+//! The bands of a segment by document. Bands map keys to documents; this is the inverse.
 
 use roaring::RoaringBitmap;
 
@@ -14,7 +14,7 @@ pub struct FeatureColumn {
 }
 
 impl FeatureColumn {
-    /// Replaces `out` by the features of a document: the bits that are stored, and 0 for the others.
+    /// Replaces `out` by the features of a document: the stored bits, and 0 for the others.
     /// Returns false for a document without a sketch.
     pub fn features(&self, ordinal: u32, out: &mut Vec<u64>) -> bool {
         out.clear();

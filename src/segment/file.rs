@@ -1,26 +1,26 @@
-//! The bytes of a segment file: read by sections, each page compared with its checksum when it is first touched.
+//! The bytes of a segment file, read by section. Each page is compared with its checksum at its first use.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::pages::{self, Known, Pages, Stretch, Trouble};
+use super::pages::{self, CheckedPages, PageChecks, Stretch, Trouble};
 use crate::error::{Error, Result, corrupt};
 use crate::format::contents::Section;
 use crate::format::table::Source;
 use crate::format::wire::{self, Fault};
 use crate::sys::mmap::View;
 
-/// A file and where its sections stand. The bytes are mapped, or read when first touched.
+/// A file and the extents of its sections. The bytes are mapped, or read at their first use.
 #[derive(Debug)]
 pub(super) struct SegmentFile {
     path: PathBuf,
     bytes: View,
-    pages: Pages,
+    pages: PageChecks,
     sections: Vec<Section>,
 }
 
 impl SegmentFile {
-    pub(super) fn new(path: &Path, bytes: View, pages: Pages, sections: Vec<Section>) -> Self {
+    pub(super) fn new(path: &Path, bytes: View, pages: PageChecks, sections: Vec<Section>) -> Self {
         Self { path: path.to_owned(), bytes, pages, sections }
     }
 
@@ -34,8 +34,8 @@ impl SegmentFile {
         self.pages.read(&self.bytes, &range).map_err(|trouble| self.unreadable(section.kind.name(), trouble))
     }
 
-    /// The bytes at `range` of the file, as [`read`](Self::read) has those of a section; of no use past the
-    /// pages' end.
+    /// The bytes at `range` of the file, as [`read`](Self::read) returns those of a section. Works only for ranges
+    /// within the checksummed pages.
     pub(super) fn read_file(&self, section: &'static str, range: &Range<u64>) -> Result<&[u8]> {
         self.pages.read(&self.bytes, range).map_err(|trouble| self.unreadable(section, trouble))
     }
@@ -45,18 +45,18 @@ impl SegmentFile {
         self.pages.check(&self.bytes, page).map_err(|trouble| self.unreadable("page", trouble))
     }
 
-    /// An error where a page of a guarded map could not be read.
+    /// Fails if a page of a guarded map was unreadable.
     #[inline]
     pub(super) fn check_map(&self) -> Result<()> {
         if self.bytes.is_lost() { Err(Error::io("read", &self.path, pages::lost())) } else { Ok(()) }
     }
 
-    /// Pages in all.
+    /// The number of pages.
     pub(super) fn page_count(&self) -> u64 {
         self.pages.count()
     }
 
-    /// Pages that were found sound.
+    /// The number of pages whose checksums were compared.
     pub(super) fn sound_pages(&self) -> u64 {
         self.pages.known().count()
     }
@@ -69,8 +69,8 @@ impl SegmentFile {
         }
     }
 
-    /// The whole file where it is mapped or in memory, otherwise nothing. Not checked: to be read where
-    /// [`Known::have`] says so.
+    /// The whole file if it is mapped or in memory, otherwise empty. Not checked: read it only where [`CheckedPages::have`] is
+    /// true.
     #[inline(always)]
     pub(super) fn whole(&self) -> &[u8] {
         match &self.bytes {
@@ -79,21 +79,21 @@ impl SegmentFile {
         }
     }
 
-    /// True once all pages of a stretch of a mapped file were found sound.
+    /// True once all pages of a stretch of a mapped file have been checked.
     #[inline(always)]
     fn all_sound(&self, stretch: &Stretch) -> bool {
         self.pages.all_sound(stretch)
     }
 
-    /// Which pages were found sound.
+    /// The set of pages that have been checked.
     #[inline(always)]
-    fn known(&self) -> Known<'_> {
+    fn known(&self) -> CheckedPages<'_> {
         self.pages.known()
     }
 
-    /// Says that the bytes at `range`, offsets in the file, will be read soon: the operating system begins to read
-    /// those of pages that were not touched yet, and this does not wait. Worth it for everything that a batch of queries
-    /// will read before the first of it is read: a disk serves many reads at once nearly as fast as one.
+    /// Prefetches the bytes at `range` (offsets in the file) of pages that were not used yet, without waiting. Worth it
+    /// for everything that a batch of queries will read, before the first read: a disk serves many reads at once nearly
+    /// as fast as one.
     #[cold]
     #[inline(never)]
     fn will_need(&self, range: Range<u64>) {
@@ -112,7 +112,7 @@ impl SegmentFile {
         corrupt(&self.path, section.kind.name(), section.offset, fault)
     }
 
-    /// Sees the bytes at `range` of a section as a column of `T`.
+    /// The bytes at `range` of a section as a column of `T`.
     #[inline(always)]
     pub(super) fn column<T>(&self, section: &Section, range: Range<u64>) -> Result<&[T]>
     where
@@ -141,55 +141,55 @@ impl SegmentFile {
     }
 }
 
-/// A section of a segment as a codec sees it.
+/// Reads a section of a segment for a codec.
 #[derive(Clone, Copy)]
-pub(super) struct At<'a> {
+pub(super) struct SectionReader<'a> {
     pub(super) file: &'a SegmentFile,
     section: &'a Section,
     /// [`SegmentFile::whole`].
     pub(super) whole: &'a [u8],
-    /// The part of the file from `base` on that is known to be sound; empty as long as it is not known of all tables.
+    /// The part of the file from `base` on whose pages have all been checked; empty until this holds for all tables.
     pub(super) sound: &'a [u8],
     pub(super) base: usize,
 }
 
-impl<'a> At<'a> {
+impl<'a> SectionReader<'a> {
     #[inline]
     pub(super) fn new(file: &'a SegmentFile, section: &'a Section) -> Self {
         Self { file, section, whole: file.whole(), sound: &[], base: 0 }
     }
 
-    /// Checks whether all pages of `stretch` are known to be sound by now, those of `extent` of the file: then reads there
-    /// need no check of their own.
+    /// If all pages of `stretch`, which covers `extent` of the file, have been checked, later reads there skip their
+    /// own check.
     #[inline(always)]
     pub(super) fn settle(&mut self, extent: &Range<u64>, stretch: &Stretch) {
         if self.sound.is_empty() && self.file.all_sound(stretch) {
             let &Range { start, end } = extent;
-            // Without the bytes it stays as it is: each read is checked.
+            // Without the bytes nothing changes: each read is checked.
             self.sound = self.whole.get(start as usize..end as usize).unwrap_or_default();
             self.base = start as usize;
         }
     }
 
-    /// As this one, for another section.
+    /// The same reader for another section.
     #[inline(always)]
     pub(super) fn section(self, section: &'a Section) -> Self {
         Self { section, ..self }
     }
 
-    /// True as long as pages must be asked for, and announced.
+    /// True while pages must be checked and prefetched.
     #[inline(always)]
     pub(super) fn is_cold(&self) -> bool {
         self.sound.is_empty()
     }
 
-    /// The bytes at `range` of the file, if they are where all is known to be sound.
+    /// The bytes at `range` of the file, if they are within the checked part.
     #[inline(always)]
     pub(super) fn sound(&self, range: &Range<usize>) -> Option<&'a [u8]> {
         self.sound.get(range.start.wrapping_sub(self.base)..range.end.wrapping_sub(self.base))
     }
 
-    /// The bytes at `range` of the file, which is one of the section.
+    /// The bytes at `range` of the file, which lies in this section.
     #[inline(always)]
     fn bytes(&self, range: Range<usize>, section: &Section) -> Result<&'a [u8]> {
         match self.sound(&range) {
@@ -198,7 +198,7 @@ impl<'a> At<'a> {
         }
     }
 
-    // Out of line, and of what is borrowed, so that what is sound costs no copies.
+    // Not inlined, and with references only, so that the fast path copies nothing.
     #[inline(never)]
     pub(super) fn checked(&self, range: &Range<usize>, section: &Section) -> Result<&'a [u8]> {
         if let Some(bytes) = self.whole.get(range.clone())
@@ -218,7 +218,7 @@ impl<'a> At<'a> {
     }
 }
 
-impl<'a> Source<'a> for At<'a> {
+impl<'a> Source<'a> for SectionReader<'a> {
     #[inline(always)]
     fn read(self, range: Range<u64>) -> Result<&'a [u8]> {
         let (offset, length) = (self.section.offset as usize, self.section.length);

@@ -1,11 +1,12 @@
-//! Orders of buckets that a segment holds in memory.
+//! Bucket orders that a segment keeps in memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Entries that are held for each document of the segment at most. Above it, all are dropped and sorted again when needed.
+/// Entries kept for each document of the segment at most. Above that, all orders are dropped, and sorted again when
+/// needed.
 const HELD_A_DOCUMENT: usize = 16;
-/// Entries that may always be held.
+/// Entries that may always be kept.
 const HELD_MIN: usize = 1 << 16;
 
 /// A bucket of a segment.
@@ -21,17 +22,17 @@ pub enum Bucket {
 
 /// Ordinals of long buckets, by priority.
 #[derive(Debug, Default)]
-pub(super) struct Ordered {
+pub(super) struct HeldOrders {
     by_bucket: HashMap<Bucket, Arc<[u32]>>,
     entries: usize,
 }
 
-impl Ordered {
+impl HeldOrders {
     pub(super) fn get(&self, bucket: Bucket) -> Option<Arc<[u32]>> {
         self.by_bucket.get(&bucket).cloned()
     }
 
-    /// Holds the order of a bucket, in a segment of `documents`.
+    /// Keeps the order of a bucket, in a segment of `documents` documents.
     pub(super) fn add(&mut self, bucket: Bucket, order: &Arc<[u32]>, documents: u64) {
         let most = (documents as usize).saturating_mul(HELD_A_DOCUMENT).max(HELD_MIN);
         if self.entries + order.len() > most {
@@ -49,7 +50,7 @@ mod tests {
 
     #[test]
     fn entries_that_are_held_are_bounded_by_the_documents() {
-        let mut ordered = Ordered::default();
+        let mut ordered = HeldOrders::default();
         let order: Arc<[u32]> = (0..30_000).collect();
         for rank in 0..100 {
             ordered.add(Bucket::Fingerprint(rank), &order, 5000);

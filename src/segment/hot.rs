@@ -1,8 +1,9 @@
-//! Hot buckets: searched by their nested tables, so that a bucket of a million costs little more than any other.
+//! Hot buckets are searched by their nested tables, so that a bucket of a million entries costs little more than any
+//! other.
 
-use super::file::At;
+use super::file::SectionReader;
 use super::output::SegmentOutput;
-use super::tables::{OpenTable, Tables};
+use super::tables::{OpenTable, OpenTables};
 use crate::design::Design;
 use crate::design::masks::masks;
 use crate::design::tables::{Table, spread};
@@ -15,8 +16,8 @@ use twindex_kernel::{Kernel, Level, Simd};
 
 /// The search of a hot bucket.
 pub(super) struct NestedSearch<'a, 'b> {
-    pub(super) at: At<'a>,
-    pub(super) tables: &'a Tables,
+    pub(super) at: SectionReader<'a>,
+    pub(super) tables: &'a OpenTables,
     pub(super) table: &'a OpenTable,
     pub(super) section: &'a Section,
     pub(super) hot: &'a Hot,
@@ -24,7 +25,7 @@ pub(super) struct NestedSearch<'a, 'b> {
     /// The query's key in the table.
     pub(super) key: u64,
     pub(super) within: u32,
-    /// Receives rank and fingerprint of what is near.
+    /// Receives the rank and the fingerprint of each match.
     pub(super) each: &'b mut dyn FnMut(u32, u64),
 }
 
@@ -59,7 +60,8 @@ impl Kernel for NestedSearch<'_, '_> {
                         let row = base + u64::from(near.trailing_zeros());
                         near &= near - 1;
                         let rank = bucket.rank(source, j, row, tables.rows)?;
-                        // Bits 1 to 16 can be far to seek; most are too far without them.
+                        // If bits 1 to 16 of a key are expensive to decode, compare the others first: most keys are
+                        // already too far by them.
                         if let Layout::Planes(planes) = &first.layout
                             && !planes.has_first()
                         {
@@ -81,7 +83,7 @@ impl Kernel for NestedSearch<'_, '_> {
                                 format!("{fingerprint:016x}"),
                             )));
                         }
-                        // What an earlier nested table finds, it has handed out.
+                        // Matches that an earlier nested table finds have been reported.
                         let found_before = (0..j).any(|earlier| {
                             let differs = leads(earlier, hot.rest.nested(earlier, difference));
                             radii[earlier].is_some_and(|radius| differs.count_ones() <= radius)
@@ -105,26 +107,26 @@ impl NestedSearch<'_, '_> {
 }
 
 /// Buckets by prefix, with key and rank of each fingerprint.
-pub(super) type Members = Vec<(u64, Vec<(u64, u32)>)>;
+pub(super) type HotMembers = Vec<(u64, Vec<(u64, u32)>)>;
 
-/// The hot buckets of a table of these fingerprints, in the order of ranks. `fingerprints` is gone through twice;
-/// memory is 4 bytes for each bucket of the table, and 16 for each fingerprint in a hot one.
+/// The hot buckets of a table over `fingerprints`, which come in the order of ranks and are iterated twice. Memory is 4
+/// bytes for each bucket of the table, and 16 for each fingerprint in a hot one.
 pub(super) fn hot_buckets<I: Iterator<Item = Result<u64>>>(
     table: &Table,
     rows: u64,
     fingerprints: impl Fn() -> Result<I>,
-) -> Result<Members> {
+) -> Result<HotMembers> {
     let bits = table.probe_bits(rows);
-    // Where prefixes are longer than a directory's, no two of many fingerprints share one.
+    // A prefix longer than a directory's is shared by few fingerprints, so there is no hot bucket.
     if rows <= hot::HOT_ROWS || bits > crate::design::prefix_bits(rows, 64) {
-        return Ok(Members::new());
+        return Ok(HotMembers::new());
     }
     let prefix = |key: u64| key.checked_shr(64 - bits).unwrap_or(0);
     let mut counts = vec![0_u32; 1 << bits];
     for fingerprint in fingerprints()? {
         counts[prefix(table.order.apply(fingerprint?)) as usize] += 1;
     }
-    let mut buckets: Members = (0..)
+    let mut buckets: HotMembers = (0..)
         .zip(&counts)
         .filter(|&(_, &count)| hot::is_hot(count.into(), rows, bits))
         .map(|(prefix, _)| (prefix, Vec::new()))
@@ -173,7 +175,7 @@ mod tests {
     use crate::sys::RealVfs;
     use crate::{Key, segment};
 
-    /// A segment of `count` fingerprints; most have the same bits at `hot`, given as a mask.
+    /// A segment of `count` fingerprints; most agree in the bits of the mask `hot`.
     fn skewed(design: &str, codec: &str, hot: u64, count: u64) -> (tempfile::TempDir, Segment, Vec<u64>) {
         let mix = |i: u64| {
             let z = i.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_on_visits_leaves_buckets_out_and_says_how_many() {
+    fn visit_limit_skips_buckets_and_counts_them() {
         let (_dir, segment, fingerprints) = skewed("blocks-4", "planes+2", 0, 24_000);
         let query = fingerprints[5];
         let ask = |visits, queries: &[u64]| {
@@ -260,7 +262,7 @@ mod tests {
         assert_eq!(ask(Some(0), &[query]), (Vec::new(), 4));
         let (some, left_out) = ask(Some(20), &[query]);
         assert!(left_out > 0 && some.iter().all(|hit| all.contains(hit)));
-        // What is asked together does not change it.
+        // Asking queries together does not change this.
         let together = ask(Some(20), &[query ^ 1, query, query ^ 2]);
         let mine: Vec<(usize, u64)> =
             together.0.iter().filter(|hit| hit.0 == 1).map(|&(_, found)| (0, found)).collect();

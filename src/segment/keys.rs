@@ -1,4 +1,4 @@
-//! Keys to ordinals and back.
+//! Keys to ordinals, and ordinals to keys.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ use crate::format::wire::Fault;
 use crate::key::{Key, KeyBuf};
 use crate::sys::column::{Column, Room};
 
-/// The keys of a segment's documents with their ordinals, ascending, without the deleted documents.
+/// The keys of a segment's live documents with their ordinals, ascending.
 #[derive(Debug)]
 pub struct LiveKeys<'a> {
     segment: &'a Segment,
@@ -79,16 +79,16 @@ impl Segment {
         }
     }
 
-    /// The first ordinal whose key is not below this one, or with `behind` above it: O(log n).
+    /// The first ordinal whose key is not below `key`; with `after`, whose key is above `key`. O(log n).
     ///
     /// # Errors
     /// As [`key`](Self::key).
-    pub(crate) fn lower_bound(&self, key: Key<'_>, behind: bool) -> Result<u32> {
+    pub(crate) fn lower_bound(&self, key: Key<'_>, after: bool) -> Result<u32> {
         let (mut low, mut high) = (0, self.documents() as u32);
         while low < high {
             let middle = low + (high - low) / 2;
             let other = self.key(middle)?;
-            if other.as_key() < key || behind && other.as_key() == key {
+            if other.as_key() < key || after && other.as_key() == key {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -122,12 +122,12 @@ impl Segment {
                 let (mut low, mut high) = (0, keys::groups(section.rows));
                 while low < high {
                     let middle = low + (high - low) / 2;
-                    let mut behind = false;
+                    let mut is_past = false;
                     self.group(section, middle, |_, first| {
-                        behind = first > key;
+                        is_past = first > key;
                         false
                     })?;
-                    if behind {
+                    if is_past {
                         high = middle;
                     } else {
                         low = middle + 1;
@@ -191,7 +191,8 @@ impl Segment {
         Ok(())
     }
 
-    /// By what a document comes before others: its priority, the largest number where it has none, and the hash of its key.
+    /// The sort key of a document among others: its priority (the largest number if it has none), then the hash of its
+    /// key.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), also for an ordinal that no document has.
@@ -204,8 +205,8 @@ impl Segment {
         Ok([number, self.key(ordinal)?.as_key().priority_hash()])
     }
 
-    /// Reads the [`priority`](Self::priority) of each document, and holds all of them as long as the segment: 16 bytes for
-    /// each. For those who will ask for many.
+    /// Reads the [`priority`](Self::priority) of each document, and keeps them while the segment is open: 16 bytes for
+    /// each. For callers that will ask for many.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -227,7 +228,7 @@ impl Segment {
         })?;
         done?;
         self.check_map()?;
-        // Another thread may have been first, with the same.
+        // Another thread may have stored the same values first.
         let _ = self.priorities.set(all);
         Ok(())
     }

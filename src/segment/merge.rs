@@ -1,20 +1,20 @@
-//! Segments to one segment, byte by byte the one that [`build`](super::build::build) makes of their live records.
+//! Merges segments into one, byte for byte the segment that [`build`](super::build::build) makes of their live records.
 //!
-//! 1. Merge the keys: an ordinal is a record's rank, so each input's ordinals are mapped to new ones, ascending.
-//! 2. The salt is a sum: add those of the inputs, and subtract the hashes of the records that are left out.
-//! 3. Map the ordinals of each input's table 1, which gives an ascending run of (fingerprint, ordinal) for each, read as
-//!    it is wanted where the file is in memory; merge the runs. Distinct fingerprints, ranks and postings follow.
-//! 4. Make each further table again from table 1, partial ones by distribution (`partial`): two passes
-//!    over its values, where merging the inputs' tables would take as many, and would want directories and entries of
-//!    one width, which depend on the number of rows.
+//! 1. Merge the keys. An ordinal is a record's rank, so each input's ordinals map to new ones, ascending.
+//! 2. The salt is a sum: add those of the inputs, and subtract the hashes of the records that are dropped.
+//! 3. Map the ordinals of each input's table 1. That gives one ascending run of (fingerprint, ordinal) for each input,
+//!    which is read lazily if the file is in memory. Merge the runs; distinct fingerprints, ranks and postings follow.
+//! 4. Build each further table again from table 1, partial ones by distribution (`partial`). That is two passes over
+//!    its values. Merging the inputs' tables would take as many, and would need directories and entries of equal width,
+//!    which depend on the number of rows.
 //! 5. Map and merge each band; copy signatures and samples in the order of keys.
 //!
-//! Nothing but a thousandth of the files is in memory beyond what is asked for; maps and runs that are larger go to
-//! scratch files, and if the map of one input is larger than its share, it is worked through in stripes of ordinals.
+//! Memory is the budget and a thousandth of the files. Maps and runs that exceed it go to scratch files, and if the map
+//! of one input is larger than its share, the input is processed in stripes of ordinals.
 //!
-//! What is read is checked as everywhere: keys and fingerprints ascend, ranks and postings say the same, each band has
-//! each document with a sketch once. The salts of inputs are believed, as [`verify`](Segment::verify) has to be asked
-//! for; a lie in one comes out as a lie.
+//! All input is checked: keys and fingerprints ascend, ranks agree with postings, each band has each document with a
+//! sketch once. The salts of the inputs are not recomputed, as only [`verify`](Segment::verify) does that; a wrong salt
+//! leads to a wrong salt of the output.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -31,9 +31,9 @@ use super::output::SegmentOutput;
 use super::records::{RecordSketch, record_hash};
 use super::scan::PostingsInOrder;
 use super::sets::{EachSet, write_sets};
-use super::sorted::{Merge, Run, Sorter};
-use super::spilled::{Chunks, Column, Parts, Room, Values, pair};
-use super::file::At;
+use super::sorted::{RunMerge, SortedRun, RadixSorter};
+use super::spilled::{SliceSource, SpillColumn, SpilledParts, Room, ChunkedValues, pair};
+use super::file::SectionReader;
 use crate::design::Scheme;
 use crate::error::{Error, Result};
 use crate::extsort;
@@ -50,7 +50,7 @@ use crate::params::{KeyKind, Params};
 use crate::sys::vfs::Vfs;
 use twindex_kernel::prefetch;
 
-/// A segment, and which of its documents are no longer live.
+/// A segment, and its documents that are no longer live.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     /// The segment.
@@ -59,26 +59,26 @@ pub struct Input<'a> {
     pub deleted: &'a RoaringBitmap,
 }
 
-/// Documents whose ranks and new ordinals are brought near ahead.
+/// Documents whose ranks and new ordinals are prefetched.
 const AHEAD: usize = 24;
-/// What is in a map for a document that is left out.
+/// The mapped value of a document that is dropped.
 const LEFT_OUT: u32 = u32::MAX;
 /// Keys read together.
 const KEYS: u64 = 1 << 10;
 /// Bytes copied together.
 const COPIED: usize = 1 << 16;
 
-/// Merges segments, oldest first. Of a key that is live in several, the newest counts. Without a live document
-/// the segment is empty.
+/// Merges segments, oldest first. Of a key that is live in several inputs, the newest wins. The result may have no
+/// documents.
 ///
-/// Time O(n log n) at worst and O(n) on random fingerprints; memory as `room` says, beside a thousandth of the files.
+/// Time O(n log n) at worst and O(n) on random fingerprints; memory as `room` allows, plus a thousandth of the files.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::Io`]; [`Error::Invalid`] for segments of different parameters or none at all,
 /// [`Error::Limit`] for more than 2^30 documents.
 pub fn merge(inputs: &[Input<'_>], vfs: &dyn Vfs, dir: &Path, room: Room<'_>) -> Result<Built> {
     let params = common_params(inputs)?;
-    let (merged, mut keys) = Merged::new(inputs, room)?;
+    let (merged, mut keys) = MergedInputs::new(inputs, room)?;
     let salt = merged.salt(params)?;
     let documents = merged.documents;
     let mut out = begin(vfs, dir, salt, params)?;
@@ -104,9 +104,9 @@ pub fn merge(inputs: &[Input<'_>], vfs: &dyn Vfs, dir: &Path, room: Room<'_>) ->
     Ok(Built::of(out.finish(documents, distinct)?, salt, documents))
 }
 
-/// Does what [`merge`] does for the tables alone, writes nothing, and returns their entries: for measurements. With
-/// `documents`, what leads to the documents is read, checked and merged too; without, none may have been left out.
-///
+/// Does the work of [`merge`] for the tables alone, writes nothing, and returns the number of their entries: for
+/// measurements. With `documents`, postings and ranks are read, checked and merged too; without, no document may be
+/// deleted.
 /// # Errors
 /// As [`merge`].
 #[doc(hidden)]
@@ -116,10 +116,10 @@ pub fn merge_tables(
     documents: bool,
 ) -> Result<impl FnOnce() -> Result<u64>> {
     let params = common_params(inputs)?.clone();
-    let (merged, _) = Merged::new(inputs, room)?;
+    let (merged, _) = MergedInputs::new(inputs, room)?;
     Ok(move || {
         let Some(simhash) = params.simhash else { return Ok(0) };
-        let mut fingerprints = Column::new(room, room.share(8));
+        let mut fingerprints = SpillColumn::new(room, room.share(8));
         let mut last = None;
         if documents {
             let mut pairs = merged.fingerprints()?;
@@ -132,9 +132,9 @@ pub fn merge_tables(
                 }
             }
         } else {
-            let mut keys = Merge::new(merged.keys_of_first()?);
+            let mut keys = RunMerge::new(merged.keys_of_first()?);
             while let Some(slice) = keys.next_slice()? {
-                // Up to the first that comes again; mostly there is none.
+                // Up to the first repeated value; mostly there is none.
                 let again = slice.iter().zip(&slice[1..]).filter(|(key, next)| key == next).count() > 0;
                 let start = usize::from(last == slice.first().copied());
                 last = slice.last().copied();
@@ -170,26 +170,26 @@ fn common_params<'a>(inputs: &[Input<'a>]) -> Result<&'a Params> {
     }
 }
 
-/// Inputs and how their documents are numbered in the output.
-struct Merged<'a, 'r> {
-    inputs: Vec<Source<'a, 'r>>,
+/// The inputs, and the numbering of their documents in the output.
+struct MergedInputs<'a, 'r> {
+    inputs: Vec<MergeSource<'a, 'r>>,
     room: Room<'r>,
     documents: u64,
-    /// For each document the number of its input; nothing where no section asks for it.
-    origins: Column<'r, u32>,
+    /// The input of each document of the output; empty if no section needs it.
+    origins: SpillColumn<'r, u32>,
 }
 
-/// An input.
-struct Source<'a, 'r> {
+/// One input of a merge.
+struct MergeSource<'a, 'r> {
     segment: &'a Segment,
     deleted: &'a RoaringBitmap,
     /// The new ordinal of each document, or [`LEFT_OUT`].
-    map: Column<'r, u32>,
+    map: SpillColumn<'r, u32>,
     left_out: RoaringBitmap,
 }
 
-impl Source<'_, '_> {
-    /// The next key is this input's: it gets this ordinal, or none.
+impl MergeSource<'_, '_> {
+    /// The next key belongs to this input: maps its document to `ordinal`, or drops it.
     fn number(&mut self, ordinal: Option<u32>) -> Result<()> {
         self.skip_deleted()?;
         if ordinal.is_none() {
@@ -214,10 +214,10 @@ impl Source<'_, '_> {
     }
 }
 
-/// Merged keys that wait for their place in the file.
+/// Merged keys that wait to be written.
 enum MergedKeys<'r> {
-    Numbers { keys: Column<'r, u64>, span: Option<(u64, u64)> },
-    Bytes(Parts<'r>),
+    Numbers { keys: SpillColumn<'r, u64>, span: Option<(u64, u64)> },
+    Bytes(SpilledParts<'r>),
 }
 
 impl MergedKeys<'_> {
@@ -236,21 +236,21 @@ impl MergedKeys<'_> {
     }
 }
 
-impl<'a, 'r> Merged<'a, 'r> {
+impl<'a, 'r> MergedInputs<'a, 'r> {
     /// Merges the keys.
     fn new(inputs: &[Input<'a>], room: Room<'r>) -> Result<(Self, MergedKeys<'r>)> {
         let share = room.share(8 * inputs.len().max(1));
-        let source = |input: &Input<'a>| Source {
+        let source = |input: &Input<'a>| MergeSource {
             segment: input.segment,
             deleted: input.deleted,
-            map: Column::new(room, share),
+            map: SpillColumn::new(room, share),
             left_out: RoaringBitmap::new(),
         };
         let mut merged = Self {
             inputs: inputs.iter().map(source).collect(),
             room,
             documents: 0,
-            origins: Column::new(room, room.share(16)),
+            origins: SpillColumn::new(room, room.share(16)),
         };
         let keys = match inputs.first().map(|input| input.segment.params().key) {
             Some(KeyKind::Bytes) => merged.merge_bytes()?,
@@ -267,7 +267,7 @@ impl<'a, 'r> Merged<'a, 'r> {
         Ok((merged, keys))
     }
 
-    /// The next document is of this input.
+    /// The next document of the output comes from this input.
     fn number(&mut self, input: usize) -> Result<()> {
         if self.documents >= DOCUMENTS_MAX {
             let found = self.documents + 1;
@@ -284,17 +284,17 @@ impl<'a, 'r> Merged<'a, 'r> {
     }
 
     fn merge_numbers(&mut self) -> Result<MergedKeys<'r>> {
-        let run = |(number, input): (usize, &Source<'a, 'r>)| NumberKeys {
+        let run = |(number, input): (usize, &MergeSource<'a, 'r>)| NumberKeys {
             segment: input.segment,
             deleted: input.deleted,
             input: number as u32,
             next: 0,
             last: None,
         };
-        let mut merge = Merge::new(self.inputs.iter().enumerate().map(run).collect());
-        let mut keys = Column::new(self.room, self.room.share(8));
+        let mut merge = RunMerge::new(self.inputs.iter().enumerate().map(run).collect());
+        let mut keys = SpillColumn::new(self.room, self.room.share(8));
         let mut span = None;
-        // Of equal keys the newest input's comes last.
+        // Of equal keys, the newest input's comes last.
         let mut waiting: Option<(u64, usize)> = None;
         let mut put = |merged: &mut Self, key: u64, input: usize| {
             span = Some((span.map_or(key, |(first, _)| first), key));
@@ -320,11 +320,11 @@ impl<'a, 'r> Merged<'a, 'r> {
     }
 
     fn merge_bytes(&mut self) -> Result<MergedKeys<'r>> {
-        let mut parts = Parts::new(self.room, self.room.share(8));
+        let mut parts = SpilledParts::new(self.room, self.room.share(8));
         let (mut encoder, mut data) = (FrontEncoder::default(), Vec::new());
         let runs = self.inputs.iter().map(|input| ByteKeys::new(input.segment, input.deleted));
         let mut merge = extsort::Merge::new(runs.collect::<Vec<_>>(), Ord::cmp);
-        // Of equal keys the newest input's comes last, so a key waits until the next one is known.
+        // Of equal keys, the newest input's comes last, so a key waits until the next one is known.
         let (mut waiting, mut waiting_input): (Vec<u8>, Option<usize>) = (Vec::new(), None);
         loop {
             let next = merge.next()?;
@@ -348,10 +348,10 @@ impl<'a, 'r> Merged<'a, 'r> {
         Ok(MergedKeys::Bytes(parts))
     }
 
-    /// Hands each input, and each stripe of its ordinals with its part of the map, to `each`.
+    /// Hands each input and each stripe of its ordinals, with the stripe's part of the map, to `each`.
     fn for_each_stripe(
         &self,
-        mut each: impl FnMut(&Source<'a, 'r>, Range<u64>, &[u32]) -> Result<()>,
+        mut each: impl FnMut(&MergeSource<'a, 'r>, Range<u64>, &[u32]) -> Result<()>,
     ) -> Result<()> {
         let most = (self.room.share(8) as u64 / 4).max(KEYS);
         for input in &self.inputs {
@@ -376,24 +376,23 @@ impl<'a, 'r> Merged<'a, 'r> {
         Ok(count)
     }
 
-    /// Fingerprints and new ordinals, ascending: as they are read, where the maps are in memory, and otherwise from
-    /// runs that are made first.
-    fn fingerprints(&self) -> Result<Merge<Fingerprints<'_, 'r>, u128>> {
+    /// Fingerprints and new ordinals, ascending: read lazily if the maps are in memory, otherwise from stored runs.
+    fn fingerprints(&self) -> Result<RunMerge<Fingerprints<'_, 'r>, u128>> {
         let runs: Option<Vec<Fingerprints<'_, 'r>>> =
             self.inputs.iter().map(|input| self.listed(input)).collect();
         match runs {
-            Some(runs) => Ok(Merge::new(runs)),
-            None => Ok(Merge::new(self.stored_runs()?)),
+            Some(runs) => Ok(RunMerge::new(runs)),
+            None => Ok(RunMerge::new(self.stored_runs()?)),
         }
     }
 
-    /// The run of an input that can be read as it is needed.
-    fn listed<'m>(&'m self, input: &'m Source<'a, 'r>) -> Option<Fingerprints<'m, 'r>> {
+    /// The run of an input that can be read lazily.
+    fn listed<'m>(&'m self, input: &'m MergeSource<'a, 'r>) -> Option<Fingerprints<'m, 'r>> {
         let Some(fingerprints) = &input.segment.fingerprints else {
-            return Some(Fingerprints::Stored(Values::of(&[])));
+            return Some(Fingerprints::Stored(ChunkedValues::of(&[])));
         };
         let Layout::Planes(planes) = &fingerprints.tables.all[0].layout else { return None };
-        // A list is handed on as a whole.
+        // A posting list is passed on whole.
         let section = &fingerprints.postings;
         let lists = section.length.saturating_sub(postings::range(section.rows).start);
         let room = self.room.share(8 * self.inputs.len()) as u64;
@@ -401,7 +400,7 @@ impl<'a, 'r> Merged<'a, 'r> {
             return None;
         }
         let Ok(Cow::Borrowed(map)) = input.map.get(0..input.map.len()) else { return None };
-        Some(Fingerprints::Listed(Box::new(Listed {
+        Some(Fingerprints::ListedRun(Box::new(ListedRun {
             input,
             planes,
             walk: Walk::default(),
@@ -415,9 +414,9 @@ impl<'a, 'r> Merged<'a, 'r> {
         })))
     }
 
-    /// The keys of table 1 of each input, if they can be read as they are needed.
+    /// The keys of table 1 of each input, if they can be read lazily.
     fn keys_of_first(&self) -> Result<Vec<KeysOfFirst<'_>>> {
-        let keys = |input: &Source<'a, 'r>| {
+        let keys = |input: &MergeSource<'a, 'r>| {
             let first = &input.segment.fingerprints.as_ref()?.tables.all[0];
             let Layout::Planes(planes) = first.layout else { return None };
             input.left_out.is_empty().then_some(KeysOfFirst {
@@ -430,14 +429,14 @@ impl<'a, 'r> Merged<'a, 'r> {
         all.ok_or_else(|| Error::Invalid("merge_tables: planes, and no document left out".into()))
     }
 
-    /// As [`fingerprints`](Self::fingerprints), whatever the inputs and the memory.
+    /// As [`fingerprints`](Self::fingerprints), from stored runs: for any inputs and any memory.
     fn stored_runs(&self) -> Result<Vec<Fingerprints<'_, 'r>>> {
         let share = self.room.share(4 * self.stripes()?.max(1));
         let mut runs = Vec::new();
         self.for_each_stripe(|input, stripe, map| {
             let Some(fingerprints) = &input.segment.fingerprints else { return Ok(()) };
-            let mut run = Column::new(self.room, share);
-            // The rank by which each document was listed.
+            let mut run = SpillColumn::new(self.room, share);
+            // The rank whose posting lists each document.
             let mut listed_by = vec![NO_RANK; (stripe.end - stripe.start) as usize];
             let mut listed = 0_u64;
             let mut postings = input.segment.postings_in_order();
@@ -448,7 +447,7 @@ impl<'a, 'r> Merged<'a, 'r> {
                         return Ok(());
                     };
                     if std::mem::replace(listed_by, rank) != NO_RANK {
-                        // Before lists that overlap take the square of the file.
+                        // Checked early, as overlapping lists would make this quadratic.
                         return Err(input.wrong(&fingerprints.postings, 0, "each document once", ordinal));
                     }
                     listed += 1;
@@ -466,7 +465,7 @@ impl<'a, 'r> Merged<'a, 'r> {
                 ranked += u64::from(rank.is_some());
                 Ok(())
             })?;
-            // A document has one rank, so it is listed once.
+            // A document has one rank, so one list has it.
             if ranked != listed {
                 let expected = format!("the {ranked} documents that have a rank");
                 return Err(input.wrong(&fingerprints.postings, 0, expected, listed));
@@ -477,19 +476,19 @@ impl<'a, 'r> Merged<'a, 'r> {
         Ok(runs)
     }
 
-    /// The keys of a band above new ordinals, ascending, and how many.
-    fn band(&self, band: usize) -> Result<(u64, Merge<Values<'r, u64>, u64>)> {
+    /// The keys of a band above new ordinals, ascending, and their number.
+    fn band(&self, band: usize) -> Result<(u64, RunMerge<ChunkedValues<'r, u64>, u64>)> {
         let share = self.room.share(4 * self.stripes()?.max(1));
         let mut runs = Vec::new();
         let mut rows = 0;
         self.for_each_stripe(|input, stripe, map| {
             let (section, _) = input.segment.band(band)?;
-            let mut run = Column::new(self.room, share);
+            let mut run = SpillColumn::new(self.room, share);
             let mut seen = RoaringBitmap::new();
             let mut last = None;
             input.segment.for_each_band_entry(band, |key, ordinal| {
                 if last >= Some((key, ordinal)) {
-                    let expected = format!("an entry behind {last:x?}");
+                    let expected = format!("an entry after {last:x?}");
                     return Err(input.wrong(section, 0, expected, format!("{key:x}, {ordinal}")));
                 }
                 last = Some((key, ordinal));
@@ -509,11 +508,11 @@ impl<'a, 'r> Merged<'a, 'r> {
             runs.push(run.into_values());
             Ok(())
         })?;
-        Ok((rows, Merge::new(runs)))
+        Ok((rows, RunMerge::new(runs)))
     }
 
-    /// Hands each document's input and its ordinal there to `each`, in the order of new ordinals.
-    fn for_each_origin(&self, mut each: impl FnMut(&Source<'a, 'r>, u32) -> Result<()>) -> Result<()> {
+    /// Hands the input and the old ordinal of each document to `each`, in the order of new ordinals.
+    fn for_each_origin(&self, mut each: impl FnMut(&MergeSource<'a, 'r>, u32) -> Result<()>) -> Result<()> {
         let mut next = vec![0_u32; self.inputs.len()];
         for origin in self.origins.values() {
             let origin = origin? as usize;
@@ -531,13 +530,13 @@ impl<'a, 'r> Merged<'a, 'r> {
         self.for_each_origin(|input, ordinal| out.put(input.segment.signature(ordinal)?))
     }
 
-    /// Copies the samples of one choice, where they are kept.
+    /// Copies the samples of one kind, if they are stored.
     fn samples(&self, out: &mut SegmentOutput, of: usize, kind: Kind) -> Result<()> {
         if self.inputs.iter().any(|input| input.segment.samples[of].is_none()) {
             return Ok(());
         }
         let mut values = Vec::new();
-        let mut bytes_of = |input: &Source<'a, '_>, ordinal: u32| {
+        let mut bytes_of = |input: &MergeSource<'a, '_>, ordinal: u32| {
             values.clear();
             input.segment.sample(input.segment.samples[of].as_ref(), ordinal, &mut values)
         };
@@ -564,8 +563,8 @@ impl<'a, 'r> Merged<'a, 'r> {
         })
     }
 
-    /// Copies values, stamps and fields, where they are kept; sorts the order of stamps, and finds the prefixes of sets
-    /// again.
+    /// Copies values, stamps and fields, if they are stored; sorts the order of stamps, and computes the prefixes of
+    /// sets again.
     fn attached(&self, out: &mut SegmentOutput, params: &Params) -> Result<()> {
         if params.values {
             write_values(
@@ -578,8 +577,8 @@ impl<'a, 'r> Merged<'a, 'r> {
             )?;
         }
         if params.expire_after.is_some() {
-            let stamp = |input: &Source<'a, '_>, ordinal: u32| input.segment.kept_stamp(ordinal);
-            let mut pairs = Sorter::new(self.room, self.room.share(4), 64);
+            let stamp = |input: &MergeSource<'a, '_>, ordinal: u32| input.segment.kept_stamp(ordinal);
+            let mut pairs = RadixSorter::new(self.room, self.room.share(4), 64);
             let (mut span, mut next): (Option<(u64, u64)>, u32) = (None, 0);
             self.for_each_origin(|input, ordinal| {
                 let stamp = stamp(input, ordinal)?;
@@ -624,7 +623,7 @@ impl<'a, 'r> Merged<'a, 'r> {
         Ok(())
     }
 
-    /// The sum of the inputs' records, less those that are left out.
+    /// The sum of the inputs' salts, less the hashes of the dropped records.
     fn salt(&self, params: &Params) -> Result<u128> {
         let mut salt = params.digest();
         for input in &self.inputs {
@@ -641,7 +640,7 @@ impl<'a, 'r> Merged<'a, 'r> {
     }
 }
 
-/// The sum of the hashes of these documents, which ascend.
+/// The sum of the hashes of the documents with these ordinals, which ascend.
 fn sum_of(segment: &Segment, ordinals: &[u32]) -> Result<u128> {
     let bands = segment.band_count();
     let mut band_keys = vec![0; ordinals.len() * bands];
@@ -677,26 +676,26 @@ fn sum_of(segment: &Segment, ordinals: &[u32]) -> Result<u128> {
 
 /// The fingerprints of an input, with new ordinals, ascending.
 enum Fingerprints<'m, 'r> {
-    Stored(Values<'m, u128>),
-    Listed(Box<Listed<'m, 'r>>),
+    Stored(ChunkedValues<'m, u128>),
+    ListedRun(Box<ListedRun<'m, 'r>>),
 }
 
-impl Run<u128> for Fingerprints<'_, '_> {
+impl SortedRun<u128> for Fingerprints<'_, '_> {
     #[inline]
     fn fill(&mut self, items: &mut Vec<u128>, most: usize) -> Result<()> {
         match self {
             Self::Stored(values) => values.fill(items, most),
-            Self::Listed(listed) => listed.fill(items, most),
+            Self::ListedRun(listed) => listed.fill(items, most),
         }
     }
 }
 
-/// Fingerprints from table 1, their documents from the postings; ranks are compared with both.
-struct Listed<'m, 'r> {
-    input: &'m Source<'m, 'r>,
+/// Fingerprints from table 1 and documents from the postings, which are compared with the ranks.
+struct ListedRun<'m, 'r> {
+    input: &'m MergeSource<'m, 'r>,
     planes: &'m Planes,
     walk: Walk,
-    /// The current keys, and the next of them.
+    /// The current keys, and the position of the next.
     keys: Vec<u64>,
     at: usize,
     rank: u32,
@@ -707,8 +706,8 @@ struct Listed<'m, 'r> {
     handed: u64,
 }
 
-impl<'m> Listed<'m, '_> {
-    /// All ranks, and that those of as many documents as were listed are ranks.
+impl<'m> ListedRun<'m, '_> {
+    /// All ranks, after a check that as many documents have one as were listed.
     fn ranks(&mut self, fingerprints: &'m open::Fingerprints) -> Result<&'m [U32]> {
         if let Some(ranks) = self.ranks {
             return Ok(ranks);
@@ -722,7 +721,7 @@ impl<'m> Listed<'m, '_> {
         Ok(ranks)
     }
 
-    /// The next fingerprint, whatever its posting.
+    /// The next fingerprint, with any posting.
     #[inline(never)]
     fn list(
         &mut self,
@@ -751,7 +750,7 @@ impl<'m> Listed<'m, '_> {
     }
 }
 
-impl Run<u128> for Listed<'_, '_> {
+impl SortedRun<u128> for ListedRun<'_, '_> {
     fn fill(&mut self, items: &mut Vec<u128>, most: usize) -> Result<()> {
         let Some(fingerprints) = &self.input.segment.fingerprints else { return Ok(()) };
         let ranks = self.ranks(fingerprints)?;
@@ -763,7 +762,8 @@ impl Run<u128> for Listed<'_, '_> {
                 let source = self.input.segment.at(&fingerprints.tables.all[0].section);
                 self.planes.walk(source, &mut self.walk, KEYS as usize, &mut self.keys)?;
                 if self.keys.is_empty() {
-                    // A document has one rank, and is in the list of that alone, so all that have one are listed.
+                    // A document has one rank and is only in the list of that rank, so all documents with a rank are
+                    // listed.
                     let ranked = ranks.iter().filter(|rank| rank.get() != NO_RANK).count() as u64;
                     if ranked == self.handed {
                         return Ok(());
@@ -772,7 +772,7 @@ impl Run<u128> for Listed<'_, '_> {
                     return Err(self.input.wrong(&fingerprints.postings, 0, expected, self.handed));
                 }
             }
-            // Fingerprints of one document, up to the first that is not, or is not what it should be.
+            // Fingerprints of a single document each, up to the first that is not, or that is damaged.
             let keys = &self.keys[self.at..self.keys.len().min(self.at + most)];
             let entries = self.postings.entries(self.rank, keys.len())?;
             let (rank_bytes, map_bytes) = (ranks.as_bytes(), self.map.as_bytes());
@@ -805,18 +805,18 @@ impl Run<u128> for Listed<'_, '_> {
 
 /// The keys of a table 1, ascending.
 struct KeysOfFirst<'a> {
-    source: At<'a>,
+    source: SectionReader<'a>,
     planes: Planes,
     walk: Walk,
 }
 
-impl Run<u64> for KeysOfFirst<'_> {
+impl SortedRun<u64> for KeysOfFirst<'_> {
     fn fill(&mut self, items: &mut Vec<u64>, most: usize) -> Result<()> {
         self.planes.walk(self.source, &mut self.walk, most, items)
     }
 }
 
-/// The live keys of a segment that are numbers, ascending, each above the number of the input.
+/// The live numeric keys of a segment, ascending, each above the number of its input.
 struct NumberKeys<'a> {
     segment: &'a Segment,
     deleted: &'a RoaringBitmap,
@@ -825,7 +825,7 @@ struct NumberKeys<'a> {
     last: Option<u64>,
 }
 
-impl Run<u128> for NumberKeys<'_> {
+impl SortedRun<u128> for NumberKeys<'_> {
     fn fill(&mut self, items: &mut Vec<u128>, most: usize) -> Result<()> {
         let Keys::Frame(section, frame) = &self.segment.keys else { return Ok(()) };
         let before = items.len();
@@ -853,7 +853,7 @@ impl Run<u128> for NumberKeys<'_> {
     }
 }
 
-/// The live keys of a segment that are bytes, ascending.
+/// The live byte keys of a segment, ascending.
 struct ByteKeys<'a> {
     segment: &'a Segment,
     deleted: &'a RoaringBitmap,
@@ -861,7 +861,7 @@ struct ByteKeys<'a> {
     group: Vec<u8>,
     ends: Vec<usize>,
     at: usize,
-    /// The group to be read next.
+    /// The group that is read next.
     next: u64,
     last: Vec<u8>,
 }

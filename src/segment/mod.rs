@@ -1,16 +1,16 @@
 //! One immutable file: built once, mapped, probed, scanned, verified.
 //!
-//! Most users need [`crate::Index`] and can skip this module. A segment knows no other segment and nothing of the
-//! directory it is in.
+//! Most users need [`crate::Index`] and can skip this module. A segment knows neither other segments nor the directory
+//! that contains it.
 //!
-//! - [`records`]: what goes in, column by column;
-//! - [`build`]: records to a file, front to back; [`rows`]: the same from more than fits in memory;
-//! - [`merge`]: segments to one;
+//! - [`records`]: the input, column by column;
+//! - [`build`]: writes a file from records, front to back; [`rows`]: the same from more records than fit in memory;
+//! - [`merge`]: merges segments;
 //! - [`sorted`], [`spilled`]: sorting, and columns that go to scratch files;
-//! - `file`: the bytes, whose pages are compared with their checksums when they are first touched; `parsed`: a file whose
-//!   sections are known; [`open`]: a [`Segment`], whose sections are what the parameters ask for;
-//! - [`keys`], [`near`], [`buckets`], [`samples`], `attached`, [`scan`], [`ordered`]: the questions;
-//! - [`verify`]: the slow proof that all of it is sound; [`salvage`]: what can be read where it is not.
+//! - `file`: the bytes, whose pages are compared with their checksums at their first use; `parsed`: a file with known
+//!   sections; [`open`]: a [`Segment`], whose sections match the parameters;
+//! - [`keys`], [`near`], [`buckets`], [`samples`], `attached`, [`scan`], [`ordered`]: the queries;
+//! - [`verify`]: the slow check of everything; [`salvage`]: reads what is intact in a damaged segment.
 
 pub mod ask;
 mod attached;
@@ -19,6 +19,7 @@ pub mod build;
 mod entries;
 pub mod features;
 mod file;
+mod filter;
 pub mod held;
 mod hot;
 pub mod keys;
@@ -37,7 +38,6 @@ pub mod salvage;
 pub mod samples;
 pub mod scan;
 pub mod sets;
-mod sift;
 pub mod sorted;
 pub mod spilled;
 mod tables;

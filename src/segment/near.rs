@@ -1,13 +1,12 @@
-//! Which fingerprints are within a Hamming radius of this one?
+//! Which fingerprints are within a Hamming radius of a query?
 //!
-//! The search itself is in `segment::probe`; here is what can be asked, and what leads from fingerprints to
-//! documents.
+//! The search itself is in `segment::probe`. Here are the queries, and the way from fingerprints to documents.
 
 use std::ops::ControlFlow;
 
 pub use super::ask::{Ask, Near};
 use super::open::Segment;
-use super::probe::{Scratch, Search};
+use super::probe::{Scratch, TableSearch};
 use super::tables::unanswered;
 use crate::design::Scheme;
 use crate::design::WITHIN_MAX;
@@ -16,7 +15,7 @@ use crate::format::postings::{self, Posting};
 use crate::format::ranks;
 use crate::format::wire::Fault;
 
-/// Refuses a radius that no tables answer.
+/// Refuses a radius that the tables cannot answer.
 ///
 /// # Errors
 /// [`Error::Invalid`].
@@ -25,15 +24,15 @@ pub fn check_radius(within: u32) -> Result<()> {
 }
 
 impl Segment {
-    /// Hands each distinct fingerprint within `within` bits of `query` to `hit`, once, in no particular order. Exact,
-    /// unless the table design is a free one; nothing where no fingerprints are kept.
+    /// Hands each distinct fingerprint within `within` bits of `query` to `hit`, once, in no particular order.
+    /// Complete, unless the table design is a free one; nothing if the index stores no fingerprints.
     ///
-    /// Cost: [`Design::probes`](crate::design::Design::probes) look-ups, each followed by a scan of some n / 2^b
-    /// entries, b being the bits a table is probed by.
+    /// Cost: [`Design::probes`](crate::design::Design::probes) lookups, each followed by a scan of some n / 2^b
+    /// entries, b being the bits by which a table is probed.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], what was handed out before it stands; [`Error::Invalid`] for a radius that the tables do
-    /// not answer.
+    /// [`Error::Corrupt`], after which the matches already reported remain valid; [`Error::Invalid`] for a radius that
+    /// the tables do not answer.
     pub fn within(&self, query: u64, within: u32, mut hit: impl FnMut(Near)) -> Result<()> {
         Scratch::lend(|scratch| {
             self.search(&[query], Ask::within(within), scratch, |_, near| {
@@ -43,14 +42,14 @@ impl Segment {
         })
     }
 
-    /// As [`within`](Self::within), for several queries, which wait for memory together and not one after the other:
-    /// with 16 of them that is twice as fast as one by one, as soon as the segment is larger than the caches. From a
-    /// thousand on each table is asked in the order of its prefixes, so that queries share buckets: a hundred thousand
-    /// take half the time once more. `hit` is told the number of the query; answers to several come mixed. A break ends
-    /// the query it answers.
+    /// As [`within`](Self::within), for several queries that wait for memory together. With 16 queries that is twice as
+    /// fast as one by one, once the segment is larger than the caches. From a thousand queries on, each table is probed
+    /// in the order of its prefixes, so that queries share buckets: a hundred thousand take half the time again. `hit`
+    /// receives the number of the query; the matches of different queries are interleaved. A break ends the query of
+    /// this match.
     ///
     /// # Errors
-    /// As [`within`](Self::within); [`Error::Invalid`] for a way to probe that the tables' codecs do not have; and
+    /// As [`within`](Self::within); [`Error::Invalid`] for a probe strategy that the tables' codecs do not have; and
     /// what `hit` returns.
     pub fn search(
         &self,
@@ -62,7 +61,7 @@ impl Segment {
         self.search_by(queries, ask, scratch, &mut hit)
     }
 
-    /// Not generic, so that the search is compiled once, here, and not by everyone who searches.
+    /// Not generic, so that the search is compiled once, here, and not in each caller.
     fn search_by(
         &self,
         queries: &[u64],
@@ -77,7 +76,7 @@ impl Segment {
         if let Some(probe) = ask.probe {
             tables.all.iter().try_for_each(|table| table.layout.check_probe(probe))?;
         }
-        let search = Search {
+        let search = TableSearch {
             segment: self,
             at: self.at(&fingerprints.postings),
             fingerprints,
@@ -90,7 +89,7 @@ impl Segment {
         search.run()
     }
 
-    /// The design of its tables and their codecs; none where no fingerprints are kept.
+    /// The design and the codecs of its tables; `None` if the index stores no fingerprints.
     #[must_use]
     pub fn scheme(&self) -> Option<Scheme> {
         self.fingerprints.as_ref().map(|fingerprints| fingerprints.tables.scheme())
@@ -99,8 +98,8 @@ impl Segment {
     /// Hands each document within `within` bits of `query` to `hit`, with its distance, in no particular order.
     ///
     /// # Errors
-    /// As [`within`](Self::within); also where lists of documents overlap, before that costs more than the segment
-    /// has documents.
+    /// As [`within`](Self::within); also if posting lists overlap, before that costs more than one visit of each
+    /// document.
     #[inline]
     pub fn documents_within(&self, query: u64, within: u32, mut hit: impl FnMut(u32, u32)) -> Result<()> {
         Scratch::lend(|scratch| {
@@ -111,7 +110,7 @@ impl Segment {
         })
     }
 
-    /// As [`search`](Self::search), for documents: `hit` is told the number of the query, the ordinal and the
+    /// As [`search`](Self::search), for documents: `hit` receives the number of the query, the ordinal and the
     /// distance.
     ///
     /// # Errors
@@ -139,7 +138,7 @@ impl Segment {
         })
     }
 
-    /// Refuses ranks whose lists have more documents than there are.
+    /// Refuses ranks whose posting lists have more documents than the segment.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -147,7 +146,7 @@ impl Segment {
         let mut listed = 0;
         for &rank in ranks {
             listed += self.posting_count(rank)? as u64;
-            // As in `search_documents`: lists of documents have each document once.
+            // As in `search_documents`: each document is in one list.
             if listed > self.documents() {
                 return Err(self.lists_overlap(rank));
             }
@@ -178,7 +177,8 @@ impl Segment {
         table.layout.value(self.at(&table.section), rank.into())
     }
 
-    /// The fingerprint's rank of a document; `None` for one without a sketch, and where no fingerprints are kept.
+    /// The rank of a document's fingerprint; `None` for a document without a sketch, and if the index stores no
+    /// fingerprints.
     ///
     /// # Errors
     /// [`Error::Corrupt`].

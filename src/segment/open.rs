@@ -1,19 +1,20 @@
-//! Opening: a file to a [`Segment`].
+//! Opens a file as a [`Segment`].
 //!
-//! What is checked, in this order, each step resting on the one before:
+//! The checks, in this order, each relying on the one before:
 //!
 //! 1. the header: magic, checksum, version, features, role;
 //! 2. the footer, with the header's salt: magic, checksum, the file's length;
 //! 3. the table of contents: checksum, known sections, tiling the file;
 //! 4. the checksums section against the footer;
 //! 5. the parameters against the digest in the header;
-//! 6. the sections against the parameters: all that belong, no others, and each as long as its rows ask for.
+//! 6. the sections against the parameters: exactly the sections that they require, each of the length that its rows
+//!    require.
 //!
-//! Steps 1 to 5 make a `Parsed` file of the bytes, in `parsed`; step 6 makes a [`Segment`] of it, here. A [`Segment`] has
-//! passed all steps and never changes.
+//! Steps 1 to 5, in `parsed`, make a `Parsed` file of the bytes; step 6, here, makes a [`Segment`] of it. A [`Segment`]
+//! has passed all steps and never changes.
 //!
-//! Pages are checked when first touched; what their numbers say is checked where they are used. Header, footer,
-//! contents and checksums are read, not mapped. Time and memory O(sections + pages), a thousandth of the file.
+//! Pages are checked at their first use, and numbers where they are used. Header, footer, contents and checksums are
+//! read, not mapped. Time and memory O(sections + pages), a thousandth of the file.
 
 use std::ops::Range;
 use std::path::Path;
@@ -21,10 +22,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
 use super::features::FeatureColumn;
-use super::file::{At, SegmentFile};
-use super::held::Ordered;
+use super::file::{SectionReader, SegmentFile};
+use super::held::HeldOrders;
 use super::parsed::Parsed;
-use super::tables::{OpenTable, Tables};
+use super::tables::{OpenTable, OpenTables};
 use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::format::attached::{self, STAMPS_HEAD_BYTES, Stamps, Values};
@@ -43,7 +44,7 @@ use crate::sync::Mutex;
 use crate::sys::{Access, Column};
 use crate::sys::vfs::{MemoryFile, ReadFile, Vfs};
 
-/// An open segment: `Send + Sync`, shared by all who ask. The bytes are mapped, or read when first touched.
+/// An open segment: `Send + Sync`, shared by all readers. The bytes are mapped, or read at their first use.
 #[derive(Debug)]
 pub struct Segment {
     pub(super) file: SegmentFile,
@@ -62,29 +63,29 @@ pub struct Segment {
     pub(super) fields: Option<(Section, Values)>,
     /// Common tags and prefixes.
     pub(super) sets: Option<[(Section, Band); 2]>,
-    /// Its bands by document, once somebody asked for them.
+    /// The bands by document, once requested.
     pub(super) features: OnceLock<FeatureColumn>,
-    /// The priority of each document, once somebody asked for them.
+    /// The priority of each document, once requested.
     pub(super) priorities: OnceLock<Column<[u64; 2]>>,
-    /// How many priorities were read one by one.
+    /// The number of priorities that were read one by one.
     pub(super) priority_reads: AtomicU64,
     /// Long buckets by priority.
-    pub(super) ordered: Mutex<Ordered>,
+    pub(super) ordered: Mutex<HeldOrders>,
 }
 
-/// How the keys are coded.
+/// The encoding of the keys.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Keys {
     Frame(Section, Frame),
     Front(Section),
 }
 
-/// The sections that are there when fingerprints are kept.
+/// The sections of fingerprints, if the index stores them.
 #[derive(Debug)]
 pub(super) struct Fingerprints {
     pub(super) distinct: u64,
     pub(super) ranks: Section,
-    pub(super) tables: Tables,
+    pub(super) tables: OpenTables,
     pub(super) postings: Section,
 }
 
@@ -106,7 +107,7 @@ impl Segment {
         Self::open_file(file, path, access)
     }
 
-    /// Opens a segment from bytes in memory; `path` is what errors call it.
+    /// Opens a segment from bytes in memory; errors name it `path`.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -116,7 +117,7 @@ impl Segment {
 
     fn open_file(file: Box<dyn ReadFile>, path: &Path, access: Access) -> Result<Self> {
         let parsed = Parsed::read(file, path, access)?;
-        // The parameters, the first section, have been read.
+        // The parameters, which are the first section, have been read.
         let mut entries = Entries { parsed: &parsed, next: 1 };
         let keys = entries.keys()?;
         let fingerprints = entries.fingerprints()?;
@@ -148,22 +149,22 @@ impl Segment {
             features: OnceLock::new(),
             priorities: OnceLock::new(),
             priority_reads: AtomicU64::new(0),
-            ordered: Mutex::new(Ordered::default()),
+            ordered: Mutex::new(HeldOrders::default()),
         })
     }
 
-    /// Bytes of the pages whose checksums were compared since it was opened.
+    /// Bytes of the pages whose checksums were compared since the segment was opened.
     pub(crate) fn verified_bytes(&self) -> u64 {
         self.file.sound_pages() * PAGE
     }
 
-    /// Reads the whole file and compares the checksums of all pages: less than [`verify`](Self::verify), at the
+    /// Reads the whole file and compares the checksums of all pages: checks less than [`verify`](Self::verify), at the
     /// speed of reading.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for the first page that is damaged, [`Error::Io`].
     pub fn check_pages(&self) -> Result<()> {
-        // The checksums have one of their own, and were compared with it when the file was opened.
+        // The checksums section has its own checksum, which was compared when the file was opened.
         for section in self.sections().iter().filter(|section| section.kind != Kind::Checksums) {
             let mut at = 0;
             while at < section.length {
@@ -175,10 +176,10 @@ impl Segment {
         Ok(())
     }
 
-    /// A section as a codec sees it.
+    /// A reader of a section, for its codec.
     #[inline]
-    pub(super) fn at<'a>(&'a self, section: &'a Section) -> At<'a> {
-        At::new(&self.file, section)
+    pub(super) fn at<'a>(&'a self, section: &'a Section) -> SectionReader<'a> {
+        SectionReader::new(&self.file, section)
     }
 
     /// The bytes at `range` of a section, their pages checked.
@@ -187,7 +188,7 @@ impl Segment {
         self.file.read(section, range)
     }
 
-    /// Sees the bytes at `range` of a section as a column of `T`.
+    /// The bytes at `range` of a section as a column of `T`.
     #[inline(always)]
     pub(super) fn column<T>(&self, section: &Section, range: Range<u64>) -> Result<&[T]>
     where
@@ -202,10 +203,9 @@ impl Segment {
         self.file.corrupt_at(section, fault)
     }
 
-    /// To be asked when a question has been answered from this segment, and before the answer is believed: a map whose
-    /// pages cannot be read any more has zeros in their place, where the program has asked for a guard
-    /// (`sys::guard::install`); otherwise nothing is ever wrong here. [`Snapshot`](crate::Snapshot) and all above it
-    /// ask.
+    /// Must be called after each query on this segment, before its answer is used. If the program has installed the
+    /// guard (`sys::guard::install`), unreadable pages of a map read as zeros, and this reports them; otherwise it
+    /// always succeeds. [`Snapshot`](crate::Snapshot) and all layers above it call it.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -263,10 +263,10 @@ impl Segment {
     }
 }
 
-/// Step 6: takes the entries of the table of contents one by one, in the order that the format lays down.
+/// Step 6: takes the entries of the table of contents one by one, in the order that the format requires.
 struct Entries<'a> {
     parsed: &'a Parsed,
-    /// The entry that is taken next, from 0.
+    /// The number of the next entry, from 0.
     next: usize,
 }
 
@@ -289,7 +289,7 @@ impl Entries<'_> {
         Ok(section)
     }
 
-    /// Refuses entries that were not taken.
+    /// Refuses entries that are left over.
     fn finish(self) -> Result<()> {
         match self.parsed.file.sections().get(self.next) {
             None => Ok(()),
@@ -347,7 +347,7 @@ impl Entries<'_> {
         let name = design::decode(file.read(&named, 0..named.length)?);
         let design = Design::new(name.map_err(|e| self.corrupt_at(&named, e))?)?;
         let count = design.tables.len() as u16;
-        // A table has a hot section if it has hot buckets; `verify` finds out whether it should have.
+        // A table with hot buckets has a hot section; `verify` checks whether it should have one.
         let mut hot_sections = vec![None; count.into()];
         for index in 1..=count {
             if file.sections().iter().any(|section| (section.kind, section.index) == (Kind::Hot, index)) {
@@ -365,12 +365,12 @@ impl Entries<'_> {
         if postings.length < distinct * 4 || postings.length % 4 != 0 {
             self.check_length(&postings, distinct * 4)?;
         }
-        let tables = Tables::new(design, all, distinct);
+        let tables = OpenTables::new(design, all, distinct);
         Ok(Some(Fingerprints { distinct, ranks, tables, postings }))
     }
 
-    /// The codec that the table of contents gives a table, numbered from 1, after these; partial tables come after
-    /// complete ones.
+    /// The codec that the table of contents gives to a table (numbered from 1) that follows the tables `before`;
+    /// partial tables come after complete ones.
     fn codec_of_table(&self, design: &Design, index: u16, before: &[OpenTable]) -> Result<Codec> {
         let kinds = [Kind::Table, Kind::FilterTable];
         let mut entries = self.parsed.file.sections().iter().enumerate();
@@ -414,7 +414,7 @@ impl Entries<'_> {
         Ok(bands)
     }
 
-    /// The signatures and the bytes of each.
+    /// The signatures, and the bytes of each.
     fn signatures(&mut self) -> Result<Option<(Section, u64)>> {
         let (params, documents) = (&self.parsed.params, self.parsed.documents);
         let width = params.minhash.map_or(0, |minhash| minhash.signature_bytes() as u64);
@@ -455,7 +455,7 @@ impl Entries<'_> {
         self.bytes_of_documents(Kind::Fields, fields::CODEC, Values::of_fields).map(Some)
     }
 
-    /// A section of bytes of any length for each document.
+    /// A section with a byte string for each document.
     fn bytes_of_documents(
         &mut self,
         kind: Kind,
@@ -470,7 +470,7 @@ impl Entries<'_> {
         Ok((section, layout))
     }
 
-    /// What finds documents by their sets: common tags, and prefixes.
+    /// The sections that find documents by their sets: common tags, and prefixes.
     fn sets(&mut self) -> Result<Option<[(Section, Band); 2]>> {
         if !self.parsed.params.sets {
             return Ok(None);
@@ -480,7 +480,7 @@ impl Entries<'_> {
         Ok(Some([common, prefixes]))
     }
 
-    /// A section of entries whose ordinals are below a number, coded as a band.
+    /// A section encoded as a band, whose ordinals are below `below`.
     fn coded_as_band(&mut self, kind: Kind, below: u64) -> Result<(Section, Band)> {
         let section = self.take(kind, 0, bands::CODEC_PACKED, None)?;
         if section.rows > u32::MAX.into() {
@@ -504,7 +504,7 @@ impl Entries<'_> {
     }
 }
 
-/// A section as errors show it.
+/// A section, as errors print it.
 fn shown(section: &Section) -> String {
     let Section { kind, index, codec, rows, .. } = section;
     format!("section {} {index}, codec {codec}, {rows} rows", kind.name())

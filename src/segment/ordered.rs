@@ -1,7 +1,7 @@
-//! Buckets by priority: which documents of a bucket come first.
+//! Buckets by priority: the first documents of a bucket.
 //!
-//! A bucket holds documents in the order of their ordinals. A query by priority wants the first few of them. So a long bucket
-//! is sorted by priority when it is first asked for, and its order is held as long as the segment: 4 bytes an entry. Short
+//! A bucket lists documents in the order of their ordinals. A query by priority needs the first few. So a long bucket
+//! is sorted by priority at its first use, and its order is kept while the segment is open: 4 bytes an entry. Short
 //! buckets are read each time.
 
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use super::open::{Fingerprints, Segment};
 use crate::error::Result;
 use crate::format::postings::{self, Posting};
 
-/// Documents from which on the order of a bucket is held.
+/// The number of documents from which on the order of a bucket is kept.
 const LONG: usize = 32;
-/// The priorities of all documents are held once as many were read as the segment has documents, divided by this.
+/// The priorities of all documents are kept once the number read reaches the number of documents divided by this.
 const READS: u64 = 8;
-/// Priorities that are read before all are held, however small the segment is.
+/// Priorities that are read one by one before all are kept, however small the segment is.
 const READS_MIN: u64 = 4096;
 
 impl Segment {
-    /// The ordinals of a long bucket by priority, those that are no longer live among them. Those of a short bucket are added
+    /// The ordinals of a long bucket by priority, including deleted ones. The ordinals of a short bucket are appended
     /// to `short` in no particular order, and `None` is returned.
     ///
     /// Takes O(n log n) for a bucket of n documents the first time, O(1) afterwards.
@@ -39,18 +39,18 @@ impl Segment {
         self.read_bucket(bucket, |ordinal| ordinals.push(ordinal))?;
         self.prepare_priorities(ordinals.len() as u64)?;
         let by_priority = |ordinal: u32| Ok((self.priority(ordinal)?, ordinal));
-        // Ordinals ascend with keys, which decide where priorities are equal.
+        // Ordinals ascend with keys, which break ties of priority.
         let mut keyed: Vec<([u64; 2], u32)> = ordinals.into_iter().map(by_priority).collect::<Result<_>>()?;
         keyed.sort_unstable();
         let sorted: Arc<[u32]> = keyed.into_iter().map(|(_, ordinal)| ordinal).collect();
         self.check_map()?;
-        // Another thread may have been first, with the same.
+        // Another thread may have stored the same order first.
         self.ordered.lock().add(bucket, &sorted, self.documents());
         Ok(Some(sorted))
     }
 
-    /// Prepares for `reads` more calls of [`priority`](Self::priority): holds the priorities of all documents, 16 bytes for
-    /// each, once that costs less than the calls so far did.
+    /// Prepares for `reads` more calls of [`priority`](Self::priority): keeps the priorities of all documents, 16 bytes
+    /// for each, once that costs less than the calls so far did.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -94,7 +94,7 @@ impl Segment {
         }
     }
 
-    /// How many documents have the fingerprint of a rank.
+    /// The number of documents that have the fingerprint of a rank.
     pub(super) fn posting_count(&self, rank: u32) -> Result<usize> {
         let Some(Fingerprints { postings: section, .. }) = &self.fingerprints else { return Ok(0) };
         let (rank, documents) = (u64::from(rank), self.documents());

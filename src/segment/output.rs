@@ -1,4 +1,4 @@
-//! A segment file being written: sections one after the other, checksums as pages fill.
+//! Writes a segment file: sections one after the other, with checksums as pages fill.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ use crate::format::{self, align};
 use crate::params::Params;
 use crate::sys::vfs::{TemporaryFile, Vfs};
 
-/// Bytes collected before they go to the file; whole pages. As many as a huge page has, and written at multiples of it,
-/// so that file systems with large folios keep the file in huge pages, and maps of it need few entries of the TLB.
+/// Bytes collected before they are written; a multiple of a page. As large as a huge page, and written at multiples of
+/// it, so that file systems with large folios keep the file in huge pages, and its maps need few TLB entries.
 const BUFFER: usize = 2 << 20;
 
 /// Writes a segment from front to back. The file has no name until [`SegmentOutput::finish`] has synced it.
@@ -26,13 +26,13 @@ pub(super) struct SegmentOutput {
     salt: u128,
     header: Header,
     buffer: Vec<u8>,
-    /// Offset in the file of the buffer's first byte; a multiple of the page.
+    /// Offset in the file of the buffer's first byte; a multiple of a page.
     flushed: u64,
     page_checksums: Vec<u32>,
     sections: Vec<Section>,
 }
 
-/// What the manifest needs to know of a segment.
+/// The facts about a segment that the manifest stores.
 pub(super) struct Finished {
     pub(super) file: Box<dyn TemporaryFile>,
     pub(super) length: u64,
@@ -62,7 +62,7 @@ impl SegmentOutput {
         self.flushed + self.buffer.len() as u64
     }
 
-    /// Adds a section; `body` writes it and does not know its place.
+    /// Adds a section; `body` writes its content, without knowing its offset.
     pub(super) fn section(
         &mut self,
         kind: Kind,
@@ -80,7 +80,7 @@ impl SegmentOutput {
         Ok(())
     }
 
-    /// Fills with zeros up to the next multiple of 64; sections begin at one, so their parts may be aligned too.
+    /// Pads with zeros to the next multiple of 64. Sections begin at one, so their parts can be aligned too.
     pub(super) fn align(&mut self) -> Result<()> {
         let gap = align(self.offset()) - self.offset();
         self.put(&[0; format::ALIGNMENT as usize][..gap as usize])
@@ -160,7 +160,7 @@ impl SegmentOutput {
         Ok(Finished { file: self.file, length, digest })
     }
 
-    /// As `put` and `align`, but past the pages: what follows has checksums of its own.
+    /// As `put` and `align`, after the checksummed pages: what follows has its own checksums.
     fn put_whole(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
         let gap = align(self.offset()) - self.offset();

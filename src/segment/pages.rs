@@ -1,9 +1,9 @@
-//! The checksum of each page, looked at when the page is first touched; and which pages to read ahead.
+//! The checksum of each page, compared at the first use of the page; and which pages to read ahead.
 //!
-//! Lookups touch pages here and there, and want no page but those. Scans walk from page to page, and want the disk
-//! to be ahead of them. Which of the two is going on is seen from what was touched before: where the last
-//! [`WALK`] pages before a new one are known, a walk has come to it. So every scan is read ahead, whatever it scans
-//! and however many sections at once, and no scan has to say so.
+//! Lookups touch single pages, and need no others. Scans walk from page to page, and need read-ahead. The pages read
+//! before show which of the two is going on: if the last [`WALK`] pages before a new one are known, a walk has reached
+//! it. So every scan is read ahead, whatever it scans and however many sections at once, and no caller has to announce
+//! it.
 
 use std::io;
 use std::ops::Range;
@@ -17,40 +17,40 @@ use crate::sys::mmap::{PIECE, View};
 
 const _: () = assert!(PIECE as u64 == PAGE, "what is fetched together is checked together");
 
-/// Pages known before a new one that make it a step of a walk. With half of a file's pages touched at random, one
-/// new page of 256 passes for a step.
+/// Known pages before a new one that make it a step of a walk. If half of a file's pages were touched at random, one
+/// new page of 256 is mistaken for a step.
 const WALK: u64 = 8;
-/// Pages announced ahead of a walk: 1 MiB, more than devices take together; half of it is on its way at least.
+/// Pages announced ahead of a walk: 1 MiB, more than devices transfer at once. At least half of it is always in flight.
 const AHEAD: u64 = 256;
-/// Pages fetched by one call, on a walk or when that many are asked for.
+/// Pages fetched by one call, on a walk or if that many are requested.
 const RUN: u64 = 64;
 
-/// The expected checksums, and which pages have been found to match.
+/// The expected checksums, and the set of pages that matched.
 #[derive(Debug)]
-pub(super) struct Pages {
+pub(super) struct PageChecks {
     salt: u128,
     expected: Vec<u32>,
     /// A bit for each page. Two threads may both check a page; setting the bit twice does no harm.
-    sound: Bits,
+    sound: AtomicBits,
     /// Pages that the operating system was advised to read.
-    announced: Bits,
+    announced: AtomicBits,
     /// End of the pages in the file.
     end: u64,
 }
 
-/// Why a page is not to be had.
+/// Why a page cannot be used.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// It is not what was written.
+    /// Its checksum does not match.
     Damaged(Fault),
-    /// It could not be read; it may be the next time.
+    /// It could not be read; a later attempt may succeed.
     Failed(io::Error),
 }
 
-/// A page of a guarded map could not be read, now or before.
+/// The error for an unreadable page of a guarded map, now or earlier.
 pub(super) fn lost() -> io::Error {
     io::Error::other(
-        "a page of the map cannot be read: the file was cut short, or its disk failed; open the index anew",
+        "a page of the map cannot be read: the file was cut short, or its disk failed; open the index again",
     )
 }
 
@@ -60,12 +60,12 @@ impl From<Fault> for Trouble {
     }
 }
 
-/// Which pages were found sound, to be asked often.
+/// The set of pages that have been checked, for a fast test.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known<'a>(&'a [AtomicU64]);
+pub(super) struct CheckedPages<'a>(&'a [AtomicU64]);
 
-impl Known<'_> {
-    /// True if the pages of `range`, offsets in the file, all were.
+impl CheckedPages<'_> {
+    /// True if all pages of `range`, offsets in the file, have been checked.
     #[inline(always)]
     pub(super) fn have(self, range: &Range<usize>) -> bool {
         const SIZE: usize = PAGE as usize;
@@ -79,7 +79,7 @@ impl Known<'_> {
     }
 }
 
-/// Pages that stand together, such as those of all tables, and how far they are known to be sound from the first on.
+/// Consecutive pages, such as those of all tables, and how many from the first on have been checked.
 #[derive(Debug)]
 pub(super) struct Stretch {
     pages: Range<u64>,
@@ -96,50 +96,49 @@ impl Stretch {
 
 /// A bit for each page, set once.
 #[derive(Debug)]
-struct Bits(Box<[AtomicU64]>);
+struct AtomicBits(Box<[AtomicU64]>);
 
-impl Bits {
+impl AtomicBits {
     fn new(count: usize) -> Self {
         Self((0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Acquire, as a page that is seen to be sound must also be seen to be fetched.
+    /// Acquire: a thread that sees the bit of a checked page must also see its fetched bytes.
     #[inline(always)]
     fn has(&self, page: u64) -> bool {
         let word = self.0.get((page / 64) as usize);
         word.is_some_and(|word| word.load(Ordering::Acquire) & 1 << (page % 64) != 0)
     }
 
-    /// Returns false where it was set before, and where there is no such page.
+    /// Sets a bit; returns false if it was set already, and if there is no such page.
     fn set(&self, page: u64) -> bool {
         let bit = 1 << (page % 64);
         self.0.get((page / 64) as usize).is_some_and(|word| word.fetch_or(bit, Ordering::Release) & bit == 0)
     }
 }
 
-impl Known<'_> {
-    /// How many they are.
+impl CheckedPages<'_> {
+    /// The number of set bits.
     pub(super) fn count(self) -> u64 {
         self.0.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
     }
 }
 
-impl Pages {
+impl PageChecks {
     /// Pages of the first `end` bytes, whose checksums are `expected`.
     pub(super) fn new(salt: u128, expected: &[U32], end: u64) -> Self {
         let expected: Vec<u32> = expected.iter().map(|sum| sum.get()).collect();
-        let [sound, announced] = [(); 2].map(|()| Bits::new(expected.len()));
+        let [sound, announced] = [(); 2].map(|()| AtomicBits::new(expected.len()));
         Self { salt, expected, sound, announced, end }
     }
 
-    /// Which pages were found sound.
+    /// The set of pages that have been checked.
     #[inline(always)]
-    pub(super) fn known(&self) -> Known<'_> {
-        Known(&self.sound.0)
+    pub(super) fn known(&self) -> CheckedPages<'_> {
+        CheckedPages(&self.sound.0)
     }
 
-    /// True once all pages of a stretch were found sound, which they stay. Asked again and again, it looks at each of
-    /// them once.
+    /// True once all pages of a stretch have been checked; they stay so. Repeated calls check each page once.
     #[inline(always)]
     pub(super) fn all_sound(&self, stretch: &Stretch) -> bool {
         let reached = stretch.reached.load(Ordering::Acquire);
@@ -151,7 +150,7 @@ impl Pages {
         while reached < stretch.pages.end && self.sound.has(reached) {
             reached += 1;
         }
-        // Others may have come further, which is checked again then.
+        // Another thread may have stored a larger value; the pages are then checked again.
         stretch.reached.store(reached, Ordering::Release);
         reached >= stretch.pages.end
     }
@@ -161,8 +160,8 @@ impl Pages {
         self.expected.len() as u64
     }
 
-    /// The bytes at `range`, an extent of `file`, once their pages are what was written. What has failed is
-    /// tried again the next time.
+    /// The bytes at `range`, an extent of `file`, after a check of their pages. A page that failed is tried again at
+    /// the next call.
     #[inline(always)]
     pub(super) fn read<'a>(&self, file: &'a View, range: &Range<u64>) -> Result<&'a [u8], Trouble> {
         if range.start < range.end {
@@ -174,10 +173,10 @@ impl Pages {
             }
         }
         file.get(range.start as usize..range.end as usize)
-            .ok_or_else(|| Fault::new(range.start, "a place in the file", "one behind its end").into())
+            .ok_or_else(|| Fault::new(range.start, "a place in the file", "one past its end").into())
     }
 
-    /// The first touch of `page`, on the way to `last`.
+    /// The first use of `page`, on the way to `last`.
     #[cold]
     #[inline(never)]
     fn admit(&self, file: &View, page: u64, last: u64) -> Result<(), Trouble> {
@@ -206,12 +205,12 @@ impl Pages {
             if self.sound.has(page) {
                 return Ok(());
             }
-            // What failed may be a page that nobody asked for: look at this one alone.
+            // The failing page may be one that nobody requested: check this one alone.
         }
         self.check(file, page)
     }
 
-    /// Compares a page with its checksum, even if it was found sound before; pages that are fetched are read again.
+    /// Compares a page with its checksum, even if it matched before; fetched pages are read again.
     #[inline(never)]
     pub(super) fn check(&self, file: &View, page: u64) -> Result<(), Trouble> {
         let start = page.saturating_mul(PAGE);
@@ -248,7 +247,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Compares the bytes of a page, as far as they are covered, with its checksum.
+    /// Compares the covered bytes of a page with its checksum.
     fn compare(&self, page: u64, bytes: &[u8]) -> Result<(), Fault> {
         let start = page * PAGE;
         let expected = *self.expected.get(page as usize).ok_or_else(|| {
@@ -264,17 +263,17 @@ impl Pages {
         Ok(())
     }
 
-    /// True where a walk has come to this page.
+    /// True if a walk has reached this page.
     fn is_walk(&self, page: u64) -> bool {
         page >= WALK && (page - WALK..page).rev().all(|before| self.sound.has(before))
     }
 
-    /// True for a page that was announced or found sound.
+    /// True for a page that was announced or checked.
     fn is_under_way(&self, page: u64) -> bool {
         self.announced.has(page) || self.sound.has(page)
     }
 
-    /// Keeps the disk ahead of a walk that has come to this page.
+    /// Reads ahead of a walk that has reached this page.
     fn read_ahead(&self, file: &View, page: u64) {
         let middle = (page + AHEAD / 2).min(self.count() - 1);
         if !self.is_under_way(middle) && self.is_walk(page) {
@@ -282,8 +281,8 @@ impl Pages {
         }
     }
 
-    /// Advises the operating system that the pages of `range` will be read soon, unless it knows already or they
-    /// were read: once a page at most.
+    /// Advises the operating system that the pages of `range` will be read soon, except pages that were announced or
+    /// read before: each page is announced at most once.
     pub(super) fn will_need(&self, file: &View, range: &Range<u64>) {
         if range.start >= range.end {
             return;
@@ -296,7 +295,7 @@ impl Pages {
         }
     }
 
-    /// One call to the operating system for each run of pages that are neither announced nor sound.
+    /// One call to the operating system for each run of pages that are neither announced nor checked.
     #[cold]
     #[inline(never)]
     fn announce(&self, file: &View, pages: Range<u64>) {
@@ -329,7 +328,7 @@ mod tests {
 
     const SALT: u128 = 5;
 
-    /// Says what it was asked for, and can have pages that cannot be read.
+    /// Records what was requested from it, and can have unreadable pages.
     #[derive(Clone, Debug, Default)]
     struct Disk {
         bytes: Vec<u8>,
@@ -375,12 +374,12 @@ mod tests {
             Self { bytes: bytes.take(length).collect(), ..Self::default() }
         }
 
-        fn open(&self) -> (Pages, View) {
+        fn open(&self) -> (PageChecks, View) {
             let sums = self.bytes.chunks(PIECE).zip((0..).step_by(PIECE));
             let sums: Vec<U32> = sums.map(|(bytes, at)| U32::new(checksum(SALT, at, bytes))).collect();
             let length = self.bytes.len();
             let view = View::new(Box::new(self.clone()), length, Access::Read).unwrap();
-            (Pages::new(SALT, &sums, length as u64), view)
+            (PageChecks::new(SALT, &sums, length as u64), view)
         }
 
         fn taken(list: &Mutex<Vec<(u64, u64)>>) -> Vec<(u64, u64)> {
@@ -393,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_here_and_there_are_read_alone_and_once_and_a_walk_in_runs() {
+    fn random_pages_are_read_alone_and_once_and_walks_are_read_in_runs() {
         let disk = Disk::new(1000 * PIECE);
         let (pages, view) = disk.open();
         for at in [500, 900, 7, 500, 501, 901] {
@@ -428,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_nobody_asked_for_fails_nobody() {
+    fn damage_of_a_prefetched_page_fails_no_other_read() {
         let mut disk = Disk::new(200 * PIECE);
         disk.bad = vec![120];
         let (pages, view) = disk.open();
@@ -456,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_became_shorter_is_damaged_and_what_was_read_stays() {
+    fn truncated_file_is_reported_and_pages_already_read_stay_valid() {
         let whole = Disk::new(20 * PIECE);
         let (pages, _) = whole.open();
         let short = Disk { bytes: whole.bytes[..=10 * PIECE].to_vec(), ..Disk::default() };
@@ -470,13 +469,13 @@ mod tests {
         }
         assert!(matches!(pages.read(&view, &(9 * PAGE..11 * PAGE)), Err(Trouble::Damaged(_))));
         assert!(*pages.read(&view, &page(9)).unwrap() == whole.bytes[9 * PIECE..9 * PIECE + 8]);
-        for behind in [20, 64, u64::MAX / PAGE] {
-            assert!(pages.check(&view, behind).is_err(), "{behind}");
+        for past in [20, 64, u64::MAX / PAGE] {
+            assert!(pages.check(&view, past).is_err(), "{past}");
         }
     }
 
     #[test]
-    fn each_page_is_announced_once_at_most_and_neighbours_together() {
+    fn each_page_is_announced_at_most_once_and_neighbours_in_one_call() {
         let disk = Disk::new(200 * PIECE + 1);
         let (pages, view) = disk.open();
         let will_need = |range: Range<u64>| {
@@ -496,10 +495,10 @@ mod tests {
     }
 
     #[test]
-    fn a_stretch_is_sound_once_each_of_its_pages_was_found_so() {
+    fn stretch_is_sound_once_all_its_pages_are_checked() {
         let disk = Disk::new(10 * PIECE);
         let (pages, view) = disk.open();
-        // Pages 2 to 6, of the first and last only a part.
+        // Pages 2 to 6; only parts of the first and the last.
         let stretch = Stretch::new(&(2 * PAGE + 100..6 * PAGE + 1));
         for page in [6, 2, 4, 1, 7, 3, 5] {
             assert!(!pages.all_sound(&stretch), "before page {page}");
@@ -511,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_touch_the_same_pages_at_once_see_the_files_bytes() {
+    fn concurrent_reads_of_the_same_pages_see_the_bytes_of_the_file() {
         let disk = Disk::new(257 * PIECE + 1234);
         for round in 0..20_u64 {
             let (pages, view) = disk.open();
@@ -520,7 +519,7 @@ mod tests {
                 for thread in 0..16_u64 {
                     let (pages, view, disk, start) = (&pages, &view, &disk, &start);
                     scope.spawn(move || {
-                        let mut state = (round << 8) | (thread / 2); // each two take the same way
+                        let mut state = (round << 8) | (thread / 2); // two threads each follow the same sequence
                         start.wait();
                         for _ in 0..600 {
                             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405);

@@ -1,5 +1,4 @@
-//! From bytes to a [`Parsed`] file: its sections can be read, but nothing of their content is known except the
-//! parameters.
+//! A [`Parsed`] file: its sections can be read, but their content is unchecked, except the parameters.
 
 use std::path::Path;
 
@@ -7,7 +6,7 @@ use zerocopy::little_endian::U32;
 
 use super::file::SegmentFile;
 use super::output;
-use super::pages::Pages;
+use super::pages::PageChecks;
 use crate::error::{Error, Result, corrupt, refused};
 use crate::format::{DOCUMENTS_MAX, bands};
 use crate::format::checksum::{PAGE, checksum};
@@ -21,7 +20,7 @@ use crate::sys::Access;
 use crate::sys::mmap::View;
 use crate::sys::vfs::ReadFile;
 
-/// What header, footer, table of contents, checksums and parameters say of a file, after they were compared with each
+/// The content of header, footer, table of contents, checksums and parameters, after they were compared with each
 /// other.
 #[derive(Debug)]
 pub(super) struct Parsed {
@@ -31,9 +30,9 @@ pub(super) struct Parsed {
     pub(super) digest: u128,
     pub(super) documents: u64,
     pub(super) distinct: u64,
-    /// How entries of bands are coded.
+    /// The encoding of band entries.
     pub(super) band_codec: u16,
-    /// Where the table of contents begins.
+    /// The offset of the table of contents.
     contents_offset: u64,
 }
 
@@ -63,7 +62,7 @@ impl Parsed {
         let footer = read(footer_offset, FOOTER_BYTES as u64)?;
         let footer = Footer::read(&footer, salt, length).map_err(|e| fault("footer", footer_offset, e))?;
 
-        // The footer's checks leave offsets within the file, so this reads no more than the file has.
+        // The footer's checks keep offsets within the file, so this reads at most the file's length.
         let contents_offset = footer.contents_offset.get();
         let contents = read(contents_offset, footer_offset - contents_offset)?;
         let expected = checksum(salt, contents_offset, &contents);
@@ -84,7 +83,7 @@ impl Parsed {
             let sums = Fault::new(32, format!("checksum {expected:08x} of the checksums section"), found);
             return Err(fault("footer", footer_offset, sums));
         }
-        // What is between the checksums and the contents is the one place that no checksum covers.
+        // The bytes between the checksums and the contents are the only ones that no checksum covers.
         let gap = read(sums.end(), contents_offset - sums.end())?;
         if let Some(at) = gap.iter().position(|&byte| byte != 0) {
             let padding = Fault::new(at as u64, "zero padding", format!("{:#04x}", gap[at]));
@@ -95,7 +94,7 @@ impl Parsed {
 
         let bytes = View::new(file, map_length, access).map_err(|e| Error::io("map", path, e))?;
         let digest = output::digest(&header, &page_checksums, &contents, &footer);
-        let file = SegmentFile::new(path, bytes, Pages::new(salt, columns, sums.offset), sections);
+        let file = SegmentFile::new(path, bytes, PageChecks::new(salt, columns, sums.offset), sections);
         let params = read_params(&file, header.params_digest.get(), contents_offset)?;
         header.check_features(&params).map_err(|e| corrupt(path, "header", 0, e))?;
         let (documents, distinct) = (footer.documents.get(), footer.distinct.get());
@@ -121,7 +120,7 @@ fn in_memory(what: &'static str, length: u64) -> Result<usize> {
     usize::try_from(length).map_err(|_| Error::Limit { what, limit: usize::MAX as u64, found: length })
 }
 
-/// The checksums of all pages in front of their section.
+/// The checksums of all pages before the checksums section.
 fn page_column<'a>(bytes: &'a [u8], sums: &Section) -> std::result::Result<&'a [U32], Fault> {
     let pages = sums.offset.div_ceil(PAGE);
     let column: &[U32] = wire::column(bytes)?;

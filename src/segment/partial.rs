@@ -1,31 +1,30 @@
-//! Partial tables from ascending fingerprints, by two distributions.
+//! Builds partial tables from ascending fingerprints, by two distributions.
 //!
-//! A table is sorted by prefix, and then by entries, which begin with the first bits of the fingerprint. So what is
-//! distributed by prefix and nothing else, stably, comes out sorted but for few entries: those of a bucket whose first
-//! bits are the same. The first distribution goes by enough bits that a part stays in the second-level cache, of
-//! several tables while their fingerprints are near; the second by the bits of the directory that are left. What they
-//! move is what is left of prefix and entry, 4 bytes mostly, and not the 8 that a table is
-//! [sorted by](Filter::value).
+//! A table is sorted by prefix, then by entry, and an entry begins with the first bits of the fingerprint. So a stable
+//! distribution by prefix alone sorts all but a few entries: those of a bucket whose first bits are equal. The first
+//! distribution uses enough bits that a part fits into the second-level cache, and handles several tables while their
+//! fingerprints are in the cache. The second uses the other bits of the directory. They move only the rest of prefix
+//! and entry, mostly 4 bytes, and not the 8 bytes that a table is [sorted by](Filter::value).
 //!
 //! Time O(n) on random fingerprints, and O(n log n) on any.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::spilled::{Chunks, Column};
+use super::spilled::{SliceSource, SpillColumn};
 use crate::design::{BitField, Design};
 use crate::error::Result;
 use crate::format::table::filter::Encoder;
 use crate::format::table::{Columns, Filter};
 use crate::sys::zeroed::Zeroed;
 
-/// Mean rows of a part, as a power of two.
+/// Rows of a part on average, as a power of two.
 const PART_BITS: u32 = 15;
-/// Bits of the first distribution at most: as many streams as the processor's page tables know.
+/// Bits of the first distribution at most: as many output streams as the TLB covers.
 const PARTS_BITS_MAX: u32 = 10;
-/// Fingerprints at a time.
+/// Fingerprints processed at a time.
 const TOGETHER: usize = 1 << 11;
 
-/// What is left of prefix and entry in a part.
+/// The rest of prefix and entry, in a part.
 trait Left: Copy + Default + Ord + Into<u64> + FromBytes + Immutable + IntoBytes + KnownLayout {
     fn of(value: u64) -> Self;
 }
@@ -44,10 +43,10 @@ impl Left for u64 {
     }
 }
 
-/// A table that is to be.
+/// A table that is being built.
 struct ToBe {
     filter: Filter,
-    /// The bits of the directory, and of them those of the first distribution.
+    /// The bits of the directory, and how many of them the first distribution uses.
     prefix: BitField,
     part: BitField,
     part_bits: u32,
@@ -72,7 +71,7 @@ impl ToBe {
         }
     }
 
-    /// Bits of the directory that tell the rows of a part apart.
+    /// Bits of the directory that distinguish the rows of a part.
     fn bits_left(&self) -> u32 {
         self.filter.directory.bits - self.part_bits
     }
@@ -87,13 +86,13 @@ impl ToBe {
     }
 }
 
-/// What the first distribution has made of a table.
-enum Parts {
+/// The result of the first distribution of a table.
+enum DistributedParts {
     Short(Distributed<u32>),
     Long(Distributed<u64>),
 }
 
-impl Parts {
+impl DistributedParts {
     fn new(table: &ToBe, rows: usize) -> Result<Self> {
         Ok(if table.is_short() {
             Self::Short(Distributed::new(table, rows)?)
@@ -105,7 +104,7 @@ impl Parts {
 
 struct Distributed<T> {
     rows: Zeroed<T>,
-    /// Where the next row of each part goes; in the end, where each part ends.
+    /// The position of the next row of each part; in the end, the end of each part.
     next: Vec<u32>,
 }
 
@@ -114,7 +113,7 @@ impl<T: Left> Distributed<T> {
         Ok(Self { rows: Zeroed::new(rows)?, next: vec![0; 1 << table.part_bits] })
     }
 
-    /// Counts how long parts will be.
+    /// Counts the rows of each part.
     fn count(&mut self, table: &ToBe, fingerprints: &[u64], numbers: &mut [u64]) {
         numbers.fill(0);
         table.part.add_to(fingerprints, 0, numbers);
@@ -124,7 +123,7 @@ impl<T: Left> Distributed<T> {
         }
     }
 
-    /// Makes places of the counts.
+    /// Turns the counts into start positions.
     fn settle(&mut self) {
         let mut sum = 0;
         for count in &mut self.next {
@@ -171,7 +170,7 @@ impl<T: Left> Distributed<T> {
                 sorted[*place as usize] = row;
                 *place += 1;
             }
-            // Counted rather than looked for, several at a time: most parts are sorted.
+            // Counted without branches, several at a time, as most parts are sorted.
             let pairs = sorted.iter().zip(sorted.get(1..).unwrap_or_default());
             if pairs.filter(|(row, next)| row > next).count() > 0 {
                 let mut start = 0;
@@ -189,14 +188,14 @@ impl<T: Left> Distributed<T> {
     }
 }
 
-/// Makes partial tables, at these places of the design and with entries of `width` bytes, of fingerprints that ascend,
-/// within `bytes` of memory; false where not even one table fits. Each table is put into `columns` and then given to
-/// `each`, which empties them.
+/// Builds the partial tables at `places` of the design, with entries of `width` bytes, from ascending fingerprints,
+/// within `bytes` of memory; returns false if not even one table fits. Each table is put into `columns` and then given
+/// to `each`, which empties them.
 pub(super) fn encode_partial<C: Columns>(
     design: &Design,
     places: std::ops::Range<usize>,
     width: u8,
-    fingerprints: &Column<'_, u64>,
+    fingerprints: &SpillColumn<'_, u64>,
     bytes: usize,
     columns: &mut C,
     mut each: impl FnMut(usize, &mut C) -> Result<()>,
@@ -212,35 +211,35 @@ pub(super) fn encode_partial<C: Columns>(
         }
         let (now, later) = rest.split_at(fit);
         rest = later;
-        let mut parts: Vec<Parts> =
-            now.iter().map(|(_, table)| Parts::new(table, rows as usize)).collect::<Result<_>>()?;
+        let mut parts: Vec<DistributedParts> =
+            now.iter().map(|(_, table)| DistributedParts::new(table, rows as usize)).collect::<Result<_>>()?;
         let mut numbers = [0_u64; TOGETHER];
         for_each_slice(fingerprints, |some| {
             for ((_, table), parts) in now.iter().zip(&mut parts) {
                 match parts {
-                    Parts::Short(parts) => parts.count(table, some, &mut numbers),
-                    Parts::Long(parts) => parts.count(table, some, &mut numbers),
+                    DistributedParts::Short(parts) => parts.count(table, some, &mut numbers),
+                    DistributedParts::Long(parts) => parts.count(table, some, &mut numbers),
                 }
             }
         })?;
         for parts in &mut parts {
             match parts {
-                Parts::Short(parts) => parts.settle(),
-                Parts::Long(parts) => parts.settle(),
+                DistributedParts::Short(parts) => parts.settle(),
+                DistributedParts::Long(parts) => parts.settle(),
             }
         }
         for_each_slice(fingerprints, |some| {
             for ((_, table), parts) in now.iter().zip(&mut parts) {
                 match parts {
-                    Parts::Short(parts) => parts.distribute(table, some, &mut numbers),
-                    Parts::Long(parts) => parts.distribute(table, some, &mut numbers),
+                    DistributedParts::Short(parts) => parts.distribute(table, some, &mut numbers),
+                    DistributedParts::Long(parts) => parts.distribute(table, some, &mut numbers),
                 }
             }
         })?;
         for ((place, table), parts) in now.iter().zip(parts) {
             match parts {
-                Parts::Short(parts) => parts.encode(table, columns)?,
-                Parts::Long(parts) => parts.encode(table, columns)?,
+                DistributedParts::Short(parts) => parts.encode(table, columns)?,
+                DistributedParts::Long(parts) => parts.encode(table, columns)?,
             }
             each(*place, columns)?;
         }
@@ -248,7 +247,7 @@ pub(super) fn encode_partial<C: Columns>(
     Ok(true)
 }
 
-fn for_each_slice(fingerprints: &Column<'_, u64>, mut each: impl FnMut(&[u64])) -> Result<()> {
+fn for_each_slice(fingerprints: &SpillColumn<'_, u64>, mut each: impl FnMut(&[u64])) -> Result<()> {
     let mut values = fingerprints.values();
     while let Some(slice) = values.next_slice()? {
         slice.chunks(TOGETHER).for_each(&mut each);
@@ -281,7 +280,7 @@ mod tests {
         let mut sets: Vec<Vec<u64>> = vec![Vec::new(), vec![u64::MAX]];
         for count in [9, 1000, 70_000, 300_000] {
             sets.push((0..count).map(|_| random.next()).collect());
-            // Few different first bits, so that entries of a bucket do not come in order.
+            // Few distinct first bits, so that entries of a bucket are not in order.
             sets.push((0..count).map(|_| random.next() & !(0xFFFC << 48)).collect());
             sets.push(
                 (0..count).map(|i| if i % 2 == 0 { random.next() >> 20 } else { random.next() }).collect(),
@@ -292,7 +291,7 @@ mod tests {
             fingerprints.sort_unstable();
             fingerprints.dedup();
             let rows = fingerprints.len() as u64;
-            let mut column = Column::new(Room::unlimited(), usize::MAX);
+            let mut column = SpillColumn::new(Room::unlimited(), usize::MAX);
             column.extend(fingerprints).unwrap();
             for (design, width) in [
                 ("blocks-4", 2),
@@ -335,7 +334,7 @@ mod tests {
                         encode_partial(&design, places.clone(), width, &column, bytes, &mut columns, each)
                             .unwrap()
                     );
-                    // The encoder for sorted values has no part of filters that are empty.
+                    // The encoder for sorted values writes no part for empty filters.
                     for (found, expected) in found.iter_mut().zip(&expected) {
                         found.0.resize_with(expected.0.len(), Vec::new);
                     }
@@ -343,11 +342,11 @@ mod tests {
                 }
                 if rows > 0 {
                     let mut columns = Bytes::default();
-                    let none = |_: usize, _: &mut Bytes| unreachable!("there is no room");
+                    let none = |_: usize, _: &mut Bytes| unreachable!("no table fits");
                     assert!(!encode_partial(&design, places, width, &column, 0, &mut columns, none).unwrap());
                 }
             }
         }
-        assert!(disordered > 0, "no entries come in disorder");
+        assert!(disordered > 0, "no entries are out of order");
     }
 }

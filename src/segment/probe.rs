@@ -1,27 +1,27 @@
 //! The search for fingerprints within a radius: probes in stages.
 //!
-//! A query is some probes, one for each prefix within its radius in each table. Up to [`WINDOW`] probes, of several
-//! queries where these are asked together, go through the stages side by side, so that they wait for memory together
-//! and not one after the other. What a stage reads, the one before has hinted at:
+//! A query consists of probes, one for each prefix within its radius in each table. Up to [`WINDOW`] probes, of several
+//! queries if these are searched together, pass the stages side by side, so that their memory accesses overlap. Each
+//! stage prefetches what the next one reads:
 //!
-//! 1. the directory's entry of each probe: which rows are in its bucket;
+//! 1. the directory's entry of each probe: the rows of its bucket;
 //! 2. the bucket: the rows whose first bits in a plane, or whose pointer, are near the query's;
-//! 3. the rest of these rows: whole keys of complete tables, filters of partial ones;
-//! 4. for each entry of a partial table that is left, the bucket of table 1 that its pointer names. Entries with the
-//!    same pointer stand together, so each such bucket is checked once a probe;
-//! 5. in these buckets, what is near the query and comes from the bucket the probe went to.
+//! 3. the other bits of these rows: whole keys of complete tables, filters of partial ones;
+//! 4. for each remaining entry of a partial table, the bucket of table 1 that its pointer names. Entries with the same
+//!    pointer are adjacent, so each such bucket is checked once a probe;
+//! 5. in these buckets, the fingerprints that are near the query and share the prefix of the probe.
 //!
-//! A fingerprint that several tables find is reported by the first whose radius it is in.
+//! A fingerprint that several tables find is reported by the first table that finds it.
 
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 
 use super::ask::{Ask, Near};
-use super::file::At;
+use super::file::SectionReader;
 use super::hot::NestedSearch;
 use super::open::{Fingerprints, Segment};
-use super::sift::{Bucket, Sifted, sift};
-use super::tables::{Front, OpenHot, OpenTable, Plan, Step, Tables};
+use super::filter::{FilteredBucket, Survivors, filter_buckets};
+use super::tables::{RawLayout, OpenHot, OpenTable, RadiusPlan, PlanStep, OpenTables};
 use crate::design::masks::{Masks, masks};
 use crate::error::{Error, Result};
 use crate::format::contents::Section;
@@ -32,37 +32,37 @@ use crate::format::table::{self, Layout, Source};
 use crate::format::wire::Fault;
 use twindex_kernel::{Kernel, Level, Simd};
 
-/// Queries whose probes go through the stages together.
+/// Queries whose probes pass the stages together.
 const TOGETHER: usize = 16;
-/// Probes that do: those of as many queries in 4 tables.
+/// Probes that pass the stages together: those of as many queries in 4 tables.
 const WINDOW: usize = 4 * TOGETHER;
-/// Probes whose buckets are checked before as many that come next are looked up.
+/// Probes whose buckets are scanned before as many of the next ones are looked up.
 const GRAIN: usize = 16;
 
-/// Queries from which on they are asked in the order of each table's prefix. Neighbours then look at the same buckets,
-/// or at ones in the same pages; below, what that saves is less than what ordering costs.
+/// From this number on, queries are searched in the order of each table's prefix. Neighbours then read the same
+/// buckets, or buckets of the same pages. With fewer queries, that saves less than the ordering costs.
 const MANY: usize = 1 << 10;
-/// Queries that are ordered together at most. What is kept for each is small, but a million are slower than four times
-/// a quarter: at 1 M and 10 M fingerprints 263..323 and 499..551 ns a query against 188..215 and 409..463.
+/// Queries ordered together at most. The state of each is small, but a million queries are slower than four times a
+/// quarter: at 1 M and 10 M fingerprints 263..323 and 499..551 ns a query against 188..215 and 409..463.
 const ORDERED_MAX: usize = 1 << 18;
-/// Bytes of tables that the caches hold, whatever the order in which they are used. Tests have no such tables.
+/// Bytes of tables that fit into the caches, in any order of use. 0 in tests, so that queries are always ordered.
 const CACHED: u64 = if cfg!(test) { 0 } else { 8 << 20 };
 
-/// Rows of a bucket whose rest and postings are two cache lines or three.
+/// Buckets of at most this many rows: their keys and postings are two or three cache lines.
 const SHORT: u64 = 32;
 
-/// Scratch for what is between the stages of a search, kept from one search to the next.
+/// Scratch memory of a search, kept from one search to the next.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// The current ones.
-    probes: Vec<Probe>,
-    /// Those that come next.
-    ahead: Vec<Probe>,
-    sifted: Vec<Sifted>,
-    candidates: Vec<Candidate>,
+    /// The current probes.
+    probes: Vec<ActiveProbe>,
+    /// The next probes.
+    ahead: Vec<ActiveProbe>,
+    survivors: Vec<Survivors>,
+    candidates: Vec<RowCandidate>,
     followed: Vec<Followed>,
-    hits: Vec<Hit>,
-    /// The current queries in the order of the table that is probed; empty where they are asked as they come.
+    hits: Vec<ProbeHit>,
+    /// The current queries in the order of the table that is probed; empty if they are searched in their given order.
     order: Vec<u32>,
     counts: Vec<u32>,
     done: Vec<bool>,
@@ -72,16 +72,16 @@ pub struct Scratch {
 }
 
 thread_local! {
-    /// The scratch of the last single query of this thread, for the next.
+    /// The scratch of the last single query of this thread, for the next one.
     static KEPT: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
 impl Scratch {
-    /// Lends the scratch of the thread, so that single queries need not allocate each.
+    /// Lends the scratch of the thread, so that single queries allocate nothing.
     #[inline]
     pub(super) fn lend<T>(body: impl FnOnce(&mut Self) -> T) -> T {
-        // A query that runs inside another gets a new one; as does the next one after a panic.
-        // A thread that ends has none any more.
+        // A query that runs inside another gets a new one; so does the next query after a panic, and a query while its
+        // thread ends.
         let kept = KEPT.try_with(Cell::take).ok().flatten();
         let mut scratch = kept.unwrap_or_default();
         let answer = body(&mut scratch);
@@ -91,11 +91,11 @@ impl Scratch {
         answer
     }
 
-    /// A few pages at most, which may be kept for as long as the thread lives.
+    /// At most a few pages, so it may be kept as long as the thread lives.
     fn is_small(&self) -> bool {
         const MOST: usize = 1024;
-        let Self { sifted, candidates, followed, hits, order, counts, .. } = self;
-        sifted.capacity() <= MOST
+        let Self { survivors, candidates, followed, hits, order, counts, .. } = self;
+        survivors.capacity() <= MOST
             && order.capacity() <= MOST
             && counts.capacity() <= MOST
             && candidates.capacity() <= MOST
@@ -103,55 +103,55 @@ impl Scratch {
             && hits.capacity() <= MOST
     }
 
-    /// Buckets that the last search left out, because its queries had visited as many rows as they may.
+    /// Buckets that the last search skipped, because its queries had visited as many rows as they may.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 }
 
-/// A probe on its way.
+/// A probe in progress.
 #[derive(Clone, Copy, Debug, Default)]
-struct Probe {
+struct ActiveProbe {
     prefix: u64,
-    /// Where to look. What is after the prefix may differ in `left` bits.
-    bucket: Bucket,
+    /// The bucket to search. The bits after the prefix may differ in `left` bits.
+    bucket: FilteredBucket,
     query: u32,
-    /// A number of the plan's.
+    /// The number of its step in the plan.
     step: u16,
 }
 
 /// A row that may be near.
 #[derive(Clone, Copy, Debug)]
-struct Candidate {
+struct RowCandidate {
     probe: u32,
     row: u32,
-    /// What was checked of it: in a partial table the pointer.
+    /// The value that was checked: in a partial table, the pointer.
     scanned: u16,
 }
 
-/// A bucket of table 1 that an entry of a partial table named.
+/// A bucket of table 1 that an entry of a partial table points to.
 #[derive(Clone, Copy, Debug)]
 struct Followed {
     probe: u32,
     pointer: u32,
-    bucket: Bucket,
+    bucket: FilteredBucket,
 }
 
-/// A fingerprint that is near: found by a probe, in a row of its table; of table 1 if that is partial.
+/// A near fingerprint, found by a probe, in a row of its table; in a row of table 1 if its table is partial.
 #[derive(Clone, Copy, Debug)]
-struct Hit {
+struct ProbeHit {
     probe: u32,
     row: u32,
     fingerprint: u64,
 }
 
 /// One search of some queries in one segment.
-pub(super) struct Search<'a, 'b> {
+pub(super) struct TableSearch<'a, 'b> {
     pub(super) segment: &'a Segment,
-    pub(super) at: At<'a>,
+    pub(super) at: SectionReader<'a>,
     pub(super) fingerprints: &'a Fingerprints,
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a RadiusPlan,
     pub(super) ask: Ask,
     pub(super) queries: &'b [u64],
     pub(super) scratch: &'b mut Scratch,
@@ -159,7 +159,8 @@ pub(super) struct Search<'a, 'b> {
     pub(super) hit: &'b mut dyn FnMut(usize, Near) -> Result<ControlFlow<()>>,
 }
 
-/// Rows of the current table that one query has checked: a directory that lies must cost no more than the table.
+/// Counts the rows of the current table that one query has checked: a corrupt directory must not cost more than the
+/// whole table.
 #[derive(Default)]
 struct Guard {
     of: (u32, u16),
@@ -167,18 +168,18 @@ struct Guard {
 }
 
 /// Rows that a query may still visit.
-struct Budget {
+struct VisitBudget {
     query: u32,
     left: u64,
     left_out: u64,
 }
 
-impl Budget {
+impl VisitBudget {
     fn new(visits: u64) -> Self {
         Self { query: 0, left: visits, left_out: 0 }
     }
 
-    /// Begins a query, if it is another; returns what was left out before.
+    /// Begins a query, if it is a new one; returns the number of skipped buckets before.
     fn begin(&mut self, query: u32, visits: Option<u64>) -> u64 {
         if self.query == query {
             return 0;
@@ -186,7 +187,7 @@ impl Budget {
         std::mem::replace(self, Self { query, ..Self::new(visits.unwrap_or(u64::MAX)) }).left_out
     }
 
-    /// Empties a bucket that is too much. A hot one costs what a bucket costs that is just not hot.
+    /// Empties a range that exceeds the budget. A hot bucket counts as the largest bucket that is not hot.
     fn admit_rows(&mut self, rows: &mut Range<u64>) {
         let cost = (rows.end - rows.start).min(HOT_ROWS);
         if let Some(left) = self.left.checked_sub(cost) {
@@ -197,7 +198,7 @@ impl Budget {
         }
     }
 
-    fn admit(&mut self, probe: &mut Probe) {
+    fn admit(&mut self, probe: &mut ActiveProbe) {
         let mut rows = probe.bucket.rows();
         self.admit_rows(&mut rows);
         probe.bucket.end = rows.end as u32;
@@ -205,9 +206,9 @@ impl Budget {
 }
 
 impl Guard {
-    /// Counts the rows of a probe, and says whether there are too many.
+    /// Counts the rows of a probe, and returns whether there are too many.
     #[inline(always)]
-    fn exceeds(&mut self, probe: &Probe, most: u64) -> bool {
+    fn exceeds(&mut self, probe: &ActiveProbe, most: u64) -> bool {
         if self.of != (probe.query, probe.step) {
             *self = Self { of: (probe.query, probe.step), rows: 0 };
         }
@@ -216,17 +217,17 @@ impl Guard {
     }
 }
 
-/// A scan of rows of a table by any codec, compiled once for all who need it.
-struct Scan<'a, 'b> {
+/// A scan of rows of a table, for any codec; compiled once for all callers.
+struct TableScan<'a, 'b> {
     layout: &'a Layout,
-    source: At<'a>,
+    source: SectionReader<'a>,
     rows: Range<u64>,
     key: u64,
     radius: u32,
     each: &'b mut dyn FnMut(u64, u64) -> ControlFlow<()>,
 }
 
-impl Kernel for Scan<'_, '_> {
+impl Kernel for TableScan<'_, '_> {
     type Output = Result<()>;
 
     #[inline(always)]
@@ -236,7 +237,7 @@ impl Kernel for Scan<'_, '_> {
     }
 }
 
-impl Scan<'_, '_> {
+impl TableScan<'_, '_> {
     #[inline(never)]
     fn go(self) -> Result<()> {
         Level::chosen().dispatch(self)
@@ -244,9 +245,9 @@ impl Scan<'_, '_> {
 }
 
 /// Stage 3.
-struct Complete<'s, 'a, 'b>(&'s mut Search<'a, 'b>);
+struct CompleteRows<'s, 'a, 'b>(&'s mut TableSearch<'a, 'b>);
 
-impl Kernel for Complete<'_, '_, '_> {
+impl Kernel for CompleteRows<'_, '_, '_> {
     type Output = Result<()>;
 
     #[inline(always)]
@@ -256,26 +257,26 @@ impl Kernel for Complete<'_, '_, '_> {
 }
 
 /// The end of stage 2.
-struct SortOut<'s, 'a, 'b> {
-    search: &'s mut Search<'a, 'b>,
+struct PassSurvivors<'s, 'a, 'b> {
+    search: &'s mut TableSearch<'a, 'b>,
     first: u32,
     count: usize,
 }
 
-impl Kernel for SortOut<'_, '_, '_> {
+impl Kernel for PassSurvivors<'_, '_, '_> {
     type Output = Result<()>;
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) -> Result<()> {
-        self.search.sort_out(self.first, self.count)
+        self.search.pass_survivors(self.first, self.count)
     }
 }
 
 /// Stage 4.
 struct LookUpFollowed<'s, 'a, 'b> {
-    search: &'s mut Search<'a, 'b>,
-    front: Option<Front>,
-    budget: &'s mut Option<Budget>,
+    search: &'s mut TableSearch<'a, 'b>,
+    front: Option<RawLayout>,
+    budget: &'s mut Option<VisitBudget>,
 }
 
 impl Kernel for LookUpFollowed<'_, '_, '_> {
@@ -289,8 +290,8 @@ impl Kernel for LookUpFollowed<'_, '_, '_> {
 
 /// The end of stage 5.
 struct CompleteFollowed<'s, 'a, 'b> {
-    search: &'s mut Search<'a, 'b>,
-    front: Front,
+    search: &'s mut TableSearch<'a, 'b>,
+    front: RawLayout,
     count: usize,
 }
 
@@ -303,28 +304,28 @@ impl Kernel for CompleteFollowed<'_, '_, '_> {
     }
 }
 
-/// What comes before hits are handed out.
-struct TellApart<'s, 'a, 'b>(&'s mut Search<'a, 'b>);
+/// The end of a search, before hits are reported.
+struct DropDuplicates<'s, 'a, 'b>(&'s mut TableSearch<'a, 'b>);
 
-impl Kernel for TellApart<'_, '_, '_> {
+impl Kernel for DropDuplicates<'_, '_, '_> {
     type Output = Result<()>;
 
     #[inline(always)]
     fn run<S: Simd>(self, _: S) -> Result<()> {
-        self.0.tell_apart()
+        self.0.drop_duplicates()
     }
 }
 
-/// Entries of a bucket that may be near, with what was checked of them, whatever the radius.
-struct SiftOne<'a, 'b> {
+/// Entries of one bucket that may be near, with the value that was checked, for any radius.
+struct FilterOne<'a, 'b> {
     layout: &'a Layout,
-    source: At<'a>,
-    bucket: Bucket,
+    source: SectionReader<'a>,
+    bucket: FilteredBucket,
     compared: u64,
     each: &'b mut dyn FnMut(u64, u16),
 }
 
-impl Kernel for SiftOne<'_, '_> {
+impl Kernel for FilterOne<'_, '_> {
     type Output = Result<()>;
 
     #[inline(always)]
@@ -339,17 +340,17 @@ impl Kernel for SiftOne<'_, '_> {
     }
 }
 
-impl SiftOne<'_, '_> {
+impl FilterOne<'_, '_> {
     #[inline(never)]
     fn go(self) -> Result<()> {
         Level::chosen().dispatch(self)
     }
 }
 
-/// Where the probes of a search have come to: table by table for some queries, then for the next.
+/// How far the probes of a search have come: table by table for some queries, then for the next queries.
 #[derive(Default)]
-struct Next {
-    /// Queries have been put in order for this step.
+struct ProbeCursor {
+    /// Whether queries have been ordered for this step.
     ordered: bool,
     /// The first of the current queries.
     first: usize,
@@ -359,9 +360,9 @@ struct Next {
 }
 
 impl OpenTable {
-    /// The rows of a prefix, where there is no front; what is read first of them is on its way.
+    /// The rows of a prefix, in a table without a front; prefetches what is read first of them.
     #[inline(never)]
-    fn rows(&self, at: At<'_>, prefix: u64, way: Option<table::Probe>) -> Result<Range<u32>> {
+    fn rows(&self, at: SectionReader<'_>, prefix: u64, way: Option<table::Probe>) -> Result<Range<u32>> {
         let source = at.section(&self.section);
         let way = way.unwrap_or_else(|| self.layout.probe());
         let rows = self.layout.rows(source, prefix, self.bits, way)?;
@@ -369,11 +370,11 @@ impl OpenTable {
         Ok(rows.start as u32..rows.end as u32)
     }
 
-    /// The differing bits that a probe may still have after its prefix, that differs from the query's in `mask`.
+    /// The number of bits in which rows may still differ after a prefix that differs from the query's in `mask`.
     #[inline(always)]
     fn left(&self, within: u32, mask: u64) -> u32 {
         let counted_again = match &self.layout {
-            // The planes after the first count bits 17 and on.
+            // The planes after the first hold bits 17 and later.
             Layout::Planes(_) if self.bits > 16 => mask & ((1 << (self.bits - 16)) - 1),
             Layout::Filter(_) if !self.pointer_apart => mask,
             Layout::Planes(_) | Layout::Filter(_) => 0,
@@ -384,8 +385,8 @@ impl OpenTable {
     }
 }
 
-impl<'a> Search<'a, '_> {
-    /// Searches.
+impl<'a> TableSearch<'a, '_> {
+    /// Runs the search.
     pub(super) fn run(mut self) -> Result<()> {
         self.scratch.left_out = 0;
         self.scratch.stopped = 0;
@@ -394,15 +395,15 @@ impl<'a> Search<'a, '_> {
         if self.plan.scan {
             return self.scan_all();
         }
-        // For one query few are enough, and memory that was had before is not asked for again.
+        // A single query needs few probes; memory of an earlier search is reused.
         let room = WINDOW.min(4 * self.queries.len());
         let Scratch { ahead, candidates, followed, hits, .. } = &mut *self.scratch;
         ahead.reserve(room);
         candidates.reserve(room);
         followed.reserve(room);
         hits.reserve(room);
-        let (level, mut guard, mut next) = (Level::chosen(), Guard::default(), Next::default());
-        let mut budget = self.ask.visits.map(Budget::new);
+        let (level, mut guard, mut next) = (Level::chosen(), Guard::default(), ProbeCursor::default());
+        let mut budget = self.ask.visits.map(VisitBudget::new);
         self.tables().settle(&mut self.at);
         self.fill(&mut next);
         self.look_up(&mut guard, 0..WINDOW)?;
@@ -412,18 +413,18 @@ impl<'a> Search<'a, '_> {
             self.tables().settle(&mut self.at);
             self.fill(&mut next);
             if let Some(budget) = &mut budget {
-                // One probe at a time, so that what is left out does not depend on what is asked together.
+                // One probe at a time, so that the skipped buckets do not depend on the other queries.
                 self.scratch.left_out += budget.begin(self.scratch.probes[0].query, self.ask.visits);
             }
             self.scan(level, &mut guard, &mut budget)?;
             if !self.scratch.candidates.is_empty() {
-                level.dispatch(Complete(&mut self))?;
+                level.dispatch(CompleteRows(&mut self))?;
             }
             if !self.scratch.followed.is_empty() {
                 self.follow(level, &mut budget)?;
             }
             if !self.scratch.hits.is_empty() {
-                level.dispatch(TellApart(&mut self))?;
+                level.dispatch(DropDuplicates(&mut self))?;
                 self.report()?;
             }
         }
@@ -432,7 +433,7 @@ impl<'a> Search<'a, '_> {
     }
 
     #[inline(always)]
-    fn tables(&self) -> &'a Tables {
+    fn tables(&self) -> &'a OpenTables {
         &self.fingerprints.tables
     }
 
@@ -441,7 +442,7 @@ impl<'a> Search<'a, '_> {
         &self.tables().all[self.plan.steps[usize::from(step)].table as usize]
     }
 
-    /// All fingerprints, one after the other.
+    /// Scans all fingerprints.
     fn scan_all(&mut self) -> Result<()> {
         let tables = self.tables();
         let first = &tables.all[0];
@@ -454,10 +455,10 @@ impl<'a> Search<'a, '_> {
             let hits = &mut self.scratch.hits;
             hits.clear();
             let mut each = |row: u64, fingerprint| {
-                hits.push(Hit { probe: 0, row: row as u32, fingerprint });
+                hits.push(ProbeHit { probe: 0, row: row as u32, fingerprint });
                 ControlFlow::Continue(())
             };
-            Scan { layout: &first.layout, source, rows: 0..tables.rows, key, radius, each: &mut each }
+            TableScan { layout: &first.layout, source, rows: 0..tables.rows, key, radius, each: &mut each }
                 .go()?;
             for hit in hits.drain(..) {
                 if (self.hit)(number, near(hit, key))?.is_break() {
@@ -468,20 +469,20 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
-    /// True where queries are asked in the order of each table, and not as they come.
+    /// True if queries are searched in the order of each table.
     #[inline]
     fn in_order(&self) -> bool {
         if self.queries.len() < MANY || self.ask.visits.is_some() {
             return false;
         }
-        // Of several probes of a query in a table only the first are in its order.
+        // With several probes of a query in a table, only the first probe follows the table's order.
         let several = self.plan.steps.iter().any(|step| step.radius > 0);
         self.tables().bytes() > CACHED * if several { 4 } else { 1 }
     }
 
     /// Takes the next probes, as many as fit.
     #[inline(never)]
-    fn fill(&mut self, next: &mut Next) {
+    fn fill(&mut self, next: &mut ProbeCursor) {
         let (at, tables, plan, within) = (self.at, self.tables(), self.plan, self.ask.within);
         let in_order = self.in_order();
         let Scratch { ahead: probes, done, stopped, order, counts, .. } = &mut *self.scratch;
@@ -493,15 +494,15 @@ impl<'a> Search<'a, '_> {
         };
         while next.first < self.queries.len() {
             let last = self.queries.len().min(next.first + together);
-            let Some(&Step { table, radius, .. }) = plan.steps.get(next.step) else {
-                *next = Next { first: last, query: last, ..Next::default() };
+            let Some(&PlanStep { table, radius, .. }) = plan.steps.get(next.step) else {
+                *next = ProbeCursor { first: last, query: last, ..ProbeCursor::default() };
                 continue;
             };
             let table = &tables.all[table as usize];
             let step = next.step as u16;
             if in_order && !next.ordered {
                 next.ordered = true;
-                put_in_order(&self.queries[next.first..last], table, order, counts);
+                order_queries(&self.queries[next.first..last], table, order, counts);
             }
             let order = &order[..if in_order { last - next.first } else { 0 }];
             let first = next.first;
@@ -522,8 +523,8 @@ impl<'a> Search<'a, '_> {
                         let value = self.queries[query];
                         let (prefix, scanned) = (table.prefix_of(value), table.scanned_of(value));
                         table.hint_bucket(&at, prefix);
-                        let bucket = Bucket { start: 0, end: 0, scanned, left: within };
-                        probes.push(Probe { prefix, bucket, query: query as u32, step });
+                        let bucket = FilteredBucket { start: 0, end: 0, scanned, left: within };
+                        probes.push(ActiveProbe { prefix, bucket, query: query as u32, step });
                     }
                     continue;
                 }
@@ -537,14 +538,14 @@ impl<'a> Search<'a, '_> {
                 let (prefix, scanned) = (table.prefix_of(value) ^ mask, table.scanned_of(value));
                 table.hint_bucket(&at, prefix);
                 let (query, left) = (query as u32, table.left(within, mask));
-                let bucket = Bucket { start: 0, end: 0, scanned, left };
-                probes.push(Probe { prefix, bucket, query, step });
+                let bucket = FilteredBucket { start: 0, end: 0, scanned, left };
+                probes.push(ActiveProbe { prefix, bucket, query, step });
             }
             (next.step, next.query, next.ordered) = (next.step + 1, next.first, false);
         }
     }
 
-    /// Stage 1, for these of the probes that come next, as far as there are any.
+    /// Stage 1, for the next probes at `places`, as far as there are any.
     #[inline(never)]
     fn look_up(&mut self, guard: &mut Guard, places: Range<usize>) -> Result<()> {
         let Self { at, plan, scratch, ask, segment, .. } = self;
@@ -564,8 +565,8 @@ impl<'a> Search<'a, '_> {
                 let postings = at.section(&self.fingerprints.postings);
                 hint_answers(&first.layout, at.section(&first.section), postings, &probe.bucket);
             }
-            // One bucket has no more rows than the table. Where a partial table's directory has fewer bits than a
-            // probe, several probes look at one bucket.
+            // A bucket has at most the rows of the table. If a partial table's directory has fewer bits than a probe,
+            // several probes read the same bucket.
             // guard: buckets of a probe have no more rows than the table
             if step.radius > 0 && guard.exceeds(probe, most) {
                 let table = &tables.all[step.table as usize];
@@ -578,7 +579,7 @@ impl<'a> Search<'a, '_> {
     }
 
     /// Stage 2.
-    fn scan(&mut self, level: Level, guard: &mut Guard, budget: &mut Option<Budget>) -> Result<()> {
+    fn scan(&mut self, level: Level, guard: &mut Guard, budget: &mut Option<VisitBudget>) -> Result<()> {
         self.scratch.candidates.clear();
         self.scratch.followed.clear();
         self.scratch.hits.clear();
@@ -588,12 +589,12 @@ impl<'a> Search<'a, '_> {
         if self.tables().any_hot {
             self.scan_hot()?;
         }
-        // Between some buckets, some that come next are asked for, so that memory has something to do all the time.
+        // Between buckets, some of the next ones are prefetched, so that the memory is always busy.
         for from in (0..self.scratch.probes.len()).step_by(GRAIN) {
             let some = from..self.scratch.probes.len().min(from + GRAIN);
             self.look_up(guard, some.clone())?;
-            if self.plan.sifted {
-                self.sift(level, some)?;
+            if self.plan.is_filtered {
+                self.filter(level, some)?;
             } else {
                 self.scan_by_step(level, some)?;
             }
@@ -601,7 +602,7 @@ impl<'a> Search<'a, '_> {
         self.look_up(guard, self.scratch.probes.len()..WINDOW)
     }
 
-    /// Stage 2 where not all tables are filtered.
+    /// Stage 2 if not all tables are filtered.
     #[inline(never)]
     fn scan_by_step(&mut self, level: Level, some: Range<usize>) -> Result<()> {
         let mut start = some.start;
@@ -610,29 +611,29 @@ impl<'a> Search<'a, '_> {
             let run = self.scratch.probes[start..some.end].iter().take_while(|probe| probe.step == step);
             let numbers = start..start + run.count();
             start = numbers.end;
-            if self.plan.steps[usize::from(step)].sieve.is_some() {
-                self.sift(level, numbers)?;
+            if self.plan.steps[usize::from(step)].filter.is_some() {
+                self.filter(level, numbers)?;
             } else {
-                self.scan_otherwise(self.table(step), numbers)?;
+                self.scan_unfiltered(self.table(step), numbers)?;
             }
         }
         Ok(())
     }
 
-    /// Stage 2 for buckets that are filtered.
+    /// Stage 2 for filtered buckets.
     #[inline(always)]
-    fn sift(&mut self, level: Level, numbers: Range<usize>) -> Result<()> {
-        let Scratch { probes, sifted, .. } = &mut *self.scratch;
+    fn filter(&mut self, level: Level, numbers: Range<usize>) -> Result<()> {
+        let Scratch { probes, survivors, .. } = &mut *self.scratch;
         let first = numbers.start as u32;
         let steps = &self.plan.steps[..];
         let buckets = probes[numbers]
             .iter()
-            .map_while(|probe| Some((probe.bucket, steps[usize::from(probe.step)].sieve.as_ref()?)));
-        let count = sift(level, &self.at, buckets, sifted)?;
-        level.dispatch(SortOut { search: self, first, count })
+            .map_while(|probe| Some((probe.bucket, steps[usize::from(probe.step)].filter.as_ref()?)));
+        let count = filter_buckets(level, &self.at, buckets, survivors)?;
+        level.dispatch(PassSurvivors { search: self, first, count })
     }
 
-    /// Searches the hot ones of the buckets, and empties them.
+    /// Searches the hot buckets, and empties their ranges.
     #[inline(never)]
     fn scan_hot(&mut self) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -644,44 +645,44 @@ impl<'a> Search<'a, '_> {
             let Some(bucket) = open.bucket(probe.prefix, rows) else { continue };
             probe.bucket.start = probe.bucket.end;
             let key = table.order.apply(self.queries[probe.query as usize]);
-            let each = &mut |row, fingerprint| hits.push(Hit { probe: number, row, fingerprint });
+            let each = &mut |row, fingerprint| hits.push(ProbeHit { probe: number, row, fingerprint });
             let (section, hot) = (&open.section, &open.hot);
             NestedSearch { at, tables, table, section, hot, bucket, key, within, each }.go()?;
         }
         Ok(())
     }
 
-    /// Sends those that passed the filter to where they are checked next; the first probe has this number.
+    /// Sends the entries that passed the filter to their next check; `first` is the number of the first probe.
     #[inline(always)]
-    fn sort_out(&mut self, first: u32, count: usize) -> Result<()> {
+    fn pass_survivors(&mut self, first: u32, count: usize) -> Result<()> {
         let (at, tables, plan) = (&self.at, &self.fingerprints.tables, self.plan);
-        let Scratch { probes, sifted, candidates, followed, .. } = &mut *self.scratch;
+        let Scratch { probes, survivors, candidates, followed, .. } = &mut *self.scratch;
         let mut onward = Onward { at: *at, tables, plan, candidates, followed };
-        for &Sifted { bucket, base, mut near } in &sifted[..count] {
+        for &Survivors { bucket, base, mut near } in &survivors[..count] {
             let number = first + bucket;
             let probe = &probes[number as usize];
-            let Step { table, sieve: Some(sieve), .. } = &plan.steps[usize::from(probe.step)] else {
+            let PlanStep { table, filter: Some(filter), .. } = &plan.steps[usize::from(probe.step)] else {
                 continue;
             };
             let table = &tables.all[*table as usize];
             while near != 0 {
                 let row = base + near.trailing_zeros();
                 near &= near - 1;
-                let scanned = sieve.lane(at, row)?;
-                onward.pass(table, probe.bucket.scanned, Candidate { probe: number, row, scanned });
+                let scanned = filter.lane(at, row)?;
+                onward.pass(table, probe.bucket.scanned, RowCandidate { probe: number, row, scanned });
             }
         }
         Ok(())
     }
 
-    /// Stage 2 for buckets of other tables, one after the other.
+    /// Stage 2 for the buckets of unfiltered tables, one after the other.
     #[inline(never)]
-    fn scan_otherwise(&mut self, table: &'a OpenTable, numbers: Range<usize>) -> Result<()> {
+    fn scan_unfiltered(&mut self, table: &'a OpenTable, numbers: Range<usize>) -> Result<()> {
         let (at, within) = (self.at, self.ask.within);
         let tables = self.tables();
         let source = at.section(&table.section);
         for number in numbers {
-            let Probe { prefix, bucket, query, .. } = self.scratch.probes[number];
+            let ActiveProbe { prefix, bucket, query, .. } = self.scratch.probes[number];
             let (number, rows) = (number as u32, bucket.rows());
             if rows.is_empty() {
                 continue;
@@ -691,22 +692,22 @@ impl<'a> Search<'a, '_> {
                 let mut onward = Onward { at, tables, plan: self.plan, candidates, followed };
                 let compared = table.compared_of(self.queries[query as usize]);
                 let each = &mut |row: u64, scanned| {
-                    onward.pass(table, bucket.scanned, Candidate { probe: number, row: row as u32, scanned });
+                    onward.pass(table, bucket.scanned, RowCandidate { probe: number, row: row as u32, scanned });
                 };
-                SiftOne { layout: &table.layout, source, bucket, compared, each }.go()?;
+                FilterOne { layout: &table.layout, source, bucket, compared, each }.go()?;
                 continue;
             }
             let hits = &mut self.scratch.hits;
             let mut each = |row: u64, key| {
                 if table.prefix(key) == prefix {
                     let fingerprint = table.order.invert(key);
-                    hits.push(Hit { probe: number, row: row as u32, fingerprint });
+                    hits.push(ProbeHit { probe: number, row: row as u32, fingerprint });
                 }
                 ControlFlow::Continue(())
             };
             let key = table.order.apply(self.queries[query as usize]);
             let layout = &table.layout;
-            Scan { layout, source, rows, key, radius: within, each: &mut each }.go()?;
+            TableScan { layout, source, rows, key, radius: within, each: &mut each }.go()?;
         }
         Ok(())
     }
@@ -729,7 +730,7 @@ impl<'a> Search<'a, '_> {
                     let near = (key ^ compared).count_ones() <= self.ask.within;
                     if near && table.prefix(key) == probe.prefix {
                         let fingerprint = table.order.invert(key);
-                        hits.push(Hit { probe: candidate.probe, row: candidate.row, fingerprint });
+                        hits.push(ProbeHit { probe: candidate.probe, row: candidate.row, fingerprint });
                     }
                 }
                 Layout::Filter(filter) => {
@@ -746,28 +747,28 @@ impl<'a> Search<'a, '_> {
     }
 
     /// Stages 4 and 5.
-    fn follow(&mut self, level: Level, budget: &mut Option<Budget>) -> Result<()> {
+    fn follow(&mut self, level: Level, budget: &mut Option<VisitBudget>) -> Result<()> {
         let first = &self.tables().all[0];
-        // Where a pointer has as many bits as table 1 is probed by, its bucket is one like any other.
+        // If a pointer has as many bits as table 1 is probed by, its bucket is an ordinary one.
         let whole = self.ask.probe.is_none() && first.bits == self.tables().pointer_bits;
         let front = first.front.filter(|_| whole);
         level.dispatch(LookUpFollowed { search: self, front, budget })?;
-        // A pointer of more bits than table 1 is probed by names a part of a bucket, which is gone through.
+        // A pointer of more bits than table 1 is probed by names a part of a bucket, which is scanned.
         if let Some(open) = &first.hot
             && first.bits >= self.tables().pointer_bits
         {
             self.follow_hot(open)?;
         }
-        let Some(front) = front.filter(|_| self.ask.within < WIDE) else { return self.follow_otherwise() };
-        let Scratch { followed, sifted, .. } = &mut *self.scratch;
+        let Some(front) = front.filter(|_| self.ask.within < WIDE) else { return self.follow_generic() };
+        let Scratch { followed, survivors, .. } = &mut *self.scratch;
         let buckets = followed.iter().map(|one| (one.bucket, &front));
-        let count = sift(level, &self.at, buckets, sifted)?;
+        let count = filter_buckets(level, &self.at, buckets, survivors)?;
         level.dispatch(CompleteFollowed { search: self, front, count })
     }
 
     /// Stage 4: the rows of the buckets that pointers name.
     #[inline(always)]
-    fn look_up_followed(&mut self, front: Option<Front>, budget: &mut Option<Budget>) -> Result<()> {
+    fn look_up_followed(&mut self, front: Option<RawLayout>, budget: &mut Option<VisitBudget>) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
         let first = &tables.all[0];
         let (section, most) = (&first.section, tables.rows);
@@ -778,7 +779,7 @@ impl<'a> Search<'a, '_> {
             let query = self.queries[probes[one.probe as usize].query as usize];
             let own = query.checked_shr(64 - tables.pointer_bits).unwrap_or(0) as u32;
             let spent = (own ^ one.pointer).count_ones();
-            // Of what pointers name, nothing is too far: they were compared.
+            // A bucket that a pointer names is never too far: the pointer was compared.
             one.bucket.left = within.saturating_sub(spent);
             one.bucket.scanned = first.scanned_of(query);
             let mut rows = if let Some(front) = front {
@@ -799,7 +800,7 @@ impl<'a> Search<'a, '_> {
             seen.1 += rows.end - rows.start;
             // guard: buckets of a probe have no more rows than the table
             if seen.1 > most {
-                // Buckets that overlap would make a probe take time in the square of the file's size.
+                // Overlapping buckets would make a probe quadratic in the file's size.
                 return Err(overlap(self.segment, section, most));
             }
             (one.bucket.start, one.bucket.end) = (rows.start as u32, rows.end as u32);
@@ -811,14 +812,14 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
-    /// What the filter leaves of the buckets that pointers name.
+    /// Checks the rows that the filter leaves of the buckets that pointers name.
     #[inline(always)]
-    fn complete_followed(&mut self, front: Front, count: usize) -> Result<()> {
+    fn complete_followed(&mut self, front: RawLayout, count: usize) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
         let first = &tables.all[0];
         let Layout::Planes(planes) = &first.layout else { return Ok(()) };
-        let Scratch { probes, sifted, followed, hits, .. } = &mut *self.scratch;
-        for &Sifted { bucket, base, mut near } in &sifted[..count] {
+        let Scratch { probes, survivors, followed, hits, .. } = &mut *self.scratch;
+        for &Survivors { bucket, base, mut near } in &survivors[..count] {
             let Followed { probe: number, pointer, .. } = followed[bucket as usize];
             let probe = &probes[number as usize];
             let query = self.queries[probe.query as usize];
@@ -826,7 +827,7 @@ impl<'a> Search<'a, '_> {
                 let row = base + near.trailing_zeros();
                 near &= near - 1;
                 let second = front.lane(&at, row)?;
-                // All bits of the pointer are there where bits 1 to 16 have no plane.
+                // The pointer has all bits of the key that have no plane, where bits 1 to 16 have none.
                 let source = at.section(&first.section);
                 let fingerprint = planes.complete(source, row.into(), pointer as u16, second)?;
                 if (fingerprint ^ query).count_ones() <= within
@@ -834,7 +835,7 @@ impl<'a> Search<'a, '_> {
                         .prefix_of(fingerprint)
                         == probe.prefix
                 {
-                    hits.push(Hit { probe: number, row, fingerprint });
+                    hits.push(ProbeHit { probe: number, row, fingerprint });
                 }
             }
         }
@@ -858,10 +859,10 @@ impl<'a> Search<'a, '_> {
             let (prober, hits) = (self.table(probe.step), &mut self.scratch.hits);
             let mut each = |row: u32, fingerprint: u64| {
                 if prober.prefix_of(fingerprint) == probe.prefix {
-                    hits.push(Hit { probe: number, row, fingerprint });
+                    hits.push(ProbeHit { probe: number, row, fingerprint });
                 }
             };
-            // Table 1 may be probed by more bits than a pointer has: then it names several buckets.
+            // Table 1 may be probed by more bits than a pointer has: then the pointer names several buckets.
             let parts = table.bits - tables.pointer_bits;
             for prefix in u64::from(pointer) << parts..u64::from(pointer + 1) << parts {
                 if (prefix ^ table.prefix(query)).count_ones() > within {
@@ -877,16 +878,16 @@ impl<'a> Search<'a, '_> {
                         each(row as u32, fingerprint);
                         ControlFlow::Continue(())
                     };
-                    Scan { layout: &table.layout, source, rows, key: query, radius: within, each }.go()?;
+                    TableScan { layout: &table.layout, source, rows, key: query, radius: within, each }.go()?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Stage 5 for table 1 by another codec, or a wide radius: the buckets one after the other.
+    /// Stage 5 for other codecs of table 1, or a wide radius: the buckets one after the other.
     #[inline(never)]
-    fn follow_otherwise(&mut self) -> Result<()> {
+    fn follow_generic(&mut self) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
         let first = &tables.all[0];
         let source = at.section(&first.section);
@@ -898,7 +899,7 @@ impl<'a> Search<'a, '_> {
             if rows.is_empty() {
                 continue;
             }
-            // All rows have the pointer as their first bits, so the directory need not be asked for them.
+            // All rows have the pointer as their first bits, so the directory is not needed for those.
             if let Layout::Planes(planes) = &first.layout
                 && !planes.has_first()
             {
@@ -906,16 +907,16 @@ impl<'a> Search<'a, '_> {
                 candidates.clear();
                 let each = &mut |row: u64, scanned| {
                     planes.hint_row(source, row);
-                    candidates.push(Candidate { probe: number, row: row as u32, scanned });
+                    candidates.push(RowCandidate { probe: number, row: row as u32, scanned });
                 };
-                SiftOne { layout: &first.layout, source, bucket, compared: query, each }.go()?;
+                FilterOne { layout: &first.layout, source, bucket, compared: query, each }.go()?;
                 for place in 0..self.scratch.candidates.len() {
-                    let Candidate { row, scanned, .. } = self.scratch.candidates[place];
+                    let RowCandidate { row, scanned, .. } = self.scratch.candidates[place];
                     let fingerprint = planes.complete(source, row.into(), pointer as u16, scanned)?;
                     if (fingerprint ^ query).count_ones() <= within
                         && prober.prefix_of(fingerprint) == probe.prefix
                     {
-                        self.scratch.hits.push(Hit { probe: number, row, fingerprint });
+                        self.scratch.hits.push(ProbeHit { probe: number, row, fingerprint });
                     }
                 }
                 continue;
@@ -923,24 +924,24 @@ impl<'a> Search<'a, '_> {
             let hits = &mut self.scratch.hits;
             let mut each = |row: u64, fingerprint: u64| {
                 if prober.prefix_of(fingerprint) == probe.prefix {
-                    hits.push(Hit { probe: number, row: row as u32, fingerprint });
+                    hits.push(ProbeHit { probe: number, row: row as u32, fingerprint });
                 }
                 ControlFlow::Continue(())
             };
-            Scan { layout: &first.layout, source, rows, key: query, radius: within, each: &mut each }.go()?;
+            TableScan { layout: &first.layout, source, rows, key: query, radius: within, each: &mut each }.go()?;
         }
         Ok(())
     }
 
-    /// Keeps what no earlier table finds, with its rank in table 1.
+    /// Keeps the hits that no earlier table finds, with their ranks in table 1.
     #[inline(always)]
-    fn tell_apart(&mut self) -> Result<()> {
+    fn drop_duplicates(&mut self) -> Result<()> {
         let tables = self.tables();
         let first = &tables.all[0];
         let mut kept = 0;
         for place in 0..self.scratch.hits.len() {
             let mut hit = self.scratch.hits[place];
-            let Probe { query, step, .. } = self.scratch.probes[hit.probe as usize];
+            let ActiveProbe { query, step, .. } = self.scratch.probes[hit.probe as usize];
             let difference = hit.fingerprint ^ self.queries[query as usize];
             let found_before = self.plan.steps[..usize::from(step)].iter().any(|before| {
                 tables.all[before.table as usize].prefix_of(difference).count_ones() <= before.radius
@@ -951,7 +952,7 @@ impl<'a> Search<'a, '_> {
             let table = self.table(step);
             if self.plan.steps[usize::from(step)].table != 0 && !matches!(table.layout, Layout::Filter(_)) {
                 let Some(rank) = first.layout.find(self.at.section(&first.section), hit.fingerprint)? else {
-                    return Err(stranger(self.segment, table, hit.fingerprint));
+                    return Err(missing_in_first(self.segment, table, hit.fingerprint));
                 };
                 hit.row = rank as u32;
             }
@@ -964,7 +965,7 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
-    /// Hands out what was found.
+    /// Reports the hits.
     fn report(&mut self) -> Result<()> {
         for place in 0..self.scratch.hits.len() {
             let hit = self.scratch.hits[place];
@@ -981,10 +982,10 @@ impl<'a> Search<'a, '_> {
     }
 }
 
-/// Numbers queries by the prefix they are probed by in this table, as far as that brings neighbours together.
+/// Orders queries by the prefix that they probe in this table, as far as that makes neighbours share buckets.
 #[inline(never)]
-fn put_in_order(queries: &[u64], table: &OpenTable, order: &mut Vec<u32>, counts: &mut Vec<u32>) {
-    // Four times as many places as queries: then most that share one share a bucket.
+fn order_queries(queries: &[u64], table: &OpenTable, order: &mut Vec<u32>, counts: &mut Vec<u32>) {
+    // Four times as many counters as queries: then most queries with equal counters share a bucket.
     let bits = table.bits.min((queries.len() as u64).checked_ilog2().unwrap_or(0) + 2);
     let place = |query: u64| (table.prefix_of(query) >> (table.bits - bits)) as usize;
     counts.clear();
@@ -1005,10 +1006,10 @@ fn put_in_order(queries: &[u64], table: &OpenTable, order: &mut Vec<u32>, counts
     }
 }
 
-/// Prefetches what an answer from a short bucket of table 1 will need, whichever row it is: a single query has
-/// nothing else to do while it waits, and else would wait once more for each.
+/// Prefetches what an answer from a short bucket of table 1 will need, for any row: a single query has nothing else to
+/// do while it waits, and would otherwise wait again for each row.
 #[inline(always)]
-fn hint_answers(layout: &Layout, first: At<'_>, postings: At<'_>, bucket: &Bucket) {
+fn hint_answers(layout: &Layout, first: SectionReader<'_>, postings: SectionReader<'_>, bucket: &FilteredBucket) {
     let rows = bucket.rows();
     if rows.is_empty() || rows.end - rows.start > SHORT {
         return;
@@ -1020,22 +1021,22 @@ fn hint_answers(layout: &Layout, first: At<'_>, postings: At<'_>, bucket: &Bucke
     postings.hint(postings::range(rows.end - 1).start);
 }
 
-/// Where entries go that passed the filter.
+/// The queues for entries that passed the filter.
 struct Onward<'a, 'b> {
-    at: At<'a>,
-    tables: &'a Tables,
-    plan: &'a Plan,
-    candidates: &'b mut Vec<Candidate>,
+    at: SectionReader<'a>,
+    tables: &'a OpenTables,
+    plan: &'a RadiusPlan,
+    candidates: &'b mut Vec<RowCandidate>,
     followed: &'b mut Vec<Followed>,
 }
 
 impl<'a> Onward<'a, '_> {
-    /// Sends an entry of a bucket, which was looked for by these bits of the query, to where it is checked next.
+    /// Sends an entry of a bucket, which was searched for these bits of the query, to its next check.
     #[inline(always)]
-    fn pass(&mut self, table: &'a OpenTable, query: u16, candidate: Candidate) {
-        let Candidate { probe, row, scanned } = candidate;
+    fn pass(&mut self, table: &'a OpenTable, query: u16, candidate: RowCandidate) {
+        let RowCandidate { probe, row, scanned } = candidate;
         if let Layout::Filter(filter) = &table.layout {
-            if finds_itself(self.tables, self.plan, scanned, query) {
+            if is_covered_by_first(self.tables, self.plan, scanned, query) {
                 return;
             }
             if filter.width == 2 {
@@ -1048,27 +1049,27 @@ impl<'a> Onward<'a, '_> {
     }
 }
 
-/// Whether table 1's own probes already cover this pointer, as far as its bits suffice to know.
+/// Whether table 1's own probes already cover this pointer (needs enough pointer bits to decide).
 #[inline(always)]
-fn finds_itself(tables: &Tables, plan: &Plan, pointer: u16, query: u16) -> bool {
+fn is_covered_by_first(tables: &OpenTables, plan: &RadiusPlan, pointer: u16, query: u16) -> bool {
     let bits = tables.all[0].bits;
     bits <= tables.pointer_bits
         && u32::from((pointer ^ query) >> (16 - bits)).count_ones() <= plan.steps[0].radius
 }
 
-/// Notes the bucket of table 1 that a pointer names, unless the entry before has named it, too.
+/// Adds the bucket of table 1 that a pointer names, unless the previous entry has named the same.
 #[inline(always)]
-fn follow_pointer(followed: &mut Vec<Followed>, tables: &Tables, at: At<'_>, probe: u32, pointer: u16) {
+fn follow_pointer(followed: &mut Vec<Followed>, tables: &OpenTables, at: SectionReader<'_>, probe: u32, pointer: u16) {
     let pointer = u32::from(pointer) >> (16 - tables.pointer_bits);
     if followed.last().is_none_or(|last| (last.probe, last.pointer) != (probe, pointer)) {
         let first = &tables.all[0];
         first.layout.hint_directory(at.section(&first.section), pointer.into(), tables.pointer_bits);
-        followed.push(Followed { probe, pointer, bucket: Bucket::default() });
+        followed.push(Followed { probe, pointer, bucket: FilteredBucket::default() });
     }
 }
 
-fn near(hit: Hit, query: u64) -> Near {
-    let Hit { row, fingerprint, .. } = hit;
+fn near(hit: ProbeHit, query: u64) -> Near {
+    let ProbeHit { row, fingerprint, .. } = hit;
     Near { rank: row, fingerprint, distance: (fingerprint ^ query).count_ones() }
 }
 
@@ -1079,7 +1080,7 @@ fn overlap(segment: &Segment, section: &Section, rows: u64) -> Error {
 }
 
 #[cold]
-fn stranger(segment: &Segment, table: &OpenTable, fingerprint: u64) -> Error {
+fn missing_in_first(segment: &Segment, table: &OpenTable, fingerprint: u64) -> Error {
     segment
         .corrupt_at(&table.section, Fault::new(0, "fingerprints of table 1", format!("{fingerprint:016x}")))
 }
@@ -1094,9 +1095,9 @@ mod tests {
     use twindex_kernel::splitmix::SplitMix;
 
     #[test]
-    fn queries_that_are_put_in_order_have_the_answers_they_have_alone() {
+    fn ordered_queries_have_the_same_answers_as_single_ones() {
         let mut random = SplitMix(9);
-        // A third of them in one block, so that there are hot buckets.
+        // A third of them agree in one block, so that there are hot buckets.
         let fingerprints: Vec<u64> = (0..20_000)
             .map(|i| if i % 3 == 0 { random.next() & !(0xFFFF << 32) | 7 << 32 } else { random.next() })
             .collect();
@@ -1142,7 +1143,7 @@ mod tests {
                         Ok(ControlFlow::Continue(()))
                     })
                     .unwrap();
-                assert_eq!(scratch.order.len(), queries.len(), "{design} {codec}: not put in order");
+                assert_eq!(scratch.order.len(), queries.len(), "{design} {codec}: not ordered");
                 together.sort_unstable();
                 assert!(alone.len() > queries.len() / 20 && together == alone, "{design} {codec} {within}");
                 segment

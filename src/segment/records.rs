@@ -1,4 +1,4 @@
-//! The records of a segment to be, column by column.
+//! The records of a new segment, column by column.
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -13,7 +13,7 @@ use crate::params::{KeyKind, Params};
 
 pub use crate::format::sketches::Row as Kept;
 
-/// Records in the order they were given. A key given twice counts once, with its last record.
+/// Records in the order they were given. Of a repeated key only the last record counts.
 #[derive(Clone, Debug)]
 pub struct Records {
     pub(super) params: Params,
@@ -35,18 +35,18 @@ pub struct Records {
     pub(super) kinds: Vec<RowKind>,
 }
 
-/// What a row says of its key.
+/// The kind of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowKind {
     /// A document with a sketch.
     Sketched,
     /// A document without tokens.
     Empty,
-    /// No document any more; not written, but it hides older ones.
+    /// A delete: not written, but it hides older records of its key.
     Deleted,
 }
 
-/// The sampled hashes of all records, as they will be in the file.
+/// The sampled hashes of all records, encoded as in the file.
 #[derive(Clone, Debug)]
 pub(super) struct SampleColumn {
     pub(super) choice: Choice,
@@ -161,7 +161,7 @@ impl Records {
         self.push_row(key, kept, attached, kind)
     }
 
-    /// Says that there is no document of this key any more.
+    /// Records that there is no document of this key any more.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -288,7 +288,7 @@ impl Records {
         self.kinds[row] == RowKind::Sketched
     }
 
-    /// True for a row that says that there is no document any more.
+    /// True for a delete.
     pub(crate) fn is_delete(&self, row: usize) -> bool {
         self.kinds[row] == RowKind::Deleted
     }
@@ -317,17 +317,17 @@ impl Records {
         }
     }
 
-    /// The value of a row; empty where none are kept.
+    /// The value of a row; empty if none are stored.
     pub(crate) fn value(&self, row: usize) -> &[u8] {
         self.values.as_ref().map_or(&[], |column| column.get(row))
     }
 
-    /// The fields of a row; none where none are kept.
+    /// The fields of a row; none if none are stored.
     pub(crate) fn fields(&self, row: usize) -> Fields<'_> {
         Fields::of(self.fields.as_ref().map_or(&[], |column| column.get(row)))
     }
 
-    /// Replaces `out` by the set of a row; nothing where none are kept.
+    /// Replaces `out` by the set of a row; empty if none are stored.
     ///
     /// # Errors
     /// None: fields are checked when they come.
@@ -335,12 +335,12 @@ impl Records {
         self.fields(row).set_into(out).map_err(fields::unread)
     }
 
-    /// The stamp of a row, where they are kept.
+    /// The stamp of a row, if they are stored.
     pub(crate) fn stamp(&self, row: usize) -> Option<u64> {
         self.stamps.as_ref().map(|column| column[row])
     }
 
-    /// Forgets all rows but the first `rows`.
+    /// Truncates to the first `rows` rows.
     pub(crate) fn truncate(&mut self, rows: usize) {
         let (bands, signature_bytes) = self.widths();
         match &mut self.keys {
@@ -371,7 +371,7 @@ impl Records {
         self.params.minhash.map_or((0, 0), |minhash| (usize::from(minhash.bands), minhash.signature_bytes()))
     }
 
-    /// Bytes of memory they take.
+    /// Bytes of memory in use.
     #[must_use]
     pub fn memory(&self) -> usize {
         let keys = match &self.keys {
@@ -386,7 +386,7 @@ impl Records {
         keys + self.fingerprints.len() * 8 + minhash + samples + attached + self.kinds.len()
     }
 
-    /// The rows to write, by ascending key: of equal keys the last given, if it is not a delete.
+    /// The rows to write, by ascending key: of equal keys the last, unless it is a delete.
     pub(super) fn order(&self) -> Vec<u32> {
         let mut order = self.last_of_each_key();
         order.retain(|&row| self.kinds[row as usize] != RowKind::Deleted);
@@ -426,7 +426,7 @@ impl Records {
         (1..self.len()).all(|row| self.keys.get(row - 1) < self.keys.get(row))
     }
 
-    /// The keys written or deleted, each once, ascending: those whose older documents are no longer live.
+    /// The keys written or deleted, each once, ascending: their older documents are no longer live.
     pub fn keys(&self) -> impl Iterator<Item = Key<'_>> {
         self.last_of_each_key().into_iter().map(|row| self.keys.get(row as usize))
     }
@@ -446,14 +446,14 @@ impl Records {
     }
 }
 
-/// Adds rows of bytes that lie one after the other.
+/// Appends byte strings that are stored one after the other.
 fn append_rows(bytes: &mut Vec<u8>, ends: &mut Vec<usize>, others: &[u8], other_ends: &[usize]) {
     let start = bytes.len();
     bytes.extend_from_slice(others);
     ends.extend(other_ends.iter().map(|end| start + end));
 }
 
-/// What of a record's sketch is hashed: just what a segment holds of it.
+/// The hashed part of a record's sketch: exactly what a segment stores of it.
 pub(super) struct RecordSketch<'a> {
     pub(super) fingerprint: Option<u64>,
     pub(super) bands: &'a [u32],

@@ -1,19 +1,20 @@
-//! A segment of raw fingerprints with numbers as keys, from more of them than fit in memory.
+//! Builds a segment of raw fingerprints with numeric keys, from more of them than fit in memory.
 //!
-//! Rows wait in a scratch file, 17 bytes each. Then, within the memory given:
+//! Rows wait in a scratch file, 17 bytes each. Then, within the memory budget:
 //!
-//! 1. if their keys do not ascend, sort them by key, by radix partition to scratch files; of a key the last row counts;
+//! 1. if their keys do not ascend, sort them by key, by radix partition to scratch files; of a repeated key the last
+//!    row counts;
 //! 2. sum the salt, and partition (fingerprint, ordinal) by the leading bits of the fingerprints;
-//! 3. bucket by bucket, sorted in memory, they become table 1, ranks and postings;
-//! 4. each further table is made from table 1 in the same way, one after the other.
+//! 3. sort each bucket in memory; together they are table 1, ranks and postings;
+//! 4. build each further table from table 1 in the same way, one after the other.
 
 use std::path::Path;
 
 use super::attached::RecordAttached;
 use super::build::{Built, begin, write_fingerprints, write_numbers};
 use super::records::{KeyColumn, RecordSketch, Records, RowKind, record_hash};
-use super::sorted::Sorter;
-use super::spilled::{Chunks, Column, Item, Room, pair};
+use super::sorted::RadixSorter;
+use super::spilled::{SliceSource, SpillColumn, Item, Room, pair};
 use crate::error::{Error, Result};
 use crate::format::{DOCUMENTS_MAX, fields};
 use crate::format::keys::Frame;
@@ -22,18 +23,18 @@ use crate::params::{KeyKind, Params};
 use crate::sys::Spill;
 use crate::sys::vfs::Vfs;
 
-/// A record of an index that keeps a fingerprint under a number, and nothing else.
+/// A record of an index that stores a fingerprint for a number, and nothing else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Row {
+struct RawRow {
     key: u64,
-    /// How many came before.
+    /// The number of rows before it.
     place: u64,
     fingerprint: u64,
     /// A [`RowKind`].
     kind: u8,
 }
 
-impl Item for Row {
+impl Item for RawRow {
     const BYTES: usize = 25;
     #[inline(always)]
     fn key(self) -> u64 {
@@ -51,7 +52,7 @@ impl Item for Row {
     }
 }
 
-/// Bytes of a row in the scratch file, where its place says itself.
+/// Bytes of a row in the scratch file, where the position gives its number.
 const ROW_BYTES: usize = 17;
 /// Rows read or written together.
 const CHUNK: u64 = 1 << 12;
@@ -70,7 +71,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// True for parameters that keep what a row can hold.
+    /// True for parameters whose records a row can hold.
     #[must_use]
     pub fn can_hold(params: &Params) -> bool {
         let attached = params.values || params.expire_after.is_some() || fields::are_kept(params);
@@ -86,7 +87,7 @@ impl Rows {
         Ok(Self { spill: room.spill()?, count: 0, last: None, ascends: true })
     }
 
-    /// Adds records of parameters that [`can_hold`](Self::can_hold) is true for.
+    /// Adds records, whose parameters must satisfy [`can_hold`](Self::can_hold).
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Invalid`] for records of other parameters.
@@ -114,27 +115,27 @@ impl Rows {
         Ok(())
     }
 
-    fn for_each(&self, room: Room<'_>, mut each: impl FnMut(Row) -> Result<()>) -> Result<()> {
+    fn for_each(&self, room: Room<'_>, mut each: impl FnMut(RawRow) -> Result<()>) -> Result<()> {
         for start in (0..self.count).step_by(CHUNK as usize) {
             let count = CHUNK.min(self.count - start) as u32;
             let bytes = room.read(&self.spill, start * ROW_BYTES as u64, count * ROW_BYTES as u32)?;
             for (place, row) in (start..).zip(bytes.chunks_exact(ROW_BYTES)) {
-                each(Row { key: u64::take(row), place, fingerprint: u64::take(&row[8..]), kind: row[16] })?;
+                each(RawRow { key: u64::take(row), place, fingerprint: u64::take(&row[8..]), kind: row[16] })?;
             }
         }
         Ok(())
     }
 
     /// Hands the last row of each key to `each`, by ascending key.
-    fn for_each_last(self, room: Room<'_>, mut each: impl FnMut(Row) -> Result<()>) -> Result<()> {
+    fn for_each_last(self, room: Room<'_>, mut each: impl FnMut(RawRow) -> Result<()>) -> Result<()> {
         if self.ascends {
             return self.for_each(room, each);
         }
-        let mut sorter = Sorter::new(room, room.share(4), 64);
+        let mut sorter = RadixSorter::new(room, room.share(4), 64);
         self.for_each(room, |row| sorter.push(row))?;
         drop(self);
         let mut sorted = sorter.finish()?.into_values();
-        let mut last: Option<Row> = None;
+        let mut last: Option<RawRow> = None;
         while let Some(slice) = sorted.next_slice()? {
             for &row in slice {
                 if let Some(before) = last.replace(row)
@@ -147,10 +148,11 @@ impl Rows {
         last.map_or(Ok(()), each)
     }
 
-    /// Writes the segment of these rows: byte by byte that of [`build`](super::build::build). `hide` gets each
-    /// key, those that are deleted too, ascending.
+    /// Writes the segment of these rows, byte for byte that of [`build`](super::build::build). `hide` receives each
+    /// key, including deleted ones, ascending.
     ///
-    /// Time O(n log n) at worst and O(n) on random fingerprints; memory as `room` says, and a thousandth of the file.
+    /// Time O(n log n) at worst and O(n) on random fingerprints; memory as `room` allows, plus a thousandth of the
+    /// file.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Limit`] for more than 2^30 documents; what `hide` returns.
@@ -165,8 +167,8 @@ impl Rows {
         let Some(simhash) = params.simhash else {
             return Err(Error::Invalid("parameters that keep no fingerprints".into()));
         };
-        let mut pairs = Sorter::new(room, room.share(2), 64);
-        let mut keys = Column::new(room, room.share(8));
+        let mut pairs = RadixSorter::new(room, room.share(2), 64);
+        let mut keys = SpillColumn::new(room, room.share(8));
         let mut salt = params.digest();
         let mut scratch = Vec::new();
         let (mut first, mut last) = (None, 0);

@@ -1,4 +1,4 @@
-//! What can be read of a segment that is damaged, record by record.
+//! Recovers the readable records of a damaged segment.
 
 use std::ops::Range;
 
@@ -11,20 +11,20 @@ use crate::format::attached::Attached;
 use crate::format::fields::Fields;
 use crate::key::KeyBuf;
 
-/// Reasons kept for each segment, beside the number of documents lost.
+/// Errors kept for each segment, besides the number of lost documents.
 const REASONS: usize = 8;
 
-/// What was saved of a segment, and what was not.
+/// The result of salvaging a segment: the number of saved and of lost documents.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Salvaged {
-    /// Live documents whose records were handed out.
+    /// Live documents whose records were handed to the caller.
     pub saved: u64,
-    /// Live documents that are lost: a part of each cannot be read.
+    /// Live documents that are lost: a part of each is unreadable.
     pub lost: u64,
-    /// The keys of those lost whose keys can be read, the first thousand.
+    /// The keys of lost documents whose keys are readable, the first thousand.
     pub lost_keys: Vec<KeyBuf>,
-    /// Why, the first few.
+    /// The first few errors.
     pub reasons: Vec<Error>,
 }
 
@@ -36,12 +36,12 @@ impl Salvaged {
     }
 }
 
-/// Bytes of entries of bands that are held at once.
+/// Bytes of band entries in memory at a time.
 const STRIPE_BYTES: u64 = 256 << 20;
 
 /// A document in a band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
+struct BandMember {
     ordinal: u32,
     band: u16,
     key: u32,
@@ -51,14 +51,14 @@ struct Entry {
 const LOST_KEYS: usize = 1000;
 
 impl Segment {
-    /// Hands the record of each live document that can be read as a whole to `each`, in the order of keys. What is
-    /// believed of a page is what its checksum says.
+    /// Hands the record of each live document that is fully readable to `each`, in the order of keys. A page is trusted
+    /// if its checksum matches.
     ///
-    /// Time is that of reading everything once, and the bands once more for each 256 MiB of their entries; memory in
-    /// proportion to these, which are in the file.
+    /// Time: reading everything once, and the bands once more for each 256 MiB of their entries. Memory in proportion
+    /// to these entries.
     ///
     /// # Errors
-    /// What `each` returns. Damage is no error here.
+    /// What `each` returns. Damage is not an error.
     pub fn salvage(
         &self,
         deleted: &RoaringBitmap,
@@ -67,21 +67,21 @@ impl Segment {
         let mut salvaged = Salvaged::default();
         let bands = self.band_count();
         let documents = self.documents() as u32;
-        // The file has this number of entries, of a bit or more each: its length was compared.
-        let entries = self.band_rows() * size_of::<Entry>() as u64;
+        // The number of entries is bounded by the file: each takes a bit or more, and the length was compared.
+        let entries = self.band_rows() * size_of::<BandMember>() as u64;
         let stripes = entries.div_ceil(STRIPE_BYTES).max(1);
         let stripe = u64::from(documents).div_ceil(stripes).max(1) as u32;
         let mut bands_whole = true;
         let mut start = 0;
         while start < documents {
             let end = start.saturating_add(stripe).min(documents);
-            let mut found: Vec<Entry> = Vec::new();
+            let mut found: Vec<BandMember> = Vec::new();
             for band in 0..bands {
                 self.for_each_sound_band_entry(
                     band,
                     |key, ordinal| {
                         if (start..end).contains(&ordinal) {
-                            found.push(Entry { ordinal, band: band as u16, key });
+                            found.push(BandMember { ordinal, band: band as u16, key });
                         }
                     },
                     |error| {
@@ -104,7 +104,7 @@ impl Segment {
         &self,
         ordinals: Range<u32>,
         deleted: &RoaringBitmap,
-        found: &[Entry],
+        found: &[BandMember],
         bands_whole: bool,
         salvaged: &mut Salvaged,
         each: &mut impl FnMut(&KeyBuf, Option<Kept<'_>>, Attached<'_>) -> Result<()>,
@@ -119,7 +119,7 @@ impl Segment {
             if deleted.contains(ordinal) {
                 continue;
             }
-            // Each band once, or what a band says is not to be believed.
+            // Each band has each document once; otherwise the band is not trusted.
             let each_once = mine.iter().enumerate().all(|(band, entry)| usize::from(entry.band) == band);
             features.clear();
             features.extend(mine.iter().map(|entry| u64::from(entry.key) << 32));
@@ -134,7 +134,7 @@ impl Segment {
                 fields.check(self.params()).map_err(|fault| self.wrong_fields(ordinal, fault))?;
                 Ok((key, fingerprint, signature, attached))
             })();
-            // In some bands and not in others, or in none and with a fingerprint: a band was lost.
+            // In some bands and not in others, or in none but with a fingerprint: a band entry was lost.
             let in_bands = mine.len();
             let whole = |fingerprint: Option<u64>| match (self.fingerprints.is_some(), bands) {
                 (_, 0) => true,

@@ -1,4 +1,4 @@
-//! Ordinals to the sampled hashes of documents, where they are kept.
+//! The sampled hashes of documents by ordinal, if they are stored.
 
 use super::open::Segment;
 use crate::error::Result;
@@ -6,7 +6,7 @@ use crate::format::contents::Section;
 use crate::format::samples::Samples;
 
 impl Segment {
-    /// Replaces `out` by the stored least hashes of a document, ascending; nothing where none are kept.
+    /// Replaces `out` by the stored least hashes of a document, ascending; empty if none are stored.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), also for an ordinal that no document has.
@@ -15,8 +15,7 @@ impl Segment {
         self.sample(self.samples[0].as_ref(), ordinal, out).map(|_| ())
     }
 
-    /// Replaces `out` by the stored hashes of a document that the modulus divides, ascending; nothing where
-    /// none are kept.
+    /// Replaces `out` by the stored hashes of a document that the modulus divides, ascending; empty if none are stored.
     ///
     /// # Errors
     /// As [`bottom`](Self::bottom).
@@ -25,7 +24,7 @@ impl Segment {
         self.sample(self.samples[1].as_ref(), ordinal, out).map(|_| ())
     }
 
-    /// The bytes of the samples of a document, where they are kept, as they are in the file.
+    /// The bytes of a document's samples, if they are stored, as they are in the file.
     pub(super) fn sample_bytes(&self, ordinal: u32) -> Result<[Option<&[u8]>; 2]> {
         let mut values = Vec::new();
         let mut bytes = [None; 2];
@@ -49,7 +48,7 @@ impl Segment {
     ) -> Result<&[u8]> {
         let Some((section, layout)) = of else { return Ok(&[]) };
         let ordinal = u64::from(ordinal);
-        // One after the last document, offsets would be read from values.
+        // For an ordinal past the last document, offsets would be read from the values.
         let offsets = if ordinal < self.documents() {
             layout.offsets(ordinal)
         } else {

@@ -1,4 +1,4 @@
-//! All of a segment, in the order of table 1.
+//! Scans of a whole segment, in the order of table 1.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ impl Segment {
         table.layout.for_each(source, |row, fingerprint| each(row as u32, fingerprint))
     }
 
-    /// Divides the distinct fingerprints into up to `most` stretches that can be read side by side.
+    /// Divides the distinct fingerprints into at most `most` stretches that can be read in parallel.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -54,7 +54,7 @@ impl Segment {
         Ok(all)
     }
 
-    /// Reads the fingerprints of a stretch, as many as it has rows; they ascend.
+    /// Reads the fingerprints of a stretch; they ascend, and their number is its number of rows.
     ///
     /// # Errors
     /// As [`for_each_slice_of`](Self::for_each_slice_of).
@@ -68,7 +68,8 @@ impl Segment {
         })
     }
 
-    /// Hands the fingerprints of a stretch to `each`, some at a time; they ascend, and are as many as it has rows.
+    /// Hands the fingerprints of a stretch to `each`, several at a time; they ascend, and their number is its number of
+    /// rows.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
@@ -106,8 +107,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Hands the rows of a table, numbered from 1, to `each`, ascending: the keys of a complete table, of a partial one
-    /// what it is [sorted by](crate::format::table::Filter::value). Nothing where there is no such table.
+    /// Hands the rows of a table, numbered from 1, to `each`, ascending: keys of a complete table, or what a partial
+    /// table is [sorted by](crate::format::table::Filter::value). Nothing if there is no such table.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
@@ -117,7 +118,7 @@ impl Segment {
         table.layout.for_each(self.at(&table.section), each)
     }
 
-    /// Hands these ordinals and their ranks to `each`, ascending: as [`rank`](Self::rank), with less to do for each.
+    /// Hands these ordinals and their ranks to `each`, ascending: as [`rank`](Self::rank), with less work for each.
     ///
     /// # Errors
     /// As [`rank`](Self::rank), or what `each` returns.
@@ -138,7 +139,7 @@ impl Segment {
         Ok(())
     }
 
-    /// All postings, for those who ask for many.
+    /// All postings, for callers that need many.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt): of a file that is mapped or in memory, all pages are checked.
@@ -155,7 +156,8 @@ impl Segment {
         Ok(HeldPostings { segment: self, entries, lists, documents })
     }
 
-    /// Compares one of these parts of what [`held_postings`](Self::held_postings) then has available with its checksums.
+    /// Checks the pages of part `part` of `parts` of the postings that [`held_postings`](Self::held_postings) then
+    /// keeps available.
     pub fn check_postings(&self, part: usize, parts: usize) -> Result<()> {
         let Some(Fingerprints { postings: section, .. }) = &self.fingerprints else { return Ok(()) };
         if self.file.whole().is_empty() {
@@ -165,7 +167,7 @@ impl Segment {
         self.read(section, place(part)..place(part + 1)).map(drop)
     }
 
-    /// For postings that are asked for by ascending ranks.
+    /// A reader of postings by ascending ranks.
     pub(super) fn postings_in_order(&self) -> PostingsInOrder<'_> {
         PostingsInOrder { segment: self, start: 0, bytes: &[] }
     }
@@ -176,11 +178,11 @@ impl Segment {
 pub struct FingerprintStretch {
     /// By rank.
     pub rows: Range<u64>,
-    /// Where reading them begins; nothing where they can only be read from the first on.
+    /// The position at which reading begins; `None` if rows can only be read from the first on.
     walk: Option<Walk>,
 }
 
-/// The postings of a segment: available where the file is mapped or in memory, otherwise read when they are asked for.
+/// The postings of a segment: available if the file is mapped or in memory, otherwise read on demand.
 #[derive(Clone, Copy, Debug)]
 pub struct HeldPostings<'a> {
     segment: &'a Segment,
@@ -191,27 +193,27 @@ pub struct HeldPostings<'a> {
 }
 
 impl<'a> HeldPostings<'a> {
-    /// Asks for what [`only`](Self::only) of this rank reads, without waiting.
+    /// Prefetches what [`only`](Self::only) of this rank reads.
     #[inline(always)]
     pub fn hint(self, rank: u32) {
         prefetch(self.entries.as_bytes(), postings::range(rank.into()).start as usize);
     }
 
-    /// Asks for the list of this rank if it has one, once its entry is there.
+    /// Prefetches the list of this rank if it has one; its entry must be there already.
     #[inline(always)]
     pub fn hint_list(self, rank: u32) {
         let entry = self.entries.get(rank as usize).map_or(0, |entry| entry.get());
-        // Without a branch, which would be guessed wrongly too often.
+        // Without a branch, which would be mispredicted too often.
         let place = if entry & LIST == 0 { 0 } else { entry & !LIST };
         prefetch(self.lists.as_bytes(), place as usize * size_of::<U32>());
     }
 
-    /// The document of this rank where it is available and one alone; nothing where [`documents`](Self::documents) has
-    /// more to say.
+    /// The document of this rank if it is available and the only one; otherwise `None`, and
+    /// [`documents`](Self::documents) decides.
     #[inline(always)]
     #[must_use]
     pub fn only(self, rank: u32) -> Option<u32> {
-        // What begins a list is more than any ordinal.
+        // The start of a list is encoded as a number above any ordinal.
         self.entries.get(rank as usize).map(|entry| entry.get()).filter(|&entry| entry < self.documents)
     }
 
@@ -229,7 +231,7 @@ impl<'a> HeldPostings<'a> {
         self.segment.postings(rank, |ordinal| ordinals.push(ordinal))
     }
 
-    /// Adds the documents of this rank where they are available, several, and as they must be.
+    /// Adds the documents of this rank if there are several, and they are available and valid.
     #[inline]
     fn several(self, rank: u32, ordinals: &mut Vec<u32>) -> bool {
         let Some(list) = self.list(rank) else { return false };
@@ -251,8 +253,8 @@ impl<'a> HeldPostings<'a> {
         rest.get(..count.get() as usize).filter(|list| entry & LIST != 0 && list.len() > 1)
     }
 
-    /// Hands the fingerprints of these ranks that several documents have to `each`, by rank and with the ordinals,
-    /// ascending. As [`Segment::postings`], with next to nothing to do for all others.
+    /// Hands the fingerprints of those of these ranks that several documents have to `each`, by rank and with the
+    /// ordinals, ascending. As [`Segment::postings`], with almost no work for all other ranks.
     ///
     /// # Errors
     /// As [`Segment::postings`], or what `each` returns.
@@ -269,7 +271,7 @@ impl<'a> HeldPostings<'a> {
             let entries: &[U32] = self.segment.column(&fingerprints.postings, range)?;
             let length = size_of_val(entries);
             prefetch_ahead(entries.as_bytes(), length, length);
-            // Noted first: a branch for each would be guessed wrongly too often.
+            // Collected first: a branch for each would be mispredicted too often.
             let (mut noted, mut count) = ([0; TOGETHER as usize], 0);
             for (rank, entry) in (start as u32..).zip(entries) {
                 noted[count % noted.len()] = rank;
@@ -285,12 +287,12 @@ impl<'a> HeldPostings<'a> {
     }
 }
 
-/// Lists ahead of the current one that are asked for.
+/// Lists after the current one that are prefetched.
 const LISTS_AHEAD: usize = 4;
 /// Entries read together.
 const TOGETHER: u64 = 1 << 10;
 
-/// As [`Segment::postings`], with less to do for each of many ranks that ascend.
+/// As [`Segment::postings`], with less work for each of many ascending ranks.
 pub(super) struct PostingsInOrder<'a> {
     segment: &'a Segment,
     /// The rank of the first of the current entries.
@@ -310,7 +312,7 @@ impl PostingsInOrder<'_> {
         if let Ok(Posting::One(ordinal)) = postings::decode(entry, rank.into(), self.segment.documents()) {
             return each(ordinal);
         }
-        // Lists, and what is wrong.
+        // Lists, and damaged entries.
         let mut result = Ok(());
         self.segment.postings(rank, |ordinal| {
             if result.is_ok() {
@@ -320,7 +322,7 @@ impl PostingsInOrder<'_> {
         result
     }
 
-    /// The entries of some ranks from this one on, for those who look at them themselves: at least one, at most `most`.
+    /// The entries of ranks from `rank` on, for callers that decode them themselves: at least one, at most `most`.
     #[inline]
     pub(super) fn entries(&mut self, rank: u32, most: usize) -> Result<&[U32]> {
         let place = (u64::from(rank).wrapping_sub(self.start) as usize).saturating_mul(4);

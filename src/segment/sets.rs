@@ -1,12 +1,11 @@
-//! Sets of shingle hashes: which documents of a segment can be near one, and the sections that find them.
+//! Sets of shingle hashes: the documents of a segment that can be near a set, and the sections that find them.
 //!
-//! What is written in `common` is found by two passes over all sets. The first counts tags in two tables of `2^k`
-//! numbers, at places that are the first k bits of the tag and of the tag times 0x9e3779b1, where k makes them as many as
-//! there are elements, 18 at most; the smaller of a tag's two counts is no less than the number of documents that have
-//! it (count-min: Cormode and Muthukrishnan 2005). The second takes the tags whose count is at least
-//! 32, and at least the elements of all sets by `2^16`: 2^17 of them at most, the first in the order of documents
-//! and elements. The class of a tag is the number of bits of its count. Fewer than 32 documents have no common
-//! tags.
+//! The section `common` is computed by two passes over all sets. The first counts tags in two tables of `2^k` counters,
+//! indexed by the first k bits of the tag and of the tag times 0x9e3779b1. k is chosen so that there are as many
+//! counters as elements, and is 18 at most. The smaller of a tag's two counts is at least the number of documents that
+//! have the tag (count-min: Cormode and Muthukrishnan 2005). The second pass takes the tags whose count is at least 32
+//! and at least the elements of all sets divided by `2^16`: 2^17 tags at most, the first in the order of documents and
+//! elements. The class of a tag is the number of bits of its count. Fewer than 32 documents have no common tags.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +14,8 @@ use twindex_sketch::Nearness;
 use super::entries::write_entries;
 use super::open::Segment;
 use super::output::SegmentOutput;
-use super::sorted::Sorter;
-use super::spilled::{Room, Values};
+use super::sorted::RadixSorter;
+use super::spilled::{Room, ChunkedValues};
 use crate::error::{Error, Result};
 use crate::format::bands::KEY_BITS;
 use crate::format::contents::Kind;
@@ -25,37 +24,37 @@ use crate::format::prefixes::{CLASSES, key, tag, tags_in_order, tags_of};
 use crate::format::wire::Fault;
 use crate::params::Params;
 
-/// Documents from which on a tag is common.
+/// The number of documents from which on a tag is common.
 const COMMON: u64 = 32;
 /// Common tags at most.
 const COMMON_MAX: usize = 1 << 17;
-/// The number that turns tags for the second table of counts.
+/// The multiplier of tags for the second table of counters.
 const SPREAD: u32 = 0x9E37_79B1;
 
-/// Bits of a place in the tables of counts, at most.
+/// The most bits of an index into the tables of counters.
 const COUNT_BITS: u32 = 18;
 
-/// The places of a tag in the two tables of counts.
+/// The indexes of a tag in the two tables of counters.
 fn places(tag: u32, bits: u32) -> [usize; 2] {
     [tag >> (32 - bits), tag.wrapping_mul(SPREAD) >> (32 - bits)].map(|place| place as usize)
 }
 
-/// Takes the fields of a document.
+/// Receives the fields of a document.
 pub(super) type EachSet<'a> = dyn FnMut(u32, Fields<'_>) -> Result<()> + 'a;
-/// Hands the fields of all documents to a function, in the order of ordinals; as often as it is asked.
+/// Hands the fields of all documents to a function, in the order of ordinals. Can be called repeatedly.
 type AllSets<'a> = dyn FnMut(&mut EachSet<'_>) -> Result<()> + 'a;
 
 /// Common tags and their classes.
-struct Common {
+struct CommonTags {
     classes: BTreeMap<u32, u8>,
-    /// Whether a common tag begins with these bits.
+    /// For each value of the first bits, whether a common tag begins with it.
     first_bits: Vec<bool>,
 }
 
-/// Bits of a tag that are looked up before the tag.
+/// Bits of a tag that are looked up before the tag itself.
 const FIRST_BITS: u32 = 16;
 
-impl Common {
+impl CommonTags {
     fn new(classes: BTreeMap<u32, u8>) -> Self {
         let mut first_bits = vec![false; 1 << FIRST_BITS];
         for tag in classes.keys() {
@@ -74,7 +73,7 @@ impl Common {
         if documents < COMMON {
             return Ok(Self::new(common));
         }
-        // As if there were 2^18 elements or more; with fewer, places are the first bits of these.
+        // Computed for 2^18 elements or more; with fewer elements, an index is the first bits of this one.
         let mut counts = [vec![0_u32; 1 << COUNT_BITS], vec![0_u32; 1 << COUNT_BITS]];
         let (mut elements, mut set) = (0, Vec::new());
         sets(&mut |_, fields| {
@@ -97,7 +96,7 @@ impl Common {
             fields.set_into(&mut set).map_err(unread)?;
             for &hash in &set {
                 let [first, second] = places(tag(hash), bits);
-                // Most are put aside by one of the two.
+                // Most tags are excluded by one of the two counters.
                 if u64::from(counts[0][first]) < least || u64::from(counts[1][second]) < least {
                     continue;
                 }
@@ -134,13 +133,13 @@ impl Common {
     }
 }
 
-/// What is near by the parameters of an index that keeps sets.
+/// The near relation of an index with sets, by its parameters.
 #[must_use]
 pub fn nearness(params: &Params) -> Option<Nearness> {
     params.near().threshold.filter(|_| params.sets).map(|threshold| Nearness::Resemblance(threshold.value()))
 }
 
-/// Writes what finds documents by their sets, where these are kept.
+/// Writes the sections that find documents by their sets, if these are stored.
 pub(super) fn write_sets(
     out: &mut SegmentOutput,
     params: &Params,
@@ -151,11 +150,11 @@ pub(super) fn write_sets(
     if !params.sets {
         return Ok(());
     }
-    let common = Common::of(documents, sets)?;
+    let common = CommonTags::of(documents, sets)?;
     let entries = common.entries();
     let shape = (CLASSES, entries.len() as u64, KEY_BITS);
-    write_entries(out, (Kind::Common, 0), shape, room, &mut Values::of(&entries))?;
-    let mut sorter: Sorter<'_, u64> = Sorter::new(room, room.share(4), 64);
+    write_entries(out, (Kind::Common, 0), shape, room, &mut ChunkedValues::of(&entries))?;
+    let mut sorter: RadixSorter<'_, u64> = RadixSorter::new(room, room.share(4), 64);
     let mut rows = 0;
     common.prefixes(params, sets, |entry| {
         rows += 1;
@@ -169,10 +168,10 @@ pub(super) fn write_sets(
 }
 
 impl Segment {
-    /// Hands the ordinals of documents that can be near a set, by `near`, to `each`: all that are, and others, in no
-    /// particular order; marked ones only if they are wanted. An ordinal comes once for each tag that the document has in
-    /// common with the prefix of the set, with the [place](crate::format::prefixes::fewest_missing) of the tag, or with 0 if
-    /// marked ones are wanted. `near` asks for the resemblance of the parameters or more.
+    /// Hands the ordinals of documents that can be near a set, by `near`, to `each`: all that are near, and others, in
+    /// no particular order; marked documents only with `marked`. An ordinal is reported once for each tag that its
+    /// document shares with the prefix of the set, with the [place](crate::format::prefixes::fewest_missing) of the
+    /// tag, or with 0 if `marked`. `near` must require at least the resemblance of the parameters.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -189,8 +188,8 @@ impl Segment {
             .try_for_each(|(place, key)| self.same_key(section, layout, key, |found| each(found, place)))
     }
 
-    /// The keys by which [`sharing_prefix`](Self::sharing_prefix) finds documents, with their places; their entries are
-    /// prefetched.
+    /// The keys by which [`sharing_prefix`](Self::sharing_prefix) finds documents, with their places; prefetches their
+    /// entries.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -207,7 +206,7 @@ impl Segment {
         tags_in_order(set, near.prefix(set.len()), class_of, &mut tags)?;
         let both = marked && self.params().marks;
         let kinds = if both { &[false, true][..] } else { &[false] };
-        // With both kinds of keys, one of the other kind may be met by accident, and its place would say nothing.
+        // With both kinds of keys, a key of the other kind may collide, and its place would be meaningless.
         let places = (0..).zip(&tags).map(|(place, &tag)| (if both { 0 } else { place }, tag));
         let keys: Vec<(u32, u32)> = places
             .flat_map(|(place, tag)| kinds.iter().map(move |&is_marked| (place, key(tag, is_marked))))
@@ -234,8 +233,8 @@ impl Segment {
         self.for_each_entry(section, layout, each)
     }
 
-    /// The proof of the sections, for [`verify`](Self::verify): fields are such, common tags are those that are written,
-    /// and entries those of the prefixes. The entries themselves are not held: their hashes are summed.
+    /// Checks the sections for [`verify`](Self::verify): fields are valid, common tags are those of the sets, and
+    /// entries are those of the prefixes. Entries are not kept in memory: their hashes are summed.
     pub(super) fn verify_sets(&self) -> Result<()> {
         if self.fields.is_none() {
             return Ok(());
@@ -253,7 +252,7 @@ impl Segment {
                 return Err(self.corrupt_at(section, Fault::new(at, "zeros where no entry has a bit", "others")));
             }
         }
-        let common = Common::of(self.documents(), &mut all)?;
+        let common = CommonTags::of(self.documents(), &mut all)?;
         let mut found = Vec::new();
         self.for_each_entry(common_section, classes, |tag, class| {
             found.push(u64::from(tag) << 32 | u64::from(class));
@@ -263,12 +262,12 @@ impl Segment {
             let (expected, found) = (format!("the {} common tags of the sets", common.classes.len()), found.len());
             return Err(self.corrupt_at(common_section, Fault::new(0, expected, format!("{found}, or others"))));
         }
-        let mut expected = Summed::default();
+        let mut expected = EntrySum::default();
         common.prefixes(params, &mut all, |entry| {
             expected.add(entry);
             Ok(())
         })?;
-        let (mut summed, mut last) = (Summed::default(), None);
+        let (mut summed, mut last) = (EntrySum::default(), None);
         self.for_each_entry(section, layout, |key, ordinal| {
             let entry = u64::from(key) << 32 | u64::from(ordinal);
             if last.replace(entry) >= Some(entry) {
@@ -286,14 +285,14 @@ impl Segment {
     }
 }
 
-/// Entries in any order, distinguished by the sum of their hashes.
+/// A multiset of entries, identified by their number and the sum of their hashes.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Summed {
+struct EntrySum {
     count: u64,
     sum: u128,
 }
 
-impl Summed {
+impl EntrySum {
     fn add(&mut self, entry: u64) {
         self.count += 1;
         self.sum = self.sum.wrapping_add(xxhash_rust::xxh3::xxh3_128(&entry.to_le_bytes()));

@@ -1,26 +1,27 @@
-//! Sorting numbers: by radix in memory, by partition to scratch files beyond, and merging what is sorted.
+//! Sorts numbers: by radix in memory, by partition to scratch files beyond, and by merging sorted runs.
 //!
-//! [`sort`] distributes by the leading bits that tell most items apart, and sorts the few that stay together by
-//! comparison, so that no input makes it slower than O(n log n). [`sort_tail_in_order`] does less work for what is in
-//! order but for its first bits: a table's keys made from ascending fingerprints. `Sorter` takes any number of items
-//! within its memory; `Merge` merges runs.
+//! [`sort`] distributes by the leading bits that distinguish most items, and sorts the few that stay together by
+//! comparison, so that no input is slower than O(n log n). [`sort_tail_in_order`] does less work for items that are in
+//! order except for their first bits: a table's keys made from ascending fingerprints. `RadixSorter` takes any number of
+//! items within its memory; `RunMerge` merges runs.
 
 use std::sync::Arc;
 
-use super::spilled::{Chunks, Item, Room, Values, decode};
+use super::spilled::{SliceSource, Item, Room, ChunkedValues, decode};
 use crate::error::Result;
 use crate::sys::Spill;
 
-/// Fewer items are sorted by comparison.
+/// Below this number, items are sorted by comparison.
 const SMALL: usize = 64;
-/// Items that stay in the second-level cache together with where they go.
+/// Items that fit into the second-level cache together with their targets.
 const CACHED: usize = 1 << 16;
-/// Bits by which items are distributed at once beyond the cache: few enough streams for the processor's page tables.
+/// Bits of one distribution beyond the cache: few enough output streams for the TLB.
 const FAR_BITS: u32 = 8;
-/// Bits by which items are distributed at once within it.
+/// Bits of one distribution within the cache.
 const NEAR_BITS: u32 = 11;
 const NEAR: usize = 1 << NEAR_BITS;
-/// Bits beyond log2 of the items by which random ones are distributed: one in 16 then has a neighbour with the same.
+/// Bits beyond log2 of the number of items by which random items are distributed: then one in 16 shares its bits with
+/// another.
 const APART_BITS: u32 = 4;
 
 /// Sorts. O(n) on items whose keys' first differing bits are random, O(n log n) on any. `scratch` is overwritten, and
@@ -30,14 +31,14 @@ pub fn sort<T: Item>(items: &mut [T], scratch: &mut Vec<T>) {
     scatter_unordered(items, scratch, false);
 }
 
-/// As [`sort`], for items that would be in order without the first `lead` bits of their keys; faster for these, right
-/// for others.
+/// As [`sort`], for items that would be in order without the first `lead` bits of their keys. Faster for these, correct
+/// for all.
 pub fn sort_tail_in_order<T: Item>(items: &mut [T], scratch: &mut Vec<T>, lead: u32) {
     scratch.resize(items.len(), T::default());
     scatter(items, scratch, false, 64, lead.min(64));
 }
 
-/// Sorts `from` by the first differing bits of keys; the result is in `to` if `across`, and else in `from`.
+/// Sorts `from` by the first differing bits of keys; the result is in `to` if `across`, otherwise in `from`.
 fn scatter_unordered<T: Item>(from: &mut [T], to: &mut [T], across: bool) {
     let first = from.first().map_or(0, |item| item.key());
     let differ = from.iter().fold(0, |bits, item| bits | item.key() ^ first);
@@ -52,7 +53,8 @@ fn scatter_unordered<T: Item>(from: &mut [T], to: &mut [T], across: bool) {
     scatter(from, to, across, top, top.min(from.len().ilog2() + APART_BITS));
 }
 
-/// Sorts `from`, of equal bits above `top`, by the `bits` bits below, stably, and then what these leave out of order.
+/// Sorts `from`, whose bits above `top` are equal, by the next `bits` bits, stably, and then the groups that are not in
+/// order.
 fn scatter<T: Item>(from: &mut [T], to: &mut [T], across: bool, top: u32, bits: u32) {
     if from.len() <= SMALL || bits == 0 {
         settle(from, to);
@@ -72,7 +74,7 @@ fn scatter<T: Item>(from: &mut [T], to: &mut [T], across: bool, top: u32, bits: 
         }
         return;
     }
-    // The first bits are enough if the rest is random; if it is in order, it stays so.
+    // The first bits are enough if the rest is random; if the rest is in order, it stays in order.
     let bits = bits.min(from.len().ilog2() + APART_BITS).min(2 * NEAR_BITS);
     let shift = top - bits;
     let twice = bits > NEAR_BITS;
@@ -98,7 +100,7 @@ fn scatter<T: Item>(from: &mut [T], to: &mut [T], across: bool, top: u32, bits: 
     }
 }
 
-/// Sorts items that are few, or in order, or neither.
+/// Sorts a group of few items, or of items in order, or of any others.
 fn settle<T: Item>(items: &mut [T], scratch: &mut [T]) {
     if items.is_sorted() {
         return;
@@ -106,7 +108,7 @@ fn settle<T: Item>(items: &mut [T], scratch: &mut [T]) {
     if items.len() <= SMALL { items.sort_unstable() } else { scatter_unordered(items, scratch, false) }
 }
 
-/// Copies items to where the `bits` bits above `shift` put them, stably; returns where each bucket ends.
+/// Copies items to the buckets of the `bits` bits above `shift`, stably; returns the end of each bucket.
 fn distribute<T: Item>(from: &[T], to: &mut [T], shift: u32, bits: u32) -> [u32; NEAR] {
     let mask = (1_u64 << bits) - 1;
     let bucket = |item: T| (item.key().checked_shr(shift).unwrap_or(0) & mask) as usize % NEAR;
@@ -128,24 +130,24 @@ fn distribute<T: Item>(from: &[T], to: &mut [T], shift: u32, bits: u32) -> [u32;
 
 /// Bits of a digit by which scratch files are partitioned.
 const DIGIT_BITS: u32 = 8;
-/// The most bytes of a bucket that wait to be written together.
+/// The most bytes of a bucket that are collected for one write.
 const WAITING_BYTES: usize = 1 << 14;
 
-/// Sorts any number of items: in memory as long as they fit, otherwise by partition to a scratch file by their leading
-/// bits, as often as a bucket is too large, and bucket by bucket in memory.
+/// Sorts any number of items: in memory if they fit, otherwise by partition to a scratch file by their leading bits,
+/// repeated while a bucket is too large, and bucket by bucket in memory.
 #[derive(Debug)]
-pub(super) struct Sorter<'r, T> {
+pub(super) struct RadixSorter<'r, T> {
     room: Room<'r>,
-    /// Items in memory at most; as many again are scratch.
+    /// Items in memory at most; as many again are used as scratch.
     most: usize,
     top: u32,
     items: Vec<T>,
     buckets: Option<Partition<T>>,
 }
 
-impl<'r, T: Item> Sorter<'r, T> {
-    /// Sorts items whose keys have `top` bits at most, in `bytes` of memory. Items of one key must come in order,
-    /// where there can be more than fit.
+impl<'r, T: Item> RadixSorter<'r, T> {
+    /// Sorts items whose keys have at most `top` bits, in `bytes` of memory. Items of one key must be pushed in order
+    /// if they can exceed the memory.
     pub(super) fn new(room: Room<'r>, bytes: usize, top: u32) -> Self {
         let most = (bytes / 2 / size_of::<T>()).max(SMALL);
         Self { room, most, top, items: Vec::new(), buckets: None }
@@ -173,7 +175,7 @@ impl<'r, T: Item> Sorter<'r, T> {
     }
 
     /// Ends the input.
-    pub(super) fn finish(mut self) -> Result<Sorted<'r, T>> {
+    pub(super) fn finish(mut self) -> Result<RadixSorted<'r, T>> {
         if self.buckets.is_some() {
             self.spill()?;
             self.items = Vec::new();
@@ -181,52 +183,52 @@ impl<'r, T: Item> Sorter<'r, T> {
         let Self { room, most, mut items, buckets, .. } = self;
         match buckets {
             None => sort(&mut items, &mut Vec::new()),
-            Some(buckets) => return Ok(Sorted { room, most, items, buckets: buckets.finish(room)? }),
+            Some(buckets) => return Ok(RadixSorted { room, most, items, buckets: buckets.finish(room)? }),
         }
-        Ok(Sorted { room, most, items, buckets: Vec::new() })
+        Ok(RadixSorted { room, most, items, buckets: Vec::new() })
     }
 }
 
-/// What a `Sorter` has sorted, to be gone through as often as needed.
+/// The output of a `RadixSorter`, which can be iterated repeatedly.
 #[derive(Debug)]
-pub(super) struct Sorted<'r, T> {
+pub(super) struct RadixSorted<'r, T> {
     room: Room<'r>,
     most: usize,
     items: Vec<T>,
-    /// Those that are not in memory, ascending.
-    buckets: Vec<Bucket>,
+    /// The buckets that are not in memory, ascending.
+    buckets: Vec<SpilledBucket>,
 }
 
-impl<'r, T: Item> Sorted<'r, T> {
+impl<'r, T: Item> RadixSorted<'r, T> {
     /// All items, ascending.
-    pub(super) fn values(&self) -> Values<'_, T> {
+    pub(super) fn values(&self) -> ChunkedValues<'_, T> {
         if self.buckets.is_empty() {
-            return Values::of(&self.items);
+            return ChunkedValues::of(&self.items);
         }
-        let mut rest = Rest::of(self.room, self.most, self.buckets.clone());
-        Values::from_chunks(move || rest.next())
+        let mut rest = RemainingBuckets::of(self.room, self.most, self.buckets.clone());
+        ChunkedValues::from_chunks(move || rest.next())
     }
 
-    /// All items, ascending, and the rest gone with them.
-    pub(super) fn into_values(self) -> Values<'r, T> {
+    /// All items, ascending; consumes the sorter.
+    pub(super) fn into_values(self) -> ChunkedValues<'r, T> {
         if self.buckets.is_empty() {
-            return Values::from(self.items);
+            return ChunkedValues::from(self.items);
         }
-        let mut rest = Rest::of(self.room, self.most, self.buckets);
-        Values::from_chunks(move || rest.next())
+        let mut rest = RemainingBuckets::of(self.room, self.most, self.buckets);
+        ChunkedValues::from_chunks(move || rest.next())
     }
 }
 
-/// Buckets that are still to be sorted, the first at the end.
-struct Rest<'r, T> {
+/// Buckets that are still to be sorted, the next one last.
+struct RemainingBuckets<'r, T> {
     room: Room<'r>,
     most: usize,
-    buckets: Vec<Bucket>,
+    buckets: Vec<SpilledBucket>,
     scratch: Vec<T>,
 }
 
-impl<'r, T: Item> Rest<'r, T> {
-    fn of(room: Room<'r>, most: usize, mut buckets: Vec<Bucket>) -> Self {
+impl<'r, T: Item> RemainingBuckets<'r, T> {
+    fn of(room: Room<'r>, most: usize, mut buckets: Vec<SpilledBucket>) -> Self {
         buckets.reverse();
         Self { room, most, buckets, scratch: Vec::new() }
     }
@@ -257,17 +259,17 @@ impl<'r, T: Item> Rest<'r, T> {
     }
 }
 
-/// Items of the same bits above `top`, in a scratch file.
+/// Items with equal bits above `top`, in a scratch file.
 #[derive(Clone, Debug)]
-struct Bucket {
+struct SpilledBucket {
     spill: Arc<Spill>,
-    /// Where they stand, and how many bytes.
+    /// The place and the bytes of each piece.
     places: Vec<(u64, u32)>,
     items: u64,
     top: u32,
 }
 
-impl Bucket {
+impl SpilledBucket {
     fn load<T: Item>(&self, room: Room<'_>, places: &[(u64, u32)]) -> Result<Vec<T>> {
         let mut items = Vec::new();
         for &(place, length) in places {
@@ -277,19 +279,19 @@ impl Bucket {
     }
 }
 
-/// A scratch file that is being written, by buckets of one digit.
+/// A scratch file that is being written, with a bucket for each value of one digit.
 #[derive(Debug)]
 struct Partition<T> {
     spill: Spill,
-    /// Where the digit begins.
+    /// The lowest bit of the digit.
     shift: u32,
     waiting_bytes: usize,
-    buckets: Vec<Waiting>,
+    buckets: Vec<PendingBucket>,
     of: std::marker::PhantomData<T>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Waiting {
+struct PendingBucket {
     bytes: Vec<u8>,
     places: Vec<(u64, u32)>,
     items: u64,
@@ -299,7 +301,7 @@ impl<T: Item> Partition<T> {
     fn new(room: Room<'_>, top: u32, bytes: usize) -> Result<Self> {
         let bits = top.min(DIGIT_BITS);
         let waiting_bytes = ((bytes / 2) >> bits).clamp(T::BYTES, WAITING_BYTES);
-        let buckets = vec![Waiting::default(); 1 << bits];
+        let buckets = vec![PendingBucket::default(); 1 << bits];
         Ok(Self {
             spill: room.spill()?,
             shift: top - bits,
@@ -321,20 +323,20 @@ impl<T: Item> Partition<T> {
         Ok(())
     }
 
-    /// The buckets that have items, ascending.
-    fn finish(mut self, room: Room<'_>) -> Result<Vec<Bucket>> {
+    /// The non-empty buckets, ascending.
+    fn finish(mut self, room: Room<'_>) -> Result<Vec<SpilledBucket>> {
         for bucket in &mut self.buckets {
             bucket.write(room, &mut self.spill)?;
         }
         let (spill, top) = (Arc::new(self.spill), self.shift);
         let some = self.buckets.into_iter().filter(|bucket| bucket.items > 0);
         Ok(some
-            .map(|Waiting { places, items, .. }| Bucket { spill: Arc::clone(&spill), places, items, top })
+            .map(|PendingBucket { places, items, .. }| SpilledBucket { spill: Arc::clone(&spill), places, items, top })
             .collect())
     }
 }
 
-impl Waiting {
+impl PendingBucket {
     fn write(&mut self, room: Room<'_>, spill: &mut Spill) -> Result<()> {
         if !self.bytes.is_empty() {
             let length = self.bytes.len() as u32;
@@ -345,24 +347,24 @@ impl Waiting {
     }
 }
 
-/// Items of all runs that are sorted together: as many as the first-level cache holds, and where they go.
+/// Items of all runs that are sorted together: as many as fit into the first-level cache with their targets.
 const MERGED: usize = 1 << 11;
 /// Items of a run at a time.
 const WINDOW_MIN: usize = 32;
 
-/// Merges ascending runs: takes from each what is not above the least of the last items seen, and sorts that. On eight
-/// runs of random numbers that is faster than a tree of losers, as nothing waits for a comparison.
+/// Merges ascending runs. Takes from each run the items up to the least of the last items read, and sorts those. On
+/// eight runs of random numbers that is faster than a loser tree, as no step waits for a comparison.
 #[derive(Debug)]
-pub(super) struct Merge<R, T> {
-    runs: Vec<Front<R, T>>,
+pub(super) struct RunMerge<R, T> {
+    runs: Vec<MergeHead<R, T>>,
     window: usize,
     merged: Vec<T>,
     scratch: Vec<T>,
     counts: Vec<u32>,
 }
 
-/// Sorts items that are few, and better if their keys are spread evenly: distributes them to twice as many places or
-/// more, and moves each of them to its own from there. O(n log n) on any.
+/// Sorts few items, best if their keys are evenly spread: distributes them to at least twice as many places, then sorts
+/// by insertion. O(n log n) for any input.
 fn sort_even<T: Item>(items: &mut Vec<T>, scratch: &mut Vec<T>, counts: &mut Vec<u32>) {
     let (least, most) =
         items.iter().fold((u64::MAX, 0), |(least, most), item| (least.min(item.key()), most.max(item.key())));
@@ -406,11 +408,11 @@ fn sort_even<T: Item>(items: &mut Vec<T>, scratch: &mut Vec<T>, counts: &mut Vec
     }
 }
 
-/// Moves of an item on the average, before comparisons are cheaper.
+/// Moves of an item on average above which comparisons are cheaper.
 const MOVES: usize = 4;
 
 #[derive(Debug)]
-struct Front<R, T> {
+struct MergeHead<R, T> {
     run: R,
     window: Vec<T>,
     at: usize,
@@ -418,27 +420,27 @@ struct Front<R, T> {
 }
 
 /// An ascending sequence.
-pub(super) trait Run<T> {
-    /// Appends `most` items or fewer, or some more where they come together; none at the end, and only there.
+pub(super) trait SortedRun<T> {
+    /// Appends `most` items or fewer, or slightly more if they belong together; appends none only at the end.
     fn fill(&mut self, items: &mut Vec<T>, most: usize) -> Result<()>;
 }
 
-impl<T: Item> Run<T> for Values<'_, T> {
+impl<T: Item> SortedRun<T> for ChunkedValues<'_, T> {
     fn fill(&mut self, items: &mut Vec<T>, most: usize) -> Result<()> {
         self.take_some(most, |some| items.extend_from_slice(some))
     }
 }
 
-impl<T: Item, R: Run<T>> Merge<R, T> {
+impl<T: Item, R: SortedRun<T>> RunMerge<R, T> {
     pub(super) fn new(runs: Vec<R>) -> Self {
         let window = (MERGED / runs.len().max(1)).max(WINDOW_MIN);
-        let front = |run| Front { run, window: Vec::new(), at: 0, ended: false };
+        let front = |run| MergeHead { run, window: Vec::new(), at: 0, ended: false };
         let runs = runs.into_iter().map(front).collect();
         Self { runs, window, merged: Vec::new(), scratch: Vec::new(), counts: Vec::new() }
     }
 }
 
-impl<T: Item, R: Run<T>> Chunks<T> for Merge<R, T> {
+impl<T: Item, R: SortedRun<T>> SliceSource<T> for RunMerge<R, T> {
     fn next_slice(&mut self) -> Result<Option<&[T]>> {
         for front in &mut self.runs {
             front.window.drain(..front.at);
@@ -449,7 +451,7 @@ impl<T: Item, R: Run<T>> Chunks<T> for Merge<R, T> {
                 front.ended = front.window.len() == before;
             }
         }
-        // What a run has not shown yet is not below the last it has shown.
+        // Items that a run has not read yet are not below the last item read.
         let bound = self.runs.iter().filter_map(|front| front.window.last()).min().copied();
         let Some(bound) = bound else { return Ok(None) };
         self.merged.clear();
@@ -471,7 +473,7 @@ mod tests {
     use super::*;
     use crate::error::Error;
 
-    /// Lists that are hard on one step or another.
+    /// Lists that are hard for one step or another.
     fn lists() -> Vec<Vec<u64>> {
         let mut state = 1_u64;
         let mut next = || {
@@ -483,7 +485,7 @@ mod tests {
             lists.push((0..count).map(|_| next()).collect());
             lists.push((0..count).map(|_| next() >> 50).collect());
             lists.push((0..count).map(|_| next() << 55).collect());
-            // Nearly all share all the bits that a first step looks at.
+            // Nearly all agree in all the bits that a first step uses.
             lists.push(
                 (0..count).map(|i| if i % 100 == 0 { next() } else { 5 << 60 | next() >> 44 }).collect(),
             );
@@ -517,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sorter_gives_the_same_from_memory_and_from_scratch_files_again_and_again() {
+    fn sorter_output_is_the_same_from_memory_and_scratch_files_and_repeatable() {
         let dir = tempfile::tempdir().unwrap();
         for list in lists() {
             let mut expected: Vec<u128> =
@@ -525,7 +527,7 @@ mod tests {
             let pushed = expected.clone();
             expected.sort_unstable();
             for memory in [usize::MAX, 1 << 20, 40_000, 1] {
-                let mut sorter = Sorter::new(Room::new(memory, dir.path()), memory, 64);
+                let mut sorter = RadixSorter::new(Room::new(memory, dir.path()), memory, 64);
                 pushed.iter().try_for_each(|&item| sorter.push(item)).unwrap();
                 let sorted = sorter.finish().unwrap();
                 for _ in 0..2 {
@@ -537,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_of_runs_is_their_sorted_union_whatever_their_lengths() {
+    fn merge_of_runs_of_any_length_is_their_sorted_union() {
         for list in lists() {
             for runs in [1, 2, 3, 8, 200] {
                 let mut pieces: Vec<Vec<u64>> = vec![Vec::new(); runs];
@@ -548,7 +550,7 @@ mod tests {
                 for piece in &mut pieces {
                     piece.sort_unstable();
                 }
-                let mut merge = Merge::new(pieces.iter().map(|piece| Values::of(piece)).collect());
+                let mut merge = RunMerge::new(pieces.iter().map(|piece| ChunkedValues::of(piece)).collect());
                 let mut found: Vec<u64> = Vec::new();
                 while let Some(chunk) = merge.next_slice().unwrap() {
                     assert!(!chunk.is_empty());
@@ -562,9 +564,9 @@ mod tests {
     }
 
     #[test]
-    fn no_place_for_a_scratch_file_is_an_error_that_names_the_directory() {
+    fn failure_to_create_a_scratch_file_names_the_directory() {
         let room = Room::new(1, std::path::Path::new("/no/such/directory"));
-        let mut sorter: Sorter<'_, u64> = Sorter::new(room, 1, 64);
+        let mut sorter: RadixSorter<'_, u64> = RadixSorter::new(room, 1, 64);
         let error = (0..1000).try_for_each(|item| sorter.push(item)).unwrap_err();
         assert!(matches!(&error, Error::Io { path, .. } if path.ends_with("directory")), "{error:?}");
     }

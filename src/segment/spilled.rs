@@ -1,4 +1,4 @@
-//! Columns that go to a scratch file when they outgrow their memory.
+//! Columns that move to a scratch file when they outgrow their memory.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::format::table::Columns;
 use crate::sys::Spill;
 
-/// How much memory work may take, and the directory whose file system takes what is more.
+/// A memory budget, and the directory whose file system takes what exceeds it.
 #[derive(Clone, Copy, Debug)]
 pub struct Room<'a> {
     memory: usize,
@@ -17,19 +17,19 @@ pub struct Room<'a> {
 }
 
 impl<'a> Room<'a> {
-    /// `memory` bytes, and scratch files on the file system of `dir`: files without a name, which are gone when the
-    /// work or the process ends.
+    /// A budget of `memory` bytes, and scratch files on the file system of `dir`: unnamed files, which disappear when
+    /// the work or the process ends.
     #[must_use]
     pub fn new(memory: usize, dir: &'a Path) -> Self {
         Self { memory, dir }
     }
 
-    /// As much memory as it takes.
+    /// A budget without a limit.
     pub(super) fn unlimited() -> Self {
         Self { memory: usize::MAX, dir: Path::new("") }
     }
 
-    /// Bytes of a share of one in `parts`.
+    /// Bytes of one of `parts` equal shares.
     pub(super) fn share(self, parts: usize) -> usize {
         self.memory / parts
     }
@@ -49,15 +49,15 @@ impl<'a> Room<'a> {
     }
 }
 
-/// What a column holds: a number that has a key of 64 bits, by which it is sorted first.
+/// An item of a column: a number with a key of 64 bits, by which it is sorted first.
 pub trait Item: Copy + Ord + Default + 'static {
     /// Bytes in a scratch file.
     const BYTES: usize;
-    /// What it is sorted by first, from the most significant bit on.
+    /// The first sort key, from the most significant bit on.
     fn key(self) -> u64;
     /// Appends its bytes.
     fn put(self, bytes: &mut Vec<u8>);
-    /// Reads it from its bytes.
+    /// Decodes it from its bytes.
     fn take(bytes: &[u8]) -> Self;
 }
 
@@ -95,7 +95,7 @@ impl Item for u64 {
     }
 }
 
-/// A key of 64 bits above a number of 32: one comparison, where two fields take two.
+/// A key of 64 bits above a number of 32: one comparison, where two fields would take two.
 impl Item for u128 {
     const BYTES: usize = 12;
     #[inline(always)]
@@ -118,27 +118,27 @@ pub(super) fn pair(key: u64, number: u32) -> u128 {
     u128::from(key) << 32 | u128::from(number)
 }
 
-/// Appends the items whose bytes these are.
+/// Decodes the items of `bytes` and appends them.
 pub(super) fn decode<T: Item>(bytes: &[u8], items: &mut Vec<T>) {
     items.extend(bytes.chunks_exact(T::BYTES).map(T::take));
 }
 
-/// Items that are read or written together, once a column is in a scratch file.
+/// Items read or written together, once a column is in a scratch file.
 const CHUNK: usize = 1 << 12;
 
 /// Items in the order they were pushed.
 #[derive(Debug)]
-pub(super) struct Column<'r, T> {
+pub(super) struct SpillColumn<'r, T> {
     room: Room<'r>,
     most: usize,
-    /// The last ones; all, if there is no scratch file.
+    /// The last items; all items if there is no scratch file.
     memory: Vec<T>,
     spill: Option<Spill>,
     bytes: Vec<u8>,
 }
 
-impl<'r, T: Item> Column<'r, T> {
-    /// No items yet; `bytes` of memory for them.
+impl<'r, T: Item> SpillColumn<'r, T> {
+    /// An empty column with `bytes` bytes of memory.
     pub(super) fn new(room: Room<'r>, bytes: usize) -> Self {
         let most = (bytes / size_of::<T>()).max(1);
         Self { room, most, memory: Vec::new(), spill: None, bytes: Vec::new() }
@@ -200,7 +200,7 @@ impl<'r, T: Item> Column<'r, T> {
         self.spill = None;
     }
 
-    /// The items at `range`, which must be there.
+    /// The items at `range`, which must be within the column.
     pub(super) fn get(&self, range: Range<u64>) -> Result<Cow<'_, [T]>> {
         let spilled = self.spilled();
         if range.start >= spilled {
@@ -221,16 +221,16 @@ impl<'r, T: Item> Column<'r, T> {
         Ok(Cow::Owned(items))
     }
 
-    /// All items, in order, and the column gone with them.
-    pub(super) fn into_values(self) -> Values<'r, T>
+    /// All items, in order; consumes the column.
+    pub(super) fn into_values(self) -> ChunkedValues<'r, T>
     where
         T: 'r,
     {
         if self.spill.is_none() {
-            return Values::from(self.memory);
+            return ChunkedValues::from(self.memory);
         }
         let mut next = 0;
-        Values::from_chunks(move || {
+        ChunkedValues::from_chunks(move || {
             let range = next..self.len().min(next + CHUNK as u64);
             next = range.end;
             if range.is_empty() { Ok(None) } else { self.get(range).map(|items| Some(items.into_owned())) }
@@ -238,12 +238,12 @@ impl<'r, T: Item> Column<'r, T> {
     }
 
     /// All items, in order.
-    pub(super) fn values(&self) -> Values<'_, T> {
+    pub(super) fn values(&self) -> ChunkedValues<'_, T> {
         if self.spill.is_none() {
-            return Values::of(&self.memory);
+            return ChunkedValues::of(&self.memory);
         }
         let mut next = 0;
-        Values::from_chunks(move || {
+        ChunkedValues::from_chunks(move || {
             let range = next..self.len().min(next + CHUNK as u64);
             next = range.end;
             if range.is_empty() { Ok(None) } else { self.get(range).map(|items| Some(items.into_owned())) }
@@ -251,29 +251,29 @@ impl<'r, T: Item> Column<'r, T> {
     }
 }
 
-/// What comes in slices.
-pub(super) trait Chunks<T> {
-    /// The next slice, not empty; none at the end.
+/// A sequence of slices.
+pub(super) trait SliceSource<T> {
+    /// The next slice, not empty; `None` at the end.
     fn next_slice(&mut self) -> Result<Option<&[T]>>;
 }
 
-/// Makes chunks.
+/// Produces the next chunk.
 type More<'a, T> = Box<dyn FnMut() -> Result<Option<Vec<T>>> + 'a>;
 
-/// A sequence that is in memory, or comes chunk by chunk.
-pub(super) struct Values<'a, T: Item> {
+/// A sequence that is in memory, or is produced chunk by chunk.
+pub(super) struct ChunkedValues<'a, T: Item> {
     chunk: Cow<'a, [T]>,
     at: usize,
     more: Option<More<'a, T>>,
 }
 
-impl<T: Item> From<Vec<T>> for Values<'_, T> {
+impl<T: Item> From<Vec<T>> for ChunkedValues<'_, T> {
     fn from(items: Vec<T>) -> Self {
         Self { chunk: Cow::Owned(items), at: 0, more: None }
     }
 }
 
-impl<'a, T: Item> Values<'a, T> {
+impl<'a, T: Item> ChunkedValues<'a, T> {
     pub(super) fn of(items: &'a [T]) -> Self {
         Self { chunk: Cow::Borrowed(items), at: 0, more: None }
     }
@@ -282,7 +282,7 @@ impl<'a, T: Item> Values<'a, T> {
         Self { chunk: Cow::Borrowed(&[]), at: 0, more: Some(Box::new(more)) }
     }
 
-    /// Gets the next chunk where this one is used up; false at the end.
+    /// Gets the next chunk if the current one is used up; false at the end.
     fn refill(&mut self) -> Result<bool> {
         while self.at >= self.chunk.len() {
             let Some(more) = &mut self.more else { return Ok(false) };
@@ -302,7 +302,7 @@ impl<'a, T: Item> Values<'a, T> {
         Ok(true)
     }
 
-    /// Hands at most `most` items to `take`; nothing at the end.
+    /// Hands at most `most` items to `take`; does not call it at the end.
     pub(super) fn take_some(&mut self, most: usize, take: impl FnOnce(&[T])) -> Result<()> {
         if self.refill()? {
             let end = self.chunk.len().min(self.at + most);
@@ -313,7 +313,7 @@ impl<'a, T: Item> Values<'a, T> {
     }
 }
 
-impl<T: Item> Chunks<T> for Values<'_, T> {
+impl<T: Item> SliceSource<T> for ChunkedValues<'_, T> {
     fn next_slice(&mut self) -> Result<Option<&[T]>> {
         if !self.refill()? {
             return Ok(None);
@@ -323,7 +323,7 @@ impl<T: Item> Chunks<T> for Values<'_, T> {
     }
 }
 
-impl<T: Item> Iterator for Values<'_, T> {
+impl<T: Item> Iterator for ChunkedValues<'_, T> {
     type Item = Result<T>;
 
     #[inline]
@@ -341,34 +341,34 @@ impl<T: Item> Iterator for Values<'_, T> {
     }
 }
 
-/// The parts of a section, until it is known where each begins.
+/// The parts of a section, collected until the start of each is known.
 #[derive(Debug)]
-pub(super) struct Parts<'r> {
+pub(super) struct SpilledParts<'r> {
     room: Room<'r>,
     most: usize,
     held: usize,
-    list: Vec<Part>,
+    list: Vec<SpilledPart>,
     spill: Option<Spill>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Part {
-    /// What went to the scratch file: where, and how many bytes.
+struct SpilledPart {
+    /// The pieces in the scratch file: place and bytes.
     places: Vec<(u64, u32)>,
-    /// What comes after it.
+    /// The bytes after those in the scratch file.
     bytes: Vec<u8>,
 }
 
-/// Bytes that are read from a scratch file at once.
+/// Bytes read from a scratch file at once.
 const COPIED: usize = 1 << 18;
 
-impl<'r> Parts<'r> {
+impl<'r> SpilledParts<'r> {
     /// No parts yet; `most` bytes of memory for them.
     pub(super) fn new(room: Room<'r>, most: usize) -> Self {
         Self { room, most, held: 0, list: Vec::new(), spill: None }
     }
 
-    /// Drops what is in the parts, and keeps their memory for what comes next.
+    /// Clears the parts, and keeps their memory for reuse.
     pub(super) fn clear(&mut self) {
         for part in &mut self.list {
             part.places.clear();
@@ -378,7 +378,7 @@ impl<'r> Parts<'r> {
         self.spill = None;
     }
 
-    /// Writes the parts, one after the other, `aligned` ones as [`Columns`] asks.
+    /// Writes the parts, one after the other, `aligned` ones as [`Columns`] requires.
     pub(super) fn write(&self, out: &mut SegmentOutput, aligned: bool) -> Result<()> {
         for part in self.list.iter().filter(|part| !part.places.is_empty() || !part.bytes.is_empty()) {
             if aligned {
@@ -411,16 +411,16 @@ impl<'r> Parts<'r> {
     }
 }
 
-impl Default for Parts<'_> {
+impl Default for SpilledParts<'_> {
     fn default() -> Self {
         Self::new(Room::unlimited(), usize::MAX)
     }
 }
 
-impl Columns for Parts<'_> {
+impl Columns for SpilledParts<'_> {
     fn put(&mut self, part: usize, bytes: &[u8]) -> Result<()> {
         if self.list.len() <= part {
-            self.list.resize_with(part + 1, Part::default);
+            self.list.resize_with(part + 1, SpilledPart::default);
         }
         self.list[part].bytes.extend_from_slice(bytes);
         self.held += bytes.len();
@@ -433,12 +433,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_column_gives_back_what_was_pushed_wherever_it_stands() {
+    fn column_returns_its_items_from_memory_and_from_a_scratch_file() {
         let dir = tempfile::tempdir().unwrap();
         let all: Vec<u128> =
             (0..20_000).map(|i| pair(u64::wrapping_mul(i, 0x0123_4567_89AB_CDEF), i as u32)).collect();
         for memory in [usize::MAX, 200_000, 64, 0] {
-            let mut column = Column::new(Room::new(memory, dir.path()), memory);
+            let mut column = SpillColumn::new(Room::new(memory, dir.path()), memory);
             for round in 0..2 {
                 all[..5000].iter().try_for_each(|&item| column.push(item)).unwrap();
                 all[5000..].chunks(1777).try_for_each(|items| column.extend(items)).unwrap();

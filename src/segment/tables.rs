@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use zerocopy::FromBytes;
 use zerocopy::little_endian::U16;
 
-use super::file::{At, SegmentFile};
+use super::file::{SectionReader, SegmentFile};
 use super::pages::Stretch;
 use super::sorted::sort_tail_in_order;
 use crate::design::{
@@ -22,18 +22,18 @@ use crate::format::wire::Fault;
 use crate::planner::cost::scans;
 use twindex_kernel::CACHE_LINE;
 
-/// What the first stages of a search read of a table by `planes` or a partial one: its directory, and a plane of 16
-/// bits. Places are offsets in the file, so that a probe costs few instructions.
+/// What the first stages of a search read of a table with codec `planes` or of a partial table: its directory, and a
+/// plane of 16 bits. Offsets are relative to the file, so that a probe costs few instructions.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Front {
+pub(super) struct RawLayout {
     /// The table's entry in the table of contents, from 0.
     entry: u32,
     directory: usize,
     plane: usize,
 }
 
-impl Front {
-    /// Of a table that is probed by as many bits as its directory has; otherwise none.
+impl RawLayout {
+    /// Returns `None` unless the table is probed by as many bits as its directory has.
     fn of(entry: usize, layout: &Layout, section: &Section, bits: u32) -> Option<Self> {
         let (directory, plane) = match layout {
             Layout::Planes(planes) => (planes.directory, planes.scanned()),
@@ -44,18 +44,18 @@ impl Front {
         (directory.bits == bits).then_some(Self { entry: entry as u32, directory: start, plane })
     }
 
-    fn section<'a>(&self, at: &At<'a>) -> &'a Section {
+    fn section<'a>(&self, at: &SectionReader<'a>) -> &'a Section {
         &at.file.sections()[self.entry as usize]
     }
 
-    /// The rows of a bucket of a table that has `most`; what is read first of them is on its way.
+    /// The rows of a bucket of a table with `most` rows; prefetches what is read first of them.
     #[inline(always)]
-    pub(super) fn rows(&self, at: &At<'_>, prefix: u64, most: u64) -> Result<Range<u32>> {
+    pub(super) fn rows(&self, at: &SectionReader<'_>, prefix: u64, most: u64) -> Result<Range<u32>> {
         let entry = self.directory.wrapping_sub(at.base).wrapping_add(prefix as usize * 4);
         let both = at.sound.get(entry..).and_then(<[u8]>::first_chunk::<8>);
         let both = both.map_or(1, |both| u64::from_le_bytes(*both));
         let (start, end) = (both as u32, (both >> 32) as u32);
-        // Also what is not known to be sound.
+        // Reached also for pages that have not been checked.
         if start > end || u64::from(end) > most {
             return self.checked_rows(at, prefix, most);
         }
@@ -63,20 +63,20 @@ impl Front {
         Ok(start..end)
     }
 
-    /// Brings the first lines of these rows near.
+    /// Prefetches the first cache lines of these rows.
     #[inline(always)]
-    fn hint_rows(&self, at: &At<'_>, start: u32, end: u32) {
+    fn hint_rows(&self, at: &SectionReader<'_>, start: u32, end: u32) {
         let (mut line, end) = (self.plane + start as usize * 2, self.plane + end as usize * 2);
         let stop = end.min(line + LINES_AHEAD * CACHE_LINE);
         while line < stop {
             twindex_kernel::prefetch(at.whole, line);
-            // From the second on, at the beginning of a line.
+            // From the second line on, at the beginning of a line.
             line = (line | (CACHE_LINE - 1)) + 1;
         }
     }
 
     #[inline(never)]
-    fn checked_rows(&self, at: &At<'_>, prefix: u64, most: u64) -> Result<Range<u32>> {
+    fn checked_rows(&self, at: &SectionReader<'_>, prefix: u64, most: u64) -> Result<Range<u32>> {
         let section = self.section(at);
         let entry = self.directory + prefix as usize * 4;
         let bytes = at.checked(&(entry..entry + 8), section)?;
@@ -93,9 +93,9 @@ impl Front {
         Ok(start..end)
     }
 
-    /// The plane of these rows.
+    /// The plane's values of these rows.
     #[inline(always)]
-    pub(super) fn lanes<'a>(&self, at: &At<'a>, rows: Range<u32>) -> Result<&'a [U16]> {
+    pub(super) fn lanes<'a>(&self, at: &SectionReader<'a>, rows: Range<u32>) -> Result<&'a [U16]> {
         let range = self.plane + rows.start as usize * 2..self.plane + rows.end as usize * 2;
         match at.sound(&range) {
             Some(bytes) => match <[U16]>::ref_from_bytes(bytes) {
@@ -107,14 +107,14 @@ impl Front {
     }
 
     #[inline(never)]
-    fn checked_lanes<'a>(&self, at: &At<'a>, range: &Range<usize>) -> Result<&'a [U16]> {
+    fn checked_lanes<'a>(&self, at: &SectionReader<'a>, range: &Range<usize>) -> Result<&'a [U16]> {
         let bytes = at.checked(range, self.section(at))?;
         <[U16]>::ref_from_bytes(bytes).map_err(|_| self.odd_lanes(at, range))
     }
 
     /// The error for a plane whose rows do not end at a whole value.
     #[cold]
-    fn odd_lanes(&self, at: &At<'_>, range: &Range<usize>) -> Error {
+    fn odd_lanes(&self, at: &SectionReader<'_>, range: &Range<usize>) -> Error {
         let section = self.section(at);
         let offset = (range.start as u64).saturating_sub(section.offset);
         let fault = Fault::new(offset, "values of 2 bytes each", format!("{} bytes", range.len()));
@@ -123,7 +123,7 @@ impl Front {
 
     /// The plane's value of a row.
     #[inline(always)]
-    pub(super) fn lane(&self, at: &At<'_>, row: u32) -> Result<u16> {
+    pub(super) fn lane(&self, at: &SectionReader<'_>, row: u32) -> Result<u16> {
         match self.lanes(at, row..row + 1)? {
             [lane] => Ok(lane.get()),
             lanes => {
@@ -134,33 +134,33 @@ impl Front {
     }
 }
 
-/// Lines of a plane brought near ahead; the processor's own prefetching follows a longer scan.
+/// Cache lines of a plane that are prefetched; the hardware prefetcher follows longer scans.
 const LINES_AHEAD: usize = 12;
 
-/// A table.
+/// An open table.
 #[derive(Debug)]
 pub(super) struct OpenTable {
     pub(super) section: Section,
     pub(super) codec: Codec,
     pub(super) layout: Layout,
     pub(super) order: BitOrder,
-    /// The order of the bits of its entries, if it is partial.
+    /// The order of the bits of its entries, if the table is partial.
     pub(super) entry_order: Option<BitOrder>,
-    /// True if no bit of an entry's pointer is among those that lead the table.
+    /// True if no bit of an entry's pointer is among the leading bits of the table.
     pub(super) pointer_apart: bool,
-    /// By how many bits it is probed.
+    /// The number of bits by which it is probed.
     pub(super) bits: u32,
-    /// These bits of a key.
+    /// The mask of these bits in a key.
     lead: BitField,
-    /// The bits that are checked first in a bucket: 17 to 32 of a key, the pointer of an entry.
+    /// The bits that are compared first in a bucket: bits 17 to 32 of a key, or the pointer of an entry.
     scanned: BitField,
-    pub(super) front: Option<Front>,
+    pub(super) front: Option<RawLayout>,
     pub(super) hot: Option<OpenHot>,
 }
 
 impl OpenTable {
-    /// The table of this design whose section is this entry of the table of contents, opened as far as its section's
-    /// head.
+    /// Opens the table of this design whose section is `entry` of the table of contents, as far as the head of the
+    /// section.
     pub(super) fn open(
         file: &SegmentFile,
         design: &Design,
@@ -172,7 +172,7 @@ impl OpenTable {
         let place = usize::from(section.index) - 1;
         let table = &design.tables[place];
         let layout =
-            Layout::open(codec, At::new(file, &section), section.rows, table.lead, section.length)?;
+            Layout::open(codec, SectionReader::new(file, &section), section.rows, table.lead, section.length)?;
         let leads = &table.order.bits()[..table.lead as usize];
         let bits = table.probe_bits(section.rows);
         let entry_order = matches!(codec, Codec::Partial(_)).then(|| design.entry_order(place));
@@ -188,15 +188,15 @@ impl OpenTable {
             entry_order,
             pointer_apart: !(0..POINTER_BITS).any(|bit| leads.contains(&bit)),
             bits,
-            front: Front::of(entry, &layout, &section, bits),
+            front: RawLayout::of(entry, &layout, &section, bits),
             hot: hot.map(|hot| OpenHot::open(file, hot, section.rows, bits)).transpose()?,
             layout,
         })
     }
 
-    /// Hints at what the first stage of a search reads of the table.
+    /// Prefetches what the first stage of a search reads of the table.
     #[inline(always)]
-    pub(super) fn hint_bucket<'a>(&'a self, at: &At<'a>, prefix: u64) {
+    pub(super) fn hint_bucket<'a>(&'a self, at: &SectionReader<'a>, prefix: u64) {
         if let Some(front) = &self.front {
             twindex_kernel::prefetch(at.whole, front.directory + prefix as usize * 4);
             if at.is_cold() {
@@ -208,25 +208,25 @@ impl OpenTable {
         }
     }
 
-    /// The prefix by which a query is probed; of a difference of fingerprints, where their prefixes differ.
+    /// The prefix by which a query is probed. For the XOR of two fingerprints: the bits in which their prefixes differ.
     #[inline(always)]
     pub(super) fn prefix_of(&self, fingerprint: u64) -> u64 {
         self.lead.of(fingerprint)
     }
 
-    /// The bits of a query that buckets are searched for first.
+    /// The bits of a query that are compared first in a bucket.
     #[inline(always)]
     pub(super) fn scanned_of(&self, fingerprint: u64) -> u16 {
         self.scanned.of(fingerprint) as u16
     }
 
-    /// What entries are compared with in the end: the query's key, or its entry in a partial table.
+    /// The value that entries are compared with in the end: the query's key, or its entry in a partial table.
     #[inline(always)]
     pub(super) fn compared_of(&self, fingerprint: u64) -> u64 {
         self.entry_order.as_ref().unwrap_or(&self.order).apply(fingerprint)
     }
 
-    /// The first bits of a key, by which it is probed.
+    /// The leading bits of a key, by which it is probed.
     #[inline(always)]
     pub(super) fn prefix(&self, key: u64) -> u64 {
         key.checked_shr(64 - self.bits).unwrap_or(0)
@@ -241,13 +241,13 @@ pub(super) struct OpenHot {
 }
 
 impl OpenHot {
-    /// Opens the section of a table that is probed by `bits` bits.
+    /// Opens the hot section of a table that is probed by `bits` bits.
     fn open(file: &SegmentFile, section: Section, rows: u64, bits: u32) -> Result<Self> {
-        let hot = Hot::open(At::new(file, &section), section.rows, section.length, rows, bits)?;
+        let hot = Hot::open(SectionReader::new(file, &section), section.rows, section.length, rows, bits)?;
         Ok(Self { section, hot })
     }
 
-    /// The hot bucket of a prefix that has this number of rows, if it is one.
+    /// The hot bucket of a prefix with this number of rows, if it is one.
     #[inline(always)]
     pub(super) fn bucket(&self, prefix: u64, rows: u32) -> Option<&HotBucket> {
         if u64::from(rows) <= hot::HOT_ROWS { None } else { self.hot.bucket(prefix) }
@@ -256,45 +256,45 @@ impl OpenHot {
 
 /// The tables of a design.
 #[derive(Debug)]
-pub(super) struct Tables {
+pub(super) struct OpenTables {
     pub(super) design: Design,
     pub(super) all: Vec<OpenTable>,
     /// Distinct fingerprints.
     pub(super) rows: u64,
-    /// By how many bits of a partial entry's pointer table 1 is probed.
+    /// The number of bits of a partial entry's pointer by which table 1 is probed.
     pub(super) pointer_bits: u32,
-    /// True if any of them has hot buckets.
+    /// True if any table has hot buckets.
     pub(super) any_hot: bool,
-    /// Where they are in the file, and their pages.
+    /// The extent of the tables in the file, and their pages.
     extent: Range<u64>,
     stretch: Stretch,
-    plans: [OnceLock<Plan>; WITHIN_MAX as usize + 1],
+    plans: [OnceLock<RadiusPlan>; WITHIN_MAX as usize + 1],
 }
 
-/// A table that is probed.
+/// One table of a plan.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub(super) struct PlanStep {
     pub(super) table: u32,
-    /// Prefixes are probed that differ in this number of bits from the query's.
+    /// The number of bits in which probed prefixes differ from the query's.
     pub(super) radius: u32,
-    /// The table's.
-    pub(super) front: Option<Front>,
-    /// It again, if buckets are filtered by it.
-    pub(super) sieve: Option<Front>,
+    /// The front of the table, if it has one.
+    pub(super) front: Option<RawLayout>,
+    /// The same front, if buckets are filtered by it.
+    pub(super) filter: Option<RawLayout>,
 }
 
-/// How a radius is searched.
+/// The plan of the search of one radius.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct RadiusPlan {
     /// The tables that are probed, one after the other.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<PlanStep>,
     /// True if the buckets of all of them are filtered.
-    pub(super) sifted: bool,
-    /// True where looking at every fingerprint is less work than probing.
+    pub(super) is_filtered: bool,
+    /// True if a scan of all fingerprints is less work than probing.
     pub(super) scan: bool,
 }
 
-impl Tables {
+impl OpenTables {
     pub(super) fn new(design: Design, all: Vec<OpenTable>, rows: u64) -> Self {
         let pointer_bits = crate::design::prefix_bits(rows, POINTER_BITS);
         let starts = all.iter().map(|table| table.section.offset);
@@ -310,7 +310,7 @@ impl Tables {
     /// # Errors
     /// [`Error::Invalid`] for a radius that the design does not answer.
     #[inline]
-    pub(super) fn plan(&self, within: u32) -> Result<&Plan> {
+    pub(super) fn plan(&self, within: u32) -> Result<&RadiusPlan> {
         let Some(known) = self.plans.get(within as usize) else {
             return Err(self.design.name.check_within(within).err().unwrap_or_else(|| unanswered(within)));
         };
@@ -321,27 +321,27 @@ impl Tables {
         let steps = (0..).zip(radii).zip(&self.all);
         let steps = steps.filter_map(|((table, radius), open)| {
             let narrow = within < WIDE || matches!(open.layout, Layout::Filter(_));
-            Some(Step { table, radius: radius?, front: open.front, sieve: open.front.filter(|_| narrow) })
+            Some(PlanStep { table, radius: radius?, front: open.front, filter: open.front.filter(|_| narrow) })
         });
-        let steps: Vec<Step> = steps.collect();
-        let sifted = steps.iter().all(|step| step.sieve.is_some());
+        let steps: Vec<PlanStep> = steps.collect();
+        let is_filtered = steps.iter().all(|step| step.filter.is_some());
         let scan = scans(self.design.name, self.rows, self.design.probes(within, self.rows)?);
-        Ok(known.get_or_init(|| Plan { steps, sifted, scan }))
+        Ok(known.get_or_init(|| RadiusPlan { steps, is_filtered, scan }))
     }
 
-    /// Lets reads do without checks once all tables are known to be sound.
+    /// Lets reads skip their checks once all pages of the tables have been checked.
     #[inline(always)]
-    pub(super) fn settle(&self, at: &mut At<'_>) {
+    pub(super) fn settle(&self, at: &mut SectionReader<'_>) {
         at.settle(&self.extent, &self.stretch);
     }
 
-    /// Bytes from the first to the last of them.
+    /// Bytes from the start of the first table to the end of the last.
     #[inline]
     pub(super) fn bytes(&self) -> u64 {
         self.extent.end - self.extent.start
     }
 
-    /// What the tables are.
+    /// The design and the codecs of the tables.
     pub(super) fn scheme(&self) -> Scheme {
         let first = match self.all[0].codec {
             Codec::Complete(first) => first,
@@ -355,7 +355,7 @@ impl Tables {
     }
 }
 
-/// Refuses a radius that no tables answer.
+/// The error for a radius that no tables answer.
 ///
 /// # Errors
 /// [`Error::Invalid`].
@@ -363,7 +363,7 @@ pub(super) fn unanswered(within: u32) -> Error {
     Error::Invalid(format!("within {within}: radii up to {WITHIN_MAX} are answered"))
 }
 
-/// What a table, numbered from 0, of `rows` fingerprints is sorted by, of a fingerprint.
+/// The sort value of a fingerprint in a table, numbered from 0, of `rows` fingerprints.
 pub(super) fn value_of(design: &Design, place: usize, codec: Codec, rows: u64) -> impl Fn(u64) -> u64 {
     let table = &design.tables[place];
     let key_order = table.order.clone();
@@ -381,9 +381,9 @@ pub(super) fn value_of(design: &Design, place: usize, codec: Codec, rows: u64) -
     }
 }
 
-/// Sorts what [`value_of`] made of ascending fingerprints.
+/// Sorts values that [`value_of`] made of ascending fingerprints.
 pub(super) fn sort_values(table: &Table, codec: Codec, values: &mut [u64], scratch: &mut Vec<u64>) {
-    // After the bits of the directory, keys and entries mostly have the order of the fingerprint.
+    // After the bits of the directory, keys and entries are mostly in the order of the fingerprints.
     let lead = match codec {
         Codec::Complete(_) => table.lead,
         Codec::Partial(_) => prefix_bits(values.len() as u64, table.lead),
@@ -391,7 +391,7 @@ pub(super) fn sort_values(table: &Table, codec: Codec, values: &mut [u64], scrat
     sort_tail_in_order(values, scratch, lead);
 }
 
-/// What a table, numbered from 0, is sorted by, for each of these ascending fingerprints, ascending.
+/// The sort values of these ascending fingerprints in a table, numbered from 0, ascending.
 pub(super) fn sorted_values(
     design: &Design,
     place: usize,

@@ -1,19 +1,19 @@
-//! The slow proof that a segment is what `build` would have written.
+//! Verifies that a segment is what `build` would have written.
 //!
-//! Reads everything once (tables and bands more than once), in memory of about 20 bytes a document and 64 MiB. Time
-//! is linear in documents, which can cost no bytes at all (consecutive keys, no sketches):
+//! Reads everything once (tables and bands more than once), in memory of about 20 bytes a document plus 64 MiB. Time is
+//! linear in the number of documents, which can take no bytes at all (consecutive keys, no sketches):
 //!
 //! 1. every page's checksum, and zeros in the gaps between parts;
 //! 2. keys ascend;
-//! 3. table 1 ascends strictly, and each table is byte by byte what its fingerprints ask for;
-//! 4. postings and ranks say the same, and each document is in one list at most;
+//! 3. table 1 ascends strictly, and each table is byte for byte what its fingerprints require;
+//! 4. postings and ranks agree, and each document is in at most one list;
 //! 5. each band ascends and has the same documents, each once;
-//! 6. the samples of documents follow one another, ascend and have what belongs in them;
+//! 6. the samples of documents follow one another, ascend, and have only valid values;
 //! 7. values and fields follow one another; the order of stamps has each document once and ascends;
-//! 8. fields are those that the parameters keep; common tags and the entries of prefixes are those of the sets;
+//! 8. fields are those that the parameters require; common tags and the entries of prefixes are those of the sets;
 //! 9. the records' hashes sum to the salt.
 //!
-//! A problem does not end it: what can still be checked is checked.
+//! A problem does not end the verification: everything that can still be checked is checked.
 
 use std::ops::Range;
 
@@ -36,23 +36,23 @@ use crate::format::wire::{self, Fault};
 use crate::format::{ALIGNMENT, align, keys, ranks, samples, signatures};
 use crate::key::KeyBuf;
 
-/// Compares what an encoder writes with a section. First it counts the bytes of the parts; then, when it knows where
-/// they begin, it compares.
-struct Compared<'a> {
+/// Compares the output of an encoder with a section. The first run counts the bytes of the parts; the second knows
+/// where they begin, and compares.
+struct SectionComparison<'a> {
     segment: &'a Segment,
     section: &'a Section,
-    /// Bytes of each part; when comparing, where its next bytes stand.
+    /// Bytes of each part; in the second run, the offset of its next bytes.
     next: Vec<u64>,
     /// True once all parts have been counted.
     placed: bool,
 }
 
-impl Compared<'_> {
-    /// Lays the parts out, and checks what is between and after them.
+impl SectionComparison<'_> {
+    /// Assigns offsets to the parts, and checks the bytes between and after them.
     fn place(&mut self) -> Result<()> {
         let mut end = 0;
         for part in 0..self.next.len() {
-            // What is not there has no beginning.
+            // An empty part has no offset.
             let start = if self.next[part] == 0 { end } else { align(end) };
             self.compare(end, &[0; ALIGNMENT as usize][..(start - end) as usize])?;
             end = start + std::mem::replace(&mut self.next[part], start);
@@ -82,7 +82,7 @@ impl Compared<'_> {
     }
 }
 
-impl Columns for Compared<'_> {
+impl Columns for SectionComparison<'_> {
     fn put(&mut self, part: usize, bytes: &[u8]) -> Result<()> {
         if self.next.len() <= part {
             self.next.resize(part + 1, 0);
@@ -95,12 +95,12 @@ impl Columns for Compared<'_> {
     }
 }
 
-/// Bytes of band keys held at a time in step 9.
+/// Bytes of band keys kept at a time in step 9.
 const STRIPE_BYTES: usize = 64 << 20;
 
 impl Segment {
-    /// Checks everything; returns what is wrong, nothing for a sound segment. `progress` gets the bytes of the
-    /// file read by step 1, which takes most of the time on a cold file.
+    /// Checks everything and returns all problems; none for a sound segment. `progress` receives the bytes of the file
+    /// read by step 1, which takes most of the time on a cold file.
     pub fn verify(&self, mut progress: impl FnMut(u64)) -> Vec<Error> {
         let mut problems = Vec::new();
         for page in 0..self.file.page_count() {
@@ -108,7 +108,7 @@ impl Segment {
             progress((page + 1) * crate::format::checksum::PAGE);
         }
         if !problems.is_empty() {
-            // The rest would report the same pages again, in other words.
+            // The other checks would report the same pages again, in other words.
             return problems;
         }
         let steps: [fn(&Self) -> Result<()>; 9] = [
@@ -142,7 +142,7 @@ impl Segment {
                 }
             }
         };
-        // Opening has checked the parts other than checksums.
+        // All parts except the checksums were checked when the segment was opened.
         for section in self.sections().iter().filter(|section| section.kind != Kind::Checksums) {
             // guard: padding between sections is zero
             zeros(section.end()..align(section.end()), section)?;
@@ -197,7 +197,7 @@ impl Segment {
         }
     }
 
-    /// The fingerprints of table 1 ascend; and every table, the first too, is byte by byte what they ask for.
+    /// The fingerprints of table 1 ascend; and every table, also the first, is byte for byte what they require.
     fn verify_tables(&self) -> Result<()> {
         let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
         let tables = &fingerprints.tables;
@@ -207,7 +207,7 @@ impl Segment {
             Ok(())
         })?;
         let first = &tables.all[0];
-        // Of few fingerprints the bytes may be those of several codecs, so that only the parameters tell a lie.
+        // For few fingerprints, several codecs give the same bytes, so only the parameters can show a wrong codec.
         if let Some(simhash) = self.params().simhash
             && let CodecChoice::Named(named) = simhash.codec
         {
@@ -228,15 +228,15 @@ impl Segment {
             return Err(self.wrong(&first.section, 0, &expected, all.len()));
         }
         let mut neighbours = all.iter().zip(all.iter().skip(1));
-        if let Some((before, behind)) = neighbours.find(|(before, behind)| before >= behind) {
+        if let Some((before, after)) = neighbours.find(|(before, after)| before >= after) {
             let expected = format!("a fingerprint above {before:016x}");
-            return Err(self.wrong(&first.section, 0, &expected, format!("{behind:016x}")));
+            return Err(self.wrong(&first.section, 0, &expected, format!("{after:016x}")));
         }
         let mut values = Vec::new();
         for (place, table) in tables.all.iter().enumerate() {
             sorted_values(&tables.design, place, table.codec, &all, &mut values);
             let lead = tables.design.tables[place].lead;
-            let encode = |columns: &mut Compared<'_>| {
+            let encode = |columns: &mut SectionComparison<'_>| {
                 table.codec.encode(tables.rows, lead, || values.iter().copied().map(Ok), columns)
             };
             self.compare(&table.section, encode)?;
@@ -261,9 +261,9 @@ impl Segment {
         Ok(())
     }
 
-    /// Compares a section with what an encoder writes, which is asked twice.
-    fn compare(&self, section: &Section, encode: impl Fn(&mut Compared<'_>) -> Result<()>) -> Result<()> {
-        let mut columns = Compared { segment: self, section, next: Vec::new(), placed: false };
+    /// Compares a section with the output of an encoder, which runs twice.
+    fn compare(&self, section: &Section, encode: impl Fn(&mut SectionComparison<'_>) -> Result<()>) -> Result<()> {
+        let mut columns = SectionComparison { segment: self, section, next: Vec::new(), placed: false };
         encode(&mut columns)?;
         columns.place()?;
         encode(&mut columns)
@@ -279,7 +279,7 @@ impl Segment {
             if let Ok(Posting::List(place)) = postings::decode(entry, rank.into(), self.documents())
                 && u64::from(place) != listed
             {
-                let expected = format!("a list at {listed}, behind the last");
+                let expected = format!("a list at {listed}, after the last");
                 return Err(self.wrong(&fingerprints.postings, at.start, &expected, place));
             }
             let mut twice = None;
@@ -333,7 +333,7 @@ impl Segment {
                     return Err(self.wrong(
                         section,
                         0,
-                        &format!("an entry behind {last:x?}"),
+                        &format!("an entry after {last:x?}"),
                         format!("{key:x}, {ordinal}"),
                     ));
                 }
@@ -350,8 +350,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Offsets of neighbours are the same number, so that documents' values leave no gap but before the first and
-    /// after the last.
+    /// The offsets of neighbours are the same number, so there can be no gap between documents' values, only before the
+    /// first and after the last.
     fn verify_samples(&self) -> Result<()> {
         let mut values = Vec::new();
         for of in self.samples.iter().flatten() {
@@ -372,8 +372,8 @@ impl Segment {
         Ok(())
     }
 
-    /// A document without a sketch has a signature of zeros and no samples, which no hash covers. One with a sketch
-    /// has a least hash.
+    /// A document without a sketch has an all-zero signature and no samples, which no hash covers. A document with a
+    /// sketch has a least hash.
     fn verify_samples_of(&self, ordinal: u32, kept: bool, found: &[Option<&[u8]>; 2]) -> Result<()> {
         for (of, bytes) in self.samples.iter().zip(found) {
             let (Some((section, layout)), Some(bytes)) = (of, bytes) else { continue };
@@ -389,7 +389,7 @@ impl Segment {
         Ok(())
     }
 
-    /// A document without a sketch has a signature of zeros, which no hash covers.
+    /// A document without a sketch has an all-zero signature, which no hash covers.
     fn verify_no_signature(&self, ordinal: u32) -> Result<()> {
         if let Some((section, width)) = &self.signatures
             && self.signature(ordinal)?.iter().any(|&byte| byte != 0)
@@ -409,7 +409,7 @@ impl Segment {
         let mut sketched: Vec<bool> = Vec::new();
         let mut start = 0;
         let documents = (STRIPE_BYTES / (4 * bands.max(1))) as u64;
-        // Band keys by document: the bands are read once for each stripe of documents.
+        // Band keys by document: each stripe of documents reads the bands once.
         let fill = |start: u64, stripe: &mut Vec<u32>, sketched: &mut Vec<bool>| -> Result<()> {
             let end = self.documents().min(start + documents);
             let count = (end - start) as usize;

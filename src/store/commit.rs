@@ -6,17 +6,16 @@
 //! 3. The directory is synced: the names of segments and manifest are durable. Without this, a crash could keep
 //!    the new `CURRENT` and lose what it names.
 //! 4. `CURRENT` is written and synced under a temporary name, then renamed over the old one: from here on, and not
-//!    before, whoever opens the index sees the new generation.
-//! 5. The directory is synced: the commit is durable. A generation that has no documents which the one before has not,
-//!    and begins no log, does without: should the old `CURRENT` come back, its files are there.
+//!    before, readers that open the index see the new generation.
+//! 5. The directory is synced: the commit is durable. A generation that adds no documents to the one before, and begins
+//!    no log, skips this step: if the old `CURRENT` comes back after a crash, its files still exist.
 //!
-//!    An index that is created or salvaged does without step 3: its directory has no name yet by which anybody would
-//!    open it.
-//! 6. Manifests before the last two, and segments and logs that no longer belong, are unlinked. A failure here costs
-//!    space only, and the next commit tries again. A generation that only moved documents from one file to another may
-//!    leave the files of the one before, until the next: so there is something to go back to.
+//! An index that is created or salvaged skips step 3: its directory has no name yet under which a reader could open it.
+//! 6. Manifests before the last two, and segments and logs that no longer belong to the index, are unlinked. A failure
+//!    here costs space only, and the next commit tries again. A generation that only moves documents between files may
+//!    leave the files of the one before until the next generation, as a fallback.
 //!
-//! Most commits do not come this way: they are a record of a log that the manifest names, and a sync of it
+//! Most commits are not published this way: they are a record of a log that the manifest names, and a sync of the log
 //! (`store::log`).
 
 use std::path::{Path, PathBuf};
@@ -24,39 +23,39 @@ use std::path::{Path, PathBuf};
 use zerocopy::IntoBytes;
 
 use super::idf;
-use super::names::{self, Name};
+use super::names::{self, FileKind};
 use crate::error::{Error, Result};
 use crate::format::current::Current;
 use crate::format::manifest::{MANIFEST_BYTES_MAX, Manifest};
 use crate::sys::Vfs;
 use crate::sys::vfs::TemporaryFile;
 
-/// Step 2. Returns what step 4 writes.
+/// Step 2. Returns the content of `CURRENT` for step 4.
 pub(super) fn write_manifest(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<Current> {
     let bytes = manifest.encode();
     if bytes.len() as u64 > MANIFEST_BYTES_MAX {
         let found = bytes.len() as u64;
         return Err(Error::Limit { what: "bytes of a manifest", limit: MANIFEST_BYTES_MAX, found });
     }
-    // A manifest of this generation can stand there if a crash came between steps 2 and 4; nothing names it.
+    // After a crash between steps 2 and 4, a manifest of this generation may exist; nothing names it.
     write(vfs, dir, &names::manifest(dir, manifest.generation), &bytes)?;
     Ok(Current::new(manifest.uuid, manifest.params.digest(), manifest.generation, Manifest::digest(&bytes)))
 }
 
-/// Step 4. From when on the new generation may be current, `pointed` is true: if this fails after that, it is or it is
-/// not.
+/// Step 4. Sets `pointed` as soon as the new generation may be current: a failure after that leaves it undecided
+/// whether it is.
 pub(super) fn point(vfs: &dyn Vfs, dir: &Path, current: &Current, pointed: &mut bool) -> Result<()> {
     let file = write_current(vfs, dir, current)?;
     *pointed = true;
     replace_current(dir, file)
 }
 
-/// Step 4 up to the rename: nothing but a temporary file has changed.
+/// Step 4 up to the rename: only a temporary file has been written.
 pub(super) fn write_current(vfs: &dyn Vfs, dir: &Path, current: &Current) -> Result<Box<dyn TemporaryFile>> {
     write_temporary(vfs, dir, &names::current(dir), current.as_bytes())
 }
 
-/// The rename of step 4. If it fails, the new generation is current or is not.
+/// The rename of step 4. After a failure the new generation may or may not be current.
 pub(super) fn replace_current(dir: &Path, file: Box<dyn TemporaryFile>) -> Result<()> {
     let path = names::current(dir);
     file.publish(&path, true).map_err(|e| Error::io("publish", &path, e))
@@ -67,7 +66,7 @@ fn write(vfs: &dyn Vfs, dir: &Path, path: &Path, bytes: &[u8]) -> Result<()> {
     file.publish(path, true).map_err(|e| Error::io("publish", path, e))
 }
 
-/// A synced file with the content that `path` will have.
+/// Writes and syncs a temporary file with the future content of `path`.
 fn write_temporary(vfs: &dyn Vfs, dir: &Path, path: &Path, bytes: &[u8]) -> Result<Box<dyn TemporaryFile>> {
     let mut file = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
     file.append(bytes).map_err(|e| Error::io("write", path, e))?;
@@ -82,7 +81,7 @@ pub(super) fn sync_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
     vfs.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
 }
 
-/// A file that nothing names.
+/// A file that no manifest names.
 #[derive(Debug)]
 pub(super) struct Garbage {
     pub(super) path: PathBuf,
@@ -91,8 +90,8 @@ pub(super) struct Garbage {
     pub(super) is_numbered: bool,
 }
 
-/// Step 6: removes what no longer belongs to an index whose current manifest is `manifest`, as [`garbage`] finds it.
-/// Returns the bytes it removed.
+/// Step 6: removes the files found by [`garbage`] for an index whose current manifest is `manifest`. Returns the bytes
+/// removed.
 ///
 /// # Errors
 /// The directory cannot be listed.
@@ -106,17 +105,16 @@ pub(super) fn sweep(
     Ok(remove(vfs, &garbage(vfs, dir, manifest, kept, busy)?))
 }
 
-/// Removes files. What cannot be removed costs space, is named by nothing, and is tried again by the next sweep. Returns
-/// the bytes it removed.
+/// Removes files. A file that cannot be removed costs space and is named by nothing; the next sweep tries again.
+/// Returns the bytes removed.
 pub(super) fn remove(vfs: &dyn Vfs, garbage: &[Garbage]) -> u64 {
     let removed = garbage.iter().filter(|file| vfs.unlink(&file.path).is_ok());
     removed.map(|file| file.length).sum()
 }
 
 /// The files that belong neither to an index whose current manifest is `manifest`, nor to the generation `kept` before
-/// it. Segments of the numbers `busy` are under way, and with them temporary files. Only the writer calls this. Files
-/// whose names are not ours are not among them.
-///
+/// it. Excludes the segments with the numbers `busy`, which are being written, then all temporary files too, and files
+/// whose names are not ours. Only the writer calls this.
 /// # Errors
 /// The directory cannot be listed.
 pub(super) fn garbage(
@@ -129,41 +127,41 @@ pub(super) fn garbage(
     let names = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
     let generations = || {
         names.iter().filter_map(|name| match names::parse(name) {
-            Some(Name::Manifest(generation)) => Some(generation),
+            Some(FileKind::Manifest(generation)) => Some(generation),
             _ => None,
         })
     };
-    // The generation before the current one stays, for those who are just opening it.
+    // The generation before the current one stays, for readers that are just opening it.
     let before = generations().filter(|&generation| generation < manifest.generation).max();
     let named = |is: &dyn Fn(&Manifest) -> bool| is(manifest) || kept.is_some_and(is);
     let mut found = Vec::new();
     for name in &names {
         let parsed = names::parse(name);
         let superfluous = match parsed {
-            Some(Name::Manifest(generation)) => {
+            Some(FileKind::Manifest(generation)) => {
                 generation != manifest.generation && Some(generation) != before
             }
-            Some(Name::Segment(number)) => {
+            Some(FileKind::Segment(number)) => {
                 // guard: a segment under way is not swept
                 // without it: !busy.contains(&number) -> true
                 !busy.contains(&number)
                     && !named(&|of| of.segments.iter().any(|segment| segment.number == number))
             }
-            Some(Name::Log(number)) => {
+            Some(FileKind::Log(number)) => {
                 !named(&|of| of.logged.iter().flat_map(|logged| &logged.logs).any(|log| log.number == number))
             }
-            Some(Name::Idf(digest)) => idf::named_by(&manifest.params) != Some(digest),
-            Some(Name::Temporary) => busy.is_empty(),
-            Some(Name::Current | Name::Lock) | None => false,
+            Some(FileKind::Idf(digest)) => idf::named_by(&manifest.params) != Some(digest),
+            Some(FileKind::Temporary) => busy.is_empty(),
+            Some(FileKind::Current | FileKind::Lock) | None => false,
         };
         // guard: files that nothing names are removed
         if superfluous {
             let path = dir.join(name);
-            // Only the count of removed bytes depends on the length, and whether they are removed at once.
+            // The length is only used to count removed bytes, and to decide whether to remove the file at once.
             let length = vfs.open(&path).and_then(|file| file.len()).unwrap_or(0);
             let is_numbered = match parsed {
-                Some(Name::Segment(number)) => number < manifest.next_segment,
-                Some(Name::Log(number)) => {
+                Some(FileKind::Segment(number)) => number < manifest.next_segment,
+                Some(FileKind::Log(number)) => {
                     manifest.logged.as_ref().is_some_and(|logged| number < logged.next_log)
                 }
                 _ => false,

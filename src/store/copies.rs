@@ -1,4 +1,4 @@
-//! An index as a directory of its own: a copy that shares its files, and shards joined to one.
+//! Copies of an index that share its files, and the merge of shards into one index.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -18,24 +18,24 @@ use crate::segment::spilled::Room;
 use crate::segment::{Built, Segment, build};
 use crate::sys::Vfs;
 
-/// Bytes copied at a time where a file cannot be linked.
+/// Bytes copied at a time if a file cannot be linked.
 const COPIED: usize = 1 << 20;
-/// How often files may vanish under a copy because a writer goes on.
+/// How often a copy starts again because a concurrent writer removed files.
 const ATTEMPTS: usize = 8;
 
-/// What [`Index::merge`] does about a key that shards have with different records.
+/// The handling of a key that shards of [`Index::merge`] have with different records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnConflict {
     /// It is an error.
     #[default]
     Refuse,
-    /// The record of the shard named first counts.
+    /// The record of the shard that is named first wins.
     First,
-    /// That of the shard named last.
+    /// The record of the shard that is named last wins.
     Last,
 }
 
-/// What [`Index::merge`] made.
+/// The result of [`Index::merge`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MergedShards {
@@ -58,7 +58,7 @@ fn entry_of(number: u64, built: &Built) -> SegmentEntry {
     }
 }
 
-/// Gives a file that never changes a second name; where that cannot be, as on another file system, copies it.
+/// Links a file that never changes; copies it if it cannot be linked, as across file systems.
 pub(super) fn link_or_copy(vfs: &dyn Vfs, from: &Path, to: &Path) -> Result<()> {
     match vfs.hard_link(from, to) {
         Ok(()) => return Ok(()),
@@ -82,9 +82,9 @@ pub(super) fn link_or_copy(vfs: &dyn Vfs, from: &Path, to: &Path) -> Result<()> 
 }
 
 impl Index {
-    /// Makes a copy of the index as it is now in a new directory. Segments are not copied where the file system can
-    /// give a file two names, so it costs little time and space; what is in the log becomes a segment there. All or
-    /// nothing; a writer may go on meanwhile. Returns the number of the commit that it has.
+    /// Makes a copy of the index as it is now in a new directory. Segments are linked if the file system supports it,
+    /// so a copy takes little time and space; the documents in the log become a segment of the copy. All or nothing; a
+    /// writer may continue meanwhile. Returns the number of the copied commit.
     ///
     /// # Errors
     /// [`Error::AlreadyExists`] where anything but an empty directory is at the path,
@@ -97,7 +97,7 @@ impl Index {
             self.refresh()?;
             let snapshot = self.snapshot();
             match directory::make(vfs, path, |dir| self.fill_copy(&snapshot, dir)) {
-                // A writer has merged the segment that was to be linked.
+                // A writer has merged away the segment that was to be linked.
                 Err(Error::Io { source, .. })
                     if source.kind() == ErrorKind::NotFound && attempt < ATTEMPTS => {}
                 done => return done.map(|()| snapshot.generation()),
@@ -129,7 +129,7 @@ impl Index {
         manifest.segments.retain(|entry| entry.deleted.len() < entry.documents);
         manifest.generation = state.view.commit;
         manifest.now = state.view.now();
-        // From here on it goes its own way.
+        // From here on the copy is independent.
         // guard: a copy is an index of its own
         manifest.uuid = directory::new_uuid(dir)?;
         if let Some(logged) = &mut manifest.logged {
@@ -142,12 +142,12 @@ impl Index {
         Ok(manifest)
     }
 
-    /// Joins indexes of the same parameters to a new one of a single segment: the segment that one index of all their
-    /// documents has after [`compact`](Self::compact). `memory` bounds what is held of keys and tables; the shards stay
-    /// as they are.
+    /// Merges indexes of the same parameters into a new one with a single segment: the segment that one index of all
+    /// their documents has after [`compact`](Self::compact). `memory` bounds the memory for keys and tables; the shards
+    /// stay as they are.
     ///
-    /// Records are the same if what [`Snapshot::get`] gives of them is; where bands are kept without signatures that
-    /// cannot be told, and a key in several shards is a conflict.
+    /// Records are equal if [`Snapshot::get`] returns equal ones. If the index stores bands but no signatures, equality
+    /// cannot be decided, and a key in several shards is a conflict.
     ///
     /// # Errors
     /// [`Error::AlreadyExists`] where anything but an empty directory is at the path;
@@ -180,7 +180,7 @@ impl Index {
         }
         directory::check_free(vfs, path)?;
         let snapshots: Vec<Snapshot> = shards.iter().map(Index::snapshot).collect();
-        // Time is that of the shard that is ahead.
+        // The time is that of the most advanced shard.
         let now = snapshots.iter().filter_map(Snapshot::now).max();
         let mut told = MergedShards::default();
         directory::make(vfs, path, |dir| {
@@ -220,7 +220,7 @@ impl Index {
     }
 }
 
-/// For each segment of all snapshots, in order, the ordinals that are not to be in the merged one.
+/// For each segment of all snapshots, in order, the ordinals to drop from the merged index.
 fn conflicts(
     shards: &[Index],
     snapshots: &[Snapshot],
@@ -242,7 +242,7 @@ fn conflicts(
     }
     let gone = left_out.clone();
     let sources = all.iter().zip(&gone).map(|((_, segment, _), gone)| LiveKeys::new(segment, Some(gone)));
-    // Segments are in the order of shards, so of equal keys that of the first shard comes first.
+    // Segments are in the order of shards, so among equal keys that of the first shard comes first.
     let mut merge = Merge::new(sources, |a, b| a.0.cmp(&b.0));
     let mut kept: Option<(KeyBuf, usize, u32)> = None;
     while let Some((place, (key, ordinal))) = merge.next()? {

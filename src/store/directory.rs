@@ -1,18 +1,18 @@
-//! A new directory that is an index: made under a temporary name, complete before it has its own. An empty directory
-//! that is there, such as a fresh volume, is filled where it is: it becomes an index when `CURRENT` gets its name.
+//! Makes the directory of a new index: under a temporary name, renamed when it is complete. An existing empty
+//! directory, such as a fresh volume, is filled in place: it becomes an index when `CURRENT` gets its name.
 
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
 use super::commit;
-use super::names::{self, Name};
+use super::names::{self, FileKind};
 use crate::error::{Error, Result};
 use crate::format::manifest::Manifest;
 use crate::sys::Vfs;
 use crate::sys::vfs::{LockFailure, TEMPORARY_PREFIX};
 
-/// The directory that has, or will have, this path.
+/// The absolute path of a directory, which need not exist yet.
 pub(super) fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -20,11 +20,11 @@ pub(super) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// How long a directory that another process is filling is waited for: 10 seconds.
+/// How long to wait for a directory that another process is filling: 10 seconds.
 const WAITS: usize = 1000;
 const WAIT: Duration = Duration::from_millis(10);
 
-/// Refuses a path where there is anything but an empty directory. A directory that another process is filling passes:
+/// Refuses a path unless nothing or an empty directory is there. Accepts a directory that another process is filling:
 /// [`make`] waits for it.
 ///
 /// # Errors
@@ -36,12 +36,12 @@ pub(super) fn check_free(vfs: &dyn Vfs, path: &Path) -> Result<()> {
     let names = match vfs.list(path) {
         Ok(names) => names,
         Err(error) if error.kind() == ErrorKind::NotADirectory => return Err(taken(path)),
-        // A symbolic link whose target is missing: it exists, and leads to nothing that can be listed.
+        // A symbolic link whose target is missing exists, but cannot be listed.
         Err(error) if error.kind() == ErrorKind::NotFound && exists(vfs, path)? => return Err(taken(path)),
         Err(error) => return Err(Error::io("list", path, error)),
     };
     let names: Vec<_> = names.iter().map(|name| names::parse(name)).collect();
-    let is_being_filled = names.contains(&Some(Name::Lock)) && !names.contains(&Some(Name::Current));
+    let is_being_filled = names.contains(&Some(FileKind::Lock)) && !names.contains(&Some(FileKind::Current));
     if names.is_empty() || is_being_filled { Ok(()) } else { Err(taken(path)) }
 }
 
@@ -53,15 +53,15 @@ fn taken(path: &Path) -> Error {
     Error::AlreadyExists { path: path.to_owned() }
 }
 
-/// A number that nothing else has.
+/// A random identity for a new index.
 pub(super) fn new_uuid(path: &Path) -> Result<u128> {
     let mut uuid = [0; 16];
     getrandom::fill(&mut uuid).map_err(|e| Error::io("get random bytes for", path, e.into()))?;
     Ok(u128::from_le_bytes(uuid))
 }
 
-/// Makes an index at `path`, where nothing or an empty directory is: `fill` puts the files that its manifest names into
-/// the directory it is given, synced, and returns the manifest. All or nothing; `path` is durable when it returns.
+/// Makes an index at `path`, where nothing or an empty directory is. `fill` writes and syncs the files of its manifest
+/// in the directory that it receives, and returns the manifest. All or nothing; `path` is durable when this returns.
 ///
 /// # Errors
 /// [`Error::AlreadyExists`] where another process was faster; that of `fill`; [`Error::Io`].
@@ -78,7 +78,7 @@ pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Resul
         .and_then(|current| commit::point(vfs, &temporary, &current, &mut false))
         .and_then(|()| commit::sync_dir(vfs, &temporary))
         .and_then(|()| {
-            // On some systems a rename replaces an empty directory that came there meanwhile; nothing is lost.
+            // On some systems a rename replaces an empty directory that was made meanwhile; nothing is lost.
             vfs.rename_dir(&temporary, path).map_err(|e| match e.kind() {
                 // Another process was faster.
                 ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty | ErrorKind::NotADirectory => {
@@ -96,22 +96,22 @@ pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Resul
     commit::sync_dir(vfs, parent)
 }
 
-/// Removes a directory that did not become an index, as far as that can be done. The caller returns the error that
-/// stopped it, which is the one to act on; a failure here only leaves files under a temporary name, which no reader opens.
+/// Removes a directory that did not become an index, as far as possible. The caller returns the error that stopped the
+/// creation; a failure here only leaves files under a temporary name, which no reader opens.
 pub(super) fn discard(vfs: &dyn Vfs, temporary: &Path) {
-    // Without a list, nothing was made yet, or removing the directory fails for the same reason.
+    // If the directory cannot be listed, either nothing was made yet, or its removal fails for the same reason.
     for name in vfs.list(temporary).unwrap_or_default() {
-        // A file that stays keeps the directory from being removed, no more.
+        // A file that cannot be removed only keeps the directory from being removed.
         let _ = vfs.unlink(&temporary.join(name));
     }
     // guard: a failed creation takes its directory away
     let _ = vfs.remove_dir(temporary);
 }
 
-/// As [`make`], in an empty directory that is there. It may be a mount point, which no rename can replace.
+/// As [`make`], in an existing empty directory. It may be a mount point, which a rename cannot replace.
 fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<Manifest>) -> Result<()> {
     let list = || vfs.list(path).map_err(|e| Error::io("list", path, e));
-    // One process fills it; the others wait, and find an index.
+    // One process fills the directory; the others wait, and find an index.
     let lock_path = names::lock(path);
     let mut waits = 0;
     let lock = loop {
@@ -127,13 +127,13 @@ fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<
             }
         }
     };
-    // The files of a creation that was killed go; with any other file there, the directory is not empty.
+    // Removes the files of a killed creation; any other file makes the directory non-empty.
     let names = list()?;
-    if names.iter().any(|name| !matches!(names::parse(name), Some(Name::Lock | Name::Temporary))) {
+    if names.iter().any(|name| !matches!(names::parse(name), Some(FileKind::Lock | FileKind::Temporary))) {
         return Err(taken(path));
     }
-    // A leftover that cannot be removed is in nobody's way, and the first writer tries again.
-    for name in names.iter().filter(|name| names::parse(name) == Some(Name::Temporary)) {
+    // A leftover that cannot be removed does no harm, and the first writer tries again.
+    for name in names.iter().filter(|name| names::parse(name) == Some(FileKind::Temporary)) {
         let _ = vfs.unlink(&path.join(name));
     }
     let mut pointed = false;
@@ -143,8 +143,8 @@ fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<
         .and_then(|current| commit::point(vfs, path, &current, &mut pointed))
         .and_then(|()| commit::sync_dir(vfs, path));
     if filled.is_err() && !pointed {
-        // The error that is returned is the one to act on. Files that cannot be listed or removed are not an index, as
-        // `CURRENT` does not exist; a directory that has them is refused by the next creation.
+        // The error returned is the original one. Files that cannot be listed or removed are not an index, as `CURRENT`
+        // does not exist; the next creation refuses a directory that contains them.
         for name in list().unwrap_or_default() {
             if names::parse(&name).is_some() {
                 let _ = vfs.unlink(&path.join(name));

@@ -1,4 +1,4 @@
-//! A document on its way into an index.
+//! A document to be added to an index.
 
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
@@ -8,8 +8,8 @@ use crate::params::Params;
 use crate::segment::records::Kept;
 use twindex_sketch::{Fingerprint, Sketch, pack};
 
-/// What [`Writer::put`](super::Writer::put) and [`Writer::admit`](super::Writer::admit) take: the content of a document,
-/// and the value and stamp that the index keeps with it.
+/// The argument of [`Writer::put`](super::Writer::put) and [`Writer::admit`](super::Writer::admit): the content of a
+/// document, and the value, stamp and fields that the index stores with it.
 ///
 /// The content is a sketch, or a fingerprint made elsewhere, for an index that keeps simhash and no MinHash or samples.
 /// A sketch or fingerprint alone is a document without value and stamp, so that `writer.put("a", &sketch)` suffices.
@@ -36,14 +36,14 @@ use twindex_sketch::{Fingerprint, Sketch, pack};
 pub struct Document<'a> {
     content: Content<'a>,
     attached: Attached<'a>,
-    set: Given<'a>,
+    set: GivenSet<'a>,
     is_marked: bool,
     priority: Option<u64>,
 }
 
-/// What a caller gave of a document's set.
+/// The set of a document, as the caller gave it.
 #[derive(Clone, Copy, Debug)]
-enum Given<'a> {
+enum GivenSet<'a> {
     Nothing,
     Hashes(&'a [u64]),
     Encoded(Fields<'a>),
@@ -58,7 +58,7 @@ enum Content<'a> {
 
 impl<'a> Document<'a> {
     fn new(content: Content<'a>) -> Self {
-        Self { content, attached: Attached::default(), set: Given::Nothing, is_marked: false, priority: None }
+        Self { content, attached: Attached::default(), set: GivenSet::Nothing, is_marked: false, priority: None }
     }
 
     /// A document that was sketched elsewhere: a row of a [file of sketches](crate::format::sketches) made with the
@@ -68,43 +68,44 @@ impl<'a> Document<'a> {
     }
 
     /// Sets the value: at most 65,536 bytes, for an index that [keeps values](crate::params::ParamsBuilder::values).
-    /// An empty value, as at first, is none.
+    /// An empty value, the default, is no value.
     pub fn with_value(mut self, value: &'a [u8]) -> Self {
         self.attached.value = value;
         self
     }
 
     /// Sets the stamp: when the document happened, in the unit of [`Params::expire_after`]. An index whose documents
-    /// expire needs one with each; another takes none. At first there is none.
+    /// expire needs a stamp with each; another index takes none. The default is none.
     pub fn with_stamp(mut self, stamp: impl Into<Option<u64>>) -> Self {
         self.attached.stamp = stamp.into();
         self
     }
 
-    /// Gives the distinct shingle hashes of the document, ascending, for an index that
-    /// [keeps sets](crate::params::ParamsBuilder::sets). A sketch of such an index has them, a row or a fingerprint has not.
+    /// Sets the distinct shingle hashes of the document, ascending, for an index that
+    /// [keeps sets](crate::params::ParamsBuilder::sets). A sketch of such an index has them; a row or a fingerprint
+    /// does not.
     pub fn with_set(mut self, set: &'a [u64]) -> Self {
-        self.set = Given::Hashes(set);
+        self.set = GivenSet::Hashes(set);
         self
     }
 
-    /// Marks it as a duplicate, for an index that [keeps marks](crate::params::ParamsBuilder::marks):
-    /// [`Writer::admit`](super::Writer::admit) compares with documents without a mark alone.
+    /// Marks the document as a duplicate, for an index that [keeps marks](crate::params::ParamsBuilder::marks):
+    /// [`Writer::admit`](super::Writer::admit) only compares with documents without a mark.
     pub fn as_duplicate(mut self) -> Self {
         self.is_marked = true;
         self
     }
 
     /// Sets the priority, for an index that [keeps them](crate::params::ParamsBuilder::priorities): the smallest number
-    /// comes first in a group. At first there is none, which comes last.
+    /// comes first in a group. Without one, the default, a document comes last.
     pub fn with_priority(mut self, priority: impl Into<Option<u64>>) -> Self {
         self.priority = priority.into();
         self
     }
 
-    /// Gives the set as a [file of sketches](crate::format::sketches::Rows::next_with_set) has it.
+    /// Sets the set, as a [file of sketches](crate::format::sketches::Rows::next_with_set) encodes it.
     pub fn with_encoded_set(mut self, set: Fields<'a>) -> Self {
-        self.set = Given::Encoded(set);
+        self.set = GivenSet::Encoded(set);
         self
     }
 
@@ -119,13 +120,13 @@ impl<'a> Document<'a> {
         }
         if params.sets {
             match (self.set, self.content) {
-                (Given::Hashes(hashes), _) if hashes.is_sorted_by(|a, b| a < b) => set.extend_from_slice(hashes),
-                (Given::Hashes(_), _) => {
+                (GivenSet::Hashes(hashes), _) if hashes.is_sorted_by(|a, b| a < b) => set.extend_from_slice(hashes),
+                (GivenSet::Hashes(_), _) => {
                     return Err(Error::Invalid("a set of shingle hashes: expected them to ascend, each once".into()));
                 }
-                (Given::Encoded(fields), _) => fields.set_into(set).map_err(unread)?,
-                (Given::Nothing, Content::Sketch(sketch)) if sketch.has_set() => set.extend_from_slice(sketch.set()),
-                (Given::Nothing, _) => {
+                (GivenSet::Encoded(fields), _) => fields.set_into(set).map_err(unread)?,
+                (GivenSet::Nothing, Content::Sketch(sketch)) if sketch.has_set() => set.extend_from_slice(sketch.set()),
+                (GivenSet::Nothing, _) => {
                     return Err(Error::Invalid(
                         "this index keeps the set of each document's shingle hashes, and this document comes without; \
                          take the sketcher of the index, or give it with Document::with_set"
@@ -143,7 +144,7 @@ impl<'a> Document<'a> {
         Ok(())
     }
 
-    /// Replaces `out` by the fields of this document, which has this set, with a mark or without.
+    /// Replaces `out` by the fields of this document with this set, with or without a mark.
     pub(super) fn encode_fields(&self, params: &Params, is_marked: bool, set: &[u64], out: &mut Vec<u8>) {
         fields::encode(params, is_marked, set, out);
         if let Some(priority) = self.priority {
@@ -151,7 +152,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// A document as it is in a file of an index with these parameters.
+    /// A document as a file of an index with these parameters stores it.
     pub(super) fn stored(params: &'a Params, kept: Option<Row<'a>>, attached: Attached<'a>) -> Self {
         let document = Self::from_row(params, kept).with_value(attached.value).with_stamp(attached.stamp);
         let document = document.with_encoded_set(attached.fields).with_priority(attached.fields.priority());
@@ -162,12 +163,12 @@ impl<'a> Document<'a> {
         self.attached
     }
 
-    /// What an index with these parameters keeps of the content; `None` for an empty sketch. `sketch_digest` is that of
-    /// the parameters; `packed` takes the signature of a sketch.
+    /// The part of the content that an index with these parameters stores; `None` for an empty sketch. `sketch_digest`
+    /// is the digest of the sketch parameters; `packed` is a buffer for the signature of a sketch.
     ///
     /// # Errors
-    /// [`Error::ParamsMismatch`] for content made with other parameters; [`Error::Invalid`] for a fingerprint where the
-    /// index keeps more or other than fingerprints.
+    /// [`Error::ParamsMismatch`] for content made with other parameters; [`Error::Invalid`] for a fingerprint if the
+    /// index stores more than fingerprints, or none.
     pub(super) fn kept<'b>(
         &self,
         params: &Params,

@@ -1,4 +1,4 @@
-//! Files of IDF tables: in an index, and by themselves.
+//! Files of IDF tables, inside of an index and standalone.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use crate::params::Params;
 use crate::sys::Vfs;
 use twindex_sketch::IdfTable;
 
-/// Reads and checks a table, wherever it stands.
+/// Reads and checks a table at any path.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for a file that is no table or a damaged one, [`Error::Unsupported`] for that of a newer
+/// [`Error::Corrupt`] for a damaged file or one that is no table, [`Error::Unsupported`] for a table of a newer
 /// version, [`Error::Io`].
 pub fn read(vfs: &dyn Vfs, path: &Path) -> Result<IdfTable> {
     from_bytes(&read_whole(vfs, path, IDF_BYTES_MAX)?).map_err(|refusal| refused(path, "idf", refusal))
 }
 
-/// Writes a table to a file beside which it has room under a temporary name: the file is there whole, or as it was.
+/// Writes a table under a temporary name in the same folder, then renames it: the file is complete, or as it was.
 ///
 /// # Errors
-/// [`Error::Io`]; without `replace`, for a file that is there, too.
+/// [`Error::Io`]; without `replace`, also if the file exists.
 pub fn write(vfs: &dyn Vfs, path: &Path, table: &IdfTable, replace: bool) -> Result<()> {
     let dir = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -35,7 +35,7 @@ pub fn write(vfs: &dyn Vfs, path: &Path, table: &IdfTable, replace: bool) -> Res
     vfs.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
 }
 
-/// As [`write`], but the name is durable only once the directory `dir` that has it is synced.
+/// As [`write`], but the name is durable only once the directory `dir` is synced.
 pub(super) fn publish(vfs: &dyn Vfs, dir: &Path, path: &Path, table: &IdfTable, replace: bool) -> Result<()> {
     let mut file = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
     file.append(&to_bytes(table)).map_err(|e| Error::io("write", path, e))?;
@@ -44,13 +44,13 @@ pub(super) fn publish(vfs: &dyn Vfs, dir: &Path, path: &Path, table: &IdfTable, 
     file.publish(path, replace).map_err(|e| Error::io("publish", path, e))
 }
 
-/// The digest of the table that parameters name.
+/// The digest of the table that the parameters name.
 pub(super) fn named_by(params: &Params) -> Option<u128> {
-    // Two tables are refused where parameters are read.
+    // Parameters with two tables are refused when they are read.
     params.sketch().idf_table().ok().flatten()
 }
 
-/// The table of an index with these parameters; none where they name none.
+/// The table of an index with these parameters; `None` if they name none.
 pub(super) fn of_index(vfs: &dyn Vfs, dir: &Path, params: &Params) -> Result<Option<Arc<IdfTable>>> {
     let Some(digest) = named_by(params) else { return Ok(None) };
     let path = names::idf(dir, digest);

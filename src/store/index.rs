@@ -1,4 +1,4 @@
-//! Creating and opening an index.
+//! Creates and opens an index.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use crate::sys::{Access, RealVfs, Vfs};
 use crate::trace::span;
 use twindex_sketch::{Cutter, IdfTable, Sketcher};
 
-/// An open index: cheap to clone, shared by threads at will.
+/// An open index: cheap to clone, and shared by any number of threads.
 ///
 /// ```
 /// use twindex::{Index, Params};
@@ -37,32 +37,32 @@ use twindex_sketch::{Cutter, IdfTable, Sketcher};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Index {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedIndex>,
 }
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedIndex {
     pub(super) vfs: Arc<dyn Vfs>,
     pub(super) dir: PathBuf,
-    /// How the bytes of segments come into memory.
+    /// How the bytes of segments are read.
     pub(super) access: Access,
-    /// What the next snapshot sees; replaced as a whole by a commit.
+    /// The state for the next snapshot; a commit replaces it as a whole.
     pub(super) published: RwLock<Arc<State>>,
-    /// The IDF table, once it was asked for; parameters, and with them the table, never change.
+    /// The IDF table, once requested; parameters, and with them the table, never change.
     idf: OnceLock<Arc<IdfTable>>,
-    /// True while a writer of this process, made from this index, publishes here by itself.
+    /// True while a writer of this process, made from this index, publishes here itself.
     pub(super) writing: AtomicBool,
-    /// Held by who reads what other processes did.
+    /// Held by a thread that reads the changes of other processes.
     pub(super) refreshing: Mutex<()>,
-    /// Opened at a generation that need not be the newest: it stays there.
+    /// Opened at a chosen generation, which need not be the newest: not refreshed.
     pub(super) pinned: bool,
-    /// What writers of this process did.
+    /// Counters of the writers of this process.
     pub(super) counters: Counters,
 }
 
-impl Shared {
-    /// Shows a state to all snapshots to come. The one before may be the last that has a memtable or segments open:
-    /// it is dropped when nobody waits for the lock any more.
+impl SharedIndex {
+    /// Makes a state visible to all later snapshots. The old state may be the last that keeps a memtable or segments
+    /// open: it is dropped after the lock is released.
     pub(super) fn publish(&self, state: State) {
         let state = Arc::new(state);
         let before = std::mem::replace(&mut *self.published.write(), state);
@@ -99,27 +99,27 @@ impl std::fmt::Debug for OpenOptions<'_> {
 }
 
 impl<'a> OpenOptions<'a> {
-    /// How the bytes of segments come into memory: [`Access::Map`] unless said otherwise. It holds for the segments
-    /// that [`Index::refresh`] and [`Index::writer`] open later, too.
+    /// How the bytes of segments are read; the default is [`Access::Map`]. Also applies to the segments that
+    /// [`Index::refresh`] and [`Index::writer`] open later.
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
         self
     }
 
-    /// Opens the generation of this number, whose manifest is `MANIFEST-<number>`, and not the one that `CURRENT`
-    /// names: the way to look at the generation before, if the newest is damaged. Opening never does so by itself.
-    /// Such an index has no writer and is not refreshed; [`Index::copy_to`] makes an index of its own of it.
+    /// Opens the generation of this number, whose manifest is `MANIFEST-<number>`, instead of the one that `CURRENT`
+    /// names. Use it to read the generation before, if the newest is damaged; opening never falls back to it by itself.
+    /// Such an index has no writer and is not refreshed; [`Index::copy_to`] makes an independent index of it.
     ///
-    /// The files of the generation before the newest are there until the next one is published, if the newest only
-    /// moved documents from one file to another; otherwise what is missing is an error that names it.
+    /// The files of the generation before the newest exist until the next one is published, if the newest only moved
+    /// documents between files. Otherwise a missing file is an error that names it.
     pub fn at_generation(mut self, generation: u64) -> Self {
         self.generation = Some(generation);
         self
     }
 
-    /// What is called while an opening goes on that takes longer than a second, ten times a second, with the bytes of the
-    /// logs that have been read, and all that there are. Opening takes time in proportion to the logs, which are short
-    /// unless somebody commits for long without a writer's ever making a segment.
+    /// Sets a callback for an opening that takes longer than a second. It is called ten times a second with the bytes
+    /// of the logs read so far, and their total. Opening takes time in proportion to the logs, which are short unless a
+    /// writer commits for long without making a segment.
     ///
     /// ```
     /// use twindex::{Index, Params};
@@ -152,17 +152,18 @@ impl<'a> OpenOptions<'a> {
     /// # Errors
     /// As [`Index::open`].
     pub fn open_with(mut self, vfs: Arc<dyn Vfs>, path: &Path) -> Result<Index> {
-        // Without a current directory, or of an empty path: the path as it is fails with the reason.
+        // Without a current directory, or for an empty path, the path is used as it is, and opening it fails with the
+        // reason.
         let dir = vfs.absolute(path).unwrap_or_else(|_| path.to_owned());
         let path = dir.as_path();
         span!("open", path = %path.display());
         let progress = self.progress.as_deref_mut();
         let progress = progress.map(|progress| progress as &mut dyn FnMut(u64, u64));
         let state = match self.generation {
-            None => State::load_telling(&*vfs, path, self.access, progress)?,
+            None => State::load_with_progress(&*vfs, path, self.access, progress)?,
             Some(generation) => State::load_at(&*vfs, path, self.access, generation, progress)?,
         };
-        let shared = Shared {
+        let shared = SharedIndex {
             vfs,
             dir,
             access: self.access,
@@ -178,8 +179,8 @@ impl<'a> OpenOptions<'a> {
 }
 
 impl Index {
-    /// Creates an empty index in a new directory, and opens it. All or nothing: the directory gets its name when
-    /// it is complete.
+    /// Creates an empty index in a new directory, and opens it. All or nothing: the directory gets its name when it is
+    /// complete.
     ///
     /// # Errors
     /// [`Error::AlreadyExists`] where anything but an empty directory is at the path,
@@ -190,8 +191,8 @@ impl Index {
         Self::create_with(Arc::new(RealVfs), path.as_ref(), params)
     }
 
-    /// Opens the index at this path, or creates it where there is nothing or an empty directory. Any number of processes
-    /// may do so at once: one creates it, and all have the same.
+    /// Opens the index at this path, or creates it if there is nothing or an empty directory. Any number of processes
+    /// may do so at once: one creates it, and all open the same.
     ///
     /// ```
     /// use twindex::{Index, Params};
@@ -216,7 +217,7 @@ impl Index {
     ///
     /// # Errors
     /// As [`open_or_create`](Self::open_or_create).
-    #[allow(clippy::needless_pass_by_value, reason = "as the other ways to create an index")]
+    #[allow(clippy::needless_pass_by_value, reason = "like the other functions that create an index")]
     pub fn open_or_create_with(vfs: Arc<dyn Vfs>, path: &Path, params: Params) -> Result<Self> {
         match Self::create_with(Arc::clone(&vfs), path, params.clone()) {
             Err(Error::AlreadyExists { .. }) => {}
@@ -246,7 +247,7 @@ impl Index {
         Self::create_from(vfs, path, params, None)
     }
 
-    /// As [`create`](Self::create), for parameters that weight shingles by this table, which goes into the index.
+    /// As [`create`](Self::create), for parameters that weight shingles by this table, which is stored in the index.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a table other than the parameters name, or whose documents were cut in another way;
@@ -272,7 +273,7 @@ impl Index {
             None => {
                 if let Some(digest) = idf::named_by(&params) {
                     return Err(Error::Invalid(format!(
-                        "these parameters (simhash=idf) need the idf table {digest:032x}: create the index with it"
+                        "these parameters need the idf table {digest:032x}: create the index with it"
                     )));
                 }
             }
@@ -316,12 +317,12 @@ impl Index {
         Self::options().open_with(vfs, path)
     }
 
-    /// The choices there are when an index is opened.
+    /// The options for opening an index.
     pub fn options() -> OpenOptions<'static> {
         OpenOptions::default()
     }
 
-    /// How the bytes of its segments come into memory.
+    /// How the bytes of its segments are read.
     #[must_use]
     pub fn access(&self) -> Access {
         self.shared.access
@@ -333,13 +334,13 @@ impl Index {
         &self.shared.dir
     }
 
-    /// What the index keeps and how it is made; fixed at creation.
+    /// What the index stores and how it is computed; fixed at creation.
     #[must_use]
     pub fn params(&self) -> Params {
         self.shared.published.read().manifest.params.clone()
     }
 
-    /// A sketcher with the index's parameters, and its IDF table where they name one.
+    /// A sketcher with the index's parameters, and its IDF table if they name one.
     ///
     /// # Errors
     /// As [`Sketcher::new`] and [`idf`](Self::idf); the index can be read and queried by sketches all the same.
@@ -351,8 +352,8 @@ impl Index {
         }
     }
 
-    /// The table by which shingles are weighted; none unless the parameters say so. It is read and checked when it
-    /// is first asked for: opening and querying by sketches do not need it.
+    /// The table by which shingles are weighted; `None` unless the parameters name one. It is read and checked at the
+    /// first call: opening, and querying by sketches, do not need it.
     ///
     /// # Errors
     /// [`Error::Corrupt`] where it is missing or damaged, [`Error::Io`].
@@ -370,7 +371,7 @@ impl Index {
         Snapshot::new(Arc::clone(&self.shared.published.read()))
     }
 
-    /// Takes in what other processes have committed. Returns true if there was anything.
+    /// Reads the commits of other processes. Returns true if there were any.
     ///
     /// # Errors
     /// As [`open`](Self::open); the index stays as it was.
@@ -380,34 +381,34 @@ impl Index {
         self.refresh_alone()
     }
 
-    /// As [`refresh`](Self::refresh), by who holds `refreshing`.
+    /// As [`refresh`](Self::refresh), for a caller that holds `refreshing`.
     pub(super) fn refresh_alone(&self) -> Result<bool> {
         // guard: the process of a writer does not read what it writes
         // without it: self.shared.writing.load(Ordering::Acquire) -> false
         if self.shared.pinned || self.shared.writing.load(Ordering::Acquire) {
-            return Ok(false); // nobody else can have committed
+            return Ok(false); // no other process can have committed
         }
         let known = Arc::clone(&self.shared.published.read());
         let newer =
             State::newer(&*self.shared.vfs, &self.shared.dir, self.shared.access, Some(&known), None)?;
         let Some(state) = newer else { return Ok(false) };
         if state.manifest.uuid != known.manifest.uuid {
-            let why = "another index has taken its place; open it anew".into();
+            let why = "another index has taken its place; open it again".into();
             return Err(Error::NotAnIndex { path: self.shared.dir.clone(), why });
         }
         let mut published = self.shared.published.write();
         let (now, before) = (state.view.commit, published.view.commit);
-        // The same commit comes again where it has become known to be durable since.
+        // The same commit is returned again if it has become durable since.
         if now < before || now == before && state.durable_commit() <= published.durable_commit() {
             return Ok(false);
         }
         let old = std::mem::replace(&mut *published, Arc::new(state));
         drop(published);
-        drop(old); // it may close files, for which nobody who wants a snapshot has to wait
+        drop(old); // may close files; done after the lock, so that no snapshot waits for it
         Ok(now > before)
     }
 
-    /// Becomes the one writer of the index, and removes what a crashed one left behind.
+    /// Takes the writer's lock, and removes the files that a crashed writer left.
     ///
     /// # Errors
     /// [`Error::Locked`] where there is a writer, in this process or another; otherwise as [`open`](Self::open).
@@ -421,23 +422,24 @@ impl Index {
         Writer::new(self, &names::lock(&self.shared.dir))
     }
 
-    /// What the index has, and what was done through this handle and its clones since it was opened, in numbers. It costs
-    /// no more than a look at each segment's table of pages: some microseconds.
+    /// Numbers about the index, and about the work done through this handle and its clones since it was opened. Costs a
+    /// pass over each segment's page bitmap: some microseconds.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         let state = Arc::clone(&self.shared.published.read());
         self.shared.counters.of(&state)
     }
 
-    /// Checks all files of the newest generation to the last byte: [`verify_with`] with the access of this index. It reads
-    /// the files again, takes as long as reading them, and changes nothing; a problem of one file does not hide others.
+    /// Checks all files of the newest generation to the last byte: [`verify_with`] with the access of this index. It
+    /// reads all files again, takes as long as reading them, and changes nothing; a problem of one file does not hide
+    /// others.
     #[must_use]
     pub fn verify(&self) -> Findings {
         verify_with(&*self.shared.vfs, &self.shared.dir, self.shared.access, |_| {})
     }
 
     /// Removes the files that neither the newest generation nor anything else of the index needs: [`Writer::gc`] by a
-    /// writer of its own. Returns how many bytes that were.
+    /// temporary writer. Returns the bytes removed.
     ///
     /// # Errors
     /// As [`writer`](Self::writer).
@@ -445,7 +447,7 @@ impl Index {
         self.writer()?.gc()
     }
 
-    /// Merges all segments to one: [`Writer::compact`] by a writer of its own. Returns the generation.
+    /// Merges all segments into one: [`Writer::compact`] by a temporary writer. Returns the generation.
     ///
     /// # Errors
     /// As [`writer`](Self::writer) and [`Writer::compact`].

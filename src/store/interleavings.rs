@@ -1,42 +1,41 @@
-//! Publish, refresh and gc with threads in any order: `scripts/races` builds the library's own tests so that shuttle runs
-//! their threads, one at a time, and draws at each lock, each flag and each operation of the disk who goes on.
+//! Publish, refresh and gc with threads in any order: `scripts/races` builds the library's own tests so that shuttle
+//! runs their threads one at a time, and chooses the next thread at each lock, flag and disk operation.
 //!
-//! It is the code of the store itself, over a disk in memory. Another process is another [`Index`] on the same disk. Not
-//! here is what processors do to memory that is shared without locks: the store has
-//! none, and the parts that have (`segment::pages`, `sys::guard`) are left to `scripts/sanitize`.
+//! The tests run the code of the store over a disk in memory. Another process is simulated by another [`Index`] on the
+//! same disk. They do not cover memory shared without locks: the store has none, and the parts that have
+//! (`segment::pages`, `sys::guard`) are tested by `scripts/sanitize`.
 
 #[path = "../../tests/support/model.rs"]
 mod model;
 #[path = "../../tests/support/random.rs"]
 mod random;
+mod turns;
 
-use std::ffi::OsString;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
-use shuttle::sync::atomic::AtomicBool as Point;
 use shuttle::{Config, Runner, thread};
 
-use self::model::ModelVfs;
+use self::turns::Turns;
 use twindex_sketch::Fingerprint;
 use crate::error::Error;
 use crate::params::Params;
 use crate::store::{Index, Snapshot, Writer};
-use crate::sys::Bytes;
-use crate::sys::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs};
 
 const DIR: &str = "/index";
-/// Schedules of each kind that a test draws, unless `TWINDEX_SCHEDULES` says otherwise.
+/// Schedules of each kind that a test runs, unless `TWINDEX_SCHEDULES` sets another number.
 const SCHEDULES: usize = 200;
-/// Of schedules by priorities: how often a thread is overtaken at a point that is drawn.
+/// For schedules by priorities: the number of random preemptions.
 const OVERTAKEN: usize = 3;
 /// Commits of a writer.
 const COMMITS: u64 = 3;
+/// Documents that a large batch adds and removes again: more than memtables of two rows hold.
+const PASSING: u64 = 7;
 
-/// Runs a test by many schedules: each step drawn evenly, and by priorities, which finds what takes few but rare turns.
+/// Runs a test under many schedules: uniformly random, and by priorities, which finds bugs that need few but rare
+/// preemptions.
 fn explore(test: fn()) {
     let schedules = std::env::var("TWINDEX_SCHEDULES").ok();
     let schedules =
@@ -45,138 +44,6 @@ fn explore(test: fn()) {
     config.stack_size = 1 << 20;
     Runner::new(RandomScheduler::new(schedules), config.clone()).run(test);
     Runner::new(PctScheduler::new(OVERTAKEN, schedules), config).run(test);
-}
-
-/// A disk whose every operation is a point at which another thread may go on. A log grows under who has it open, and an
-/// append is seen by halves.
-#[derive(Clone, Debug)]
-struct Turns {
-    disk: ModelVfs,
-    point: Arc<Point>,
-}
-
-impl Turns {
-    fn new() -> Self {
-        Self { disk: ModelVfs::default(), point: Arc::new(Point::new(false)) }
-    }
-
-    fn turn(&self) -> &ModelVfs {
-        self.point.load(Ordering::SeqCst);
-        &self.disk
-    }
-}
-
-impl Vfs for Turns {
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.turn().create_dir(path)
-    }
-
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.turn().exists(path)
-    }
-
-    fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>> {
-        self.turn().create_temporary(dir)
-    }
-
-    fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
-        let file = self.turn().create_append(path)?;
-        Ok(Box::new(ByHalves { turns: self.clone(), file }))
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
-        let file = self.turn().open(path)?;
-        Ok(Box::new(Growing { turns: self.clone(), path: path.to_owned(), file }))
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.turn().sync_dir(dir)
-    }
-
-    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.turn().rename_dir(from, to)
-    }
-
-    fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        self.turn().remove_dir(path)
-    }
-
-    fn unlink(&self, path: &Path) -> io::Result<()> {
-        self.turn().unlink(path)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        self.turn().list(dir)
-    }
-
-    fn scratch(&self, dir: &Path) -> PathBuf {
-        self.disk.scratch(dir)
-    }
-
-    fn lock(&self, path: &Path) -> Result<Box<dyn HeldLock>, LockFailure> {
-        self.turn().lock(path)
-    }
-}
-
-#[derive(Debug)]
-struct ByHalves {
-    turns: Turns,
-    file: Box<dyn AppendFile>,
-}
-
-impl AppendFile for ByHalves {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let (first, second) = bytes.split_at(bytes.len() / 2);
-        self.turns.turn();
-        self.file.append(first)?;
-        self.turns.turn();
-        self.file.append(second)
-    }
-
-    fn cut(&mut self, length: u64) -> io::Result<()> {
-        self.file.cut(length)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.turns.turn();
-        self.file.sync()
-    }
-}
-
-/// A file as it was when it was opened; a log as it is now, as long as it has its name, which no other file gets.
-#[derive(Debug)]
-struct Growing {
-    turns: Turns,
-    path: PathBuf,
-    file: Box<dyn ReadFile>,
-}
-
-impl Growing {
-    fn now(&self) -> Option<Box<dyn ReadFile>> {
-        self.turns.turn();
-        let name = self.path.file_name().and_then(|name| name.to_str());
-        if name.is_some_and(|name| name.starts_with("LOG-")) {
-            self.turns.disk.open(&self.path).ok()
-        } else {
-            None
-        }
-    }
-}
-
-impl ReadFile for Growing {
-    fn len(&self) -> io::Result<u64> {
-        self.now().map_or_else(|| self.file.len(), |file| file.len())
-    }
-
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        let file = self.now();
-        file.as_ref().unwrap_or(&self.file).read_exact_at(buffer, offset)
-    }
-
-    fn map(&self, len: usize) -> io::Result<Bytes> {
-        self.turns.turn();
-        self.file.map(len)
-    }
 }
 
 fn create(turns: &Turns) -> Index {
@@ -194,7 +61,7 @@ fn writer(index: &Index) -> Result<Writer, Error> {
     Ok(writer)
 }
 
-/// After the n-th commit there are the keys 0, n and n - 1, and 0 has the fingerprint n.
+/// After the n-th commit the keys are 0, n and n - 1, and 0 has the fingerprint n.
 fn put(writer: &mut Writer, n: u64) {
     writer.put(0, Fingerprint(n)).unwrap();
     writer.put(n, Fingerprint(n)).unwrap();
@@ -203,7 +70,28 @@ fn put(writer: &mut Writer, n: u64) {
     }
 }
 
-/// Which commit a snapshot is of: just one, and all of it.
+/// A batch of the same outcome as [`put`], larger than the memtables of [`small_memtables`]: threads make segments of it
+/// before it is committed.
+fn put_much(writer: &mut Writer, n: u64) {
+    let passing = || 10 * COMMITS..10 * COMMITS + PASSING;
+    writer.put(n, Fingerprint(n + 1)).unwrap();
+    for key in passing() {
+        writer.put(key, Fingerprint(n)).unwrap();
+    }
+    put(writer, n);
+    for key in passing() {
+        writer.delete(key).unwrap();
+    }
+}
+
+/// A writer whose memtables are full after two rows, so that threads make segments, merge them and remove files.
+fn small_memtables(index: &Index) -> Writer {
+    let mut writer = index.writer().unwrap();
+    writer.set_memtable(2, usize::MAX);
+    writer
+}
+
+/// The commit that a snapshot shows: exactly one, and completely.
 fn commit_of(snapshot: &Snapshot) -> u64 {
     let get = |key: u64| snapshot.get(key).unwrap().map(|record| record.fingerprint.unwrap().0);
     let n = get(0).unwrap_or(0);
@@ -215,7 +103,23 @@ fn commit_of(snapshot: &Snapshot) -> u64 {
     n
 }
 
-/// Commits, and then all that moves documents from file to file, and removes files.
+/// As [`commit_of`], by queries that let the lock of the memtable go between two rows.
+fn commit_near(snapshot: &Snapshot) -> u64 {
+    let near = |fingerprint: u64| {
+        let hits = snapshot.within(Fingerprint(fingerprint), 0).run().unwrap().hits;
+        hits.iter().map(|hit| hit.key.as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    let n = snapshot.get(0_u64).unwrap().map_or(0, |record| record.fingerprint.unwrap().0);
+    for fingerprint in 1..=2 * COMMITS + 1 {
+        let mut expected = Vec::new();
+        expected.extend((fingerprint == n).then_some(0));
+        expected.extend((fingerprint == n || fingerprint + 1 == n).then_some(fingerprint));
+        assert_eq!(near(fingerprint), expected, "near {fingerprint} after commit {n}");
+    }
+    n
+}
+
+/// Commits, and then everything that moves documents between files, and removes files.
 fn write(index: &Index, acknowledged: &AtomicUsize) {
     let mut writer = writer(index).unwrap();
     for n in 1..=COMMITS {
@@ -226,17 +130,27 @@ fn write(index: &Index, acknowledged: &AtomicUsize) {
             writer.flush().unwrap();
         }
     }
-    // What is not committed is nobody's business.
+    // Documents that are not committed must not be visible.
     writer.put(3 * COMMITS, Fingerprint(1)).unwrap();
     drop(writer);
     index.compact().unwrap();
     index.gc().unwrap();
 }
 
-/// A thread that looks several times, by `look`, at what must be a commit no older than those acknowledged before.
+/// A thread that checks several times, by `look`, that it sees a whole commit no older than those acknowledged before.
 fn watch(
     acknowledged: &Arc<AtomicUsize>,
     times: usize,
+    look: impl FnMut() -> Snapshot + Send + 'static,
+) -> thread::JoinHandle<()> {
+    watch_by(acknowledged, times, commit_of, look)
+}
+
+/// As [`watch`], where `commit` says which commit a snapshot is of.
+fn watch_by(
+    acknowledged: &Arc<AtomicUsize>,
+    times: usize,
+    commit: fn(&Snapshot) -> u64,
     mut look: impl FnMut() -> Snapshot + Send + 'static,
 ) -> thread::JoinHandle<()> {
     let acknowledged = Arc::clone(acknowledged);
@@ -244,14 +158,14 @@ fn watch(
         let mut last = 0;
         for _ in 0..times {
             let least = acknowledged.load(Ordering::SeqCst) as u64;
-            let found = commit_of(&look());
+            let found = commit(&look());
             assert!(found >= last.max(least), "commit {found} after {last}, {least} acknowledged");
             last = found;
         }
     })
 }
 
-/// The writer's thread beside those that watch.
+/// Runs the writer's thread beside the watching threads.
 fn beside(index: &Index, acknowledged: &Arc<AtomicUsize>, watchers: Vec<thread::JoinHandle<()>>) {
     let (index, acknowledged) = (index.clone(), Arc::clone(acknowledged));
     let writer = thread::spawn(move || write(&index, &acknowledged));
@@ -261,7 +175,7 @@ fn beside(index: &Index, acknowledged: &Arc<AtomicUsize>, watchers: Vec<thread::
 }
 
 #[test]
-fn snapshots_of_the_writers_process_are_whole_commits_in_order_and_no_older_than_what_was_acknowledged() {
+fn snapshots_in_the_writers_process_are_whole_commits_in_order_and_include_acknowledged_ones() {
     explore(|| {
         let index = create(&Turns::new());
         let acknowledged = Arc::default();
@@ -276,7 +190,7 @@ fn snapshots_of_the_writers_process_are_whole_commits_in_order_and_no_older_than
 }
 
 #[test]
-fn what_another_process_takes_in_by_two_threads_are_whole_commits_in_order_while_files_come_and_go() {
+fn two_threads_of_another_process_refresh_to_whole_commits_in_order_while_files_are_replaced() {
     explore(|| {
         let turns = Turns::new();
         let (index, other) = (create(&turns), open(&turns));
@@ -296,7 +210,7 @@ fn what_another_process_takes_in_by_two_threads_are_whole_commits_in_order_while
 }
 
 #[test]
-fn whoever_opens_beside_commits_and_gc_finds_a_commit() {
+fn open_concurrent_with_commits_and_gc_finds_a_whole_commit() {
     explore(|| {
         let turns = Turns::new();
         let index = create(&turns);
@@ -311,7 +225,7 @@ fn whoever_opens_beside_commits_and_gc_finds_a_commit() {
 }
 
 #[test]
-fn writers_that_follow_each_other_here_and_in_another_process_lose_nothing_while_others_refresh() {
+fn successive_writers_of_two_processes_lose_nothing_while_others_refresh() {
     explore(|| {
         let turns = Turns::new();
         let (here, there) = (create(&turns), open(&turns));
@@ -324,7 +238,7 @@ fn writers_that_follow_each_other_here_and_in_another_process_lose_nothing_while
                         Err(error) => panic!("{error}"),
                     }
                 };
-                // The holder of the lock has taken in all that was committed before.
+                // The holder of the lock has read all earlier commits.
                 let n = commit_of(&index.snapshot()) + 1;
                 put(&mut writer, n);
                 writer.commit().unwrap();
@@ -351,7 +265,7 @@ fn writers_that_follow_each_other_here_and_in_another_process_lose_nothing_while
 }
 
 #[test]
-fn flushes_and_merges_beside_commits_leave_whole_commits_in_order_here_and_in_another_process() {
+fn flushes_and_merges_concurrent_with_commits_keep_whole_commits_in_order_in_two_processes() {
     explore(|| {
         let turns = Turns::new();
         let (index, other) = (create(&turns), open(&turns));
@@ -374,14 +288,14 @@ fn flushes_and_merges_beside_commits_leave_whole_commits_in_order_here_and_in_an
         let writer = {
             let (index, acknowledged) = (index.clone(), Arc::clone(&acknowledged));
             thread::spawn(move || {
-                let mut writer = index.writer().unwrap();
-                writer.set_memtable(2, usize::MAX);
+                let mut writer = small_memtables(&index);
                 for n in 1..=2 * COMMITS {
                     put(&mut writer, n);
                     writer.commit().unwrap();
                     acknowledged.store(n as usize, Ordering::SeqCst);
                 }
-                // What is not committed is nobody's business, and nobody waits for the segment under way.
+                // Documents that are not committed must not be visible, and no reader waits for the segment in
+                // progress.
                 writer.put(3 * COMMITS, Fingerprint(1)).unwrap();
             })
         };
@@ -396,5 +310,86 @@ fn flushes_and_merges_beside_commits_leave_whole_commits_in_order_here_and_in_an
         drop(writer);
         assert_eq!(commit_of(&index.snapshot()), 2 * COMMITS + 1);
         assert_eq!(commit_of(&open(&turns).snapshot()), 2 * COMMITS + 1);
+    });
+}
+
+#[test]
+fn large_batches_whose_segments_threads_make_are_whole_commits_or_nothing_here_and_in_another_process() {
+    explore(|| {
+        let turns = Turns::new();
+        let (index, other) = (create(&turns), open(&turns));
+        let acknowledged: Arc<AtomicUsize> = Arc::default();
+        let here = {
+            let index = index.clone();
+            watch(&acknowledged, 4, move || index.snapshot())
+        };
+        let there = {
+            let other = other.clone();
+            watch(&acknowledged, 3, move || {
+                other.refresh().unwrap();
+                other.snapshot()
+            })
+        };
+        let opening = {
+            let turns = turns.clone();
+            watch(&acknowledged, 2, move || open(&turns).snapshot())
+        };
+        let writer = {
+            let (index, acknowledged) = (index.clone(), Arc::clone(&acknowledged));
+            thread::spawn(move || {
+                let mut writer = small_memtables(&index);
+                for n in 1..=COMMITS {
+                    // A small batch between the large ones: what is in its log is in the next segment.
+                    if n % 2 == 1 { put_much(&mut writer, n) } else { put(&mut writer, n) }
+                    writer.commit().unwrap();
+                    acknowledged.store(n as usize, Ordering::SeqCst);
+                }
+                // A large batch that is abandoned: its segments go with it.
+                put_much(&mut writer, COMMITS + 1);
+            })
+        };
+        for thread in [here, there, opening, writer] {
+            thread.join().unwrap();
+        }
+        assert_eq!(commit_of(&index.snapshot()), COMMITS);
+        assert_eq!(commit_of(&open(&turns).snapshot()), COMMITS);
+        let mut writer = small_memtables(&index);
+        put_much(&mut writer, COMMITS + 1);
+        writer.commit().unwrap();
+        writer.gc().unwrap();
+        drop(writer);
+        other.refresh().unwrap();
+        for index in [index, other, open(&turns)] {
+            assert_eq!(commit_of(&index.snapshot()), COMMITS + 1);
+        }
+    });
+}
+
+#[test]
+fn queries_that_give_way_between_two_rows_find_one_commit_while_segments_are_made_beside_it() {
+    explore(|| {
+        let index = create(&Turns::new());
+        let acknowledged: Arc<AtomicUsize> = Arc::default();
+        let watchers: Vec<_> = (0..2)
+            .map(|_| {
+                let index = index.clone();
+                watch_by(&acknowledged, 3, commit_near, move || index.snapshot())
+            })
+            .collect();
+        let writer = {
+            let (index, acknowledged) = (index.clone(), Arc::clone(&acknowledged));
+            thread::spawn(move || {
+                let mut writer = small_memtables(&index);
+                for n in 1..=2 * COMMITS {
+                    if n == COMMITS { put_much(&mut writer, n) } else { put(&mut writer, n) }
+                    writer.commit().unwrap();
+                    acknowledged.store(n as usize, Ordering::SeqCst);
+                }
+            })
+        };
+        for thread in watchers.into_iter().chain([writer]) {
+            thread.join().unwrap();
+        }
+        assert_eq!(commit_near(&index.snapshot()), 2 * COMMITS);
     });
 }

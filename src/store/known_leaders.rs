@@ -1,38 +1,38 @@
-//! What a snapshot remembers of groups, so that it need not be found out twice. It changes no answer.
+//! Group answers that a snapshot remembers, so that they are not computed twice. They change no answer.
 
 use std::collections::HashMap;
 
 use crate::sync::Mutex;
 
-/// Answers that are remembered at most: some 50 MB.
+/// Remembered answers at most: some 50 MB.
 const ANSWERS_MAX: usize = 1 << 20;
 
-/// A document of a snapshot: the number of the part that it is in, and its ordinal there.
+/// A document of a snapshot: the number of its part, and its ordinal there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct DocRef {
     pub(super) part: u32,
     pub(super) ordinal: u32,
 }
 
-/// The leader of a document, and the number of queries that it took where nothing was known.
+/// The leader of a document, and the number of queries that decide it without remembered answers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct KnownLeader {
     pub(super) leader: DocRef,
-    pub(super) questions: u64,
+    pub(super) queries: u64,
 }
 
 /// Leaders of documents.
 #[derive(Debug, Default)]
 pub(super) struct KnownLeaders {
-    answers: Mutex<HashMap<DocRef, Known>>,
+    answers: Mutex<HashMap<DocRef, KnownLeader>>,
 }
 
 impl KnownLeaders {
-    pub(super) fn get(&self, document: DocRef) -> Option<Known> {
+    pub(super) fn get(&self, document: DocRef) -> Option<KnownLeader> {
         self.answers.lock().get(&document).copied()
     }
 
-    pub(super) fn add(&self, document: DocRef, known: Known) {
+    pub(super) fn add(&self, document: DocRef, known: KnownLeader) {
         let mut answers = self.answers.lock();
         if answers.len() >= ANSWERS_MAX {
             answers.clear();

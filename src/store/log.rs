@@ -1,8 +1,8 @@
 //! Logs as files: reading what is complete, distinguishing a torn tail from damage, and appending.
 //!
-//! A log is written by the one writer that made it; the next writer goes on in a new file. The part of the old one that is
-//! known to be durable stays there, and is sealed by its length in the manifest; the batches after that are written
-//! again in the new file, so that nothing rests on bytes that only the page cache is known to have.
+//! Only the writer that made a log appends to it; the next writer begins a new file. The durable part of the old log
+//! stays there, and is sealed by its length in the manifest. The batches after that are written again to the new file,
+//! so that nothing depends on bytes that may exist only in the page cache.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::sys::vfs::{AppendFile, ReadFile};
 
 /// Bytes read from a log at a time.
 const WINDOW: u64 = 1 << 20;
-/// How far numbers of commits may lie apart in a log: there is one for each batch, and some for manifests between.
+/// The largest gap between commit numbers in a log: each batch has one, and manifests in between take some.
 const COMMITS_APART_MAX: u64 = 1 << 40;
 
 /// How far a log has been read.
@@ -27,15 +27,15 @@ const COMMITS_APART_MAX: u64 = 1 << 40;
 pub(super) struct Position {
     /// The log's number.
     pub(super) number: u64,
-    /// Where the next record begins.
+    /// The offset of the next record.
     pub(super) offset: u64,
-    /// Where the last batch ends.
+    /// The end of the last batch.
     pub(super) batches: u64,
-    /// Up to here the file is known to be synced.
+    /// The length up to which the file is known to be synced.
     pub(super) synced: u64,
     /// The last commit that was read.
     pub(super) commit: u64,
-    /// The last of those known to be synced; 0 for none.
+    /// The last commit that is known to be synced; 0 for none.
     pub(super) durable: u64,
 }
 
@@ -47,17 +47,17 @@ impl Position {
 }
 
 /// Bytes of a log, read piece by piece.
-struct Reader<'a> {
+struct LogReader<'a> {
     path: &'a Path,
     file: Box<dyn ReadFile>,
-    /// How much of the file counts.
+    /// The length of the file that counts.
     end: u64,
     window: Vec<u8>,
     start: u64,
 }
 
-impl Reader<'_> {
-    /// The bytes from `offset` on, at least `length` of them; `None` where there are fewer.
+impl LogReader<'_> {
+    /// The bytes from `offset` on, at least `length` of them; `None` if there are fewer.
     fn get(&mut self, offset: u64, length: u64) -> Result<Option<&[u8]>> {
         let Some(end) = offset.checked_add(length).filter(|&end| end <= self.end) else { return Ok(None) };
         if offset < self.start || end > self.start + self.window.len() as u64 {
@@ -73,7 +73,7 @@ impl Reader<'_> {
         Ok(self.window.get(from..from + length as usize))
     }
 
-    /// The head of a sound record at `offset`, if there is one.
+    /// The head of an intact record at `offset`, if there is one.
     fn sound(&mut self, salt: u128, offset: u64) -> Result<Option<RecordHead>> {
         let head = self.get(offset, RECORD_HEAD_BYTES as u64)?.and_then(RecordHead::read);
         let Some(head) = head else { return Ok(None) };
@@ -92,7 +92,7 @@ impl Reader<'_> {
         })
     }
 
-    /// What the record at `offset` says of how much is synced.
+    /// The synced offset that the record at `offset` states.
     fn synced(&mut self, offset: u64, head: &RecordHead) -> Result<std::result::Result<u64, Fault>> {
         let payload = self.payload(offset, head)?;
         Ok(match head.kind {
@@ -101,9 +101,9 @@ impl Reader<'_> {
         })
     }
 
-    /// The highest offset that any sound record after `bad` says is synced, or `None` if it would cost too much to
-    /// know: bytes that were made to look like the heads of many records.
-    fn synced_behind(&mut self, salt: u128, bad: u64, commit: u64) -> Result<Option<u64>> {
+    /// The highest synced offset that any intact record after `bad` states; `None` if the search would cost too much,
+    /// as for crafted bytes that look like the heads of many records.
+    fn synced_after(&mut self, salt: u128, bad: u64, commit: u64) -> Result<Option<u64>> {
         let mut highest = 0;
         let mut budget = (self.end - bad).saturating_mul(4).max(1 << 16);
         let mut offset = bad + RECORD_ALIGNMENT;
@@ -117,7 +117,7 @@ impl Reader<'_> {
             let Some(left) = budget.checked_sub(head.record_bytes()) else { return Ok(None) };
             budget = left;
             if self.sound(salt, offset)?.is_some() {
-                // A sound record that cannot be decoded is damage, as if all of the file had been synced.
+                // An intact record that cannot be decoded is damage, as if the whole file had been synced.
                 highest = highest.max(self.synced(offset, &head)?.unwrap_or(u64::MAX));
                 offset += head.record_bytes();
             } else {
@@ -131,7 +131,7 @@ impl Reader<'_> {
 /// Hands each complete batch after `from` and the offset of its payload to `each`, and returns where the log ends.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for a bad record where the file is known to have been synced; [`Error::Io`]; what `each` returns.
+/// [`Error::Corrupt`] for a bad record in the synced part of the file; [`Error::Io`]; what `each` returns.
 pub(super) fn replay(
     vfs: &dyn Vfs,
     dir: &Path,
@@ -151,10 +151,10 @@ pub(super) fn replay(
     }
     let end = if entry.grows { length } else { entry.length };
     let salt = log::record_salt(manifest.uuid, entry.number);
-    let mut reader = Reader { path: &path, file, end, window: Vec::new(), start: 0 };
+    let mut reader = LogReader { path: &path, file, end, window: Vec::new(), start: 0 };
     let mut at = from;
     if at.offset == 0 {
-        // Fewer bytes than a head are refused as no bytes are.
+        // Fewer bytes than a head are refused like an empty file.
         let head = reader.get(0, LOG_HEAD_BYTES)?.unwrap_or_default();
         let first = log::decode_head(head, manifest.uuid, &manifest.params, entry.number)
             .map_err(|refusal| refused(&path, "log", refusal))?;
@@ -169,16 +169,16 @@ pub(super) fn replay(
     }
     at.synced = at.synced.max(entry.length);
     let start = at.offset;
-    // Where records end that are not known to be synced yet.
+    // The ends of records that are not known to be synced yet.
     let mut ends: VecDeque<(u64, u64)> = VecDeque::new();
-    // Where all records end that were read, ascending: 8 bytes a record.
+    // The ends of all records read, ascending: 8 bytes a record.
     let mut all_ends: Vec<u64> = Vec::new();
     let mut last_batch = None;
     while at.offset < end {
         let Some(head) = reader.sound(salt, at.offset)? else {
-            let behind = reader.synced_behind(salt, at.offset, at.commit)?;
-            // Where it would cost too much to know, what is bad counts as damage.
-            let synced = behind.unwrap_or(u64::MAX).max(at.synced);
+            let after = reader.synced_after(salt, at.offset, at.commit)?;
+            // If the search would cost too much, a bad record counts as damage.
+            let synced = after.unwrap_or(u64::MAX).max(at.synced);
             // guard: what is bad below the synced offset is damage
             if at.offset < synced {
                 let expected = format!("a sound record, as the file was synced up to {}", synced.min(end));
@@ -203,7 +203,7 @@ pub(super) fn replay(
             return Err(lies(Fault::new(0, "a place where a record ends", synced)));
         }
         if synced > at.synced {
-            // The next writer goes on from there.
+            // The next writer continues from there.
             while let Some(&(end, commit)) = ends.front()
                 && end <= synced
             {
@@ -256,21 +256,21 @@ pub(super) struct OpenLog {
     salt: u128,
     /// Bytes in the file.
     offset: u64,
-    /// Those known to be durable.
+    /// Bytes that are known to be durable.
     synced: u64,
-    /// Records not yet given to the file.
+    /// Records that are not written to the file yet.
     buffer: Vec<u8>,
     last: u64,
-    /// Where its last batch ends.
+    /// The end of its last batch.
     batches: u64,
     /// The last commit that is durable in it.
     durable: u64,
-    /// Up to where its records say that it is synced.
+    /// The synced offset that its records state.
     said: u64,
 }
 
 impl OpenLog {
-    /// A new file with a head and nothing else, not synced.
+    /// A new file with only a head, not synced.
     pub(super) fn create(
         vfs: &dyn Vfs,
         dir: &Path,
@@ -296,17 +296,17 @@ impl OpenLog {
         })
     }
 
-    /// Where the next record will stand.
+    /// The offset of the next record.
     pub(super) fn end(&self) -> u64 {
         self.offset + self.buffer.len() as u64
     }
 
-    /// Bytes of it that are known to be durable.
+    /// Bytes of the log that are known to be durable.
     pub(super) fn synced(&self) -> u64 {
         self.synced
     }
 
-    /// Where it ends for a reader that has seen everything up to this commit.
+    /// The end of the log for a reader that has read everything up to this commit.
     pub(super) fn position(&self, number: u64, commit: u64) -> Position {
         let synced = self.synced.max(LOG_HEAD_BYTES);
         Position { number, offset: self.end(), batches: self.batches, synced, commit, durable: self.durable }
@@ -331,16 +331,16 @@ impl OpenLog {
         self.synced == self.end()
     }
 
-    /// Bytes held in memory.
+    /// Bytes that are not written yet.
     pub(super) fn held(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Gives what is held to the file: from here on it survives the end of the process.
+    /// Writes the buffered records to the file: from here on they survive the end of the process.
     pub(super) fn write(&mut self) -> Result<()> {
         if !self.buffer.is_empty() {
             if let Err(error) = self.file.append(&self.buffer) {
-                // On a full disk, a part of a batch would keep the space that the next writer needs.
+                // On a full disk, a partial batch would use the space that the next writer needs.
                 let _ = self.file.cut(self.offset);
                 return Err(Error::io("write", &self.path, error));
             }
@@ -350,7 +350,7 @@ impl OpenLog {
         Ok(())
     }
 
-    /// Makes all of it durable.
+    /// Makes the whole log durable.
     pub(super) fn sync(&mut self) -> Result<()> {
         self.write()?;
         if self.synced < self.offset {
@@ -362,21 +362,21 @@ impl OpenLog {
         Ok(())
     }
 
-    /// Says at the end what is known to be synced, so that damage of it is distinguished from a torn tail, and other
-    /// processes know how far commits are durable. Nothing is lost where the disk has no space for that: commits are as
-    /// durable without.
+    /// Appends a mark that states what is synced, so that damage of it is distinguished from a torn tail, and other
+    /// processes know which commits are durable. If the disk has no space for the mark, nothing is lost: commits are
+    /// durable without it.
     ///
     /// # Errors
-    /// [`Error::Io`] where the log could not be cut after its last batch again: what follows would be lost.
+    /// [`Error::Io`] if the log could not be truncated to its last batch again: a later record would be lost.
     pub(super) fn mark(&mut self) -> Result<()> {
         if !self.buffer.is_empty() || self.synced < self.batches || self.said >= self.batches {
-            return Ok(()); // a batch to come says it, or one has said it
+            return Ok(()); // a later batch will state it, or one has
         }
         log::encode_mark(&mut self.buffer, self.salt, self.offset, self.last, self.synced);
         if self.write().is_ok() {
             self.said = self.synced;
         } else {
-            // The log ends where it ended before: nobody may look for the mark.
+            // The log ends where it ended before: no reader may expect the mark.
             // guard: a mark that could not be written is not looked for
             self.buffer.clear();
             self.file.cut(self.offset).map_err(|error| Error::io("cut", &self.path, error))?;
@@ -393,7 +393,7 @@ mod tests {
     #[test]
     fn payload_that_is_not_in_the_file_is_an_error_at_the_offset_of_its_record() {
         let file = Box::new(MemoryFile(vec![0; 256]));
-        let mut reader = Reader { path: Path::new("LOG-1"), file, end: 256, window: Vec::new(), start: 0 };
+        let mut reader = LogReader { path: Path::new("LOG-1"), file, end: 256, window: Vec::new(), start: 0 };
         let head = RecordHead { length: 100, kind: RecordKind::Batch, commit: 1 };
         assert_eq!(reader.payload(0, &head).unwrap().len(), 100);
         let error = reader.payload(192, &head).unwrap_err();

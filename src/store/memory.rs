@@ -1,37 +1,38 @@
 //! Rows of a memtable as a part of an index.
 //!
-//! A question holds their lock for a bounded number of steps, and lets it go then: the writer may be waiting for it, and
-//! all who come after the writer. Rows that come meanwhile do not count for who asks.
+//! A query holds the lock of the rows for a bounded number of steps, then releases it: the writer may be waiting for
+//! it, and all later readers wait after the writer. Rows added meanwhile are invisible to the query.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::ops::ControlFlow;
 
 use roaring::RoaringBitmap;
 
-use super::memtable::{At, Memtable, Rows};
+use super::memtable::{ScanPosition, Memtable, Rows};
 use crate::params::Params;
 use crate::sync::RwLockReadGuard;
 
-/// Steps for which the lock is held: a step is a row that is met or read, and takes some 100 ns at most.
-const STEPS: u32 = 1 << 12;
-/// Elements of a set that are compared, or looked up, in the time of a step.
+/// Steps for which the lock is held: a step is a row that is read or compared, and takes at most some 100 ns. In random
+/// schedules of threads (`scripts/races`) the lock is free after each.
+const STEPS: u32 = if cfg!(all(test, twindex_shuttle)) { 1 } else { 1 << 12 };
+/// Elements of a set that are compared, or looked up, in the time of one step.
 const ELEMENTS: usize = 16;
 /// Hashes that are looked up together.
 const TOGETHER: usize = 256;
 
-/// The first rows of a memtable; of one that is frozen, less what was deleted since.
-pub(super) struct Memory<'a> {
+/// The first rows of a memtable; for a frozen one, without those deleted since.
+pub(super) struct MemtablePart<'a> {
     table: &'a Memtable,
     pub(super) limit: u32,
     deleted: Option<&'a RoaringBitmap>,
     pub(super) params: &'a Params,
     /// The lock, while it is held.
     rows: RefCell<Option<RwLockReadGuard<'a, Rows>>>,
-    /// Steps since it was taken.
+    /// Steps since the lock was taken.
     steps: Cell<u32>,
 }
 
-impl<'a> Memory<'a> {
+impl<'a> MemtablePart<'a> {
     pub(super) fn new(
         table: &'a Memtable,
         limit: u32,
@@ -41,7 +42,7 @@ impl<'a> Memory<'a> {
         Self { table, limit, deleted, params, rows: RefCell::new(None), steps: Cell::new(0) }
     }
 
-    /// The rows, locked. What is returned has to go before the next call of a method that gives way.
+    /// The rows, locked. The caller must drop the guard before it calls a method that releases the lock.
     fn rows(&self) -> Ref<'_, Rows> {
         if self.rows.borrow().is_none() {
             *self.rows.borrow_mut() = Some(self.table.read());
@@ -52,7 +53,7 @@ impl<'a> Memory<'a> {
         })
     }
 
-    /// Counts steps that were done; after many of them the lock is free for a moment.
+    /// Counts finished steps; after many of them, releases the lock for a moment.
     fn give_way(&self, steps: u32) {
         let steps = self.steps.get().saturating_add(steps);
         self.steps.set(steps);
@@ -64,22 +65,22 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// Reads something of a row.
+    /// Reads a property of a row.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Rows) -> T) -> T {
         self.give_way(1);
         read(&self.rows())
     }
 
-    /// As [`read`](Self::read), of this number of elements of a set.
+    /// As [`read`](Self::read), for a property with this number of elements of a set.
     pub(super) fn read_set<T>(&self, elements: usize, read: impl FnOnce(&Rows) -> T) -> T {
         self.give_way(1 + (elements / ELEMENTS) as u32);
         read(&self.rows())
     }
 
-    /// Asks in steps, until there are no more.
-    fn in_steps(&self, mut step: impl FnMut(&Rows, (&mut At, u32)) -> u32) {
-        let mut at = At::Start;
-        while at != At::End {
+    /// Repeats a query in steps until it has read all rows.
+    fn in_steps(&self, mut step: impl FnMut(&Rows, (&mut ScanPosition, u32)) -> u32) {
+        let mut at = ScanPosition::Start;
+        while at != ScanPosition::End {
             let done = step(&self.rows(), (&mut at, STEPS));
             self.give_way(done);
         }
@@ -93,7 +94,7 @@ impl<'a> Memory<'a> {
         self.deleted.is_some_and(|deleted| deleted.contains(row))
     }
 
-    /// Hands each live row within the radius, and its distance, to `each`, with all rows; a break ends the question.
+    /// Hands each live row within the radius, and its distance, to `each`, with all rows; a break ends the query.
     pub(super) fn within(
         &self,
         fingerprint: u64,
@@ -144,8 +145,8 @@ mod tests {
     use crate::segment::records::Kept;
 
     #[test]
-    fn question_that_meets_many_rows_lets_the_writer_have_its_turn_and_has_the_same_answer() {
-        type Ask = fn(&Memory<'_>, &mut Vec<u32>);
+    fn query_over_many_rows_lets_the_writer_proceed_and_has_the_same_answer() {
+        type Ask = fn(&MemtablePart<'_>, &mut Vec<u32>);
         const ROWS: u32 = 3 * STEPS;
         let params = Params::builder().u64_keys().simhash(3).minhash(2, 1).signature_bits(0).build().unwrap();
         let table = Memtable::new(&params);
@@ -167,7 +168,7 @@ mod tests {
         for ask in asked {
             let written = AtomicBool::new(false);
             let overdue = std::thread::scope(|scope| {
-                let memory = Memory::new(&table, ROWS, None, &params);
+                let memory = MemtablePart::new(&table, ROWS, None, &params);
                 memory.read(Rows::len);
                 scope.spawn(|| {
                     table.write().delete(Key::U64(1)).unwrap();
@@ -185,7 +186,7 @@ mod tests {
                     }
                 }
             });
-            assert!(!overdue, "the writer had to wait for the end of all questions");
+            assert!(!overdue, "the writer had to wait for the end of all queries");
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Which segments are merged when. Pure: sizes in, a choice out.
+//! Which segments are merged when. A pure function of their sizes.
 //!
-//! Size-tiered with lazy leveling (Dayan and Idreos, *Dostoevsky*, SIGMOD 2018): segments are in tiers whose sizes
-//! grow by a factor; as soon as a tier has this number of segments as the factor, they become one of the next tier. The
-//! largest segment is a tier of its own, which all others are merged into only when they have together a share of
-//! its size. So a record is written again once a tier, with few tiers, and a query asks few segments.
+//! Size-tiered with lazy leveling (Dayan and Idreos, *Dostoevsky*, SIGMOD 2018). Segments are in tiers whose sizes grow
+//! by a factor. When a tier has as many segments as the factor, they are merged into one of the next tier. The largest
+//! segment is a tier of its own; the others are merged into it only when together they have a certain share of its
+//! size. So a record is rewritten once a tier, with few tiers, and a query searches few segments.
 
-/// What the plan knows of a segment.
+/// The sizes of a segment, as the plan sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Live documents in it.
@@ -14,15 +14,15 @@ pub struct Size {
     pub documents: u64,
 }
 
-/// Segments of a tier that are merged.
+/// Segments of a tier that trigger a merge.
 const FACTOR: usize = 4;
-/// More segments than this are never left.
+/// The most segments that are left.
 pub const SEGMENTS_MAX: usize = 8;
 /// All are merged into the largest when the others together have one in n of its documents.
 const SHARE: u64 = 2;
-/// A segment where one in n documents is live is merged for that alone.
+/// A segment in which only one in n documents is live is merged for that reason alone.
 const DEAD: u64 = 2;
-/// Segments below this are of the same tier: the memtable's.
+/// Segments below this size, that of a memtable, are in the same tier.
 const LEAST: u64 = 1 << 12;
 
 /// The tier of a segment: 0 up to [`LEAST`] documents, then one more for each [`FACTOR`].
@@ -30,19 +30,19 @@ fn tier(size: &Size) -> u32 {
     (size.live.max(1).div_ceil(LEAST)).ilog(FACTOR as u64)
 }
 
-/// Which segments, by place, are to be merged to one now; none if all may stay. At most one merge is under way, and
-/// `busy` are the places that it takes.
+/// The segments, by position, to merge now; empty if all may stay. At most one merge is in progress, and uses the
+/// positions `busy`.
 #[must_use]
 pub fn choose(sizes: &[Size], busy: &[usize]) -> Vec<usize> {
     let mut free: Vec<usize> = (0..sizes.len()).filter(|place| !busy.contains(place)).collect();
     free.sort_by_key(|&place| (sizes[place].live, place));
     let Some((&largest, others)) = free.split_last() else { return Vec::new() };
     let of_others: u64 = others.iter().map(|&place| sizes[place].live).sum();
-    // More than half of the index in small segments: level it.
+    // The small segments are more than half of the index: merge everything.
     if others.len() >= FACTOR && of_others >= sizes[largest].live / SHARE {
         return sorted(free);
     }
-    // Tiers from below: what they give may fill the next.
+    // From the lowest tier: its output may fill the next.
     let mut start = 0;
     while start < free.len() {
         let of = tier(&sizes[free[start]]);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_of_which_little_is_live_is_merged_alone() {
+    fn segment_with_few_live_documents_is_merged_alone() {
         let sizes = [whole(1_000_000), Size { live: 10_000, documents: 30_000 }];
         assert_eq!(choose(&sizes, &[]), [1]);
         assert_eq!(choose(&[whole(1_000_000), whole(30_000)], &[]), [0_usize; 0]);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_merged_is_not_taken_again() {
+    fn segments_of_a_running_merge_are_not_chosen_again() {
         let sizes = [whole(5_000); 6];
         let chosen = choose(&sizes, &[0, 1, 2, 3]);
         assert!(chosen.is_empty(), "{chosen:?}");

@@ -1,5 +1,5 @@
-//! Segments that are made beside commits, of other segments or of a memtable that is full, and how they take the place
-//! of what they were made of.
+//! Segments that are built concurrently with commits, from other segments or from a full memtable, and how they replace
+//! their sources.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use roaring::RoaringBitmap;
 use super::memtable::Memtable;
 use super::metrics::Counter;
 use super::names;
-use super::state::{View, open_segment};
+use super::state::{LiveView, open_segment};
 use crate::error::{Error, Result};
 use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::key::KeyBuf;
@@ -23,20 +23,20 @@ use crate::sys::paced::Paced;
 use crate::trace::span;
 use crate::sys::{Access, Vfs};
 
-/// Documents that were deleted while a segment was made of them: a commit looks up this number of them in it. Where there
-/// are more, a thread looks them up first.
+/// The most documents deleted during a merge that a commit looks up in the output. If there are more, a thread looks
+/// them up first.
 const LATE: u64 = 1 << 10;
 
-/// Where documents of a segment to come are.
+/// The source of a new segment's documents.
 #[derive(Clone, Debug)]
-pub(super) enum Source {
-    /// In a segment of this number.
+pub(super) enum DocumentSource {
+    /// The segment of this number.
     Segment(u64, Arc<Segment>),
-    /// In the memtable that was frozen; ordinals are rows.
+    /// The frozen memtable; ordinals are rows.
     Frozen(Arc<Memtable>),
 }
 
-impl Source {
+impl DocumentSource {
     fn key(&self, ordinal: u32) -> Result<KeyBuf> {
         match self {
             Self::Segment(_, segment) => {
@@ -48,8 +48,8 @@ impl Source {
         }
     }
 
-    /// What of it is no longer live; `None` where it is in the view no more.
-    fn deleted<'a>(&self, next: &Manifest, view: &'a View) -> Option<&'a Arc<RoaringBitmap>> {
+    /// Its documents that are no longer live; `None` if the source is no longer in the view.
+    fn deleted<'a>(&self, next: &Manifest, view: &'a LiveView) -> Option<&'a Arc<RoaringBitmap>> {
         match self {
             Self::Segment(number, _) => {
                 let place = next.segments.iter().position(|entry| entry.number == *number)?;
@@ -63,51 +63,50 @@ impl Source {
     }
 }
 
-/// What a segment is made of, as it was when that began.
+/// The sources of a segment, as they were when the work began.
 #[derive(Debug)]
-pub(super) struct Work {
+pub(super) struct MergeWork {
     pub(super) vfs: Arc<dyn Vfs>,
     pub(super) dir: PathBuf,
     pub(super) access: Access,
     /// Its parameters are those of all segments.
     pub(super) manifest: Manifest,
-    /// The output's.
+    /// The number of the output.
     pub(super) number: u64,
-    /// Bytes of memory it may take.
+    /// Bytes of memory that it may use.
     pub(super) memory: usize,
-    /// Where the documents are, and what was no longer live: segments, or one memtable.
-    pub(super) inputs: Vec<(Source, Arc<RoaringBitmap>)>,
+    /// The sources, and their documents that were no longer live: segments, or one memtable.
+    pub(super) inputs: Vec<(DocumentSource, Arc<RoaringBitmap>)>,
 }
 
-/// A segment that can take the place of what it was made of.
+/// A segment that can replace its sources.
 #[derive(Debug)]
-pub(super) struct Merged {
-    /// What it is made of, and what was no longer live of that: its documents are not in the output, or are among
-    /// `deleted`.
-    inputs: Vec<(Source, Arc<RoaringBitmap>)>,
+pub(super) struct FinishedMerge {
+    /// The sources, and their dead documents: these are not in the output, or are among `deleted`.
+    inputs: Vec<(DocumentSource, Arc<RoaringBitmap>)>,
     /// `None` where nothing was live.
     output: Option<(SegmentEntry, Arc<Segment>)>,
-    /// Of the output, what is no longer live.
+    /// The documents of the output that are no longer live.
     deleted: RoaringBitmap,
     /// How long it took to make.
     took: Duration,
 }
 
-impl Work {
+impl MergeWork {
     fn segments(&self) -> impl Iterator<Item = (&Arc<Segment>, &Arc<RoaringBitmap>)> {
         self.inputs.iter().filter_map(|(source, deleted)| match source {
-            Source::Segment(_, segment) => Some((segment, deleted)),
-            Source::Frozen(_) => None,
+            DocumentSource::Segment(_, segment) => Some((segment, deleted)),
+            DocumentSource::Frozen(_) => None,
         })
     }
 
-    /// Refuses it where the disk has no space for the output.
+    /// Refuses the work if the disk has no space for the output.
     ///
     /// # Errors
     /// [`Error::NoSpace`], [`Error::Io`].
     pub(super) fn check_space(&self) -> Result<()> {
-        // The output has at most the bytes of its inputs, which stay meanwhile; where records do not fit in memory,
-        // they go through scratch files once more.
+        // The output has at most the bytes of its inputs, which stay meanwhile; records that do not fit in memory pass
+        // through scratch files once more.
         let inputs: u64 = self.segments().map(|(segment, _)| segment.length()).sum();
         let needed = if inputs > self.memory as u64 { 2 * inputs } else { inputs };
         let free =
@@ -120,12 +119,12 @@ impl Work {
         }
     }
 
-    /// Makes the segment, gives it its name and reads it again, so that it is not published damaged. Nothing names it
-    /// yet.
+    /// Builds the segment, gives it its name and reads it again, so that a damaged one is not published. No manifest
+    /// names it yet.
     ///
     /// # Errors
     /// As [`merge::merge`], [`build::build`] and [`open_segment`].
-    pub(super) fn run(self) -> Result<Merged> {
+    pub(super) fn run(self) -> Result<FinishedMerge> {
         span!("make_segment", segment = self.number, inputs = self.inputs.len());
         let start = Instant::now();
         let mut output = None;
@@ -150,11 +149,11 @@ impl Work {
                 }
             }
         }
-        Ok(Merged { inputs: self.inputs, output, deleted: RoaringBitmap::new(), took: start.elapsed() })
+        Ok(FinishedMerge { inputs: self.inputs, output, deleted: RoaringBitmap::new(), took: start.elapsed() })
     }
 
     fn build(&self) -> Result<Option<Built>> {
-        if let [(Source::Frozen(table), _)] = &self.inputs[..] {
+        if let [(DocumentSource::Frozen(table), _)] = &self.inputs[..] {
             let first = {
                 let rows = table.read();
                 rows.first(rows.len())
@@ -179,7 +178,7 @@ impl Work {
     /// As [`run`](Self::run), on a thread of its own, at `rate` bytes a second.
     ///
     /// # Errors
-    /// [`Error::Io`] where there is no thread to be had.
+    /// [`Error::Io`] if no thread can be started.
     pub(super) fn spawn(mut self, rate: Option<u64>) -> Result<Merging> {
         let stop = Arc::new(AtomicBool::new(false));
         let (dir, number) = (self.dir.clone(), self.number);
@@ -189,18 +188,18 @@ impl Work {
     }
 }
 
-/// A segment under way. Dropped, it is stopped and waited for.
+/// A segment in progress. Dropping it stops the thread and waits for it.
 #[derive(Debug)]
 pub(super) struct Merging {
-    thread: Option<sync::JoinHandle<Result<Merged>>>,
+    thread: Option<sync::JoinHandle<Result<FinishedMerge>>>,
     done: Arc<sync::AtomicBool>,
     stop: Arc<AtomicBool>,
     dir: PathBuf,
-    /// Of the output.
+    /// The number of the output.
     pub(super) number: u64,
-    /// What it is made of. Segments stay in the generations meanwhile, live or not: what is deleted of them has to be
-    /// deleted of the output.
-    inputs: Vec<Source>,
+    /// Its sources. Segments stay in the generations meanwhile, live or not: a document deleted from them must be
+    /// deleted from the output.
+    inputs: Vec<DocumentSource>,
 }
 
 impl Merging {
@@ -208,8 +207,8 @@ impl Merging {
         dir: PathBuf,
         stop: Arc<AtomicBool>,
         number: u64,
-        inputs: Vec<Source>,
-        work: impl FnOnce() -> Result<Merged> + Send + 'static,
+        inputs: Vec<DocumentSource>,
+        work: impl FnOnce() -> Result<FinishedMerge> + Send + 'static,
     ) -> Result<Self> {
         let done = Arc::new(sync::AtomicBool::new(false));
         let thread = {
@@ -224,20 +223,20 @@ impl Merging {
         Ok(Self { thread: Some(thread), done, stop, dir, number, inputs })
     }
 
-    /// True for a segment that the output is made of.
+    /// True for a segment that is a source of the output.
     pub(super) fn takes(&self, number: u64) -> bool {
-        self.inputs.iter().any(|source| matches!(source, Source::Segment(of, _) if *of == number))
+        self.inputs.iter().any(|source| matches!(source, DocumentSource::Segment(of, _) if *of == number))
     }
 
     pub(super) fn is_done(&self) -> bool {
         self.done.load(Ordering::Acquire)
     }
 
-    /// Waits for it.
+    /// Waits for the end of the work.
     ///
     /// # Errors
-    /// What went wrong.
-    pub(super) fn join(&mut self) -> Result<Merged> {
+    /// The failure of the work.
+    pub(super) fn join(&mut self) -> Result<FinishedMerge> {
         match self.thread.take().map(sync::JoinHandle::join) {
             Some(Ok(merged)) => merged,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
@@ -245,12 +244,12 @@ impl Merging {
         }
     }
 
-    /// Takes what is done, if that is so far that it may take its place in a commit. Otherwise a thread goes on, and
-    /// `self` stays.
+    /// Takes the output if it is ready to replace its sources in a commit. Otherwise a thread continues, and `self`
+    /// stays.
     ///
     /// # Errors
-    /// What went wrong; then and where something is returned, this has ended.
-    pub(super) fn poll(&mut self, next: &Manifest, view: &View) -> Result<Option<Merged>> {
+    /// The failure of the work. After a failure or an output, the work has ended.
+    pub(super) fn poll(&mut self, next: &Manifest, view: &LiveView) -> Result<Option<FinishedMerge>> {
         if !self.is_done() {
             return Ok(None);
         }
@@ -283,13 +282,13 @@ impl Drop for Merging {
     }
 }
 
-impl Merged {
+impl FinishedMerge {
     /// The number of the output, if there is one.
     pub(super) fn number(&self) -> Option<u64> {
         self.output.as_ref().map(|(entry, _)| entry.number)
     }
 
-    /// Counts it as done.
+    /// Counts the work as finished.
     pub(super) fn count(&self, counter: &Counter) {
         counter.add(self.took, self.bytes());
     }
@@ -299,13 +298,13 @@ impl Merged {
         self.output.as_ref().map_or(0, |(entry, _)| entry.length)
     }
 
-    /// True where all that it was made of is there, to be replaced.
-    pub(super) fn fits(&self, next: &Manifest, view: &View) -> bool {
+    /// True if all its sources are present, to be replaced.
+    pub(super) fn fits(&self, next: &Manifest, view: &LiveView) -> bool {
         self.inputs.iter().all(|(source, _)| source.deleted(next, view).is_some())
     }
 
-    /// How many documents were deleted that are to be looked up in the output.
-    fn late(&self, next: &Manifest, view: &View) -> u64 {
+    /// The number of deleted documents that must be looked up in the output.
+    fn late(&self, next: &Manifest, view: &LiveView) -> u64 {
         let late = self.inputs.iter().filter_map(|(source, before)| {
             let now = source.deleted(next, view)?;
             Some(if Arc::ptr_eq(now, before) { 0 } else { now.len() - before.len() })
@@ -313,7 +312,7 @@ impl Merged {
         late.sum()
     }
 
-    /// Deletes of the output what was deleted of its inputs since: `now` is what is no longer live of each of them.
+    /// Deletes from the output what was deleted from its sources since; `now` has the dead documents of each source.
     fn catch_up(&mut self, now: &[Arc<RoaringBitmap>]) -> Result<()> {
         for ((source, before), now) in self.inputs.iter_mut().zip(now) {
             if let Some((_, output)) = &self.output {
@@ -329,22 +328,22 @@ impl Merged {
         Ok(())
     }
 
-    /// Puts the output in the place of what it was made of, which [fits](Self::fits). What was deleted of that since
-    /// the work began is deleted in the output.
-    pub(super) fn take_place(mut self, next: &mut Manifest, view: &mut View) -> Result<()> {
+    /// Replaces the sources by the output, which must [fit](Self::fits). Documents deleted since the work began are
+    /// deleted in the output.
+    pub(super) fn take_place(mut self, next: &mut Manifest, view: &mut LiveView) -> Result<()> {
         let now: Vec<Arc<RoaringBitmap>> =
             self.inputs.iter().filter_map(|(source, _)| source.deleted(next, view).map(Arc::clone)).collect();
         self.catch_up(&now)?;
         for (source, _) in &self.inputs {
             match source {
-                Source::Segment(number, _) => {
+                DocumentSource::Segment(number, _) => {
                     if let Some(place) = next.segments.iter().position(|entry| entry.number == *number) {
                         next.segments.remove(place);
                         view.segments.remove(place);
                         view.deleted.remove(place);
                     }
                 }
-                Source::Frozen(_) => view.frozen = None,
+                DocumentSource::Frozen(_) => view.frozen = None,
             }
         }
         if let Some((entry, segment)) = self.output {

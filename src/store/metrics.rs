@@ -1,26 +1,27 @@
-//! What an index has and what its writers did, in numbers.
+//! Numbers about an index and its writers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::state::State;
 
-/// Something that takes time and writes bytes, as often as it was done.
+/// An activity that takes time and writes bytes, with its count.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Activity {
-    /// How often.
+    /// The number of times.
     pub count: u64,
-    /// How long, in all.
+    /// The total time.
     pub seconds: f64,
     /// Bytes that were written.
     pub bytes: u64,
-    /// How often it failed.
+    /// The number of failures.
     pub failures: u64,
 }
 
-/// What an index has, and what was done through this [`Index`](crate::Index) since it was opened: made by
-/// [`Index::metrics`](crate::Index::metrics). Clones of an `Index` count together; other processes count for themselves.
+/// Numbers about an index, and about the work done through this [`Index`](crate::Index) since it was opened, returned
+/// by [`Index::metrics`](crate::Index::metrics). Clones of an `Index` count together; other processes count for
+/// themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Metrics {
@@ -36,20 +37,20 @@ pub struct Metrics {
     pub memtable_bytes: u64,
     /// Bytes of segments and logs.
     pub disk_bytes: u64,
-    /// Bytes of the pages of segments whose checksums were compared: what is read again is not compared again.
+    /// Bytes of the pages of segments whose checksums were compared. Each page is compared once.
     pub verified_bytes: u64,
-    /// Commits by the log, and what they added to it.
+    /// Commits to the log, and the bytes that they added.
     pub commits: Activity,
-    /// Segments that were made of memtables.
+    /// Segments that were built from memtables.
     pub flushes: Activity,
-    /// Segments that were made of others, in the background.
+    /// Segments that were merged in the background.
     pub merges: Activity,
-    /// Commits that waited because the memtable was full, and the one before not yet a segment.
+    /// Commits that waited because the memtable was full while the one before was still being flushed.
     pub stalls: Activity,
 }
 
 impl Metrics {
-    /// How often a byte that was committed has been written, by logs, flushes and merges; `None` before the first commit.
+    /// How often a committed byte has been written, by logs, flushes and merges; `None` before the first commit.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
         let written = self.commits.bytes + self.flushes.bytes + self.merges.bytes;
@@ -57,7 +58,7 @@ impl Metrics {
     }
 }
 
-/// Counts of one activity, by threads that share them.
+/// Counters of one activity, shared by threads.
 #[derive(Debug, Default)]
 pub(super) struct Counter {
     count: AtomicU64,
@@ -87,7 +88,7 @@ impl Counter {
     }
 }
 
-/// What the writers of an index count.
+/// The counters of an index's writers.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) commits: Counter,
@@ -101,7 +102,7 @@ impl Counters {
         let view = &state.view;
         let frozen = view.frozen.as_ref().map_or(0, |frozen| frozen.table.memory());
         let logs = state.manifest.logged.iter().flat_map(|logged| &logged.logs);
-        // That of the log that grows is where it has been read or written to.
+        // The length of the active log is the offset up to which it was read or written.
         let sealed: u64 = logs.filter(|log| !log.grows).map(|log| log.length).sum();
         let segments: u64 = view.segments.iter().map(|segment| segment.length()).sum();
         Metrics {

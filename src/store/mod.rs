@@ -1,18 +1,17 @@
-//! A directory as a living index.
+//! An index in a directory that changes over time.
 //!
-//! - [`index`]: creating and opening; [`writer`]: batches; [`snapshot`]: a view that never changes, and its answers.
+//! - [`index`]: creates and opens it; [`writer`]: batches; [`snapshot`]: a view that never changes, and its queries.
 //!
-//! - [`merge_plan`]: which segments are merged when; [`verify`]: the slow proof that it is sound; [`salvage`]: saving
-//!   what can be saved; [`idf`]: files of
-//!   IDF tables.
+//! - [`merge_plan`]: which segments are merged when; [`verify`]: the slow check of everything; [`salvage`]: recovers
+//!   what is intact; [`idf`]: files of IDF tables.
 //!
-//! Behind them: `names`, the files' names, made and parsed in one place; `state`, an index at one commit, read from its
-//! files; `log`, batches on their way to a segment, as files, and `memtable`, the same in memory; `part`, what segments
-//! and memtable are asked alike; `commit`, how a generation becomes the current one, and in which order that is
-//! durable; `recovery`, what opening does after a crash, step by step.
+//! Internal modules: `names` makes and parses file names; `state` is an index at one commit, read from its files; `log`
+//! holds batches on their way to a segment as files, and `memtable` holds them in memory; `part` gives segments and
+//! memtable one interface; `commit` makes a generation the current one, in a durable order; `recovery` is what opening
+//! does after a crash, step by step.
 //!
-//! A small batch goes to the log and the memtable, and is durable by one sync. When the memtable is full it becomes a
-//! segment; a large batch becomes one at once. Segments are merged so that they stay few.
+//! A small batch goes to the log and the memtable, and one sync makes it durable. A full memtable becomes a segment; a
+//! large batch becomes one at once. Segments are merged so that they stay few.
 
 mod commit;
 mod copies;

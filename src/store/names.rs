@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use crate::sys::vfs::TEMPORARY_PREFIX;
 
-/// What the name of an IDF table begins with, in front of the 32 digits of its digest.
+/// The prefix of an IDF table's name, before the 32 digits of its digest.
 const IDF_PREFIX: &str = "IDF-";
 
-/// What a name in an index directory says the file is.
+/// The kind of a file, by its name in an index directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Name {
+pub(super) enum FileKind {
     /// Points to the newest manifest.
     Current,
     /// The manifest of a generation.
@@ -23,7 +23,7 @@ pub(super) enum Name {
     Idf(u128),
     /// The writer's lock.
     Lock,
-    /// Being written, or left by a crash.
+    /// A temporary file, in use or left by a crash.
     Temporary,
 }
 
@@ -51,10 +51,10 @@ pub(super) fn idf(dir: &Path, digest: u128) -> PathBuf {
     dir.join(format!("{IDF_PREFIX}{digest:032x}"))
 }
 
-/// What the file is; `None` for a name that is not ours, which is left alone.
-pub(super) fn parse(name: &OsStr) -> Option<Name> {
+/// The kind of a file; `None` for a name that is not ours, which is left alone.
+pub(super) fn parse(name: &OsStr) -> Option<FileKind> {
     let name = name.to_str()?;
-    // Only the spelling that is written: `7.seg` is not `000007.seg`.
+    // Only the spelling that we write: `7.seg` is not `000007.seg`.
     let number = |digits: &str| {
         let number = digits.parse().ok()?;
         // guard: only names that are ours are ours
@@ -62,26 +62,26 @@ pub(super) fn parse(name: &OsStr) -> Option<Name> {
         (format!("{number:06}") == digits).then_some(number)
     };
     match name {
-        "CURRENT" => Some(Name::Current),
-        "LOCK" => Some(Name::Lock),
+        "CURRENT" => Some(FileKind::Current),
+        "LOCK" => Some(FileKind::Lock),
         _ => {
             if name.starts_with(TEMPORARY_PREFIX) {
-                Some(Name::Temporary)
+                Some(FileKind::Temporary)
             } else if let Some(digits) = name.strip_prefix("MANIFEST-") {
-                number(digits).map(Name::Manifest)
+                number(digits).map(FileKind::Manifest)
             } else if let Some(digits) = name.strip_prefix("LOG-") {
-                number(digits).map(Name::Log)
+                number(digits).map(FileKind::Log)
             } else if let Some(digits) = name.strip_prefix(IDF_PREFIX) {
                 let digest = u128::from_str_radix(digits, 16).ok()?;
-                (format!("{digest:032x}") == digits).then_some(Name::Idf(digest))
+                (format!("{digest:032x}") == digits).then_some(FileKind::Idf(digest))
             } else {
-                number(name.strip_suffix(".seg")?).map(Name::Segment)
+                number(name.strip_suffix(".seg")?).map(FileKind::Segment)
             }
         }
     }
 }
 
-/// True for a name that this version gives to the files of an index, finished or not.
+/// True for a name that this version gives to the files of an index, including temporary files.
 #[must_use]
 pub fn is_of_an_index(name: &OsStr) -> bool {
     parse(name).is_some()
@@ -92,17 +92,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_back_and_others_are_not_ours() {
+    fn names_round_trip_and_other_names_are_not_ours() {
         let dir = Path::new("x");
         for (path, name) in [
-            (current(dir), Name::Current),
-            (lock(dir), Name::Lock),
-            (manifest(dir, 7), Name::Manifest(7)),
-            (manifest(dir, 12_345_678), Name::Manifest(12_345_678)),
-            (segment(dir, 0), Name::Segment(0)),
-            (log(dir, 12), Name::Log(12)),
-            (idf(dir, 0xab), Name::Idf(0xab)),
-            (idf(dir, u128::MAX), Name::Idf(u128::MAX)),
+            (current(dir), FileKind::Current),
+            (lock(dir), FileKind::Lock),
+            (manifest(dir, 7), FileKind::Manifest(7)),
+            (manifest(dir, 12_345_678), FileKind::Manifest(12_345_678)),
+            (segment(dir, 0), FileKind::Segment(0)),
+            (log(dir, 12), FileKind::Log(12)),
+            (idf(dir, 0xab), FileKind::Idf(0xab)),
+            (idf(dir, u128::MAX), FileKind::Idf(u128::MAX)),
         ] {
             assert_eq!(parse(path.file_name().unwrap()), Some(name), "{path:?}");
         }

@@ -1,19 +1,19 @@
-//! The nearest document by fingerprint, for `admit`: the one answer that counts, at the least cost.
+//! The nearest document by fingerprint, for `admit`: only the best answer, at the least cost.
 
 use std::ops::ControlFlow;
 
-use super::part::Part;
+use super::part::IndexPart;
 use crate::error::Result;
 use crate::key::KeyBuf;
 use crate::segment::{Ask, Scratch};
 
-/// The live document nearest to `fingerprint` within a radius, and its distance; of several the one of the smallest
-/// key.
+/// The live document nearest to `fingerprint` within a radius, and its distance; among equally near ones, that with the
+/// smallest key.
 ///
-/// Of a segment's documents with one fingerprint, whose ordinals ascend as their keys do, the first live one is
-/// enough, so a fingerprint that very many documents share costs one list and one key.
+/// Of a segment's documents with one fingerprint, the first live one is enough, as ordinals ascend with keys. So a
+/// fingerprint that very many documents share costs one list and one key.
 pub(super) fn nearest<'a>(
-    parts: impl Iterator<Item = Part<'a>>,
+    parts: impl Iterator<Item = IndexPart<'a>>,
     fingerprint: u64,
     within: u32,
     scratch: &mut Scratch,
@@ -23,7 +23,7 @@ pub(super) fn nearest<'a>(
     for part in parts {
         let radius = best.as_ref().map_or(within, |best| best.0);
         match &part {
-            Part::Segment { segment, deleted } => {
+            IndexPart::Segment { segment, deleted } => {
                 ranks.clear();
                 segment.search(&[fingerprint], Ask::within(radius), scratch, |_, near| {
                     ranks.push((near.distance, near.rank));
@@ -49,7 +49,7 @@ pub(super) fn nearest<'a>(
                     }
                 }
             }
-            Part::Memory(memory) => {
+            IndexPart::Memory(memory) => {
                 let mut found: Option<(u32, u32)> = None;
                 memory.within(fingerprint, radius, |rows, row, distance| {
                     let nearer = found.is_none_or(|(known, of)| {

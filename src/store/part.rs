@@ -1,10 +1,10 @@
-//! A part of an index, whatever it is made of: a segment, or rows of the memtable. Both answer the same questions.
+//! A part of an index: a segment, or rows of the memtable. Both answer the same queries.
 
 use std::ops::ControlFlow;
 
 use roaring::RoaringBitmap;
 
-use super::memory::Memory;
+use super::memory::MemtablePart;
 use crate::design::DesignChoice;
 use crate::error::Result;
 use crate::format::bands;
@@ -13,14 +13,14 @@ use crate::key::{Key, KeyBuf};
 use crate::segment::{Ask, Scratch, Segment};
 use twindex_sketch::Nearness;
 
-/// Documents that are asked together. Ordinals are of the part.
-pub(super) enum Part<'a> {
+/// Documents that are queried together. Ordinals count within the part.
+pub(super) enum IndexPart<'a> {
     Segment { segment: &'a Segment, deleted: &'a RoaringBitmap },
-    Memory(Memory<'a>),
+    Memory(MemtablePart<'a>),
 }
 
-impl Part<'_> {
-    /// As [`Segment::check_map`]: to be asked before what was read is believed.
+impl IndexPart<'_> {
+    /// As [`Segment::check_map`]: must be called before an answer is used.
     pub(super) fn check_map(&self) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => segment.check_map(),
@@ -28,8 +28,8 @@ impl Part<'_> {
         }
     }
 
-    /// Hands each live document within the radius, and its distance, to `each`; a break ends the question. Returns how
-    /// many buckets were left out.
+    /// Hands each live document within the radius, and its distance, to `each`; a break ends the query. Returns the
+    /// number of skipped buckets.
     pub(super) fn search(
         &self,
         fingerprint: u64,
@@ -48,7 +48,7 @@ impl Part<'_> {
                 Ok(scratch.left_out())
             }
             Self::Memory(memory) => {
-                // What tables of this design would refuse is refused before there are any, too.
+                // Refuses what the tables of this design would refuse, even while there are none.
                 if let Some(DesignChoice::Named(name)) = memory.params.simhash.map(|simhash| simhash.design) {
                     name.check_within(ask.within)?;
                 }
@@ -58,7 +58,7 @@ impl Part<'_> {
         }
     }
 
-    /// Hands each document that has this feature in this band to `each`, also such that are no longer live.
+    /// Hands each document that has this feature in this band to `each`, including documents that are no longer live.
     pub(super) fn same_feature(&self, band: usize, feature: u64, each: impl FnMut(u32)) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => segment.same_feature(band, feature, each),
@@ -69,8 +69,8 @@ impl Part<'_> {
         }
     }
 
-    /// As [`same_feature`](Self::same_feature), of features that begin with the same `bits` bits, of those that are
-    /// kept.
+    /// As [`same_feature`](Self::same_feature), for features that begin with the same `bits` bits, of those that are
+    /// stored.
     pub(super) fn same_feature_bits(
         &self,
         band: usize,
@@ -92,7 +92,7 @@ impl Part<'_> {
         }
     }
 
-    /// Says that these features, one a band, will be asked for by their first `bits` bits.
+    /// Prefetches for queries of these features, one a band, by their first `bits` bits.
     pub(super) fn hint_features(&self, features: &[u64], bits: u32) {
         if let Self::Segment { segment, .. } = self {
             segment.hint_features(features, bits);
@@ -100,8 +100,8 @@ impl Part<'_> {
     }
 
     /// Hands each document that can be near a set to `each`, as
-    /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix) does; of a segment also those no longer live, of
-    /// memory with the place 0.
+    /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix) does. A segment includes documents that are
+    /// no longer live; the memtable passes the place 0.
     pub(super) fn sharing_prefix(
         &self,
         set: &[u64],
@@ -118,7 +118,7 @@ impl Part<'_> {
         }
     }
 
-    /// Whether a document was a duplicate when it came, where that is kept.
+    /// Whether a document was marked as a duplicate, if marks are stored.
     pub(super) fn is_marked(&self, ordinal: u32) -> Result<bool> {
         match self {
             Self::Segment { segment, .. } => Ok(segment.fields(ordinal)?.is_marked()),
@@ -139,7 +139,7 @@ impl Part<'_> {
         }
     }
 
-    /// The priority of a document; `None` where it has none.
+    /// The priority of a document; `None` if it has none.
     pub(super) fn priority(&self, ordinal: u32) -> Result<Option<u64>> {
         match self {
             Self::Segment { segment, .. } => Ok(segment.fields(ordinal)?.priority()),
@@ -149,7 +149,7 @@ impl Part<'_> {
         }
     }
 
-    /// How many shingle hashes the set of a document has, where they are kept.
+    /// The number of shingle hashes of a document's set, if sets are stored.
     pub(super) fn set_size(&self, ordinal: u32) -> Result<usize> {
         match self {
             Self::Segment { segment, .. } => segment.set_size(ordinal),
@@ -159,7 +159,8 @@ impl Part<'_> {
         }
     }
 
-    /// How many hashes of `set` the set of a document has, if they are `least` or more. `scratch` is memory.
+    /// The number of hashes that a document's set shares with `set`, if at least `least`. `scratch` is a reusable
+    /// buffer.
     pub(super) fn shared_from(
         &self,
         ordinal: u32,
@@ -177,7 +178,7 @@ impl Part<'_> {
         }
     }
 
-    /// Replaces `out` by the set of a document; nothing where none are kept.
+    /// Replaces `out` by the set of a document; empty if sets are not stored.
     pub(super) fn set(&self, ordinal: u32, out: &mut Vec<u64>) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => segment.set(ordinal, out),
@@ -211,7 +212,7 @@ impl Part<'_> {
         }
     }
 
-    /// The fingerprint of a document; `None` for one without a sketch, and where none are kept.
+    /// The fingerprint of a document; `None` without a sketch, and if fingerprints are not stored.
     pub(super) fn fingerprint(&self, ordinal: u32) -> Result<Option<u64>> {
         match self {
             Self::Segment { segment, .. } => {
@@ -221,8 +222,8 @@ impl Part<'_> {
         }
     }
 
-    /// Replaces `out` by the features of a row of the memtable, as far as their bits are kept; false for a row without a
-    /// sketch, and in a segment, which does not know them by document.
+    /// Replaces `out` by the stored bits of the features of a memtable row. Returns false for a row without a sketch,
+    /// and for a segment, which does not store features by document.
     pub(super) fn features(&self, ordinal: u32, out: &mut Vec<u64>) -> bool {
         out.clear();
         match self {
@@ -247,7 +248,7 @@ impl Part<'_> {
         }
     }
 
-    /// The value of a document; empty where it has none.
+    /// The value of a document; empty if it has none.
     pub(super) fn value(&self, ordinal: u32) -> Result<Vec<u8>> {
         match self {
             Self::Segment { segment, .. } => Ok(segment.value(ordinal)?.to_vec()),
@@ -255,7 +256,7 @@ impl Part<'_> {
         }
     }
 
-    /// The stamp of a document, where they are kept.
+    /// The stamp of a document, if stamps are stored.
     pub(super) fn stamp(&self, ordinal: u32) -> Result<Option<u64>> {
         match self {
             Self::Segment { segment, .. } => segment.stamp(ordinal),

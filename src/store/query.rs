@@ -1,11 +1,11 @@
-//! A question to a snapshot, and its answers.
+//! Queries on a snapshot, and their answers.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::part::Part;
+use super::part::IndexPart;
 use super::record::Record;
 use super::state::State;
 use crate::error::{Error, Result};
@@ -25,20 +25,20 @@ use twindex_sketch::{Containment, Fingerprint, Nearness, Resemblance, Sample, Sk
 pub struct Hit {
     /// Its key.
     pub key: KeyBuf,
-    /// Bits in which the fingerprints differ, where both have one.
+    /// Bits in which the fingerprints differ, if both have one.
     pub distance: Option<u32>,
-    /// Counted where the index keeps sets, and otherwise an estimate from the stored signatures, where they are kept and a
-    /// sketch was asked about.
+    /// Counted if the index stores sets. Otherwise an estimate from the stored signatures, if there are any and the
+    /// query has a sketch.
     pub resemblance: Option<Resemblance>,
-    /// How much of the document that was asked about is contained in this one, from the stored samples
-    /// ([`sketch::samples`](twindex_sketch::samples)), where they are kept and a sketch was asked about.
+    /// The share of the query's document that is contained in this one, from the stored samples
+    /// ([`sketch::samples`](twindex_sketch::samples)), if there are any and the query has a sketch.
     pub query_in_hit: Option<Containment>,
-    /// How much of this document is contained in the one that was asked about.
+    /// The share of this document that is contained in the query's document.
     pub hit_in_query: Option<Containment>,
 }
 
 impl Hit {
-    /// A document of which only the distance is known.
+    /// A hit with only its distance known.
     pub(super) fn at_distance(key: KeyBuf, distance: u32) -> Self {
         Self { key, distance: Some(distance), resemblance: None, query_in_hit: None, hit_in_query: None }
     }
@@ -79,43 +79,43 @@ impl Ord for Hit {
     }
 }
 
-/// What a query found.
+/// The result of a query.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Answers {
     /// In the order of [`Hit`].
     pub hits: Vec<Hit>,
-    /// How many more there are beyond the limit.
+    /// The number of hits beyond the limit.
     pub left_out: u64,
-    /// Buckets of the tables that were not looked at, as they would have been more than
-    /// [`visit_limit`](Query::visit_limit) allows; there may be hits in them. 0 without such a limit.
+    /// Buckets of the tables that were skipped because of [`visit_limit`](Query::visit_limit); there may be hits in
+    /// them. 0 without a limit.
     pub unvisited: u64,
 }
 
-/// A question, made by [`Snapshot::near`](crate::Snapshot::near), [`within`](crate::Snapshot::within) or
-/// [`resembling`](crate::Snapshot::resembling). Iterate it, or [`run`](Query::run) it; what cannot be answered is an
-/// error then, and only then.
+/// A query, made by [`Snapshot::near`](crate::Snapshot::near), [`within`](crate::Snapshot::within) or
+/// [`resembling`](crate::Snapshot::resembling). Iterate it, or [`run`](Query::run) it. A query that cannot be answered
+/// fails then, and only then.
 #[derive(Debug)]
 #[must_use]
 pub struct Query {
     state: Arc<State>,
     within: Option<(Fingerprint, u32)>,
     bands: Option<Bands>,
-    /// Features that must agree, of `bands`.
+    /// Of `bands`, the number of features that must agree.
     sharing: usize,
-    /// In their first so many bits.
+    /// The number of leading bits in which they must agree.
     feature_bits: u32,
-    /// Whether sharing is enough, whatever the resemblance.
+    /// Whether sharing is sufficient, at any resemblance.
     unverified: bool,
-    /// Whether resemblance is estimated, though sets are kept.
+    /// Whether resemblance is estimated, though sets are stored.
     estimated: bool,
-    /// Whether documents with a mark are no hits.
+    /// Whether documents with a mark are excluded.
     unmarked: bool,
-    /// The shingle hashes of the document that is asked about, where the index keeps sets.
+    /// The shingle hashes of the query's document, if the index stores sets.
     set: Option<Vec<u64>>,
-    /// Distances of hits are measured from here.
+    /// The fingerprint from which distances of hits are measured.
     measured_from: Option<Fingerprint>,
-    /// The samples of the document that is asked about, bottom and modular, where they are kept.
+    /// The samples of the query's document, bottom and modular, if the index stores them.
     samples: Option<[Vec<u64>; 2]>,
     limit: usize,
     visits: Option<u64>,
@@ -130,8 +130,8 @@ struct Bands {
     threshold: f64,
 }
 
-/// A document found, before it has a name.
-pub(super) struct Found {
+/// A document that was found, before its key is read.
+pub(super) struct FoundDocument {
     pub(super) ordinal: u32,
     distance: Option<u32>,
     resemblance: Option<Resemblance>,
@@ -159,7 +159,7 @@ impl Query {
         }
     }
 
-    /// As [`Snapshot::near`](crate::Snapshot::near), for a document as this index keeps it; without a sketch for one
+    /// As [`Snapshot::near`](crate::Snapshot::near), for a document as this index stores it; without a sketch for one
     /// without tokens.
     pub(super) fn near(state: Arc<State>, kept: Option<Kept<'_>>, set: &[u64], near: Near) -> Self {
         let has_fingerprint = kept.is_some() && state.manifest.params.simhash.is_some();
@@ -200,7 +200,7 @@ impl Query {
         self
     }
 
-    /// Counts with the set of this sketch, where the index keeps sets.
+    /// Counts with the set of this sketch, if the index stores sets.
     pub(super) fn set(self, sketch: &Sketch) -> Self {
         if sketch.has_set() { self.hashes(sketch.set()) } else { self }
     }
@@ -210,8 +210,8 @@ impl Query {
         self
     }
 
-    /// Leaves out documents that were put [as duplicates](crate::Document::as_duplicate): the hits are those that decide
-    /// about new ones. Changes nothing where the index keeps no [marks](crate::params::ParamsBuilder::marks).
+    /// Excludes documents that were put [as duplicates](crate::Document::as_duplicate): the hits are those that decide
+    /// about new documents. No effect if the index stores no [marks](crate::params::ParamsBuilder::marks).
     ///
     /// ```
     /// use twindex::{Document, Index, Params};
@@ -238,9 +238,9 @@ impl Query {
         self
     }
 
-    /// Of the documents that are asked for by resemblance, only those that share at least this many bands; 1 unless
-    /// said. With two this is Broder's rule for 6 features of 14 minima: documents are *fungible* if at least r
-    /// features agree, and the share of those with resemblance J that are is
+    /// For queries by resemblance: returns only documents that share at least this many bands; the default is 1. With
+    /// two, this is Broder's rule for 6 features of 14 minima: documents are *fungible* if at least r features agree.
+    /// The share of documents with resemblance J that are fungible is
     /// [`FeatureScheme::fungible`](crate::params::FeatureScheme::fungible).
     ///
     /// ```
@@ -263,9 +263,9 @@ impl Query {
         self
     }
 
-    /// Of the documents that are asked for by resemblance, all that share a band are hits, whatever their resemblance,
-    /// which comes with them where signatures are kept. An index without signatures answers no other question of
-    /// resemblance above 0: what it finds need not be near at all.
+    /// For queries by resemblance: all documents that share a band are hits, at any resemblance; hits have their
+    /// resemblance if signatures are stored. An index without signatures answers no other query for resemblance above
+    /// 0, as the documents it finds need not be near.
     ///
     /// ```
     /// use twindex::{Error, Index, Params};
@@ -283,18 +283,18 @@ impl Query {
         self
     }
 
-    /// Resemblance is estimated from the signatures, of documents that share a band, though the index keeps
-    /// [sets](crate::params::ParamsBuilder::sets) and would count. An index without sets estimates anyway.
+    /// Estimates resemblance from the signatures, for documents that share a band, even if the index stores
+    /// [sets](crate::params::ParamsBuilder::sets) and could count. An index without sets always estimates.
     pub fn estimated(mut self) -> Self {
         self.estimated = true;
         self
     }
 
-    /// Of the features, compare only the first so many bits, 1 to as many as the index keeps
-    /// ([`MinhashParams::feature_bits`]), which are compared unless said. With 8, and 3 of 8 features that agree
+    /// Compares only the first `bits` bits of features, from 1 to the number that the index stores
+    /// ([`MinhashParams::feature_bits`]), which is the default. With 8, and 3 of 8 features that agree
     /// ([`sharing`](Self::sharing)), this is Broder's rule for small collections;
-    /// [`Preset::common_bytes`](crate::params::Preset::common_bytes) says for which. Each byte is that of one document
-    /// in 256, which are all looked at.
+    /// [`Preset::common_bytes`](crate::params::Preset::common_bytes) computes for which sizes. Each byte matches one
+    /// document in 256, and all of them are read.
     pub fn feature_bits(mut self, bits: u32) -> Self {
         if let Some(Err(why)) = self.params().minhash.map(|kept| kept.check_feature_bits(bits)) {
             self.refused.get_or_insert(why.into());
@@ -303,29 +303,29 @@ impl Query {
         self
     }
 
-    /// Return at most this many hits, the nearest; [`Answers::left_out`] counts the others.
+    /// Returns at most this many hits, the nearest; [`Answers::left_out`] counts the others.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Visit at most this many rows of the fingerprint tables' buckets in each segment; what this leaves out is
-    /// counted in [`Answers::unvisited`]. It bounds what a question can cost, whatever the fingerprints are like; the
-    /// same question visits the same buckets each time.
+    /// Visits at most this many rows of the fingerprint tables' buckets in each segment; [`Answers::unvisited`] counts
+    /// the skipped buckets. It bounds the cost of a query for any fingerprints; the same query always visits the same
+    /// buckets.
     pub fn visit_limit(mut self, rows: u64) -> Self {
         self.visits = Some(rows);
         self
     }
 
-    /// Probe the fingerprint tables in this way, which their codecs must have, instead of the fastest they have.
+    /// Probes the fingerprint tables by this strategy, which their codecs must support, instead of the fastest one.
     /// Answers do not depend on it.
     pub fn probe(mut self, probe: Probe) -> Self {
         self.probe = Some(probe);
         self
     }
 
-    /// How many live documents there are, without their names: for questions about distance alone that is the least
-    /// work. The limit does not count.
+    /// The number of live documents that match, without their keys: the cheapest way for queries about distance alone.
+    /// Ignores the limit.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -340,8 +340,8 @@ impl Query {
         Ok(count)
     }
 
-    /// Any one hit, the first that is met and not the nearest of all; none if there is none. Stops as soon as it has one:
-    /// the way to ask whether there is any. The nearest is that of [`limit(1)`](Self::limit).
+    /// The first hit found, which need not be the nearest; `None` if there is none. Stops at the first hit: use it to
+    /// test whether there is any. For the nearest use [`limit(1)`](Self::limit).
     ///
     /// ```
     /// use twindex::{Fingerprint, Index, Params};
@@ -365,7 +365,7 @@ impl Query {
             let mut found = None;
             if let Some((fingerprint, _)) = self.within {
                 part.search(fingerprint.0, self.ask(), &mut Scratch::default(), |ordinal, distance| {
-                    found = Some(Found { ordinal, distance: Some(distance), resemblance: None });
+                    found = Some(FoundDocument { ordinal, distance: Some(distance), resemblance: None });
                     ControlFlow::Break(())
                 })?;
             }
@@ -382,7 +382,7 @@ impl Query {
         Ok(None)
     }
 
-    /// Refuses a question that cannot be answered.
+    /// Refuses a query that cannot be answered.
     pub(super) fn check(&mut self) -> Result<()> {
         if let Some(error) = self.refused.take() {
             return Err(error);
@@ -416,12 +416,12 @@ impl Query {
         self.within.map_or(Ok(()), |(_, within)| self.state.check_within(within))
     }
 
-    /// The set by which resemblance is counted; none where it is estimated or not known.
+    /// The set by which resemblance is counted; `None` if it is estimated or unknown.
     fn counted(&self) -> Option<&[u64]> {
         self.set.as_deref().filter(|_| !self.unverified && !self.estimated)
     }
 
-    /// Whether documents are found by the prefixes of their sets, and not by bands.
+    /// Whether documents are found by the prefixes of their sets instead of by bands.
     fn is_by_prefixes(&self) -> bool {
         let threshold = self.bands.as_ref().map_or(0.0, |bands| bands.threshold);
         let all_bits = self.feature_bits == bands::bits_of(self.params());
@@ -432,18 +432,18 @@ impl Query {
         Ask { within: self.within.map_or(0, |(_, within)| within), probe: self.probe, visits: self.visits }
     }
 
-    /// What is told of a document that was found.
-    fn hit(&self, part: &Part<'_>, found: &Found, stored: &mut [Vec<u64>; 2]) -> Result<Hit> {
+    /// The facts about a found document that become its hit.
+    fn hit(&self, part: &IndexPart<'_>, found: &FoundDocument, stored: &mut [Vec<u64>; 2]) -> Result<Hit> {
         let key = part.key(found.ordinal)?;
         let [query_in_hit, hit_in_query] = self.contained(part, found.ordinal, stored)?;
-        let &Found { distance, resemblance, .. } = found;
+        let &FoundDocument { distance, resemblance, .. } = found;
         Ok(Hit { key, distance, resemblance, query_in_hit, hit_in_query })
     }
 
-    /// As [`run`](Self::run), with the sets of documents from the caller, for an index that keeps none: `mine` are the
-    /// distinct shingle hashes of the document that is asked about, ascending, and `set_of` replaces its last argument by
-    /// those of the document of a key. Resemblance is counted on them, of the documents that share a band; so what is found
-    /// is near, and the share that is found is [`Banding::recall`](crate::Banding::recall).
+    /// As [`run`](Self::run), with the sets of documents from the caller, for an index that stores none. `mine` are the
+    /// distinct shingle hashes of the query's document, ascending; `set_of` replaces its last argument by those of the
+    /// document of a key. Resemblance is counted on these sets, for documents that share a band. So every hit is near,
+    /// and the share of near documents that are found is [`Banding::recall`](crate::Banding::recall).
     ///
     /// ```
     /// use twindex::{Index, Params};
@@ -479,9 +479,9 @@ impl Query {
             return Err(error);
         }
         let Some(threshold) = self.bands.as_ref().map(|bands| bands.threshold) else {
-            return Err(Error::Invalid("sets count resemblance, and this question is about distance alone".into()));
+            return Err(Error::Invalid("sets count resemblance, and this query is about distance alone".into()));
         };
-        // All that share a band are asked about; what is told of them without the sets does not matter.
+        // All documents that share a band are candidates; their resemblance without the sets is irrelevant.
         let limit = std::mem::replace(&mut self.limit, usize::MAX);
         let within = self.within.map(|(_, within)| within);
         self.unverified = true;
@@ -515,7 +515,7 @@ impl Query {
         let mut stored = [Vec::new(), Vec::new()];
         for part in self.state.parts() {
             for found in self.find_in(&part, &mut unvisited)? {
-                // Keys cost more than distances: one that cannot be among the nearest is not read.
+                // Keys cost more than distances: the key of a document that cannot be among the nearest is not read.
                 let farther = |worst: &Hit| {
                     by_nearness(worst.distance, worst.resemblance, found.distance, found.resemblance).is_lt()
                 };
@@ -534,23 +534,23 @@ impl Query {
         Ok(Answers { hits: nearest.into_sorted_vec(), left_out, unvisited })
     }
 
-    /// The documents of one part, each once.
-    pub(super) fn find_in(&self, part: &Part<'_>, unvisited: &mut u64) -> Result<Vec<Found>> {
+    /// The matching documents of one part, each once.
+    pub(super) fn find_in(&self, part: &IndexPart<'_>, unvisited: &mut u64) -> Result<Vec<FoundDocument>> {
         self.find_among(part, unvisited, &mut |_| Ok(true))
     }
 
-    /// The same, of those that are wanted; others are not compared.
+    /// The same, for documents that satisfy `wanted`; others are not compared.
     pub(super) fn find_among(
         &self,
-        part: &Part<'_>,
+        part: &IndexPart<'_>,
         unvisited: &mut u64,
         is_wanted: &mut dyn FnMut(u32) -> Result<bool>,
-    ) -> Result<Vec<Found>> {
-        let mut found: Vec<Found> = Vec::new();
+    ) -> Result<Vec<FoundDocument>> {
+        let mut found: Vec<FoundDocument> = Vec::new();
         if let Some((fingerprint, _)) = self.within {
             *unvisited +=
                 part.search(fingerprint.0, self.ask(), &mut Scratch::default(), |ordinal, distance| {
-                    found.push(Found { ordinal, distance: Some(distance), resemblance: None });
+                    found.push(FoundDocument { ordinal, distance: Some(distance), resemblance: None });
                     ControlFlow::Continue(())
                 })?;
         }
@@ -594,13 +594,14 @@ impl Query {
             let is_near = self.unverified || resemblance.is_none_or(|known| known.at_least(bands.threshold));
             if is_near && !(self.unmarked && part.is_marked(ordinal)?) {
                 let distance = self.distance(part, ordinal)?;
-                found.push(Found { ordinal, distance, resemblance });
+                found.push(FoundDocument { ordinal, distance, resemblance });
             }
         }
         Ok(found)
     }
 
-    /// Passes each bucket of a segment that can hold near documents to `each`, with whether all of its documents are near.
+    /// Passes each bucket of a segment that can contain near documents to `each`, with whether all of its documents are
+    /// near.
     pub(super) fn for_each_bucket(
         &self,
         segment: &Segment,
@@ -626,8 +627,9 @@ impl Query {
         keys.enumerate().try_for_each(|(band, key)| each(Bucket::Band(band, key), false))
     }
 
-    /// Passes each live document of a part that can be near to `each`, with whether it is; some of them several times.
-    pub(super) fn for_each_candidate(&self, part: &Part<'_>, mut each: impl FnMut(u32, bool)) -> Result<()> {
+    /// Passes each live document of a part that can be near to `each`, with whether it is known to be; some of them
+    /// repeatedly.
+    pub(super) fn for_each_candidate(&self, part: &IndexPart<'_>, mut each: impl FnMut(u32, bool)) -> Result<()> {
         if let Some((fingerprint, _)) = self.within {
             part.search(fingerprint.0, self.ask(), &mut Scratch::default(), |ordinal, _| {
                 each(ordinal, true);
@@ -641,8 +643,8 @@ impl Query {
         Ok(())
     }
 
-    /// Whether a candidate by its set or its bands is near. `scratch` is memory.
-    pub(super) fn resembles(&self, part: &Part<'_>, ordinal: u32, scratch: &mut Vec<u64>) -> Result<bool> {
+    /// Whether a candidate found by its set or its bands is near. `scratch` is a reusable buffer.
+    pub(super) fn resembles(&self, part: &IndexPart<'_>, ordinal: u32, scratch: &mut Vec<u64>) -> Result<bool> {
         let (Some(bands), Some(minhash)) = (&self.bands, self.params().minhash) else { return Ok(false) };
         if let Some(set) = self.counted() {
             return Ok(count_from(part, ordinal, (set, bands.threshold), 0, scratch)?.is_some());
@@ -651,9 +653,9 @@ impl Query {
         Ok(self.unverified || resemblance.is_none_or(|known| known.at_least(bands.threshold)))
     }
 
-    /// Documents that can be near, each once, some of them no longer live; with the fewest hashes of the set that is
-    /// counted that the document does not have.
-    fn candidates(&self, part: &Part<'_>, bands: &Bands) -> Result<Vec<(u32, usize)>> {
+    /// Documents that can be near, each once, possibly no longer live; with a lower bound on the hashes of the query's
+    /// set that the document does not have.
+    fn candidates(&self, part: &IndexPart<'_>, bands: &Bands) -> Result<Vec<(u32, usize)>> {
         if let Some(set) = self.counted().filter(|_| self.is_by_prefixes()) {
             let near = Nearness::Resemblance(bands.threshold);
             let mut places: Vec<(u32, u32)> = Vec::new();
@@ -675,10 +677,10 @@ impl Query {
         Ok(enough.map(|same| (same[0], 0)).collect())
     }
 
-    /// How much of the document that is asked about is in a stored one, and how much of that is in it.
+    /// How much of the query's document is contained in a stored one, and the reverse.
     fn contained(
         &self,
-        part: &Part<'_>,
+        part: &IndexPart<'_>,
         ordinal: u32,
         stored: &mut [Vec<u64>; 2],
     ) -> Result<[Option<Containment>; 2]> {
@@ -689,7 +691,7 @@ impl Query {
         Ok([better(&mine, &theirs), better(&theirs, &mine)])
     }
 
-    fn distance(&self, part: &Part<'_>, ordinal: u32) -> Result<Option<u32>> {
+    fn distance(&self, part: &IndexPart<'_>, ordinal: u32) -> Result<Option<u32>> {
         let Some(from) = self.measured_from else { return Ok(None) };
         Ok(part.fingerprint(ordinal)?.map(|fingerprint| from.distance(Fingerprint(fingerprint))))
     }
@@ -703,24 +705,24 @@ fn samples_of<'a>(params: &Params, [bottom, modular]: &'a [Vec<u64>; 2]) -> [Opt
     ]
 }
 
-/// The containment of `a` in `b` by the kind of sample that looks at more of `a`. What is chosen does not depend on
-/// what they have in common, so that the choice brings no bias.
+/// The containment of `a` in `b` by the kind of sample that has more of `a`. The choice does not depend on what they
+/// have in common, so it adds no bias.
 fn better(a: &[Option<Sample<'_>>; 2], b: &[Option<Sample<'_>>; 2]) -> Option<Containment> {
     let known = a.iter().zip(b).filter_map(|(a, b)| a.as_ref()?.containment(b.as_ref()?));
     known.max_by_key(|known| (known.is_exact(), known.sampled))
 }
 
-/// The resemblance of a set and that of a document, which is read into `other`.
-fn count(part: &Part<'_>, ordinal: u32, set: &[u64], other: &mut Vec<u64>) -> Result<Resemblance> {
+/// The resemblance of a set and the set of a document, which is read into `other`.
+fn count(part: &IndexPart<'_>, ordinal: u32, set: &[u64], other: &mut Vec<u64>) -> Result<Resemblance> {
     part.set(ordinal, other)?;
     let intersection = intersection_from(set, other, 0).unwrap_or(0);
     Ok(Resemblance::Exact { intersection, union: set.len() + other.len() - intersection })
 }
 
-/// The same, if it is at least the threshold. `missing` of the set are known not to be in the document's: so most
-/// documents are put aside by their size, others as soon as the rest of the sets is too small.
+/// The same, if it is at least the threshold. `missing` elements of the set are known not to be in the document's: so
+/// most documents are excluded by their size, others as soon as the rest of the sets is too small.
 fn count_from(
-    part: &Part<'_>,
+    part: &IndexPart<'_>,
     ordinal: u32,
     (set, threshold): (&[u64], f64),
     missing: usize,
@@ -739,7 +741,7 @@ fn count_from(
 }
 
 fn estimate(
-    part: &Part<'_>,
+    part: &IndexPart<'_>,
     ordinal: u32,
     signature: &[u8],
     minhash: MinhashParams,
@@ -753,7 +755,7 @@ fn estimate(
 }
 
 impl Query {
-    /// As [`run`](Self::run), with what is kept of each hit: its value and stamp, among others.
+    /// As [`run`](Self::run), with the stored record of each hit: its value and stamp, among others.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -761,7 +763,7 @@ impl Query {
         let state = Arc::clone(&self.state);
         let with_record = |hit: Hit| {
             let record = Record::find(&state, hit.key.as_key())?;
-            // A state never changes, and the hit is of it.
+            // A state never changes, and the hit is in it.
             Ok(record.map(|record| (hit, record)))
         };
         self.run()?.hits.into_iter().map(with_record).filter_map(Result::transpose).collect()

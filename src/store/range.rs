@@ -10,11 +10,11 @@ use crate::error::{Error, Result};
 use crate::key::{Key, KeyBuf};
 use crate::params::KeyKind;
 
-/// The keys of live documents in a range, ascending: made by [`Snapshot::range`](crate::Snapshot::range) and
-/// [`Snapshot::prefix`](crate::Snapshot::prefix).
+/// The keys of live documents in a range, ascending: made by [`Snapshot::range`](crate::Snapshot::range),
+/// [`Snapshot::prefix`](crate::Snapshot::prefix) and [`Snapshot::keys`](crate::Snapshot::keys).
 ///
-/// Keys of segments are read as they are asked for. Those in the memtable are looked up when it is made. After an error
-/// there are no more.
+/// Keys of segments are read lazily. Keys of the memtable are collected when the iterator is made. After an error the
+/// iterator ends.
 #[derive(Debug)]
 pub struct Keys {
     state: Arc<State>,
@@ -24,7 +24,7 @@ pub struct Keys {
     failed: Option<Error>,
 }
 
-/// Where keys come from: the rest of a segment, or those of the memtables.
+/// A source of keys: the rest of a segment, or the keys of the memtables.
 #[derive(Debug)]
 enum Cursor {
     Segment { place: usize, next: u32, end: u32 },
@@ -34,7 +34,7 @@ enum Cursor {
 /// The bounds of all keys that begin with `prefix`.
 pub(super) fn of_prefix(prefix: &[u8]) -> (Bound<KeyBuf>, Bound<KeyBuf>) {
     let key = |bytes: &[u8]| KeyBuf::Bytes(bytes.into());
-    // The least that does not begin so: the last byte that has a successor gets it, and ends the key.
+    // The least key after all of them: increments the last byte that can be incremented, and ends the key there.
     let end = prefix.iter().rposition(|&byte| byte < u8::MAX).map(|last| {
         let mut end = prefix[..=last].to_vec();
         end[last] += 1;
@@ -58,7 +58,7 @@ fn check_kind(bound: &Bound<KeyBuf>, kind: KeyKind) -> Result<()> {
 }
 
 impl Keys {
-    /// Those of a state, between these bounds.
+    /// The keys of a state between these bounds.
     ///
     /// # Errors
     /// [`Error::Invalid`] for bounds of the other kind, [`Error::Corrupt`].
@@ -138,7 +138,7 @@ impl Iterator for Keys {
             return Some(Err(error));
         }
         let Reverse((key, of)) = self.heads.pop()?;
-        // The key that was read comes before the failure to read the next.
+        // The key already read is returned before the failure to read the next.
         self.failed = self.advance(of).err();
         Some(Ok(key))
     }

@@ -1,37 +1,37 @@
-//! What is kept of one document, by its key.
+//! The stored record of one document, by its key.
 
 use super::state::State;
 use crate::error::Result;
 use crate::key::Key;
 use twindex_sketch::Fingerprint;
 
-/// What is kept of a document.
+/// The stored record of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record {
     /// Its fingerprint; `None` for a document without tokens or an index without simhash.
     pub fingerprint: Option<Fingerprint>,
-    /// Its packed signature; empty where none is kept.
+    /// Its packed signature; empty if the index stores none.
     pub signature: Vec<u8>,
-    /// Its least hashes, for [`Sample::bottom`](twindex_sketch::Sample::bottom); empty where none are kept.
+    /// Its least hashes, for [`Sample::bottom`](twindex_sketch::Sample::bottom); empty if the index stores none.
     pub bottom: Vec<u64>,
-    /// Its hashes that the modulus divides, for [`Sample::modular`](twindex_sketch::Sample::modular); empty where none
-    /// are kept.
+    /// Its hashes that the modulus divides, for [`Sample::modular`](twindex_sketch::Sample::modular); empty if the
+    /// index stores none.
     pub modular: Vec<u64>,
-    /// The caller's value; empty where it has none.
+    /// The caller's value; empty if it has none.
     pub value: Vec<u8>,
     /// Its stamp, where documents expire.
     pub stamp: Option<u64>,
-    /// Its distinct shingle hashes, ascending; empty where none are kept.
+    /// Its distinct shingle hashes, ascending; empty if the index stores none.
     pub set: Vec<u64>,
     /// Whether it has the mark of a duplicate.
     pub is_duplicate: bool,
-    /// Its priority, where the index keeps them and it has one.
+    /// Its priority, if the index stores them and it has one.
     pub priority: Option<u64>,
 }
 
 impl Record {
-    /// That of the live document with this key.
+    /// The record of the live document with this key.
     pub(super) fn find(state: &State, key: Key<'_>) -> Result<Option<Self>> {
         key.check(state.manifest.params.key)?;
         for part in state.parts() {

@@ -1,27 +1,27 @@
-//! What happens to an index when it is opened, and when it is opened for writing after a crash.
+//! What opening an index does, and what opening it for writing does after a crash.
 //!
 //! In this order:
 //!
 //! 1. `CURRENT` is read, and the manifest that it names; digest and identity must agree. Nothing else decides which
-//!    generation is the current one, so a generation whose publication was interrupted before the rename of `CURRENT`
-//!    never was. A directory that lost its `CURRENT` is damaged, and does not pass for an empty one.
-//! 2. The segments of the manifest are opened, and its logs are replayed, oldest first, into a memtable. A record that
-//!    is incomplete ends a log where nothing says that the file was synced beyond it: it was never acknowledged.
-//!    Elsewhere it is damage, and an error ([`log::replay`]). Reading stops here: readers change nothing.
-//! 3. A writer takes the lock and does steps 1 and 2 again for what came meanwhile, so that it goes on from the last
-//!    commit (`Writer::new`). The lock comes first: nobody else can write from then on.
-//! 4. The new writer removes files that neither this generation nor the one before names ([`sweep_leftovers`]). The
-//!    one before still counts: a killed writer may have renamed `CURRENT` and not synced the directory, and after a
-//!    crash of the machine the old `CURRENT` may come back. Failures cost space only.
-//! 5. At its first commit by the log, or its first manifest that still names logs, the writer begins a log of its own
+//!    generation is current, so a generation whose publication was interrupted before the rename of `CURRENT` does not
+//!    exist. A directory that lost its `CURRENT` is damaged; it is not treated as an empty one.
+//! 2. The segments of the manifest are opened, and its logs are replayed, oldest first, into a memtable. An incomplete
+//!    record ends a log unless the file is known to be synced beyond it: the record was never acknowledged. Elsewhere
+//!    it is damage, and an error ([`log::replay`]). Readers stop here: they change nothing.
+//! 3. A writer takes the lock and repeats steps 1 and 2 for later commits, so that it continues from the last commit
+//!    (`Writer::new`). The lock comes first: no other process can write from then on.
+//! 4. The new writer removes files that neither this generation nor the one before names ([`sweep_leftovers`]). The one
+//!    before still matters: a killed writer may have renamed `CURRENT` without syncing the directory, and after a crash
+//!    of the machine the old `CURRENT` may come back. Failures cost space only.
+//! 5. At its first commit to the log, or its first manifest that still names logs, the writer begins its own log
 //!    ([`rewrite_tail`]). The batches of the last log that are not known to be durable are copied to it first, because
-//!    the page cache may be all that has them; the last log is sealed at the length that is known to be durable. It is
-//!    never appended to: what follows a torn record would be lost.
+//!    they may exist only in the page cache; the last log is sealed at its durable length. It is never appended to: a
+//!    record after a torn one would be lost.
 //! 6. The manifest that names the new log is published (`store::commit`). Until then a crash leaves the files of step
 //!    2, so that recovery begins again from the same state.
 //!
-//! Until step 5, opening changes no byte of a file that the manifest names. So a crash at any point of a recovery is
-//! followed by the same recovery.
+//! Until step 5, opening changes no byte of a file that the manifest names. So a crash at any point of a recovery leads
+//! to the same recovery again.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -30,76 +30,76 @@ use std::time::{Duration, Instant};
 
 use super::commit;
 use super::log::{self, OpenLog, Position};
-use super::names::{self, Name};
-use super::state::{State, View, open_segment, read_whole};
+use super::names::{self, FileKind};
+use super::state::{State, LiveView, open_segment, read_whole};
 use crate::error::{Error, Result, corrupt, refused};
 use crate::format::current::{CURRENT_BYTES, Current};
 use crate::format::manifest::{LogEntry, MANIFEST_BYTES_MAX, Manifest};
 use crate::format::wire::Fault;
 use crate::sys::{Access, Vfs};
 
-/// What is called with the bytes of the logs that have been read, and all that there are.
-pub(super) type Told<'a> = Option<&'a mut dyn FnMut(u64, u64)>;
+/// A callback with the bytes of the logs read so far, and their total.
+pub(super) type Progress<'a> = Option<&'a mut dyn FnMut(u64, u64)>;
 
-/// Says how far a recovery has come, from its first second on.
-struct Telling<'a> {
-    told: &'a mut dyn FnMut(u64, u64),
+/// Reports the progress of a recovery, from its first second on.
+struct ProgressReport<'a> {
+    progress: &'a mut dyn FnMut(u64, u64),
     last: Instant,
     /// Bytes of the logs before this one.
     before: u64,
     total: u64,
 }
 
-impl<'a> Telling<'a> {
-    fn of(told: &'a mut dyn FnMut(u64, u64), vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Self {
+impl<'a> ProgressReport<'a> {
+    fn of(progress: &'a mut dyn FnMut(u64, u64), vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Self {
         let length = |entry: &LogEntry| {
             if !entry.grows {
                 return entry.length;
             }
-            // Only the reported progress depends on it; replaying the log reports why it cannot be read.
+            // Only the progress report depends on this length; the replay reports why a log cannot be read.
             vfs.open(&names::log(dir, entry.number)).and_then(|file| file.len()).unwrap_or(0)
         };
         let total = manifest.logged.iter().flat_map(|logged| &logged.logs).map(length).sum();
-        // As if it had been told then, so that it is a second from now.
+        // As if a report had been made at the end of the first second, so that the next follows after the interval.
         let last = Instant::now() + QUIET;
-        Self { told, last, before: 0, total }
+        Self { progress, last, before: 0, total }
     }
 
     fn is_at(&mut self, offset: u64) {
-        if Instant::now().saturating_duration_since(self.last) >= TOLD_EVERY {
+        if Instant::now().saturating_duration_since(self.last) >= REPORT_INTERVAL {
             self.last = Instant::now();
-            (self.told)((self.before + offset).min(self.total), self.total);
+            (self.progress)((self.before + offset).min(self.total), self.total);
         }
     }
 }
 
-/// A recovery that is over shortly after that tells nothing.
+/// A recovery that ends within this time reports nothing.
 const QUIET: Duration = Duration::from_millis(900);
-/// Time between two tellings.
-const TOLD_EVERY: Duration = Duration::from_millis(100);
+/// Time between two reports.
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
 impl State {
     /// Reads the current generation and its logs.
     pub(super) fn load(vfs: &dyn Vfs, dir: &Path, access: Access) -> Result<Self> {
-        Self::load_telling(vfs, dir, access, None)
+        Self::load_with_progress(vfs, dir, access, None)
     }
 
-    /// As [`load`](Self::load), and tells how far it has come if that takes long.
-    pub(super) fn load_telling(vfs: &dyn Vfs, dir: &Path, access: Access, told: Told<'_>) -> Result<Self> {
-        let state = Self::newer(vfs, dir, access, None, told)?;
+    /// As [`load`](Self::load), and reports its progress if it takes long.
+    pub(super) fn load_with_progress(vfs: &dyn Vfs, dir: &Path, access: Access, progress: Progress<'_>) -> Result<Self> {
+        let state = Self::newer(vfs, dir, access, None, progress)?;
         Ok(state.expect("anything is newer than nothing"))
     }
 
-    /// As [`load`](Self::load), where there is more than `known` knows of; segments it has open are not opened again.
+    /// As [`load`](Self::load), if there is more than `known` has; open segments are reused.
     pub(super) fn newer(
         vfs: &dyn Vfs,
         dir: &Path,
         access: Access,
         known: Option<&Self>,
-        mut told: Told<'_>,
+        mut progress: Progress<'_>,
     ) -> Result<Option<Self>> {
-        // A writer may publish the next generation and remove files of this one at any time. Then a file that this
-        // one names is missing, but CURRENT has moved on: start over.
+        // A writer may publish the next generation and remove files of this one at any time. Then a file of this
+        // generation is missing, but CURRENT has moved on: start again.
         let mut last = None;
         loop {
             let current = read_current(vfs, dir)?;
@@ -107,13 +107,13 @@ impl State {
             let same = known.filter(|known| {
                 (known.manifest.uuid, known.manifest.generation) == (current.header.salt.get(), generation)
             });
-            let told = told.as_mut().map(|told| &mut **told as &mut dyn FnMut(u64, u64));
+            let progress = progress.as_mut().map(|progress| &mut **progress as &mut dyn FnMut(u64, u64));
             let read = if let Some(known) = same {
                 known.advanced(vfs, dir)
             } else {
                 let manifest = Self::read_manifest(vfs, dir, &current);
                 let loaded = manifest
-                    .and_then(|manifest| Self::load_generation(vfs, dir, access, manifest, known, told));
+                    .and_then(|manifest| Self::load_generation(vfs, dir, access, manifest, known, progress));
                 loaded.map(Some)
             };
             match read {
@@ -124,20 +124,20 @@ impl State {
         }
     }
 
-    /// Reads this generation, whatever `CURRENT` says.
+    /// Reads this generation, without regard to `CURRENT`.
     pub(super) fn load_at(
         vfs: &dyn Vfs,
         dir: &Path,
         access: Access,
         generation: u64,
-        told: Told<'_>,
+        progress: Progress<'_>,
     ) -> Result<Self> {
         let manifest = Self::manifest_at(vfs, dir, generation)?;
-        Self::load_generation(vfs, dir, access, manifest, None, told)
+        Self::load_generation(vfs, dir, access, manifest, None, progress)
             .map_err(|error| missing_is_damage(error, generation))
     }
 
-    /// The manifest of this generation, whatever `CURRENT` says.
+    /// The manifest of this generation, without regard to `CURRENT`.
     pub(super) fn manifest_at(vfs: &dyn Vfs, dir: &Path, generation: u64) -> Result<Manifest> {
         let path = names::manifest(dir, generation);
         let bytes = read_whole(vfs, &path, MANIFEST_BYTES_MAX)?;
@@ -149,7 +149,7 @@ impl State {
         Err(corrupt(&path, "manifest", 0, fault))
     }
 
-    /// What batches came since to the log that grows.
+    /// The batches that were added to the active log since.
     fn advanced(&self, vfs: &dyn Vfs, dir: &Path) -> Result<Option<Self>> {
         let logs = self.manifest.logged.as_ref().map_or(&[][..], |logged| &logged.logs);
         let (Some(entry), Some(from)) = (logs.last(), self.position) else { return Ok(None) };
@@ -159,7 +159,7 @@ impl State {
             view.apply(path, commit, at, batch, &self.manifest)
         })?;
         if view.commit == self.view.commit {
-            // A mark alone: what is there became durable.
+            // Only a mark was added: the batches before it became durable.
             let moved = position.durable > from.durable;
             let known = || Self::new(Arc::clone(&self.manifest), view, Some(position), self.sketch_digest);
             return Ok(moved.then(known));
@@ -169,15 +169,14 @@ impl State {
     }
 
     /// How far the logs of another generation have been read here, if they begin with those of this one. Then its
-    /// memtable begins with the rows of this one: a writer that goes on in another log, or merges segments, does not make
-    /// readers read all over again.
+    /// memtable begins with the rows of this one, so a new log or a merge does not make readers read everything again.
     fn position_in(&self, logs: &[LogEntry]) -> Option<Position> {
         let position = self.position.filter(|_| self.view.frozen.is_none())?;
         let known = &self.manifest.logged.as_ref()?.logs;
         let are_known = known.len() <= logs.len()
             && known.iter().zip(logs).all(|(known, log)| (known.number, known.first) == (log.number, log.first));
         let last = logs.get(known.len().checked_sub(1)?)?;
-        // What was read past the end that counts is in the next log once more.
+        // Batches read after the sealed length are in the next log again.
         // guard: batches that were written again are not read twice
         // without it: last.length >= position.batches -> true
         let is_whole = last.grows || last.length >= position.batches;
@@ -195,7 +194,7 @@ impl State {
         access: Access,
         manifest: Manifest,
         known: Option<&Self>,
-        told: Told<'_>,
+        progress: Progress<'_>,
     ) -> Result<Self> {
         let segments = manifest
             .segments
@@ -205,10 +204,10 @@ impl State {
                 open.map_or_else(|| open_segment(vfs, dir, access, &manifest, entry), Ok)
             })
             .collect::<Result<_>>()?;
-        let mut view = View::of(&manifest, segments);
+        let mut view = LiveView::of(&manifest, segments);
         let logs = manifest.logged.as_ref().map_or(&[][..], |logged| &logged.logs);
         let mut position: Option<Position> = None;
-        // The manifest has the deletes of all commits up to its own.
+        // The manifest includes the deletes of all commits up to its own.
         let mut known_rows = 0;
         if let Some(known) = known
             && let Some(at) = known.position_in(logs)
@@ -218,14 +217,14 @@ impl State {
             known_rows = if known.view.commit <= manifest.generation { view.rows } else { 0 };
         }
         let read = position.map_or(0, |position| position.number);
-        let mut telling = told.map(|told| Telling::of(told, vfs, dir, &manifest));
+        let mut report = progress.map(|progress| ProgressReport::of(progress, vfs, dir, &manifest));
         for entry in logs.iter().filter(|entry| entry.number >= read) {
             let commit = position.map_or(entry.first.saturating_sub(1), |position| position.commit);
             let before = Position::before(entry.number, commit);
             let from = position.filter(|position| position.number == entry.number).unwrap_or(before);
             let read = log::replay(vfs, dir, &manifest, entry, from, |path, commit, at, batch| {
-                if let Some(telling) = &mut telling {
-                    telling.is_at(at);
+                if let Some(report) = &mut report {
+                    report.is_at(at);
                 }
                 view.apply_rows(path, commit, at, batch, &manifest)?;
                 if commit <= manifest.generation {
@@ -234,8 +233,8 @@ impl State {
                 Ok(())
             });
             position = Some(read?);
-            if let Some(telling) = &mut telling {
-                telling.before += position.map_or(0, |position| position.offset);
+            if let Some(report) = &mut report {
+                report.before += position.map_or(0, |position| position.offset);
             }
         }
         view.forget_rows(known_rows)?;
@@ -254,7 +253,7 @@ impl State {
             |expected: String, found: String| corrupt(&path, "manifest", 0, Fault::new(0, expected, found));
         let digest = Manifest::digest(&bytes);
         if digest != current.digest.get() {
-            // The manifest's own checks say more, if they find anything.
+            // The manifest's own checks, if they fail, say more.
             Manifest::decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
             return Err(fault(
                 format!("digest {:032x} as in CURRENT", current.digest.get()),
@@ -287,7 +286,7 @@ fn read_current(vfs: &dyn Vfs, dir: &Path) -> Result<Current> {
     Current::read(&bytes).map_err(|refusal| refused(&path, "CURRENT", refusal))
 }
 
-/// Why there is no `CURRENT`: no index at all, or one that lost it. The second must never pass for the first.
+/// Why there is no `CURRENT`: there is no index, or it lost the file. The second must never be taken for the first.
 fn no_current(vfs: &dyn Vfs, dir: &Path, path: PathBuf) -> Error {
     let names = match vfs.list(dir) {
         Ok(names) => names,
@@ -297,7 +296,7 @@ fn no_current(vfs: &dyn Vfs, dir: &Path, path: PathBuf) -> Error {
         Err(error) => return Error::io("list", dir, error),
     };
     let ours = names.iter().filter(|name| {
-        matches!(names::parse(name), Some(Name::Manifest(_) | Name::Segment(_) | Name::Log(_)))
+        matches!(names::parse(name), Some(FileKind::Manifest(_) | FileKind::Segment(_) | FileKind::Log(_)))
     });
     // guard: segments without CURRENT are a damaged index and not none
     // without it: ours.count() -> 0
@@ -335,13 +334,13 @@ pub(super) fn missing_is_damage(error: Error, generation: u64) -> Error {
 
 /// Step 4, by a new writer that holds the lock.
 pub(super) fn sweep_leftovers(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) {
-    // A writer that was killed between renaming CURRENT and syncing the directory has left a generation that is
-    // current but not durable. So what the one before names stays, until a sync.
-    // Where it cannot be read, nothing is removed.
+    // A writer that was killed between renaming CURRENT and syncing the directory has left a generation that is current
+    // but not durable. So the files of the generation before stay until a sync. If that generation cannot be read,
+    // nothing is removed.
     if let Ok(before) = previous(vfs, dir, manifest) {
         // guard: a new writer keeps what the generation before names
         // without it: before.as_ref() -> None
-        let _ = commit::sweep(vfs, dir, manifest, before.as_ref(), &[]); // what stays goes with a later one
+        let _ = commit::sweep(vfs, dir, manifest, before.as_ref(), &[]); // the next sweep tries again
     }
 }
 
@@ -349,15 +348,16 @@ pub(super) fn sweep_leftovers(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) {
 fn previous(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<Option<Manifest>> {
     let names = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
     let before = names.iter().filter_map(|name| match names::parse(name) {
-        Some(Name::Manifest(generation)) => Some(generation),
+        Some(FileKind::Manifest(generation)) => Some(generation),
         _ => None,
     });
     let generation = before.filter(|&generation| generation < manifest.generation).max();
     generation.map(|generation| State::manifest_at(vfs, dir, generation)).transpose()
 }
 
-/// Step 5: a log of this number that begins with the batches of the last log which are not known to be durable, up to
-/// `position`. `commit` is the number of the commit that will follow. Returns the number of the first commit in it, too.
+/// Step 5: a log of this number that begins with the batches of the last log that are not known to be durable, up to
+/// `position`. `commit` is the number of the commit that will follow. Also returns the number of the first commit in
+/// it.
 ///
 /// # Errors
 /// As [`log::replay`] and [`OpenLog::create`].

@@ -1,4 +1,4 @@
-//! Saving what can be saved of a damaged index, into a new one.
+//! Recovers the intact documents of a damaged index into a new index.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use roaring::RoaringBitmap;
 
 use super::document::Document;
 use super::log::{self, Position};
-use super::names::{self, Name};
+use super::names::{self, FileKind};
 use super::state::State;
 use super::{commit, directory, idf};
 use crate::error::{Error, Result, corrupt};
@@ -22,52 +22,52 @@ use crate::store::Index;
 use crate::sys::vfs::TEMPORARY_PREFIX;
 use crate::sys::{Access, Vfs};
 
-/// What became of a file.
+/// The result of salvaging a file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SalvagedFile {
     /// The file.
     pub path: PathBuf,
-    /// Documents of it in the new index, those included that a later file replaced.
+    /// Its documents that are in the new index, including those that a later file replaced.
     pub saved: u64,
-    /// Documents that are lost; of a segment that does not open what the manifest says it had, if there is one.
+    /// Documents that are lost; for a segment that does not open, the number in the manifest, if there is one.
     pub lost: u64,
-    /// Keys of documents that are lost, as far as they can be read, at most a thousand.
+    /// Keys of lost documents, as far as they are readable, at most a thousand.
     pub lost_keys: Vec<KeyBuf>,
-    /// What is wrong, the first few problems.
+    /// The first few problems.
     pub problems: Vec<Error>,
 }
 
-/// What [`salvage`] did.
+/// The result of [`salvage`].
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Salvage {
-    /// The generation by which the files were put together; `None` where no manifest could be read, and all segments
-    /// that are there were taken, oldest first, but no logs: documents that were deleted may be back.
+    /// The generation whose manifest was used. `None` if no manifest could be read: then all segments found were taken,
+    /// oldest first, but no logs, and deleted documents may be back.
     pub generation: Option<u64>,
     /// Documents of the new index.
     pub documents: u64,
     /// Segments, then logs, each oldest first.
     pub files: Vec<SalvagedFile>,
-    /// What else is wrong: `CURRENT`, manifests, the IDF table.
+    /// Other problems: `CURRENT`, manifests, the IDF table.
     pub problems: Vec<Error>,
 }
 
 impl Salvage {
-    /// Documents that are known to be lost.
+    /// The number of documents that are known to be lost.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.files.iter().map(|file| file.lost).sum()
     }
 
-    /// True where nothing was found wrong: the new index has all of the old one.
+    /// True if nothing was found wrong: the new index has all documents of the old one.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.problems.is_empty() && self.files.iter().all(|file| file.lost == 0 && file.problems.is_empty())
     }
 }
 
-/// The manifest to go by: that of `CURRENT`, or else the newest that can be read.
+/// The manifest to use: that of `CURRENT`, or else the newest that can be read.
 fn newest(vfs: &dyn Vfs, dir: &Path, told: &mut Salvage) -> Result<Option<Manifest>> {
     match State::load_manifest(vfs, dir) {
         Ok(manifest) => return Ok(Some(manifest)),
@@ -77,7 +77,7 @@ fn newest(vfs: &dyn Vfs, dir: &Path, told: &mut Salvage) -> Result<Option<Manife
     let mut generations: Vec<u64> = names
         .iter()
         .filter_map(|name| match names::parse(name) {
-            Some(Name::Manifest(generation)) => Some(generation),
+            Some(FileKind::Manifest(generation)) => Some(generation),
             _ => None,
         })
         .collect();
@@ -91,13 +91,13 @@ fn newest(vfs: &dyn Vfs, dir: &Path, told: &mut Salvage) -> Result<Option<Manife
     Ok(None)
 }
 
-/// Numbers of the segments that are there, ascending.
+/// The numbers of the segments found, ascending.
 fn segments_of(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<u64>> {
     let names = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
     let mut numbers: Vec<u64> = names
         .iter()
         .filter_map(|name| match names::parse(name) {
-            Some(Name::Segment(number)) => Some(number),
+            Some(FileKind::Segment(number)) => Some(number),
             _ => None,
         })
         .collect();
@@ -105,25 +105,23 @@ fn segments_of(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Reads what can be read of the index at `dir`, changes nothing there, and makes a new index of it at `out`, where
-/// nothing is: every document whose record is whole, page by page, and every batch of a log up to the first that is
-/// damaged. A document of which any part cannot be read is lost. Without a manifest, logs cannot be read, as they do
-/// not say what their records hold.
+/// Reads what can be read of the index at `dir`, changes nothing there, and makes a new index of it at `out`, which
+/// must not exist: every document whose record is intact on all its pages, and every batch of a log up to the first
+/// damaged one. A document is lost if any part of it cannot be read. Without a manifest, logs cannot be read, as they
+/// do not describe the content of their records.
 ///
-/// Of a damaged index this can be an older state of a document: where the newer record is lost and an older one was
-/// still in another segment, the manifest says that the older one was replaced, and it is not taken; without a manifest
-/// it is.
+/// If the newer record of a document is lost and an older one is still in another segment, the manifest marks the older
+/// one as replaced, and it is not taken; without a manifest, it is.
 ///
 /// # Errors
-/// [`Error::AlreadyExists`] where anything but an empty directory is at `out`;
-/// [`Error::NotAnIndex`] where there is nothing to save;
-/// [`Error::Io`] where `out` cannot be written: it is not there then, whatever stops this, a crash included.
+/// [`Error::AlreadyExists`] unless nothing or an empty directory is at `out`; [`Error::NotAnIndex`] if there is nothing
+/// to save; [`Error::Io`] if `out` cannot be written: it does not exist then, whatever the failure, a crash included.
 pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
     directory::check_free(&**vfs, out)?;
     let mut told = Salvage::default();
     let manifest = newest(&**vfs, dir, &mut told)?;
     told.generation = manifest.as_ref().map(|manifest| manifest.generation);
-    // Number, what the manifest says there was, what is deleted.
+    // Number, documents by the manifest, deleted documents.
     let named: Vec<(u64, u64, RoaringBitmap)> = match &manifest {
         Some(manifest) => manifest
             .segments
@@ -171,7 +169,7 @@ pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
         return Err(Error::NotAnIndex { path: dir.to_owned(), why });
     };
     let now = manifest.as_ref().and_then(|manifest| manifest.now);
-    // Under a temporary name until it is complete: a crash must not leave an index that lacks what could be saved.
+    // Under a temporary name until it is complete: after a crash, an incomplete index must not be found.
     let parent = directory::parent(out);
     let temporary = parent.join(format!("{TEMPORARY_PREFIX}{:032x}", directory::new_uuid(out)?));
     let filled = make_empty(&**vfs, dir, &temporary, &params, now, &mut told)
@@ -193,7 +191,7 @@ pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
     }
 }
 
-/// An index of these parameters and this time, with the table they name if that can be read.
+/// An index of these parameters and this time, with the IDF table of the parameters if it can be read.
 fn make_empty(
     vfs: &dyn Vfs,
     dir: &Path,
@@ -221,7 +219,7 @@ fn make_empty(
             params: params.clone(),
             segments: Vec::new(),
             logged: None,
-            now, // time does not go back, whatever is lost
+            now, // time never goes back, even if documents are lost
         })
     })
 }
@@ -272,7 +270,7 @@ fn fill(
                 fault.offset += at;
                 corrupt(path, "log", 0, fault)
             };
-            // All of a batch or nothing: a fault in it is damage from there on, as everywhere.
+            // A batch is all or nothing: a fault in it is damage from there on, as everywhere.
             let mut operations = batch.operations(params);
             while operations.next_operation().map_err(fault)?.is_some() {}
             let mut operations = batch.operations(params);
@@ -285,7 +283,7 @@ fn fill(
                 };
                 match (done, key) {
                     (Ok(()), key) => file.saved += u64::from(key.is_some()),
-                    // What a sound record says that cannot be is left out: it is no failure of the new index.
+                    // An invalid operation in an intact record is skipped: it is not a failure of the new index.
                     (Err(error @ (Error::Invalid(_) | Error::Limit { .. })), key) => {
                         file.lost += u64::from(key.is_some());
                         file.problems.push(error);

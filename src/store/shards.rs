@@ -1,7 +1,7 @@
-//! Segments that were built elsewhere: joined to an index without a copy, and asked one by one.
+//! Joins segments that were built elsewhere to an index without a copy, and queries single segments.
 //!
-//! A segment depends on its records and parameters alone, so it does not matter which machine built it, or how often.
-//! What is left for one process is to look at what came and to write the manifest that names it.
+//! A segment depends only on its records and parameters, so it does not matter which machine built it, or how often.
+//! One process only has to check the segments and write the manifest that names them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,14 +21,15 @@ use crate::params::Params;
 use crate::segment::Segment;
 use crate::segment::keys::LiveKeys;
 use crate::sys::{RealVfs, Vfs};
+use twindex_sketch::IdfTable;
 
 impl Index {
-    /// Makes a new index of finished segments, in the order in which they are named. They are not copied where the
-    /// file system can give a file two names, and stay where they are. All or nothing: the directory gets its name when
-    /// it is complete and durable. Returns the number of documents.
+    /// Makes a new index of finished segments, in the given order. They are linked, or copied if the file system cannot
+    /// link, and the originals stay. All or nothing: the directory gets its name when it is complete and durable.
+    /// Returns the number of documents.
     ///
-    /// No key may be in two of them, which is checked: time O(documents), memory O(segments). Segments are those of
-    /// an index that one batch made, as workers do that take one shard of the documents each.
+    /// No key may be in two of them, which is checked: time O(documents), memory O(segments). Each segment must come
+    /// from an index with a single batch, as of a worker that handles one shard of the documents.
     ///
     /// ```
     /// use std::path::PathBuf;
@@ -54,9 +55,22 @@ impl Index {
     /// [`Error::AlreadyExists`] where anything but an empty directory is at the path;
     /// [`Error::ParamsMismatch`] for a segment with other
     /// parameters, and [`Error::Invalid`] for a key in two segments, both naming the file, and for parameters that
-    /// need an IDF table; [`Error::Io`], [`Error::Corrupt`].
+    /// need an IDF table, which [`adopt_with_idf`](Self::adopt_with_idf) takes; [`Error::Io`], [`Error::Corrupt`].
     pub fn adopt<P: AsRef<Path>>(path: impl AsRef<Path>, params: Params, segments: &[P]) -> Result<u64> {
         Self::adopt_with(&RealVfs, path.as_ref(), params, segments)
+    }
+
+    /// As [`adopt`](Self::adopt), for parameters that weight shingles by this table, which goes into the index.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a table other than the parameters name; otherwise as [`adopt`](Self::adopt).
+    pub fn adopt_with_idf<P: AsRef<Path>>(
+        path: impl AsRef<Path>,
+        params: Params,
+        segments: &[P],
+        table: &IdfTable,
+    ) -> Result<u64> {
+        Self::adopt_from(&RealVfs, path.as_ref(), params, segments, Some(table))
     }
 
     /// As [`adopt`](Self::adopt), on another file system.
@@ -69,12 +83,25 @@ impl Index {
         params: Params,
         segments: &[P],
     ) -> Result<u64> {
+        Self::adopt_from(vfs, path, params, segments, None)
+    }
+
+    fn adopt_from<P: AsRef<Path>>(
+        vfs: &dyn Vfs,
+        path: &Path,
+        params: Params,
+        segments: &[P],
+        table: Option<&IdfTable>,
+    ) -> Result<u64> {
         params.check()?;
-        if let Some(digest) = idf::named_by(&params) {
-            return Err(Error::Invalid(format!(
-                "these parameters (simhash=idf) need the idf table {digest:032x}: make an index of each segment, and \
-                 merge these"
-            )));
+        match (table, idf::named_by(&params)) {
+            (Some(table), _) => table.check(&params.sketch())?,
+            (None, Some(digest)) => {
+                return Err(Error::Invalid(format!(
+                    "these parameters need the idf table {digest:032x}: adopt the segments with it"
+                )));
+            }
+            (None, None) => {}
         }
         directory::check_free(vfs, path)?;
         let opened: Vec<Segment> =
@@ -86,6 +113,9 @@ impl Index {
         let documents = opened.iter().map(Segment::documents).sum();
         let uuid = directory::new_uuid(path)?;
         directory::make(vfs, path, |dir| {
+            if let Some(table) = table {
+                idf::publish(vfs, dir, &names::idf(dir, table.digest()), table, false)?;
+            }
             let mut entries = Vec::new();
             for (number, segment) in (1..).zip(opened.iter().filter(|segment| segment.documents() > 0)) {
                 link_or_copy(vfs, segment.path(), &names::segment(dir, number))?;
@@ -113,7 +143,7 @@ impl Index {
     }
 }
 
-/// Refuses a segment with other parameters, and says which.
+/// Refuses a segment with other parameters, and names the first that differs.
 fn check_params(params: &Params, segment: &Segment) -> Result<()> {
     let found = segment.params();
     for ((name, mine), (other, theirs)) in params.fields().into_iter().zip(found.fields()) {
@@ -138,7 +168,8 @@ fn check_params(params: &Params, segment: &Segment) -> Result<()> {
 
 /// Refuses a key that is in two segments.
 fn check_disjoint(segments: &[Segment]) -> Result<()> {
-    let mut merge = Merge::new(segments.iter().map(|segment| LiveKeys::new(segment, None)), |a, b| a.0.cmp(&b.0));
+    let mut merge =
+        Merge::new(segments.iter().map(|segment| LiveKeys::new(segment, None)), |a, b| a.0.cmp(&b.0));
     let mut last: Option<(KeyBuf, usize)> = None;
     while let Some((of, (key, _))) = merge.next()? {
         if let Some((known, other)) = &last
@@ -157,8 +188,8 @@ fn check_disjoint(segments: &[Segment]) -> Result<()> {
 }
 
 impl Snapshot {
-    /// The documents of one of its [segments](Self::segments) alone, by its place there: a part of a join or of a
-    /// query that others do the rest of. What is in no segment on disk yet is left out of all of them.
+    /// A snapshot of only one of its [segments](Self::segments), by its number there: a part of a join or of a query
+    /// that other workers complete. Documents that are in no segment on disk yet are in none of these snapshots.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a place where no segment is.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use super::part::Part;
+use super::part::IndexPart;
 use super::query::Query;
 use super::range::{self, Keys};
 use super::record::Record;
@@ -25,7 +25,7 @@ pub struct Snapshot {
     state: Arc<State>,
 }
 
-/// A document of a snapshot, by place.
+/// A document of a snapshot, by position.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// The segment it is in.
@@ -76,34 +76,34 @@ impl Snapshot {
         Self { state }
     }
 
-    /// The number of the last commit: 1 for a new index. Commits are numbered ascending; a few numbers go to what a
-    /// writer does to its files between two commits.
+    /// The number of the last commit: 1 for a new index. Commits are numbered in ascending order; some numbers are used
+    /// by a writer's file changes between two commits.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.state.view.commit
     }
 
-    /// The last commit that is known to be durable, this one or one before it.
+    /// The last commit that is known to be durable: this one or an earlier one.
     ///
-    /// In the writer's process that is what its syncs have returned for. Another process reads it from the files: of
-    /// commits in the log, up to where a later batch, or the mark that [`Writer::sync`](super::Writer::sync) and the
-    /// writer's end leave after the last one, says that the log was synced, so it may lag; and the generation that
-    /// `CURRENT` names, which may be as much too early as the sync of the directory takes by which the writer ends its
-    /// publication. After a crash of the machine in that moment the generation before can be the current one, as if
-    /// the commit had never been; the writer had not acknowledged it.
+    /// In the writer's process that is the last commit whose sync has returned. Another process reads it from the
+    /// files. For commits in the log, it is the synced offset stated by a later batch, or by the mark that
+    /// [`Writer::sync`](super::Writer::sync) and the end of the writer append; so it may lag. For the generation that
+    /// `CURRENT` names, it may be early by the time of the directory sync that ends the publication. After a crash of
+    /// the machine in that moment the generation before can be current again, as if the commit had never been; the
+    /// writer had not acknowledged it.
     #[must_use]
     pub fn durable_commit(&self) -> u64 {
         self.state.durable_commit()
     }
 
-    /// What the last commit that was given a payload was given: [`Writer::commit_with`](super::Writer::commit_with).
+    /// The payload of the last commit with one: [`Writer::commit_with`](super::Writer::commit_with).
     #[must_use]
     pub fn payload(&self) -> Option<&[u8]> {
         self.state.view.payload.as_deref()
     }
 
-    /// The highest stamp that was committed: the event time of this snapshot, by which documents have expired or not.
-    /// `None` where documents do not expire, and before the first.
+    /// The highest committed stamp: the event time of this snapshot, by which documents expire. `None` if documents do
+    /// not expire, and before the first stamp.
     #[must_use]
     pub fn now(&self) -> Option<u64> {
         self.state.view.now()
@@ -133,15 +133,15 @@ impl Snapshot {
         self.state.view.logged()
     }
 
-    /// Its segments, oldest first, and for each the ordinals that are no longer live. What is in no segment on disk yet
-    /// is made one in memory, when it is first asked for, and comes last.
+    /// Its segments, oldest first, each with the ordinals that are no longer live. Documents that are in no segment on
+    /// disk yet are built into one in memory at the first call, which comes last.
     #[must_use]
     pub fn segments(&self) -> impl ExactSizeIterator<Item = (&Segment, &RoaringBitmap)> {
         Segments { state: &self.state, place: 0 }
     }
 
-    /// As [`Segment::check_map`], of all segments: for those who ask [`segments`](Self::segments) themselves, as the
-    /// joins do, in a program that has asked for a guard. What a snapshot answers by itself is checked.
+    /// As [`Segment::check_map`], for all segments: for callers that query [`segments`](Self::segments) directly, as
+    /// the joins do, in a program that has installed a guard. The snapshot checks its own answers.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -149,8 +149,8 @@ impl Snapshot {
         self.state.view.segments.iter().try_for_each(|segment| segment.check_map())
     }
 
-    /// All that can be asked, without making anything of it first.
-    pub(super) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+    /// All parts that can be queried, without building anything first.
+    pub(super) fn parts(&self) -> impl Iterator<Item = IndexPart<'_>> {
         self.state.parts()
     }
 
@@ -162,19 +162,19 @@ impl Snapshot {
         &self.state
     }
 
-    /// The manifest's entry of each segment on disk, oldest first. Deletes that are still in logs are not in it.
+    /// The manifest's entry of each segment on disk, oldest first. Deletes that are still in logs are not included.
     #[must_use]
     pub fn entries(&self) -> &[SegmentEntry] {
         &self.state.manifest.segments
     }
 
-    /// The manifest: what the files of the index are. Commits that came by a log are not in it.
+    /// The manifest: the files of the index. Commits to a log are not in it.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.state.manifest
     }
 
-    /// What is kept of the document with this key: O(segments x log n).
+    /// The stored record of the document with this key: O(segments x log n).
     ///
     /// # Errors
     /// [`Error::Invalid`] for a key of the other kind, [`Error::Corrupt`].
@@ -218,6 +218,29 @@ impl Snapshot {
         Keys::new(Arc::clone(&self.state), &from, &to)
     }
 
+    /// The keys of all live documents, ascending: [`range`](Self::range) without bounds.
+    ///
+    /// ```
+    /// use twindex::{Fingerprint, Index, Params};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let index = Index::create(dir.path().join("x"), Params::builder().u64_keys().simhash(3).build()?)?;
+    /// let mut writer = index.writer()?;
+    /// for key in [7_u64, 3, 5] {
+    ///     writer.put(key, Fingerprint(key))?;
+    /// }
+    /// writer.commit()?;
+    /// let keys = index.snapshot().keys()?.collect::<twindex::Result<Vec<_>>>()?;
+    /// assert_eq!(keys.iter().map(|key| key.as_u64()).collect::<Vec<_>>(), [Some(3), Some(5), Some(7)]);
+    /// # Ok::<(), twindex::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn keys(&self) -> Result<Keys> {
+        Keys::new(Arc::clone(&self.state), &Bound::Unbounded, &Bound::Unbounded)
+    }
+
     /// True if there is a live document with this key.
     ///
     /// # Errors
@@ -235,8 +258,8 @@ impl Snapshot {
         Ok(false)
     }
 
-    /// Documents that share this feature's stored bits in this band, from 0: candidates for resemblance, unverified.
-    /// In no particular order.
+    /// Documents that share this feature's stored bits in this band, from 0: candidates for resemblance, unverified, in
+    /// no particular order.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a band that this index does not keep, [`Error::Corrupt`].
@@ -273,7 +296,7 @@ impl Snapshot {
         segments.iter().try_for_each(|(segment, _)| segment.check_map())
     }
 
-    /// The documents whose fingerprints differ from this one in at most `within` bits, exactly.
+    /// The documents whose fingerprints differ from this one in at most `within` bits; none is missed.
     ///
     /// # Errors
     /// When the query is run: [`Error::Invalid`] for a radius over [`WITHIN_MAX`](crate::design::WITHIN_MAX) or an index
@@ -284,17 +307,19 @@ impl Snapshot {
 
     /// The documents whose resemblance to this one is at least `threshold`.
     ///
-    /// Where the index keeps [sets](crate::params::ParamsBuilder::sets), it is counted and none is missed; then a
-    /// threshold below that of the index is refused, and documents without tokens are near copies of themselves.
+    /// If the index stores [sets](crate::params::ParamsBuilder::sets), resemblance is counted and no document is
+    /// missed. Then a threshold below that of the index is refused, and documents without tokens are near copies of
+    /// themselves.
     ///
-    /// Otherwise these are the documents that share a band with this one and whose resemblance, estimated from the stored
-    /// signatures, is at least `threshold`. Where no signatures are kept nothing is known of it, and the answer is an error unless
-    /// the threshold is 0 or all that share a band are asked for ([`Query::unverified`]).
+    /// Otherwise these are the documents that share a band with this one and whose resemblance, estimated from the
+    /// stored signatures, is at least `threshold`. Without signatures nothing is known of it, and the answer is an
+    /// error unless the threshold is 0 or the query accepts all that share a band ([`Query::unverified`]).
     ///
     /// Of the documents that resemble this one by J, the share that has a band in common is
-    /// [`Banding::recall`](crate::planner::Banding::recall) of J: choose bands for the lowest threshold to be asked.
+    /// [`Banding::recall`](crate::planner::Banding::recall) of J: choose bands for the lowest threshold of your
+    /// queries.
     ///
-    /// A sketch that was made with other parameters is taken where the two agree in all that bands depend on
+    /// A sketch that was made with other parameters is accepted if both agree in everything that bands depend on
     /// ([`Params::check_same_bands`]); then hits have a resemblance, and no distance or containment.
     ///
     /// # Errors
@@ -364,15 +389,16 @@ impl Snapshot {
         Ok(Query::new(Arc::clone(&self.state)).features(Vec::new(), Vec::new(), threshold).hashes(set))
     }
 
-    /// What is near by the index's parameters ([`Params::near`]): at first documents [`within`](Self::within) their
-    /// radius, and documents [`resembling`](Self::resembling) this one at 0.8 or more, as far as fingerprints and minima
-    /// are kept. An empty sketch is near nothing; one of other parameters makes the answer an error.
+    /// The documents that are near by the index's parameters ([`Params::near`]). The default is documents
+    /// [`within`](Self::within) the radius of the tables, and documents [`resembling`](Self::resembling) this one at
+    /// 0.8 or more, if the index stores fingerprints and minima, respectively. An empty sketch is near nothing; a
+    /// sketch of other parameters makes the answer an error.
     pub fn near(&self, sketch: &Sketch) -> Query {
         self.near_by(sketch, self.params().near())
     }
 
-    /// As [`near`](Self::near), by another resemblance or distance than the index's own; what the index cannot tell
-    /// makes the answer an error.
+    /// As [`near`](Self::near), by another resemblance or distance than the index's own. If the index cannot decide by
+    /// it, the answer is an error.
     pub fn near_by(&self, sketch: &Sketch, near: Near) -> Query {
         let checked = self.check_sketch(sketch).and_then(|()| near.check_kept(self.params()));
         let by_bands = checked.and_then(|()| match near.threshold {
@@ -395,15 +421,15 @@ impl Snapshot {
         self.params().check_sketch(self.state.sketch_digest, sketch)
     }
 
-    /// Refuses a question about fingerprints that this index does not answer.
+    /// Refuses a query about fingerprints that this index cannot answer.
     pub fn check_within(&self, within: u32) -> Result<()> {
         self.state.check_within(within)
     }
 
     /// Hands each live document within `within` bits of each of these fingerprints to `each`: the number of the
-    /// fingerprint in the slice, the document, the distance; in no particular order. The questions wait for memory
-    /// together and not one after the other, so that as soon as the index is larger than the caches this is about
-    /// twice as fast as [`for_each_within`](Self::for_each_within).
+    /// fingerprint in the slice, the document, the distance; in no particular order. The queries wait for memory
+    /// together, so once the index is larger than the caches this is about twice as fast as
+    /// [`for_each_within`](Self::for_each_within).
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -435,9 +461,9 @@ impl Snapshot {
         .map(drop)
     }
 
-    /// As [`for_each_within_any`](Self::for_each_within_any), with all that can be asked: how tables are probed, how
-    /// many rows a question may visit in each segment. A break ends the question it answers, as far as this segment
-    /// goes. Returns how many buckets were left out.
+    /// As [`for_each_within_any`](Self::for_each_within_any), with all options: how tables are probed, and how many
+    /// rows a query may visit in each segment. A break ends the query of this match, within this segment. Returns the
+    /// number of skipped buckets.
     ///
     /// # Errors
     /// As [`Segment::search`].
@@ -465,7 +491,7 @@ impl Snapshot {
     }
 
     /// Hands each live document within `within` bits of `fingerprint` and its distance to `each`, in no particular
-    /// order: what [`within`](Self::within) sorts and names.
+    /// order: the same documents as [`within`](Self::within), without sorting and keys.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a radius over [`WITHIN_MAX`](crate::design::WITHIN_MAX) or an index without

@@ -1,4 +1,4 @@
-//! What an index consists of at one commit.
+//! The state of an index at one commit: its files, its memtable and its live documents.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -8,10 +8,10 @@ use roaring::RoaringBitmap;
 
 use super::known_leaders::KnownLeaders;
 use super::log::Position;
-use super::memory::Memory;
+use super::memory::MemtablePart;
 use super::memtable::Memtable;
 use super::names;
-use super::part::Part;
+use super::part::IndexPart;
 use crate::error::{Error, Result, corrupt};
 use crate::format::log::{BatchView, Operation};
 use crate::format::manifest::{Manifest, SegmentEntry};
@@ -23,27 +23,27 @@ use crate::segment::{Records, Segment, build};
 use crate::sys::heap::Heap;
 use crate::sys::{Access, Vfs};
 
-/// The most memory that records of logs take. A writer makes a segment of them long before that; a log may say
-/// otherwise, and an empty document takes four bytes there.
+/// The most memory for records of logs. A writer makes a segment of them long before that; but a damaged log may claim
+/// more, and an empty document takes only four bytes there.
 const LOGGED_BYTES_MAX: usize = 1 << 30;
 
-/// What is live at a commit: a generation's segments, less what was deleted since, and the memtable's first rows.
+/// The live documents at a commit: a generation's segments, less later deletes, and the memtable's first rows.
 #[derive(Clone, Debug)]
-pub(super) struct View {
+pub(super) struct LiveView {
     pub(super) segments: Vec<Arc<Segment>>,
-    /// Of each segment the documents that are no longer live.
+    /// For each segment, the documents that are no longer live.
     pub(super) deleted: Vec<Arc<RoaringBitmap>>,
-    /// What the memtable held when it was full, until it is a segment. It is older than the memtable, and newer than all
-    /// segments that it may share keys with.
+    /// The full memtable that is being flushed. It is older than the memtable, and newer than all segments with which
+    /// it may share keys.
     pub(super) frozen: Option<Frozen>,
     pub(super) table: Arc<Memtable>,
-    /// Rows of the memtable that count.
+    /// The number of memtable rows that count.
     pub(super) rows: u32,
-    /// Live ones among them.
+    /// The number of live rows among them.
     pub(super) live: u64,
     /// The number of the last commit.
     pub(super) commit: u64,
-    /// What it, or one before it, was given by the caller.
+    /// The caller's payload of this commit, or of an earlier one.
     pub(super) payload: Option<Arc<[u8]>>,
     pub(super) time: Time,
 }
@@ -53,11 +53,11 @@ pub(super) struct View {
 pub(super) struct Frozen {
     pub(super) table: Arc<Memtable>,
     pub(super) rows: u32,
-    /// Live ones among them when it was frozen.
+    /// The number of its rows that were live when it was frozen.
     pub(super) live: u64,
-    /// Those of them that are no longer live since.
+    /// Those of them that were deleted since.
     pub(super) deleted: Arc<RoaringBitmap>,
-    /// Numbers of the logs that its rows came by.
+    /// The numbers of the logs that contain its rows.
     pub(super) logs: Arc<[u64]>,
 }
 
@@ -69,7 +69,7 @@ impl Frozen {
         found.is_some_and(|row| !self.deleted.contains(row) && Arc::make_mut(&mut self.deleted).insert(row))
     }
 
-    /// What expired since stamps up to `before` had is no longer live.
+    /// Removes the documents that expired since the time `before`.
     fn expire(&mut self, before: Option<u64>, expired: u64) {
         let gone: RoaringBitmap = {
             let rows = self.table.read();
@@ -81,24 +81,24 @@ impl Frozen {
     }
 }
 
-/// Event time: the highest stamps. What has expired is among the deletes of segments and rows of the memtable, so that
-/// nobody who asks has to look at stamps.
+/// Event time: the highest stamps. Expired documents are among the deletes of segments and of memtable rows, so readers
+/// need not check stamps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Time {
-    /// How old documents become; `None` where they do not expire.
+    /// The age at which documents expire; `None` if they do not.
     expire_after: Option<u64>,
-    /// The highest that was committed.
+    /// The highest committed stamp.
     now: Option<u64>,
-    /// The highest that documents expire by: in a batch, that of the last document that was looked up.
+    /// The highest stamp by which documents expire: in a batch, that of the last document that was looked up.
     reached: Option<u64>,
-    /// The highest there is, of a batch that is not committed too.
+    /// The highest stamp of all, including the current batch.
     newest: Option<u64>,
-    /// The highest that the documents of files and of the batch have. A document that was dropped is in neither.
+    /// The highest stamp of a document in the files and in the batch. A dropped document is in neither.
     recorded: Option<u64>,
 }
 
 impl Time {
-    /// Stamps up to this have expired.
+    /// The stamp up to which documents have expired.
     fn expired(&self, now: Option<u64>) -> Option<u64> {
         // guard: a document expires at its age and not a tick before
         // without it: now?.checked_sub(self.expire_after?) -> now?.checked_sub(self.expire_after?)?.checked_add(1)
@@ -106,8 +106,8 @@ impl Time {
     }
 }
 
-impl View {
-    /// A generation, without what its logs say.
+impl LiveView {
+    /// A generation, without the content of its logs.
     pub(super) fn of(manifest: &Manifest, segments: Vec<Arc<Segment>>) -> Self {
         let payload = manifest.logged.as_ref().and_then(|logged| logged.payload.as_deref());
         Self {
@@ -129,7 +129,7 @@ impl View {
         }
     }
 
-    /// One of its segments alone, at the same commit.
+    /// Only one of its segments, at the same commit.
     pub(super) fn of_segment(&self, place: usize, manifest: &Manifest) -> Self {
         Self {
             segments: vec![Arc::clone(&self.segments[place])],
@@ -144,12 +144,12 @@ impl View {
         }
     }
 
-    /// The highest stamp that was committed.
+    /// The highest committed stamp.
     pub(super) fn now(&self) -> Option<u64> {
         self.time.now
     }
 
-    /// Refuses the stamp of a document to come that is too far ahead of all before.
+    /// Refuses the stamp of a new document that is too far ahead of all earlier ones.
     ///
     /// # Errors
     /// [`Error::Invalid`].
@@ -168,7 +168,7 @@ impl View {
         Ok(())
     }
 
-    /// Takes the stamp of a document that was put; it counts from the next commit, or the next look-up, on.
+    /// Records the stamp of a document that was put; it counts from the next commit or the next lookup on.
     pub(super) fn stamped(&mut self, stamp: Option<u64>) {
         // guard: time goes forward only
         // without it: self.time.newest.max(stamp) -> stamp.or(self.time.newest)
@@ -176,33 +176,34 @@ impl View {
         self.time.recorded = self.time.recorded.max(stamp);
     }
 
-    /// Takes the stamp of a document that is looked up: it counts at once, as if all before it were committed.
+    /// Records the stamp of a document that is looked up: it counts at once, as if all earlier documents were
+    /// committed.
     pub(super) fn looked_up_at(&mut self, stamp: Option<u64>) -> Result<()> {
         self.time.newest = self.time.newest.max(stamp);
         if self.is_behind() { self.expire_by_newest() } else { Ok(()) }
     }
 
-    /// True where stamps came by which documents have not expired yet.
+    /// True if stamps were recorded by which documents have not expired yet.
     fn is_behind(&self) -> bool {
         self.time.expire_after.is_some() && self.time.newest > self.time.reached
     }
 
-    /// The highest stamp, if no document in files or in the batch has it: that of one that was dropped.
+    /// The highest stamp, if no document in files or in the batch has it: then it is that of a dropped document.
     pub(super) fn unrecorded(&self) -> Option<u64> {
         self.time.newest.filter(|_| self.time.newest > self.time.recorded)
     }
 
-    /// True for a document that is too old when it comes.
+    /// True for a document that is already too old when it is added.
     pub(super) fn is_expired(&self, stamp: Option<u64>) -> bool {
         self.time.expired(self.time.reached).is_some_and(|expired| stamp.is_some_and(|stamp| stamp <= expired))
     }
 
-    /// True where a document came whose stamp will count from the next commit on.
+    /// True if a recorded stamp will count from the next commit on.
     pub(super) fn is_to_advance(&self) -> bool {
         self.time.newest > self.time.now
     }
 
-    /// The highest stamp there is is committed, and what is too old by it expires. Time goes forward only.
+    /// Commits the highest stamp, and removes what expires by it. Time only moves forward.
     pub(super) fn advance(&mut self) -> Result<()> {
         self.time.now = self.time.newest;
         self.expire_by_newest()
@@ -223,7 +224,7 @@ impl View {
         self.expire_rows()
     }
 
-    /// What has expired of the rows of the memtable is no longer live.
+    /// Removes the expired rows of the memtable.
     pub(super) fn expire_rows(&mut self) -> Result<()> {
         if let Some(expired) = self.time.expired(self.time.reached) {
             self.table.expire(expired)?;
@@ -232,7 +233,7 @@ impl View {
         Ok(())
     }
 
-    /// What has expired of a segment since stamps up to `before` had is no longer live.
+    /// Removes the documents of a segment that expired since the time `before`.
     pub(super) fn expire_segment(&mut self, place: usize, before: Option<u64>) -> Result<()> {
         let Some(expired) = self.time.expired(self.time.reached) else { return Ok(()) };
         let (segment, deleted) = (&self.segments[place], &mut self.deleted[place]);
@@ -250,19 +251,19 @@ impl View {
     }
 
     /// Segments, then the frozen memtable and the rows of the memtable if there are any.
-    pub(super) fn parts<'a>(&'a self, params: &'a Params) -> impl Iterator<Item = Part<'a>> {
+    pub(super) fn parts<'a>(&'a self, params: &'a Params) -> impl Iterator<Item = IndexPart<'a>> {
         let segments = self.segments.iter().zip(&self.deleted);
         let frozen = (self.frozen.iter())
-            .map(move |frozen| Memory::new(&frozen.table, frozen.rows, Some(&frozen.deleted), params));
+            .map(move |frozen| MemtablePart::new(&frozen.table, frozen.rows, Some(&frozen.deleted), params));
         let memory = std::iter::once_with(move || {
             // guard: who looks at a snapshot sees its rows alone
             // without it: self.rows -> u32::MAX
             let rows = self.rows;
-            Memory::new(&self.table, rows, None, params)
+            MemtablePart::new(&self.table, rows, None, params)
         });
         segments
-            .map(|(segment, deleted)| Part::Segment { segment, deleted })
-            .chain(frozen.chain(memory.filter(|_| self.rows > 0)).map(Part::Memory))
+            .map(|(segment, deleted)| IndexPart::Segment { segment, deleted })
+            .chain(frozen.chain(memory.filter(|_| self.rows > 0)).map(IndexPart::Memory))
     }
 
     /// Marks the documents of this key in the segments and the frozen memtable as no longer live.
@@ -280,8 +281,8 @@ impl View {
         Ok(any)
     }
 
-    /// Does what a batch of a log says; its rows count from here on. What it hides in segments and the frozen memtable is
-    /// no longer live.
+    /// Applies a batch of a log; its rows count from here on. Documents that it replaces in segments and the frozen
+    /// memtable are no longer live.
     pub(super) fn apply(
         &mut self,
         path: &Path,
@@ -295,8 +296,8 @@ impl View {
         self.forget_rows(before)
     }
 
-    /// The documents of the keys that the memtable's rows from this one on have are no longer live elsewhere. Keys are
-    /// looked up in their order, so that lookups share what they read.
+    /// Removes older documents, in segments and the frozen memtable, of the keys of the memtable's rows from this one
+    /// on. Keys are looked up in their order, so that lookups read the same pages.
     pub(super) fn forget_rows(&mut self, from: u32) -> Result<()> {
         if self.segments.is_empty() && self.frozen.is_none() {
             return Ok(());
@@ -325,7 +326,7 @@ impl View {
         Ok(())
     }
 
-    /// As [`apply`](Self::apply), but for what it hides.
+    /// As [`apply`](Self::apply), without the removal of older documents.
     pub(super) fn apply_rows(
         &mut self,
         path: &Path,
@@ -351,7 +352,7 @@ impl View {
                 Operation::Delete(key) => table.write().delete(key),
             };
             done.map_err(|error| match error {
-                // The caller is not at fault for what is in a file.
+                // Invalid content of a file is not the caller's fault.
                 Error::Invalid(why) => fault(Fault::new(offset, "a record of this index", why)),
                 other => other,
             })?;
@@ -370,7 +371,7 @@ impl View {
         Ok(())
     }
 
-    /// Begins with the rows of another view, whose logs are the first ones of this generation.
+    /// Takes over the rows of another view, whose logs are the first ones of this generation.
     pub(super) fn take_rows(&mut self, known: &Self, generation: u64) {
         (self.table, self.rows, self.live) = (Arc::clone(&known.table), known.rows, known.live);
         self.forget_attempts();
@@ -381,26 +382,26 @@ impl View {
         self.stamped(known.time.newest);
     }
 
-    /// Removes rows of an attempt to read on that failed.
+    /// Removes the rows of a failed attempt to read on.
     pub(super) fn forget_attempts(&mut self) {
         if self.table.read().len() > self.rows {
             self.table.truncate(self.rows);
         }
     }
 
-    /// All rows of the memtable count.
+    /// Makes all rows of the memtable count.
     pub(super) fn count(&mut self) {
         let rows = self.table.read();
         (self.rows, self.live) = (rows.len(), rows.live());
     }
 
-    /// Live documents.
+    /// The number of live documents.
     pub(super) fn documents(&self) -> u64 {
         let of_segments = self.segments.iter().zip(&self.deleted);
         of_segments.map(|(segment, deleted)| segment.documents() - deleted.len()).sum::<u64>() + self.logged()
     }
 
-    /// Live documents that are in no segment yet.
+    /// The number of live documents that are in no segment yet.
     pub(super) fn logged(&self) -> u64 {
         self.live + self.frozen.as_ref().map_or(0, |frozen| frozen.live - frozen.deleted.len())
     }
@@ -419,7 +420,7 @@ impl View {
         keys
     }
 
-    /// Their records, with what hides older ones.
+    /// Their records, including the deletes that hide older ones.
     pub(super) fn logged_records(&self) -> Result<Records> {
         let table = self.table.read().first(self.rows);
         let Some(frozen) = &self.frozen else { return Ok(table.into_records()) };
@@ -434,26 +435,26 @@ impl View {
     }
 }
 
-/// A commit: what is live, by which files.
+/// A commit: the live documents, and the files that contain them.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) manifest: Arc<Manifest>,
-    pub(super) view: View,
-    /// Where the last log ends; `None` where there is none.
+    pub(super) view: LiveView,
+    /// The end of the last log; `None` if there is none.
     pub(super) position: Option<Position>,
-    /// Of the manifest's parameters: each sketch that comes is compared with it.
+    /// The digest of the sketch parameters, with which each new sketch is compared.
     pub(super) sketch_digest: u128,
-    /// The memtable's rows as a segment, once somebody asked for it.
+    /// The memtable's rows as a segment, once requested.
     as_segment: OnceLock<Segment>,
     nothing: RoaringBitmap,
-    /// What is known of the leaders of its documents.
+    /// Remembered leaders of its documents.
     pub(super) known_leaders: KnownLeaders,
 }
 
 impl State {
     pub(super) fn new(
         manifest: Arc<Manifest>,
-        view: View,
+        view: LiveView,
         position: Option<Position>,
         sketch_digest: u128,
     ) -> Self {
@@ -474,12 +475,12 @@ impl State {
         logged.max(self.manifest.generation).min(self.view.commit)
     }
 
-    /// All that can be asked.
-    pub(super) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+    /// All parts that can be queried.
+    pub(super) fn parts(&self) -> impl Iterator<Item = IndexPart<'_>> {
         self.view.parts(&self.manifest.params)
     }
 
-    /// Refuses a question about fingerprints that this index does not answer.
+    /// Refuses a query about fingerprints that this index cannot answer.
     pub(super) fn check_within(&self, within: u32) -> Result<()> {
         if self.manifest.params.simhash.is_none() {
             return Err(Error::Invalid("this index keeps no fingerprints: distance is not answered".into()));
@@ -487,12 +488,12 @@ impl State {
         check_radius(within)
     }
 
-    /// Parts that are segments: one more than on disk if the memtable has live rows.
+    /// The number of parts as segments: one more than on disk if the memtable has live rows.
     pub(super) fn segment_count(&self) -> usize {
         self.view.segments.len() + usize::from(self.view.logged() > 0)
     }
 
-    /// A part as a segment; the last may be the memtable's, made when it is first asked for.
+    /// A part as a segment; the last may be the memtable's, built at the first request.
     pub(super) fn segment_at(&self, place: usize) -> (&Segment, &RoaringBitmap) {
         match self.view.segments.get(place) {
             Some(segment) => (segment, &self.view.deleted[place]),
@@ -550,7 +551,7 @@ pub(super) fn open_segment(
     Ok(Arc::new(segment))
 }
 
-/// Reads a file of at most `limit` bytes, without trusting it to be that small.
+/// Reads a file of at most `limit` bytes, and checks the limit.
 pub(super) fn read_whole(vfs: &dyn Vfs, path: &Path, limit: u64) -> Result<Vec<u8>> {
     let file = vfs.open(path).map_err(|e| Error::io("open", path, e))?;
     let length = file.len().map_err(|e| Error::io("get the length of", path, e))?;

@@ -1,9 +1,9 @@
-//! The slow proof that a whole index is sound.
+//! Verifies a whole index.
 
 use std::path::Path;
 
 use super::idf;
-use super::names::{self, Name};
+use super::names::{self, FileKind};
 use super::recovery::missing_is_damage;
 use super::state::{State, open_segment};
 use crate::error::Error;
@@ -11,28 +11,28 @@ use crate::format::manifest::Manifest;
 use crate::idf::file_bytes;
 use crate::sys::{Access, Vfs};
 
-/// What [`verify`] found.
+/// The result of [`verify`].
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Findings {
-    /// What is wrong; empty for a sound index.
+    /// The problems; empty for a sound index.
     pub problems: Vec<Error>,
-    /// What is odd but harmless: files that do not belong, leftovers of a crash.
+    /// Harmless observations: files that do not belong to the index, leftovers of a crash.
     pub notes: Vec<String>,
-    /// Bytes of the segments and the table looked at.
+    /// Bytes of the segments and the IDF table that were checked.
     pub bytes: u64,
 }
 
 /// Checks `CURRENT`, the manifest, its logs, every segment it names and the IDF table, to the last byte. Changes
-/// nothing, and goes on after the first problem. `progress` is told the bytes done.
+/// nothing, and continues after a problem. `progress` receives the bytes done.
 ///
-/// A commit that comes meanwhile is no problem: what is checked is the generation that was current at the start.
+/// Concurrent commits are no problem: the check covers the generation that was current at the start.
 pub fn verify(vfs: &dyn Vfs, dir: &Path, progress: impl FnMut(u64)) -> Findings {
     verify_with(vfs, dir, Access::default(), progress)
 }
 
-/// As [`verify`], with a choice of how the bytes of segments come into memory. With [`Access::Read`], a disk that fails
-/// is a problem found and not the end of the process; it takes as much memory as the segments are long.
+/// As [`verify`], with a choice of how the bytes of segments are read. With [`Access::Read`], a failing disk is a
+/// reported problem and not the end of the process; it takes as much memory as the segments are long.
 pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl FnMut(u64)) -> Findings {
     let mut findings = Findings::default();
     let manifest = match State::load(vfs, dir, access) {
@@ -46,8 +46,8 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
             Some(Manifest::clone(&state.manifest))
         }
         Err(error) => {
-            // One segment that does not open says nothing of the others. A manifest that cannot be read is why the index
-            // does not open, and is reported as such below.
+            // A segment that does not open does not affect the others. A manifest that cannot be read keeps the index
+            // from opening, and is reported as such below.
             let manifest = State::load_manifest(vfs, dir).ok();
             let mut problems = Vec::new();
             for entry in manifest.iter().flat_map(|manifest| &manifest.segments) {
@@ -75,13 +75,14 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
     }
     progress(findings.bytes);
     let names = vfs.list(dir).unwrap_or_else(|error| {
-        // What is no index, or not there, is a problem already.
+        // A directory that is no index, or is missing, is already a problem.
         if manifest.is_some() {
             findings.problems.push(Error::io("list", dir, error));
         }
         Vec::new()
     });
-    // A commit may have come since: what it names is no leftover. If it cannot be read, no file is called a leftover.
+    // A commit may have been published since: its files are not leftovers. If it cannot be read, no file is called a
+    // leftover.
     let newer = State::load_manifest(vfs, dir).ok();
     let named = |number| {
         [&manifest, &newer]
@@ -93,23 +94,23 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
         let shown = name.to_string_lossy();
         let note = match names::parse(&name) {
             None => Some(format!("{shown}: not a file of an index, left alone")),
-            Some(Name::Temporary) => {
+            Some(FileKind::Temporary) => {
                 Some(format!("{shown}: being written, or left by a crash; the next writer removes it"))
             }
-            Some(Name::Segment(number)) => (newer.is_some() && !named(number))
+            Some(FileKind::Segment(number)) => (newer.is_some() && !named(number))
                 .then(|| format!("{shown}: named by no manifest; the next writer removes it")),
-            Some(Name::Log(number)) => {
+            Some(FileKind::Log(number)) => {
                 let named =
                     |of: &Manifest| of.logged.iter().flat_map(|l| &l.logs).any(|log| log.number == number);
                 let superfluous = newer.is_some() && ![&manifest, &newer].into_iter().flatten().any(named);
                 superfluous.then(|| format!("{shown}: named by no manifest; the next writer removes it"))
             }
-            Some(Name::Idf(digest)) => {
+            Some(FileKind::Idf(digest)) => {
                 let superfluous = newer.as_ref().is_some_and(|m| idf::named_by(&m.params) != Some(digest));
                 superfluous
                     .then(|| format!("{shown}: not the table of this index; the next writer removes it"))
             }
-            Some(Name::Current | Name::Lock | Name::Manifest(_)) => None,
+            Some(FileKind::Current | FileKind::Lock | FileKind::Manifest(_)) => None,
         };
         findings.notes.extend(note);
     }
@@ -122,7 +123,7 @@ fn is_of_a_log(error: &Error) -> bool {
     else {
         return false;
     };
-    path.file_name().is_some_and(|name| matches!(names::parse(name), Some(Name::Log(_))))
+    path.file_name().is_some_and(|name| matches!(names::parse(name), Some(FileKind::Log(_))))
 }
 
 #[cfg(test)]
@@ -135,7 +136,7 @@ mod tests {
     use crate::sys::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile};
     use crate::{Index, Params};
 
-    /// Files that can be read, in a directory that cannot be listed.
+    /// Readable files in a directory that cannot be listed.
     #[derive(Debug)]
     struct Unlisted;
 

@@ -1,8 +1,8 @@
-//! Columns: values of fixed width, in memory as long as there is room, and beyond that in a scratch file that is mapped.
+//! Columns: values of fixed width, in memory while the memory budget lasts, then in a mapped scratch file.
 //!
-//! What is noted of each document or set is a column, so that their number is bounded by the disk and not by the memory.
-//! Pages of a file that is mapped are the system's, which writes them to the disk and gives their memory to others when
-//! it is short: the process owns none of it.
+//! Everything that is noted of each document or set is a column, so the number of documents is bounded by the disk and
+//! not by memory. Pages of a mapped file belong to the operating system: it writes them back and reuses their memory
+//! when memory is short. The process owns none of it.
 
 use std::fs::File;
 use std::ops::{Deref, DerefMut};
@@ -16,40 +16,40 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::mmap;
 use crate::error::{Error, Result};
 
-/// The least bytes of a scratch file.
+/// The smallest scratch file, in bytes.
 const LEAST: usize = 1 << 16;
 
-/// Memory that columns share, and where their scratch files are made.
+/// A memory budget that columns share, and the folder of their scratch files.
 #[derive(Clone, Debug)]
-pub struct Room(Arc<Shared>);
+pub struct Room(Arc<BudgetState>);
 
 #[derive(Debug)]
-struct Shared {
+struct BudgetState {
     dir: PathBuf,
     /// Bytes that are not taken.
     left: AtomicUsize,
 }
 
 impl Room {
-    /// So many bytes of memory; what is more goes to unnamed files in `dir`.
+    /// A budget of `bytes` of memory; columns beyond it go to unnamed files in `dir`.
     #[must_use]
     pub fn new(dir: &Path, bytes: usize) -> Self {
-        Self(Arc::new(Shared { dir: dir.to_owned(), left: AtomicUsize::new(bytes) }))
+        Self(Arc::new(BudgetState { dir: dir.to_owned(), left: AtomicUsize::new(bytes) }))
     }
 
-    /// For columns that stay in memory, however large: whoever uses them counts their bytes.
+    /// No budget: columns stay in memory, however large. The caller counts their bytes.
     #[must_use]
     pub fn unlimited() -> Self {
         Self::new(Path::new(""), usize::MAX)
     }
 
-    /// Where scratch files are made.
+    /// The folder of scratch files.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.0.dir
     }
 
-    /// Takes bytes if they are left.
+    /// Takes `bytes` from the budget if that many are left.
     fn take(&self, bytes: usize) -> bool {
         self.0.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
@@ -59,7 +59,7 @@ impl Room {
     }
 }
 
-/// What is in a column: bytes as they are.
+/// A value of a column, which can be viewed as bytes.
 pub trait Value: FromBytes + IntoBytes + Immutable + KnownLayout + Copy {}
 
 impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy> Value for T {}
@@ -85,15 +85,15 @@ pub struct Column<T> {
     room: Room,
     /// The values, unless they are in a file.
     held: Vec<T>,
-    /// Bytes of the room.
+    /// Bytes taken from the budget.
     taken: usize,
-    scratch: Option<Scratch>,
+    scratch: Option<ScratchMap>,
 }
 
-/// A file without a name, and its map. No byte of the map is past the end of the file, and the space for all of them was
-/// given by the file system, so that a disk that is full is an error here and not a signal there.
+/// An unnamed file and its map. The file is at least as long as the map, and its blocks are allocated, so a full disk
+/// is an error of the allocation and not a SIGBUS at a write.
 #[derive(Debug)]
-struct Scratch {
+struct ScratchMap {
     file: File,
     map: MmapMut,
     /// Bytes that are used.
@@ -107,7 +107,7 @@ impl<T: Value> Column<T> {
         Self { room: room.clone(), held: Vec::new(), taken: 0, scratch: None }
     }
 
-    /// So many values that are all the same.
+    /// A column of `count` equal values.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -117,7 +117,7 @@ impl<T: Value> Column<T> {
         Ok(column)
     }
 
-    /// These values.
+    /// A column of these values.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -160,7 +160,7 @@ impl<T: Value> Column<T> {
         Ok(())
     }
 
-    /// Adds this value, or takes away the last ones, until there are so many.
+    /// Appends copies of `value`, or truncates, until the column has `count` values.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -177,7 +177,7 @@ impl<T: Value> Column<T> {
         Ok(())
     }
 
-    /// Takes away each value that is the same as the one before.
+    /// Removes each value that equals the one before it.
     pub fn dedup(&mut self)
     where
         T: PartialEq,
@@ -192,7 +192,7 @@ impl<T: Value> Column<T> {
         self.truncate(kept);
     }
 
-    /// All values; none are left.
+    /// Moves all values out; the column is empty afterwards.
     #[must_use]
     pub fn take(&mut self) -> Self {
         let room = self.room.clone();
@@ -207,7 +207,7 @@ impl<T: Value> Column<T> {
         }
     }
 
-    /// Whether so many more can be held; their memory is taken then.
+    /// Whether `more` values fit into memory; reserves the memory if they do.
     #[inline]
     fn is_room_for(&mut self, more: usize) -> bool {
         if self.scratch.is_some() {
@@ -217,7 +217,7 @@ impl<T: Value> Column<T> {
         if wanted <= self.held.capacity() {
             return true;
         }
-        // Twice as many; where that is too much, as many as are wanted.
+        // Doubles the capacity; if the budget does not allow that, reserves exactly what is needed.
         for capacity in [wanted.max(2 * self.held.len()).max(LEAST_HELD), wanted] {
             let bytes = capacity.saturating_mul(size_of::<T>());
             if self.room.take(bytes.saturating_sub(self.taken)) {
@@ -229,8 +229,9 @@ impl<T: Value> Column<T> {
         false
     }
 
-    /// Makes place for so many more in the scratch file, and returns where they begin; none if there is nothing to add.
-    fn enlarge(&mut self, more: usize) -> Result<Option<(&mut Scratch, usize)>> {
+    /// Reserves `more` values in the scratch file, and returns the file and the offset of the first; `None` if `more`
+    /// is 0.
+    fn enlarge(&mut self, more: usize) -> Result<Option<(&mut ScratchMap, usize)>> {
         let dir = &self.room.0.dir;
         let bytes = more * size_of::<T>();
         if bytes == 0 {
@@ -238,7 +239,7 @@ impl<T: Value> Column<T> {
         }
         if self.scratch.is_none() {
             let held = self.held.as_bytes();
-            let mut scratch = Scratch::create(dir, held.len() + bytes)
+            let mut scratch = ScratchMap::create(dir, held.len() + bytes)
                 .map_err(|error| Error::io("create a scratch file in", dir, error))?;
             scratch.map[..held.len()].copy_from_slice(held);
             scratch.used = held.len();
@@ -254,7 +255,7 @@ impl<T: Value> Column<T> {
     }
 }
 
-/// Values for which memory is taken at first.
+/// Values for which memory is reserved at first.
 const LEAST_HELD: usize = 64;
 
 impl<T> Drop for Column<T> {
@@ -270,7 +271,7 @@ impl<T: Value> Deref for Column<T> {
     fn deref(&self) -> &[T] {
         match &self.scratch {
             None => &self.held,
-            // Maps begin with pages, and as many values were added as there are.
+            // A map begins at a page boundary, and all `used` bytes were written as values.
             Some(scratch) => <[T]>::ref_from_bytes(&scratch.map[..scratch.used]).unwrap_or(&[]),
         }
     }
@@ -286,8 +287,8 @@ impl<T: Value> DerefMut for Column<T> {
     }
 }
 
-impl Scratch {
-    /// An empty file in `dir`, with space for so many bytes.
+impl ScratchMap {
+    /// An empty file in `dir` with `bytes` bytes allocated.
     #[allow(clippy::disallowed_methods, reason = "scratch files are part of the seam")]
     fn create(dir: &Path, bytes: usize) -> std::io::Result<Self> {
         let file = tempfile::tempfile_in(dir)?;
@@ -296,7 +297,7 @@ impl Scratch {
         Ok(Self { map: mmap::scratch(&file, bytes)?, file, used: 0 })
     }
 
-    /// Makes space for so many bytes.
+    /// Allocates `bytes` bytes.
     fn reserve(&mut self, bytes: usize) -> std::io::Result<()> {
         let before = self.map.len();
         if bytes <= before {

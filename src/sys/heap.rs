@@ -1,4 +1,4 @@
-//! One file in memory: for a segment that is made to be asked and not to be kept.
+//! A file system of one file in memory, for a segment that is built, queried and dropped.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs};
 
-/// A file system on which files can be written and published, and the last one published can be taken.
+/// A file system that can write and publish files, and keeps the one published last.
 #[derive(Clone, Debug, Default)]
 pub struct Heap {
     published: Arc<Mutex<Vec<u8>>>,
@@ -37,7 +37,7 @@ impl Vfs for Heap {
     }
 
     fn create_temporary(&self, _: &Path) -> io::Result<Box<dyn TemporaryFile>> {
-        Ok(Box::new(Growing { heap: self.clone(), bytes: Vec::new() }))
+        Ok(Box::new(HeapFile { heap: self.clone(), bytes: Vec::new() }))
     }
 
     fn create_append(&self, _: &Path) -> io::Result<Box<dyn AppendFile>> {
@@ -74,12 +74,12 @@ impl Vfs for Heap {
 }
 
 #[derive(Debug)]
-struct Growing {
+struct HeapFile {
     heap: Heap,
     bytes: Vec<u8>,
 }
 
-impl TemporaryFile for Growing {
+impl TemporaryFile for HeapFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.bytes.extend_from_slice(bytes);
         Ok(())

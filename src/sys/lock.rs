@@ -1,9 +1,10 @@
 //! The writer's lock: one writer at a time, across processes.
 //!
-//! An advisory lock of the operating system on a file `LOCK` in the index directory. It goes with the process,
-//! however that ends. The file's first line, the holder's process number, is for people; the second line is a random
-//! number that identifies the holder. A holder can check that it still has the lock: the file at the path must be the
-//! file it locked, as somebody may delete it, and must have the content it wrote, as the lock may be released by others.
+//! An advisory lock of the operating system on a file `LOCK` in the index directory. The lock ends with the process,
+//! however the process ends. The first line of the file is the holder's process number, for people; the second line is
+//! a random number that identifies the holder. A holder can check that it still has the lock: the file at the path must
+//! be the file that it locked, as the file may be deleted, and must have the content that it wrote, as another process
+//! may release the lock.
 //!
 //! A child made by `fork` shares the lock with its parent. An explicit unlock by either process releases it for both,
 //! so only the process that took the lock unlocks it; any other only closes its copy of the descriptor.
@@ -25,7 +26,7 @@ pub struct FileLock {
     path: PathBuf,
     /// The process that took the lock.
     process: u32,
-    /// What this holder wrote to the file.
+    /// The content that this holder wrote to the file.
     content: String,
 }
 
@@ -36,8 +37,8 @@ impl FileLock {
     /// [`LockFailure::Held`] where another holds it, in this process or another.
     #[allow(clippy::disallowed_methods, reason = "the lock is part of the Vfs seam")]
     pub fn acquire(path: &Path) -> Result<Self, LockFailure> {
-        // Between opening and locking, the file may be deleted and made again by somebody else: then the lock held
-        // is on a file that nobody else will look at. So look again, and retry a few times.
+        // Between opening and locking, another process may delete the file and make a new one. The lock would then be
+        // on a file that nobody else opens. So check the path again, and retry a few times.
         for _ in 0..8 {
             let mut file = OpenOptions::new()
                 .read(true)
@@ -87,7 +88,7 @@ impl FileLock {
         }
     }
 
-    /// True where the file at the path is the locked file; elsewhere than on Unix an open file cannot be deleted.
+    /// Always true: only on Unix can an open file be deleted.
     #[cfg(not(unix))]
     fn is_at_path(&self) -> bool {
         self.path.exists()
@@ -102,7 +103,7 @@ impl FileLock {
         self.file.write_all(self.content.as_bytes())
     }
 
-    /// True where the locked file has the content that this holder wrote. Another holder would have replaced it.
+    /// True if the locked file has the content that this holder wrote. Another holder would have replaced it.
     fn names_this_holder(&self) -> bool {
         let mut content = vec![0; self.content.len()];
         let read = ReadFile::read_exact_at(&self.file, &mut content, 0);
@@ -117,8 +118,8 @@ impl HeldLock for FileLock {
 }
 
 impl Drop for FileLock {
-    /// Closing the file would do, but for a process that is being started meanwhile: until it runs its own program, it
-    /// has the file open too.
+    /// Closing the file would be enough, except while the process starts a child: until the child runs its own program,
+    /// it has the file open too.
     fn drop(&mut self) {
         // In a child made by fork, an unlock would take the lock from the parent. Closing the file does not.
         if self.process == std::process::id() {

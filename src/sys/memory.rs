@@ -1,4 +1,4 @@
-//! A file system in memory, for tests: an index that leaves nothing behind.
+//! A file system in memory, for tests: the index leaves no files on the disk.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::vfs::{AppendFile, Bytes, HeldLock, LockFailure, ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs};
 
-/// A file system in memory. Clones are the same file system: what one creates, the others open, as processes share a disk.
-/// It is for tests: nothing is durable, and every segment is copied into memory as a whole.
+/// A file system in memory. Clones share the files, as processes share a disk. It is for tests: nothing is durable, and
+/// every segment is copied into memory as a whole.
 ///
 /// ```
 /// use std::path::Path;
@@ -43,12 +43,12 @@ struct Disk {
 #[derive(Clone, Debug)]
 enum Node {
     Dir,
-    File(Content),
+    File(FileContent),
 }
 
-type Content = Arc<Mutex<Vec<u8>>>;
+type FileContent = Arc<Mutex<Vec<u8>>>;
 
-/// What was written stays as it is if a thread that held the lock has panicked.
+/// Locks a mutex, even if a thread that held it has panicked: the content stays as that thread left it.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -81,7 +81,7 @@ impl MemoryVfs {
         Ok(())
     }
 
-    fn file(&self, path: &Path) -> io::Result<Content> {
+    fn file(&self, path: &Path) -> io::Result<FileContent> {
         match self.nodes().get(&Self::path(path)) {
             Some(Node::File(content)) => Ok(Arc::clone(content)),
             Some(Node::Dir) => Err(ErrorKind::IsADirectory.into()),
@@ -104,19 +104,19 @@ impl Vfs for MemoryVfs {
     fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>> {
         let number = self.disk.temporary.fetch_add(1, Ordering::Relaxed);
         let path = dir.join(format!("{TEMPORARY_PREFIX}{number:016x}"));
-        let content = Content::default();
+        let content = FileContent::default();
         self.add(&path, Node::File(Arc::clone(&content)))?;
         Ok(Box::new(Temporary { vfs: self.clone(), path, content, published: false }))
     }
 
     fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
-        let content = Content::default();
+        let content = FileContent::default();
         self.add(path, Node::File(Arc::clone(&content)))?;
-        Ok(Box::new(Open(content)))
+        Ok(Box::new(OpenFile(content)))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
-        Ok(Box::new(Open(self.file(path)?)))
+        Ok(Box::new(OpenFile(self.file(path)?)))
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
@@ -178,7 +178,7 @@ impl Vfs for MemoryVfs {
         self.add(to, Node::File(content))
     }
 
-    /// Scratch files are nowhere but in a folder of the system: a large batch needs one.
+    /// Scratch files always go to the system's temporary folder: a large batch needs one.
     fn scratch(&self, _dir: &Path) -> PathBuf {
         std::env::temp_dir()
     }
@@ -187,7 +187,7 @@ impl Vfs for MemoryVfs {
         let content = match self.file(path) {
             Ok(content) => content,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let content = Content::default();
+                let content = FileContent::default();
                 self.add(path, Node::File(Arc::clone(&content))).map_err(LockFailure::Io)?;
                 content
             }
@@ -208,7 +208,7 @@ impl Vfs for MemoryVfs {
 struct Temporary {
     vfs: MemoryVfs,
     path: PathBuf,
-    content: Content,
+    content: FileContent,
     published: bool,
 }
 
@@ -248,9 +248,9 @@ impl Drop for Temporary {
 
 /// A file that is open, whatever becomes of its name.
 #[derive(Debug)]
-struct Open(Content);
+struct OpenFile(FileContent);
 
-impl AppendFile for Open {
+impl AppendFile for OpenFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         locked(&self.0).extend_from_slice(bytes);
         Ok(())
@@ -266,7 +266,7 @@ impl AppendFile for Open {
     }
 }
 
-impl ReadFile for Open {
+impl ReadFile for OpenFile {
     fn len(&self) -> io::Result<u64> {
         Ok(locked(&self.0).len() as u64)
     }
@@ -285,12 +285,12 @@ impl ReadFile for Open {
     }
 }
 
-/// A lock: the lock file has a byte as long as it is held.
+/// A lock: the lock file contains one byte while the lock is held.
 #[derive(Debug)]
 struct Held {
     vfs: MemoryVfs,
     path: PathBuf,
-    content: Content,
+    content: FileContent,
 }
 
 impl HeldLock for Held {
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!((&bytes, reader.len().unwrap()), (b"cde", 6));
         assert_eq!(kind(reader.read_exact_at(&mut bytes, 4)), ErrorKind::UnexpectedEof);
         assert_eq!(kind(vfs.open(file).map(drop)), ErrorKind::NotFound);
-        // What is not published leaves nothing.
+        // An unpublished file leaves nothing.
         drop(vfs.create_temporary(dir).unwrap());
         let mut temporary = vfs.create_temporary(dir).unwrap();
         temporary.append(b"x").unwrap();

@@ -1,9 +1,9 @@
 //! Bytes of a file: mapped, copied whole, or fetched piece by piece.
 //!
-//! A map is the fastest way to read a file that is in the page cache, and shares that cache with all who read the
-//! file. Its price: where a page cannot be read, because the disk fails, the server of a network file system is
-//! gone or somebody truncated the file, the operating system has no way to return an error, and ends the process
-//! with SIGBUS. `sys::guard` and [`Access::Read`] are for those who cannot have that.
+//! A map is the fastest way to read a file that is in the page cache, and it shares that cache with all readers of the
+//! file. Its price: if a page cannot be read, because the disk fails, the server of a network file system is gone or
+//! the file was truncated, the operating system cannot return an error and ends the process with SIGBUS. `sys::guard`
+//! and [`Access::Read`] are for programs that must survive this.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::guard::Guarded;
 use super::vfs::{Bytes, ReadFile};
 
-/// Elsewhere nothing is guarded.
+/// On other systems nothing is guarded.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug)]
 pub(crate) enum Guarded {}
@@ -37,22 +37,21 @@ impl Guarded {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Access {
-    /// Maps of the files, with hints to the operating system: single pages are read where pages are looked up
-    /// (`MADV_RANDOM`), runs of pages where they are walked or announced (`MADV_WILLNEED`). Fastest wherever the
-    /// files are on a local disk. A page that cannot be read ends the process with SIGBUS, as with every map, unless
-    /// the program has asked for a guard (`sys::guard::install`, on Linux).
+    /// Maps of the files, with hints to the operating system: no read-ahead for lookups of single pages
+    /// (`MADV_RANDOM`), prefetch for runs of pages that are scanned or announced (`MADV_WILLNEED`). The fastest choice
+    /// for files on a local disk. A page that cannot be read ends the process with SIGBUS, as with every map, unless
+    /// the program has installed a guard (`sys::guard::install`, on Linux).
     #[default]
     Map,
-    /// Maps without hints: each page that is missing brings its neighbours, up to the read-ahead of the device. Better
-    /// than [`Map`](Self::Map) only where all of a file that fits into memory will be asked for soon.
+    /// Maps without hints: each page fault reads neighbouring pages too, up to the read-ahead of the device. Better
+    /// than [`Map`](Self::Map) only if the file fits into memory and nearly all of it will be needed soon.
     PlainMap,
-    /// No maps: a page is read when it is first touched, with a call that can fail, checked, and kept in memory of
-    /// the process until the segment is closed. The safe choice: a failing disk, a lost server, a truncated file
-    /// are [`Error::Io`](crate::Error::Io) or [`Error::Corrupt`](crate::Error::Corrupt) of the current query,
-    /// never SIGBUS, and pages that were read once cannot change any more. It costs a copy of what was touched,
-    /// which other processes do not share and the system can put into swap only; address space of the files'
-    /// lengths is reserved. An index that is larger than memory is no case for it, unless few of its pages
-    /// are ever asked for.
+    /// No maps: the first access to a page reads it by a call that can fail, checks it, and keeps it in memory of the
+    /// process until the segment is closed. The safe choice: a failing disk, a lost server or a truncated file gives
+    /// [`Error::Io`](crate::Error::Io) or [`Error::Corrupt`](crate::Error::Corrupt) for the current query, never
+    /// SIGBUS, and pages that were read once cannot change any more. It costs a copy of all pages touched, which other
+    /// processes do not share and the system can only swap out; address space of the files' lengths is reserved. Do not
+    /// use it for an index larger than memory, unless queries touch few of its pages.
     Read,
     /// Reads each file whole when it is opened, into memory of huge pages where the system has them (`MADV_HUGEPAGE`).
     /// For servers with memory for the whole index: queries of an index of gigabytes spend much of their time on the
@@ -64,8 +63,8 @@ pub enum Access {
 
 /// Maps the first `len` bytes of `file` read-only.
 ///
-/// What the map shows is only as constant as the file: this crate writes a segment under a temporary name,
-/// publishes it by rename, makes it read-only and never opens it for writing again.
+/// The map changes only if the file does: this crate writes a segment under a temporary name, publishes it by rename,
+/// makes it read-only and never opens it for writing again.
 ///
 /// # Errors
 /// The operating system's.
@@ -86,13 +85,13 @@ pub(super) fn map(file: &File, len: usize) -> io::Result<Bytes> {
 /// Bytes of a file that are read by one call.
 const LOADED: usize = 8 << 20;
 
-/// The first `len` bytes of `file`, copied to memory of huge pages, as far as the system has them.
+/// The first `len` bytes of `file`, copied to memory of huge pages, if the system has them.
 ///
 /// # Errors
 /// The operating system's.
 fn load(file: &dyn ReadFile, len: usize) -> io::Result<memmap2::Mmap> {
     let mut map = memmap2::MmapMut::map_anon(len)?;
-    // A hint: without huge pages all works as well.
+    // A hint: everything works without huge pages too.
     #[cfg(target_os = "linux")]
     let _ = map.advise(memmap2::Advice::HugePage);
     for (offset, bytes) in (0..).step_by(LOADED).zip(map.chunks_mut(LOADED)) {
@@ -101,7 +100,8 @@ fn load(file: &dyn ReadFile, len: usize) -> io::Result<memmap2::Mmap> {
     map.make_read_only()
 }
 
-/// Gives a scratch file space from `from` to `to`, all of it zeros, so that no page of its map is ever without.
+/// Allocates the bytes from `from` to `to` of a scratch file, as zeros, so that every page of its map has a block on
+/// the disk.
 ///
 /// # Errors
 /// The operating system's; a full disk is one.
@@ -113,7 +113,7 @@ pub(super) fn extend(file: &File, from: usize, to: usize) -> io::Result<()> {
         let flags = rustix::fs::FallocateFlags::empty();
         match rustix::fs::fallocate(file, flags, from as u64, (to - from) as u64) {
             Ok(()) => return Ok(()),
-            // Not every file system can; and some say so only by not being able to.
+            // Some file systems cannot allocate, and some of them report this only by failing.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
             Err(error) => return Err(error.into()),
         }
@@ -127,19 +127,19 @@ pub(super) fn extend(file: &File, from: usize, to: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Maps the first `len` bytes of a scratch file, which has as many, to be read and written.
+/// Maps the first `len` bytes of a scratch file for reading and writing; the file must be at least that long.
 ///
 /// # Errors
 /// The operating system's.
 #[allow(unsafe_code, reason = "the one place that maps files; see the SAFETY note")]
 pub(super) fn scratch(file: &File, len: usize) -> io::Result<memmap2::MmapMut> {
-    // SAFETY: `map_mut` asks that nobody else modifies or truncates the file while the map lives. The file has no name, so
-    // that no other process can open it, and its one owner, `sys::column`, writes to it by the map alone and makes it
-    // longer only, which leaves the bytes of the map as they are.
+    // SAFETY: `map_mut` asks that nobody else modifies or truncates the file while the map lives. The file has no name,
+    // so no other process can open it. Its one owner, `sys::column`, writes to it only through the map and only ever
+    // makes it longer, which leaves the bytes of the map as they are.
     unsafe { memmap2::MmapOptions::new().len(len).map_mut(file) }
 }
 
-/// Makes nothing but zeros of a map of no file, on so many threads, and gives its memory back to the system.
+/// Resets an anonymous map to zeros, on `threads` threads, and returns its memory to the system.
 #[cfg(unix)]
 #[allow(unsafe_code, reason = "a call to the system; see the SAFETY note")]
 pub(super) fn forget_on(map: &mut memmap2::MmapMut, threads: usize) {
@@ -149,48 +149,48 @@ pub(super) fn forget_on(map: &mut memmap2::MmapMut, threads: usize) {
         for start in (0..map.len()).step_by(share) {
             let forget = move || {
                 let length = share.min(map.len() - start);
-                // SAFETY: `MADV_DONTNEED` changes the bytes of the map, to zeros, which are bytes as others are. Nobody has
-                // borrowed them, as the map is borrowed mutably here, and this function reads none of them. Where the
+                // SAFETY: `MADV_DONTNEED` changes the bytes of the map to zeros, which are valid bytes. Nobody has
+                // borrowed them, as the map is borrowed mutably here, and this function reads none of them. If the
                 // system refuses, nothing is changed.
                 let _ =
                     unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, length) };
             };
-            // Where there is no thread, its memory goes with the map.
+            // If no thread can be started, the memory is freed with the map.
             let _ = std::thread::Builder::new().spawn_scoped(scope, forget);
         }
     });
 }
 
-/// Elsewhere its memory goes with the map.
+/// On other systems the memory is freed with the map.
 #[cfg(not(unix))]
 pub(super) fn forget_on(_: &mut memmap2::MmapMut, _: usize) {}
 
-/// Tells the system that these bytes of `file` will be read soon; what it answers does not matter.
+/// Hints to the system that these bytes of `file` will be read soon; its answer is ignored.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "a call to the system; see the SAFETY note")]
 pub(super) fn will_need(file: &File, offset: u64, length: u64) {
     use std::os::fd::AsRawFd;
     let (Ok(offset), Ok(length)) = (offset.try_into(), length.try_into()) else { return };
-    // SAFETY: The descriptor is open as long as `file` is borrowed. The call takes numbers only and touches no
-    // memory of this process; numbers it does not like are an error that it returns.
+    // SAFETY: the descriptor is open while `file` is borrowed. The call takes numbers only and touches no memory of
+    // this process; for invalid numbers it returns an error.
     unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, length, libc::POSIX_FADV_WILLNEED) };
 }
 
-/// Bytes that [`Fetched`] brings and keeps together: a page of the format, and of most processors.
+/// Bytes that [`Fetched`] reads and keeps together: a page of the format, and of most processors.
 pub(crate) const PIECE: usize = 4096;
 
 /// The bytes of a file, as an [`Access`] gives them.
 #[derive(Debug)]
 pub(crate) enum View {
-    /// All at once.
+    /// A map, or a copy, of the whole file.
     Whole {
-        /// Goes before the map does.
+        /// Dropped before the map.
         guard: Option<Guarded>,
         bytes: Bytes,
-        /// The operating system is told what will be read.
+        /// Whether reads are announced to the operating system.
         hints: bool,
     },
-    /// Those that were asked for.
+    /// The pieces that were fetched.
     Fetched(Fetched),
 }
 
@@ -216,15 +216,15 @@ impl View {
         if access == Access::Map
             && let Bytes::Mapped(map) = &bytes
         {
-            // A hint: where the system does not take it, all works as without.
+            // A hint: if the system refuses it, everything works without.
             let _ = map.advise(memmap2::Advice::Random);
             return Ok(Self::Whole { guard, bytes, hints: true });
         }
         Ok(Self::Whole { guard, bytes, hints: false })
     }
 
-    /// True once a page of a guarded map could not be read, and zeros were read in its place: nothing that was read
-    /// since then is to be believed.
+    /// True once a page of a guarded map was unreadable and was replaced by zeros. Everything read since then is
+    /// invalid.
     #[inline]
     pub(crate) fn is_lost(&self) -> bool {
         // guard: a lost map is looked for before its answer is believed
@@ -240,8 +240,8 @@ impl View {
         }
     }
 
-    /// The bytes at `range`; none where the file has none, and where they were not fetched yet. Never waits for the
-    /// disk in the second case; in a map it may.
+    /// The bytes at `range`; `None` if the range is outside of the file, or not fetched yet. A map may wait for the
+    /// disk; fetched pieces never do.
     #[inline(always)]
     pub(crate) fn get(&self, range: Range<usize>) -> Option<&[u8]> {
         match self {
@@ -250,8 +250,8 @@ impl View {
         }
     }
 
-    /// Tells the operating system that the bytes at `range` will be read soon; it begins to read them, and this
-    /// does not wait for it. A hint, that changes nothing else.
+    /// Hints to the operating system that the bytes at `range` will be read soon, so that it prefetches them. Does not
+    /// wait, and changes nothing else.
     pub(crate) fn will_need(&self, range: &Range<usize>) {
         let end = range.end.min(self.len());
         let Some(length) = end.checked_sub(range.start).filter(|&length| length > 0) else { return };
@@ -266,13 +266,13 @@ impl View {
     }
 }
 
-/// A file of which only those pieces are in memory that somebody asked for: a region as long as the file, whose
-/// pages cost nothing until they are written to. Bytes once kept never change.
+/// A file whose requested pieces alone are in memory: a region as long as the file, whose pages cost nothing
+/// until they are written. A piece that is kept never changes.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     file: Box<dyn ReadFile>,
     region: memmap2::MmapRaw,
-    /// A bit for each piece that is in the region.
+    /// One bit for each piece that is in the region.
     there: Box<[AtomicU64]>,
     /// Held while a piece is written to the region.
     keeping: Mutex<()>,
@@ -281,14 +281,14 @@ pub(crate) struct Fetched {
 impl Fetched {
     fn new(file: Box<dyn ReadFile>, len: usize) -> io::Result<Self> {
         let region = memmap2::MmapOptions::new().len(len).no_reserve_swap().map_anon()?;
-        // A huge page would cost 2 MiB for the first piece in it.
+        // A huge page would cost 2 MiB for its first piece.
         #[cfg(target_os = "linux")]
         let _ = region.advise(memmap2::Advice::NoHugePage);
         let there = (0..len.div_ceil(PIECE).div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         Ok(Self { file, region: region.into(), there, keeping: Mutex::new(()) })
     }
 
-    /// Fills `buffer` from the file, whatever is in the region.
+    /// Fills `buffer` from the file, without use of the region.
     ///
     /// # Errors
     /// The operating system's.
@@ -316,7 +316,7 @@ impl Fetched {
             return None;
         }
         // SAFETY: `range` is not empty and ends within the region, which is mapped, readable and zeroed or written
-        // from its first byte to its last, and lives as long as `self`. Every piece that `range` meets has its bit
+        // from its first byte to its last, and lives as long as `self`. Every piece that overlaps `range` has its bit
         // in `there`. `keep` alone writes to the region, and only to a piece whose bit is not set, as it finds
         // holding the lock; it sets the bit after writing, and no bit is ever cleared. So nothing writes to these
         // pieces any more, and what was written happened before the bit was seen (Release there, Acquire here).
@@ -326,8 +326,8 @@ impl Fetched {
         })
     }
 
-    /// Keeps the bytes of a piece, all that the file has of it; those kept before stay.
-    #[allow(unsafe_code, reason = "writes to the region behind a shared reference; see the SAFETY note")]
+    /// Keeps the bytes of a piece, which must be complete; a piece that is kept already stays as it is.
+    #[allow(unsafe_code, reason = "writes to the region through a shared reference; see the SAFETY note")]
     pub(crate) fn keep(&self, piece: usize, bytes: &[u8]) {
         let start = piece.saturating_mul(PIECE);
         let length = self.region.len().saturating_sub(start).min(PIECE);

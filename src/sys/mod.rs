@@ -1,10 +1,11 @@
-//! The operating system: one seam for files, the map, the writer's lock.
+//! The operating system: one interface for files, maps and the writer's lock.
 //!
-//! [`vfs`] is the only door to the file system, so that a test can replace the disk; `real` is the disk. [`mmap`]
-//! holds the `unsafe` of files, and `guard` that of the signal by which a map says that a page cannot be read.
+//! [`vfs`] is the only access to the file system, so that a test can replace the disk; `real` is the disk. [`mmap`]
+//! holds the `unsafe` code of files, and `guard` that of the signal for unreadable pages of a map.
 
 pub mod column;
 pub mod durable_file;
+pub mod fork;
 #[cfg(target_os = "linux")]
 pub mod guard;
 pub mod heap;

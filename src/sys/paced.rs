@@ -1,4 +1,4 @@
-//! A file system for work in the background: it writes no faster than it may, and stops when it is told to.
+//! A file system for work in the background: it limits the rate of writes and can be stopped.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use super::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs};
 
-/// Another file system, whose temporary files are written at a pace.
+/// A wrapper around another file system that limits the write rate of temporary files.
 #[derive(Clone, Debug)]
 pub struct Paced {
     vfs: Arc<dyn Vfs>,
     stop: Arc<AtomicBool>,
-    /// Bytes a second; none: as fast as it goes.
+    /// Bytes a second; `None` for no limit.
     rate: Option<u64>,
 }
 
@@ -97,7 +97,7 @@ struct PacedFile {
 
 impl PacedFile {
     fn check(&self) -> io::Result<()> {
-        if self.stop.load(Ordering::Relaxed) { Err(io::Error::other("told to stop")) } else { Ok(()) }
+        if self.stop.load(Ordering::Relaxed) { Err(io::Error::other("stopped by its owner")) } else { Ok(()) }
     }
 }
 

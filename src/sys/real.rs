@@ -1,4 +1,4 @@
-//! The file system of the operating system, behind the seam of [`vfs`](super::vfs).
+//! The file system of the operating system, as an implementation of [`vfs`](super::vfs).
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -38,7 +38,7 @@ impl Vfs for RealVfs {
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
-        // Opening a FIFO would wait for a writer, so look before.
+        // Opening a FIFO would wait for a writer, so check the kind first.
         // guard: a file is a regular file
         if !fs::metadata(path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
@@ -50,7 +50,7 @@ impl Vfs for RealVfs {
         if cfg!(unix) {
             File::open(dir)?.sync_all()
         } else {
-            // Elsewhere a directory cannot be opened as a file; renames are durable by the file system's journal.
+            // On other systems a directory cannot be opened as a file; the file system's journal makes renames durable.
             Ok(())
         }
     }
@@ -95,8 +95,8 @@ impl Vfs for RealVfs {
 pub(super) fn temporary(dir: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY_PREFIX);
-    // The default mode of a temporary file hides it from other users; an index is as readable as any other
-    // file the user makes, and nobody has a reason to write to a published file.
+    // The default mode of a temporary file hides it from other users. An index is as readable as any other
+    // file of the user, and nobody has a reason to write to a published file.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444));
     builder.tempfile_in(dir)
@@ -112,7 +112,7 @@ impl AppendFile for File {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.sync_data() // the length goes with it, times do not
+        self.sync_data() // syncs the length too, but not the times
     }
 }
 

@@ -13,13 +13,13 @@ pub struct Spill {
     file: File,
     buffer: Vec<u8>,
     flushed: u64,
-    /// What is before that was given back.
+    /// Bytes before this offset were released.
     released: AtomicU64,
 }
 
-/// Bytes collected before they are written.
+/// Bytes collected for the next write.
 const BUFFER: usize = 1 << 18;
-/// Bytes that are given back at once.
+/// Bytes that are released at once.
 const RELEASED: u64 = 16 << 20;
 
 impl Spill {
@@ -62,10 +62,11 @@ impl Spill {
         Ok(start)
     }
 
-    /// Gives the disk back what is before `offset`, in large steps, where the file system can: nobody reads it any more.
+    /// Frees the disk space before `offset`, in large steps, if the file system can. Those bytes must not be read any
+    /// more.
     pub fn release(&self, offset: u64) {
         let (before, offset) = (self.released.load(Relaxed), offset.min(self.flushed) / RELEASED * RELEASED);
-        // Of several threads one gives it back.
+        // One of several threads releases; the others skip it.
         if offset > before && self.released.compare_exchange(before, offset, Relaxed, Relaxed).is_ok() {
             give_back(&self.file, before, offset - before);
         }
@@ -74,7 +75,8 @@ impl Spill {
     /// Fills `out` from `offset` on.
     ///
     /// # Errors
-    /// The operating system's; [`io::ErrorKind::UnexpectedEof`] after the end; for what was [released](Self::release).
+    /// The operating system's; [`io::ErrorKind::UnexpectedEof`] past the end; an error for bytes that were
+    /// [released](Self::release).
     pub fn read_exact_at(&self, out: &mut [u8], offset: u64) -> io::Result<()> {
         if offset < self.released.load(Relaxed) {
             return Err(io::Error::other("a part of a scratch file that was given back"));
@@ -93,7 +95,7 @@ impl Spill {
     }
 }
 
-/// Makes a hole. Where that cannot be done, the space stays taken until the file goes.
+/// Punches a hole. If the file system cannot, the space stays allocated until the file is closed.
 #[cfg(target_os = "linux")]
 fn give_back(file: &File, from: u64, bytes: u64) {
     let flags = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
@@ -103,7 +105,7 @@ fn give_back(file: &File, from: u64, bytes: u64) {
 #[cfg(not(target_os = "linux"))]
 fn give_back(_: &File, _: u64, _: u64) {}
 
-/// Scratch files of one thread that fail, for tests of the library.
+/// Injected faults of the scratch files of one thread, for tests of the library.
 #[cfg(test)]
 pub(crate) mod faults {
     use std::cell::Cell;
@@ -114,7 +116,7 @@ pub(crate) mod faults {
         static READS: Cell<bool> = const { Cell::new(true) };
     }
 
-    /// From now on this thread can write `bytes` more to scratch files; then the disk is full.
+    /// From now on this thread can write `bytes` more bytes to scratch files; then the disk is full.
     pub(crate) fn leave_space(bytes: u64) {
         SPACE.set(bytes);
     }

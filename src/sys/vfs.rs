@@ -1,9 +1,8 @@
-//! The seam between the index and the file system.
+//! The interface between the index and the file system.
 //!
-//! The index needs few operations: make a directory, write a new file under a temporary name and publish it,
-//! append to a log, read and map, list, link, unlink, sync a directory, lock. Everything that reads or writes index
-//! files goes through [`Vfs`], so that tests can record, refuse or lose each operation; `clippy.toml` bans the ways
-//! around it.
+//! The index needs few operations: make a directory, write a new file under a temporary name and publish it, append to
+//! a log, read and map, list, link, unlink, sync a directory, lock. Everything that reads or writes index files goes
+//! through [`Vfs`], so that tests can record, refuse or lose each operation; `clippy.toml` bans every other access.
 //!
 //! There is no operation that changes what is written: files are created, published by rename, and unlinked, and a
 //! log only grows, in the hands of the writer that made it.
@@ -16,18 +15,18 @@ use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-/// Temporary files of an index begin with this; what is left of them after a crash is swept by the next writer.
+/// The prefix of an index's temporary files. The next writer removes those that a crash left.
 pub const TEMPORARY_PREFIX: &str = ".twindex-tmp-";
 
-/// What the index asks of a file system.
+/// The operations that the index needs of a file system.
 pub trait Vfs: Debug + Send + Sync {
-    /// Makes a directory; its parent must be there, it must not.
+    /// Makes a directory. Its parent must exist, and the directory must not.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
     /// True where something, of any kind, is at `path`.
     fn exists(&self, path: &Path) -> io::Result<bool>;
     /// A new, empty file in `dir` under a temporary name, removed when dropped unpublished.
     fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>>;
-    /// A new, empty file of this name, to be appended to; an error where one is there. The name is durable once the
+    /// A new, empty file of this name, to be appended to; an error if one exists. The name is durable once the
     /// directory is synced.
     fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>>;
     /// Opens a regular file for reading; anything else at the path is an error at once.
@@ -50,11 +49,11 @@ pub trait Vfs: Debug + Send + Sync {
     fn free_space(&self, _dir: &Path) -> io::Result<Option<u64>> {
         Ok(None)
     }
-    /// Where scratch files ([`Spill`](super::Spill)) of work on `dir` go.
+    /// The folder of scratch files ([`Spill`](super::Spill)) for work on `dir`.
     fn scratch(&self, dir: &Path) -> PathBuf {
         dir.to_owned()
     }
-    /// The path that still means the same after the process has changed its current directory.
+    /// The absolute path, which stays valid when the process changes its current directory.
     fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.to_owned())
     }
@@ -68,8 +67,8 @@ pub trait TemporaryFile: Debug + Send {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Makes the content durable.
     fn sync(&mut self) -> io::Result<()>;
-    /// Gives the file its name. With `replace` a file of that name is replaced, in one step; without, it is an
-    /// error that one is there. The name is durable once the directory is synced.
+    /// Gives the file its name. With `replace`, atomically replaces a file of that name; without, an existing file is
+    /// an error. The name is durable once the directory is synced.
     fn publish(self: Box<Self>, path: &Path, replace: bool) -> io::Result<()>;
 }
 
@@ -77,10 +76,10 @@ pub trait TemporaryFile: Debug + Send {
 pub trait AppendFile: Debug + Send {
     /// Writes all of `bytes` at the end. After a failure a part of them may be there.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Gives back what a failed append left after the first `length` bytes, where nobody has read anything.
+    /// Truncates to `length` what a failed append left, which nobody has read.
     fn cut(&mut self, length: u64) -> io::Result<()>;
-    /// Makes the content and the length durable. After a failure nothing is known of what was appended since the last
-    /// success, whatever another sync says.
+    /// Makes the content and the length durable. After a failure, everything appended since the last success may be
+    /// lost, even if a later sync succeeds.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -108,7 +107,7 @@ pub trait HeldLock: Debug + Send {
     fn is_current(&self) -> bool;
 }
 
-/// Why a lock was not to be had.
+/// Why a lock was not taken.
 #[derive(Debug)]
 pub enum LockFailure {
     /// Another holds it; the number is its process where known.

@@ -1,11 +1,10 @@
-//! Many numbers at once, in memory of huge pages where these come fast.
+//! Large zeroed arrays, in huge pages if the system provides them fast.
 //!
-//! A fault for each page of 4 KiB is a fifth of the time of a join, and a huge page of 2 MiB costs one fault, an eighth of
-//! what its 512 small ones do. But a guest may have told its host which of its huge pages are free ("free page
-//! reporting"), and then the first touch of one brings all of it back from there, which takes six times as long as small
-//! pages, which the guest has kept. So huge pages are touched one after the other beforehand, and where one takes longer
-//! than small ones would, small ones follow; these the system is asked for all at once, which takes it two thirds of what
-//! faults do.
+//! Page faults of 4 KiB pages are a fifth of the time of a join. A huge page of 2 MiB costs one fault, which takes an
+//! eighth of its 512 small ones. But a virtual machine may have returned free huge pages to its host ("free page
+//! reporting"). The first touch of such a page fetches it from the host, which takes six times as long as small pages,
+//! as the guest keeps those. So huge pages are touched one by one in advance. If one is slower than small pages would
+//! be, small pages follow; the system populates these in one call, which takes two thirds of the time of their faults.
 
 #[cfg(any(target_os = "linux", test))]
 use std::ops::Range;
@@ -16,52 +15,52 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::mmap;
 use crate::error::{Error, Result};
 
-/// Bytes from which huge pages are worth asking for, though the first may be late.
+/// The size in bytes from which huge pages are requested, though the first may be slow.
 const MANY: usize = 16 << 20;
 
-/// Numbers that are 0 at first.
+/// An array of numbers that are 0 at first.
 #[derive(Debug)]
 pub struct Zeroed<T> {
     count: usize,
-    memory: Memory<T>,
-    /// Those who share it, and give the memory back.
+    memory: ArrayMemory<T>,
+    /// The number of threads that share the array and release its memory.
     threads: usize,
 }
 
 #[derive(Debug)]
-enum Memory<T> {
+enum ArrayMemory<T> {
     Heap(Vec<T>),
     Map(memmap2::MmapMut),
 }
 
 impl<T> Default for Zeroed<T> {
     fn default() -> Self {
-        Self { count: 0, memory: Memory::Heap(Vec::new()), threads: 1 }
+        Self { count: 0, memory: ArrayMemory::Heap(Vec::new()), threads: 1 }
     }
 }
 
 impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Zeroed<T> {
-    /// So many of them. All of their memory may be taken now, so it should be what will be used.
+    /// An array of `count` numbers. All of its memory may be taken at once, so `count` should be what will be used.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the system does not give so much.
+    /// [`Error::Invalid`] if the system does not have that much memory.
     pub fn new(count: usize) -> Result<Self> {
         Self::shared(count, 1)
     }
 
-    /// As [`new`](Self::new), for what so many threads share: they take the memory, and give it back, together, which
-    /// takes the system as long as a tenth of a join.
+    /// As [`new`](Self::new), for an array that `threads` threads share: they touch and release the memory together,
+    /// which otherwise takes as long as a tenth of a join.
     ///
     /// # Errors
     /// As [`new`](Self::new).
     pub fn shared(count: usize, threads: usize) -> Result<Self> {
         let bytes = count.saturating_mul(size_of::<T>());
         let memory = if bytes < MANY {
-            T::new_vec_zeroed(count).ok().map(Memory::Heap)
+            T::new_vec_zeroed(count).ok().map(ArrayMemory::Heap)
         } else {
             memmap2::MmapMut::map_anon(bytes).ok().map(|mut map| {
                 touch_huge_pages(&mut map, threads);
-                Memory::Map(map)
+                ArrayMemory::Map(map)
             })
         };
         let none =
@@ -69,7 +68,7 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Zeroed<T> {
         Ok(Self { count, memory: memory.ok_or_else(none)?, threads })
     }
 
-    /// Forgets all after the first `count`; their memory stays.
+    /// Truncates to the first `count` numbers; the memory is kept.
     pub fn truncate(&mut self, count: usize) {
         self.count = self.count.min(count);
     }
@@ -77,7 +76,7 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Zeroed<T> {
 
 impl<T> Drop for Zeroed<T> {
     fn drop(&mut self) {
-        if let Memory::Map(map) = &mut self.memory
+        if let ArrayMemory::Map(map) = &mut self.memory
             && self.threads > 1
         {
             mmap::forget_on(map, self.threads);
@@ -90,8 +89,8 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Deref for Zeroed<T> {
 
     fn deref(&self) -> &[T] {
         match &self.memory {
-            Memory::Heap(numbers) => &numbers[..self.count],
-            Memory::Map(map) => {
+            ArrayMemory::Heap(numbers) => &numbers[..self.count],
+            ArrayMemory::Map(map) => {
                 let (numbers, _) = <[T]>::ref_from_prefix_with_elems(map, self.count)
                     .expect("a map is as long as asked for, and begins with a page");
                 numbers
@@ -103,8 +102,8 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Deref for Zeroed<T> {
 impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> DerefMut for Zeroed<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.memory {
-            Memory::Heap(numbers) => &mut numbers[..self.count],
-            Memory::Map(map) => {
+            ArrayMemory::Heap(numbers) => &mut numbers[..self.count],
+            ArrayMemory::Map(map) => {
                 let (numbers, _) = <[T]>::mut_from_prefix_with_elems(map, self.count)
                     .expect("a map is as long as asked for, and begins with a page");
                 numbers
@@ -113,22 +112,22 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> DerefMut for Zeroed<T> 
     }
 }
 
-/// Bytes that come in small pages after a huge one was late, before the next is tried, and twice as many each time that it
-/// is late again: what is lost where all are late is a fifth of what small pages take, and less of more of them.
+/// Bytes of small pages after a slow huge page, before the next huge page is tried; doubled each time that it is slow
+/// again. If all are slow, the loss is a fifth of the time of small pages, and less for larger arrays.
 #[cfg(any(target_os = "linux", test))]
-const PATIENCE: std::ops::RangeInclusive<usize> = 64 << 20..=1 << 30;
+const BACKOFF: std::ops::RangeInclusive<usize> = 64 << 20..=1 << 30;
 
 /// A huge page.
 #[cfg(any(target_os = "linux", test))]
 const PAGE: usize = 2 << 20;
 
-/// Has the map made of huge pages, as far as they are there faster than the small ones that they stand for, on so many
+/// Populates the map with huge pages, as long as they are faster than the small pages that they replace, on `threads`
 /// threads.
 #[cfg(target_os = "linux")]
 fn touch_huge_pages(map: &mut memmap2::MmapMut, threads: usize) {
     use memmap2::Advice::{HugePage, NoHugePage, PopulateWrite};
 
-    // All that the system refuses is left undone: it is memory without.
+    // If the system refuses any of this, the memory works without.
     let _ = map.advise(HugePage);
     let share = map.len().div_ceil(threads.max(1)).next_multiple_of(PAGE);
     let touched: Vec<Vec<Range<usize>>> = if threads > 1 {
@@ -159,46 +158,45 @@ fn touch_huge_pages(map: &mut memmap2::MmapMut, threads: usize) {
     }
 }
 
-/// Touches one huge page after the other of these bytes, which begin at a place of the map; returns where small ones are
-/// to be in it, which are not touched.
+/// Touches the huge pages of `bytes` one by one; returns the ranges for small pages, which it does not touch.
 #[cfg(target_os = "linux")]
 fn touch(from: usize, bytes: &mut [u8]) -> Vec<Range<usize>> {
     use std::time::{Duration, Instant};
 
     use parking_lot::Mutex;
 
-    /// What 512 small ones take, at 1.4 us each.
+    /// The time of 512 small pages, at 1.4 us each.
     const SMALL_ONES: Duration = Duration::from_micros(700);
-    static LATELY: Mutex<Patience> = Mutex::new(Patience::NEW);
+    static LATELY: Mutex<HugePageBackoff> = Mutex::new(HugePageBackoff::NEW);
 
-    // Not held meanwhile: who comes now begins again.
-    let mut patience = std::mem::replace(&mut *LATELY.lock(), Patience::NEW);
-    let small = patience.small_ones(bytes.len(), |at| {
+    // The lock is not held meanwhile: a concurrent caller starts from the same state.
+    let mut backoff = std::mem::replace(&mut *LATELY.lock(), HugePageBackoff::NEW);
+    let small = backoff.small_page_ranges(bytes.len(), |at| {
         let begun = Instant::now();
         bytes[at] = 0;
         begun.elapsed() > SMALL_ONES
     });
-    *LATELY.lock() = patience;
+    *LATELY.lock() = backoff;
     small.into_iter().map(|small| from + small.start..from + small.end).collect()
 }
 
-/// How long small pages are taken.
+/// How long small pages are used after a slow huge page.
 #[cfg(any(target_os = "linux", test))]
 #[derive(Clone, Copy, Debug)]
-struct Patience {
-    /// So many bytes of what comes next.
+struct HugePageBackoff {
+    /// The number of coming bytes that get small pages.
     left: usize,
-    /// So many when a huge page is late again.
+    /// The next back-off, in bytes, if a huge page is slow again.
     next: usize,
 }
 
 #[cfg(any(target_os = "linux", test))]
-impl Patience {
-    const NEW: Self = Self { left: 0, next: *PATIENCE.start() };
+impl HugePageBackoff {
+    const NEW: Self = Self { left: 0, next: *BACKOFF.start() };
 
-    /// The ranges of this number of bytes that are to be of small pages. `is_late` touches the huge page at a place, and tells
-    /// whether it was late.
-    fn small_ones(&mut self, len: usize, mut is_late: impl FnMut(usize) -> bool) -> Vec<Range<usize>> {
+    /// Splits `len` bytes and returns the ranges for small pages. `is_late` touches the huge page at an offset, and
+    /// returns whether it was slow.
+    fn small_page_ranges(&mut self, len: usize, mut is_late: impl FnMut(usize) -> bool) -> Vec<Range<usize>> {
         let (mut all, mut at) = (Vec::new(), 0);
         while at < len {
             if self.left > 0 {
@@ -210,9 +208,9 @@ impl Patience {
             }
             if is_late(at) {
                 self.left = self.next;
-                self.next = (2 * self.next).min(*PATIENCE.end());
+                self.next = (2 * self.next).min(*BACKOFF.end());
             } else {
-                self.next = *PATIENCE.start();
+                self.next = *BACKOFF.start();
             }
             at += PAGE;
         }
@@ -220,7 +218,7 @@ impl Patience {
     }
 }
 
-/// Elsewhere the system decides.
+/// On other systems the system decides.
 #[cfg(not(target_os = "linux"))]
 fn touch_huge_pages(_: &mut memmap2::MmapMut, _: usize) {}
 
@@ -248,22 +246,22 @@ mod tests {
     fn small_pages_follow_a_late_one_and_more_of_them_the_next() {
         const MIB: usize = 1 << 20;
         let late_at = [0, 66 * MIB];
-        let mut patience = Patience::NEW;
+        let mut backoff = HugePageBackoff::NEW;
         let mut touched = Vec::new();
-        let small = patience.small_ones(200 * MIB + 5, |at| {
+        let small = backoff.small_page_ranges(200 * MIB + 5, |at| {
             touched.push(at / MIB);
             late_at.contains(&at)
         });
-        // 64 MiB after the first; the next is late too, and 128 follow.
+        // 64 MiB of small pages after the first slow page; the next page is slow too, and 128 MiB follow.
         assert_eq!(small, [2 * MIB..66 * MIB, 68 * MIB..196 * MIB]);
         assert_eq!(touched, [0, 66, 196, 198, 200]);
-        // One that came fast began it again; the last of a map may be late for the next one.
-        assert_eq!(patience.small_ones(3 * MIB, |at| at == 2 * MIB), []);
+        // A fast page resets the back-off; a slow one at the end of a map carries over to the next map.
+        assert_eq!(backoff.small_page_ranges(3 * MIB, |at| at == 2 * MIB), []);
         let first = |small: Vec<Range<usize>>| (small.len(), small[0].start, small[0].end);
-        assert_eq!(first(patience.small_ones(50 * MIB, |_| unreachable!())), (1, 0, 50 * MIB));
-        assert_eq!(first(patience.small_ones(17 * MIB, |at| at != 14 * MIB)), (1, 0, 14 * MIB));
-        assert_eq!(patience.left, 64 * MIB);
-        assert_eq!(patience.small_ones(0, |_| unreachable!()), []);
+        assert_eq!(first(backoff.small_page_ranges(50 * MIB, |_| unreachable!())), (1, 0, 50 * MIB));
+        assert_eq!(first(backoff.small_page_ranges(17 * MIB, |at| at != 14 * MIB)), (1, 0, 14 * MIB));
+        assert_eq!(backoff.left, 64 * MIB);
+        assert_eq!(backoff.small_page_ranges(0, |_| unreachable!()), []);
     }
 
     #[test]

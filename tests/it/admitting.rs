@@ -1,11 +1,11 @@
-//! What `admit` says and does, held against a model that knows the documents and the time alone.
+//! `admit` compared with a model that knows only the documents and the time.
 
 use std::collections::BTreeMap;
 
 use twindex::params::Near;
 use twindex::{Admitted, Document, Fingerprint, Index, Params, Writer};
 
-/// How old documents become.
+/// The age at which documents expire.
 const AGE: u64 = 60;
 const RADIUS: u32 = 3;
 
@@ -16,7 +16,7 @@ struct Kept {
     is_marked: bool,
 }
 
-/// The documents that are alive at a time, with those of the batch.
+/// The documents that are live at a time, including those of the batch.
 #[derive(Clone, Debug, Default)]
 struct Model {
     now: u64,
@@ -30,7 +30,7 @@ impl Model {
         self.alive.retain(|_, kept| now - kept.stamp < AGE);
     }
 
-    /// The outcome in a word, and the key and the distance of what is near.
+    /// The outcome in a word, and the key and the distance of the near document.
     fn admit(
         &mut self,
         key: u64,
@@ -93,9 +93,9 @@ fn check(index: &Index, model: &Model) {
 }
 
 #[test]
-fn admit_says_and_does_what_its_table_says_in_batches_as_in_single_commits() {
+fn admit_follows_its_table_in_batches_as_in_single_commits() {
     let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
-    // TWINDEX_CASES asks for more.
+    // TWINDEX_CASES sets another number.
     let seeds = std::env::var("TWINDEX_CASES").map_or(8_u64, |cases| cases.parse().expect("a number"));
     for seed in 0..seeds {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
@@ -133,7 +133,7 @@ fn admit_says_and_does_what_its_table_says_in_batches_as_in_single_commits() {
             let expected = model.admit(key, fingerprint, stamp, drops);
             assert_eq!(outcome(&admitted), expected, "{seed} {step}: {key} at {stamp}, {time}");
             *counts.entry(expected.0).or_default() += 1;
-            // Nothing of the batch is seen before it is committed.
+            // Nothing of the batch is visible before it is committed.
             if step % 10 == 5 {
                 check(&index, &committed);
             }
@@ -148,7 +148,7 @@ fn admit_says_and_does_what_its_table_says_in_batches_as_in_single_commits() {
                     writer.compact().unwrap();
                 }
                 6 => {
-                    // What was not committed is gone, the time that it moved too.
+                    // Uncommitted documents are gone, and so is the time that they moved.
                     drop(writer);
                     index = Index::open(&path).unwrap();
                     writer = open(&index);
@@ -167,7 +167,7 @@ fn admit_says_and_does_what_its_table_says_in_batches_as_in_single_commits() {
 }
 
 #[test]
-fn a_copy_of_a_text_that_expires_as_it_comes_is_new_and_the_time_of_a_dropped_one_stays() {
+fn copy_of_an_expired_document_is_new_and_a_dropped_document_moves_the_time() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
     let params = Params::builder().u64_keys().simhash(3).expire_after(60).build().unwrap();

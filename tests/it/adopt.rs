@@ -1,7 +1,7 @@
-//! Segments that were built apart: an index of them answers as one that was built at once, and what does not belong
-//! together is refused.
+//! Segments that were built separately: an index of them answers like one that was built at once, and segments that do
+//! not fit together are refused.
 
-#![allow(clippy::disallowed_methods, reason = "tests look at files behind the index's back")]
+#![allow(clippy::disallowed_methods, reason = "the test reads the files of an index directly")]
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ fn params() -> Params {
 }
 
 fn text(number: u32) -> String {
-    // Every third is nearly the one before it.
+    // Every third text is nearly the one before it.
     let base = number - u32::from(number % 3 == 2);
     let words: Vec<String> =
         (0..60).map(|word| format!("w{}", (base * 97 + word * word * 13) % 4001)).collect();
@@ -48,7 +48,7 @@ fn hits(index: &Index) -> Vec<Vec<(String, Option<u32>)>> {
 }
 
 #[test]
-fn an_index_of_segments_built_apart_answers_as_one_built_at_once_and_compacts_to_the_same_bytes() {
+fn adopted_segments_answer_as_an_index_built_at_once_and_compact_to_the_same_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let one = built(dir, "one", &params(), 0..DOCUMENTS);
@@ -73,7 +73,7 @@ fn an_index_of_segments_built_apart_answers_as_one_built_at_once_and_compacts_to
 }
 
 #[test]
-fn a_snapshot_of_one_segment_has_its_live_documents_and_no_others() {
+fn snapshot_of_one_segment_has_exactly_its_live_documents() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let segments = [built(dir, "a", &params(), 0..10), built(dir, "b", &params(), 10..30)];
@@ -94,7 +94,7 @@ fn a_snapshot_of_one_segment_has_its_live_documents_and_no_others() {
 }
 
 #[test]
-fn other_parameters_a_key_in_two_segments_and_a_place_that_is_taken_are_refused_and_nothing_is_made() {
+fn adopt_refuses_other_parameters_duplicate_keys_and_existing_paths_and_creates_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let a = built(dir, "a", &params(), 0..10);

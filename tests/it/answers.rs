@@ -1,10 +1,10 @@
-//! What an index answers is what a scan of all documents would: the promise of the exact designs, tested against
-//! brute force for every radius, on uniform, clustered and adversarial fingerprints, at sizes on both sides of each
-//! change of layout. Free designs promise less, and just that is what they must answer.
+//! An index answers exactly what a scan of all documents would. The exact designs are tested against brute force for
+//! every radius, on uniform, clustered and adversarial fingerprints, at sizes on both sides of each change of layout.
+//! Free designs promise less, and must answer exactly that.
 //!
-//! Designs, codecs, probes, ways to ask and sizes make too many cases for every run. By default so many are run that
-//! every two values of any two of these meet; with `TWINDEX_ANSWERS=all`, all of them. The vector instructions are
-//! those of the machine, or what `TWINDEX_KERNEL` asks for.
+//! Designs, codecs, probes, query modes and sizes have too many combinations for every run. By default enough of them
+//! run that every two values of any two choices occur together; with `TWINDEX_ANSWERS=all`, all of them run. The vector
+//! instructions are those of the machine, or those that `TWINDEX_KERNEL` sets.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
@@ -24,22 +24,23 @@ use crate::support::near::{
 };
 use crate::support::random::Random;
 
-/// How tables are probed: as their codec likes best, or as asked for.
+/// How tables are probed: the default of their codec, or a given strategy.
 const PROBES: [Option<Probe>; 4] =
     [None, Some(Probe::Directory), Some(Probe::Interpolation), Some(Probe::Binary)];
 
-/// How queries are put.
+/// How queries are made.
 #[derive(Clone, Copy, Debug)]
-enum Way {
-    /// One by one, through fingerprints and their lists of documents.
+enum Mode {
+    /// One by one, through fingerprints and their posting lists.
     Alone,
-    /// So many together.
+    /// This many together.
     Together(usize),
-    /// Sixteen together, of which every other one ends at its first answer.
+    /// Sixteen together; every other query ends at its first answer.
     Ending,
 }
 
-const WAYS: [Way; 5] = [Way::Alone, Way::Together(2), Way::Together(16), Way::Together(100), Way::Ending];
+const WAYS: [Mode; 5] =
+    [Mode::Alone, Mode::Together(2), Mode::Together(16), Mode::Together(100), Mode::Ending];
 
 const SIZES: [usize; 10] = [0, 1, 3, 15, 16, 17, 100, 1000, 5000, 40_000];
 
@@ -47,7 +48,7 @@ fn all_is_asked_for() -> bool {
     std::env::var_os("TWINDEX_ANSWERS").is_some_and(|value| value == "all")
 }
 
-/// A set of fingerprints, with queries and all that is near them.
+/// A set of fingerprints, with queries and everything that is near them.
 struct Set {
     name: String,
     fingerprints: Vec<u64>,
@@ -71,7 +72,7 @@ impl Set {
     }
 }
 
-/// Whether all tables have this way to probe.
+/// Whether all tables support this probe strategy.
 fn has_probe(segment: &Segment, probe: Option<Probe>) -> bool {
     let codecs = segment.scheme().unwrap().codecs.to_string();
     match probe {
@@ -81,12 +82,12 @@ fn has_probe(segment: &Segment, probe: Option<Probe>) -> bool {
     }
 }
 
-/// Asks `segment` all queries of the set, and compares.
-fn check(set: &Set, segment: &Segment, scratch: &mut Scratch, ask: Ask, way: Way) {
+/// Runs all queries of the set on `segment`, and compares the answers.
+fn check(set: &Set, segment: &Segment, scratch: &mut Scratch, ask: Ask, mode: Mode) {
     let design = segment.scheme().unwrap().design.to_string();
-    let case = format!("{}, {}, {way:?}, {ask:?}", set.name, segment.scheme().unwrap());
+    let case = format!("{}, {}, {mode:?}, {ask:?}", set.name, segment.scheme().unwrap());
     let wanted = |query: usize| set.expected(&design, query, ask.within);
-    if let Way::Alone = way {
+    if let Mode::Alone = mode {
         for (number, &query) in set.queries.iter().enumerate() {
             let (mut found, mut near) = (Found::new(), Vec::new());
             let each = |asked, hit| {
@@ -105,11 +106,11 @@ fn check(set: &Set, segment: &Segment, scratch: &mut Scratch, ask: Ask, way: Way
         }
         return;
     }
-    let (together, ending) = match way {
-        Way::Together(together) => (together, false),
+    let (together, ending) = match mode {
+        Mode::Together(together) => (together, false),
         _ => (16, true),
     };
-    // The last ones are in a batch of their own, or more than once in one.
+    // The last queries are in a batch of their own, or repeated in one.
     let numbers: Vec<usize> = (0..=set.queries.len().max(together)).map(|i| i % set.queries.len()).collect();
     for batch in numbers.chunks(together) {
         let queries: Vec<u64> = batch.iter().map(|&number| set.queries[number]).collect();
@@ -117,7 +118,7 @@ fn check(set: &Set, segment: &Segment, scratch: &mut Scratch, ask: Ask, way: Way
         if ending {
             let mut ended = vec![false; batch.len()];
             let each = |query: usize, hit: twindex::segment::near::Near| {
-                assert!(!ended[query], "an answer behind the end, {case}");
+                assert!(!ended[query], "an answer after the end, {case}");
                 segment.postings(hit.rank, |ordinal| found[query].push((ordinal, hit.distance)))?;
                 ended[query] = query.is_multiple_of(2);
                 Ok(if ended[query] { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
@@ -145,15 +146,15 @@ fn check(set: &Set, segment: &Segment, scratch: &mut Scratch, ask: Ask, way: Way
     }
 }
 
-/// All radii, of which those that the design does not answer are refused by its name, and ways to probe that the
-/// codec does not have by that.
-fn check_all_radii(set: &Set, segment: &Segment, scratch: &mut Scratch, probe: Option<Probe>, way: Way) {
+/// All radii: those that the design does not answer must be refused with its name, and probe strategies that the codec
+/// does not have with theirs.
+fn check_all_radii(set: &Set, segment: &Segment, scratch: &mut Scratch, probe: Option<Probe>, mode: Mode) {
     let design = segment.scheme().unwrap().design;
     for within in 0..=FARTHEST + 1 {
         let ask = Ask { probe, ..Ask::within(within) };
         let answered = within <= design.within_max();
         if answered && has_probe(segment, probe) {
-            check(set, segment, scratch, ask, way);
+            check(set, segment, scratch, ask, mode);
             continue;
         }
         let never = |_, _| -> twindex::Result<ControlFlow<()>> { panic!("an answer to {ask:?}") };
@@ -168,17 +169,17 @@ fn check_all_radii(set: &Set, segment: &Segment, scratch: &mut Scratch, probe: O
     }
 }
 
-/// A size, a design, a codec, a probe and a way to ask, by their places.
+/// A size, a design, a codec, a probe and a query mode, by their numbers.
 type Case = [usize; 5];
 
-/// Cases in which every two values of any two columns meet, or all of them.
+/// Cases in which every two values of any two columns occur together, or all cases.
 fn cases(first: usize) -> BTreeSet<Case> {
     let counts = [SIZES.len(), DESIGNS.len(), CODECS.len(), PROBES.len(), WAYS.len()];
     let total: usize = counts.iter().product();
     let mut seen = HashSet::new();
     let mut chosen = BTreeSet::new();
     for number in 0..total {
-        // A prime step goes through all of them, and two that follow each other differ in everything.
+        // A prime step visits all of them, and two consecutive ones differ in everything.
         let mut rest = (first + number * 100_003) % total;
         let case: Case = counts.map(|count| {
             let value = rest % count;
@@ -200,7 +201,7 @@ fn check_cases(name: &str, first: usize, fingerprints: fn(usize) -> Vec<u64>) {
     let mut scratch = Scratch::default();
     let cases = cases(first);
     println!("{name}: {} cases", cases.len());
-    for [size, design, codec, probe, way] in cases {
+    for [size, design, codec, probe, mode] in cases {
         let set = sets.entry(size).or_insert_with(|| Set::new(name, fingerprints(SIZES[size]), 20));
         let (tables, build) = ([size, design, codec], || set.in_memory(DESIGNS[design], CODECS[codec]));
         if built.as_ref().is_none_or(|(of, _)| *of != tables) {
@@ -209,14 +210,14 @@ fn check_cases(name: &str, first: usize, fingerprints: fn(usize) -> Vec<u64>) {
             built = Some((tables, segment));
         }
         let segment = &built.as_ref().unwrap().1;
-        check_all_radii(set, segment, &mut scratch, PROBES[probe], WAYS[way]);
+        check_all_radii(set, segment, &mut scratch, PROBES[probe], WAYS[mode]);
     }
     let hits: usize = sets.values().flat_map(|set| &set.near).map(Vec::len).sum();
     assert!(hits > 100, "{hits} answers to compare");
 }
 
 #[test]
-fn every_two_choices_are_tried_together_at_least_once() {
+fn every_pair_of_choices_is_tested_at_least_once() {
     let chosen = cases(0);
     let counts = [SIZES.len(), DESIGNS.len(), CODECS.len(), PROBES.len(), WAYS.len()];
     for (a, b) in (0..5).flat_map(|a| (0..a).map(move |b| (a, b))) {
@@ -245,8 +246,8 @@ fn all_tables_answer_as_brute_force_does_on_hot_buckets() {
     check_cases("hot", 3333, hot);
 }
 
-/// From 2^19 fingerprints on a table is probed by all 16 bits of a block of four, and has no plane of them; from
-/// 2^20 on longer blocks give more than 16, which is more than an entry's pointer has.
+/// From 2^19 fingerprints on a table is probed by all 16 bits of a block of four, and has no plane for them; from 2^20
+/// on longer blocks give more than 16, the number of bits of an entry's pointer.
 const LARGE: [(usize, &[(&str, &str)]); 3] = [
     ((1 << 19) - 1, &[("blocks-4", "planes"), ("blocks-4", "planes+3"), ("choose-5-2", "compact")]),
     (
@@ -276,7 +277,7 @@ const LARGE: [(usize, &[(&str, &str)]); 3] = [
 #[test]
 fn tables_on_both_sides_of_2_19_and_2_20_fingerprints_answer_as_brute_force_does() {
     for (n, schemes) in LARGE {
-        // Distinct, so that the table has as many rows; a part of them near each other.
+        // Distinct, so that the table has as many rows; some of them near each other.
         let mut random = Random(n as u64);
         let mut values: Vec<u64> = Vec::with_capacity(n + n / 8);
         while values.len() < n + n / 8 {
@@ -298,8 +299,8 @@ fn tables_on_both_sides_of_2_19_and_2_20_fingerprints_answer_as_brute_force_does
             let segment = near::segment_of(&RealVfs, &path, &set.fingerprints, design, codecs);
             assert_eq!(segment.distinct_fingerprints(), n as u64);
             let mut scratch = Scratch::default();
-            for way in [Way::Alone, Way::Together(16), Way::Ending] {
-                check_all_radii(&set, &segment, &mut scratch, None, way);
+            for mode in [Mode::Alone, Mode::Together(16), Mode::Ending] {
+                check_all_radii(&set, &segment, &mut scratch, None, mode);
             }
         }
     }
@@ -310,7 +311,7 @@ fn flip_some(random: &mut Random, value: u64) -> u64 {
     near::flip(random, value, bits)
 }
 
-/// Fingerprints as a recipe that can be made smaller: centres, and what stands around them.
+/// Fingerprints as a recipe that proptest can shrink: centres, and points around them.
 fn sets() -> impl Strategy<Value = Vec<u64>> {
     let crowd = (any::<u64>(), 0_u32..65, 0_usize..600, any::<u64>());
     prop::collection::vec(crowd, 0..8).prop_map(|crowds| {
@@ -345,15 +346,15 @@ proptest! {
         let segment = set.in_memory(design, codecs);
         if within <= design.parse::<Name>().unwrap().within_max() {
             let mut scratch = Scratch::default();
-            for way in [Way::Alone, Way::Together(16), Way::Ending] {
-                check(&set, &segment, &mut scratch, Ask::within(within), way);
+            for mode in [Mode::Alone, Mode::Together(16), Mode::Ending] {
+                check(&set, &segment, &mut scratch, Ask::within(within), mode);
             }
         }
     }
 }
 
 #[test]
-fn the_order_of_input_does_not_change_a_byte() {
+fn order_of_input_does_not_change_the_segment() {
     let fingerprints = clustered(500);
     let forward: Vec<usize> = (0..500).collect();
     let mut shuffled = forward.clone();

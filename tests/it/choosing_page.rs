@@ -4,7 +4,7 @@
 mod choosing;
 
 #[test]
-fn the_page_on_choosing_is_the_one_printed_now() {
+fn choosing_page_is_up_to_date() {
     let kept = include_str!("../../docs/choosing.md");
     for (kept, printed) in kept.lines().zip(choosing::page().lines()) {
         assert_eq!(kept, printed, "write it again: cargo run --example choosing > docs/choosing.md");

@@ -1,5 +1,5 @@
-//! What a crash may leave is the last commit that was acknowledged, or the one that was under way, whole. Each sync is
-//! there for a reason: left out, some crash breaks the promise.
+//! After a crash an index has the last acknowledged commit, or the one in progress, completely. Each sync is necessary:
+//! without it, some crash breaks this promise.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,17 +7,24 @@ use std::sync::Arc;
 
 use crate::support::model::{Disk, ModelVfs, Variant, thoroughness};
 use twindex::IdfBuilder;
-use twindex::params::Shingling;
+use twindex::params::{KeyKind, Shingling};
 use twindex::sketch::Buffers;
 use twindex::store::OnConflict;
 use twindex::store::salvage::salvage;
 use twindex::sys::Vfs;
-use twindex::{Document, Durability, Error, Fingerprint, Index, Params, Result, Sketcher, Snapshot, Writer};
+use twindex::{
+    Document, Durability, Error, Fingerprint, Index, Key, KeyBuf, Params, Result, Sketcher, Snapshot, Writer,
+};
 
-type Documents = BTreeMap<u64, u64>;
+pub(crate) type Documents = BTreeMap<u64, u64>;
 
-fn place() -> &'static Path {
+pub(crate) fn place() -> &'static Path {
     Path::new("/index")
+}
+
+/// A key that is a number, or a folder and a number.
+fn number_of(key: &KeyBuf) -> u64 {
+    key.as_u64().unwrap_or_else(|| key.as_str().unwrap().rsplit('/').next().unwrap().parse().unwrap())
 }
 
 /// The documents of a snapshot.
@@ -25,7 +32,7 @@ fn documents(snapshot: &Snapshot) -> Result<Documents> {
     let mut found = Documents::new();
     for (segment, deleted) in snapshot.segments() {
         for ordinal in (0..segment.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal)) {
-            let key = segment.key(ordinal)?.as_u64().unwrap();
+            let key = number_of(&segment.key(ordinal)?);
             let rank = segment.rank(ordinal)?.unwrap();
             assert_eq!(found.insert(key, segment.fingerprint(rank)?), None, "{key} is live twice");
         }
@@ -33,19 +40,19 @@ fn documents(snapshot: &Snapshot) -> Result<Documents> {
     Ok(found)
 }
 
-/// What a crash may leave, by what has been promised; `None` is no index. The first is before any promise.
+/// The states that a crash may leave, by the number of promises; `None` is no index. The first is before any promise.
 #[derive(Clone, Debug, Default)]
-struct History(Vec<Vec<Option<Documents>>>);
+pub(crate) struct History(Vec<Vec<Option<Documents>>>);
 
 impl History {
-    /// From here on, a crash leaves one of these.
-    fn promise(&mut self, vfs: &ModelVfs, allowed: &[Option<&Documents>]) {
+    /// From here on, a crash must leave one of these states.
+    pub(crate) fn promise(&mut self, vfs: &ModelVfs, allowed: &[Option<&Documents>]) {
         self.0.push(allowed.iter().map(|documents| documents.cloned()).collect());
         vfs.promise(self.0.len() as u64 - 1);
     }
 
-    /// These are durable; until there is another promise, a crash may leave what comes next, too.
-    fn committed(&mut self, vfs: &ModelVfs, documents: &Documents) {
+    /// These documents are durable; until the next promise, a crash may also leave the next state.
+    pub(crate) fn committed(&mut self, vfs: &ModelVfs, documents: &Documents) {
         if let Some(before) = self.0.last_mut() {
             before.push(Some(documents.clone()));
         }
@@ -53,15 +60,15 @@ impl History {
     }
 }
 
-/// Something that is done to a disk, and what it promises.
-type Work<'a> = &'a dyn Fn(&ModelVfs, &mut History);
+/// An operation on a disk, and its promises.
+pub(crate) type Work<'a> = &'a dyn Fn(&ModelVfs, &mut History);
 
 fn created(vfs: &ModelVfs) -> Index {
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     Index::create_with(Arc::new(vfs.clone()), place(), params).unwrap()
 }
 
-/// Creates, commits three times, of which one batch is several segments that replace each other, and compacts.
+/// Creates, commits three times (one batch is several segments that replace each other), and compacts.
 fn commits(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[None]);
     let index = created(vfs);
@@ -87,7 +94,7 @@ fn commits(vfs: &ModelVfs, history: &mut History) {
     history.committed(vfs, &documents);
 }
 
-/// Creates, and commits by a log of one writer and then of another, with and without syncs, flushes, and merges.
+/// Creates, and commits to a log of one writer and then of another, with and without syncs, flushes, and merges.
 fn logged(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[None]);
     let index = created(vfs);
@@ -129,7 +136,7 @@ fn logged(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[Some(&documents)]);
 }
 
-/// Commits that promise little, and a sync of them all; then a writer that goes on from what is not synced.
+/// Commits with weak durability, and a sync of all of them; then a writer that continues from unsynced commits.
 fn unsynced(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[None]);
     let index = created(vfs);
@@ -162,7 +169,7 @@ fn unsynced(vfs: &ModelVfs, history: &mut History) {
             history.promise(vfs, &[Some(&documents)]);
         }
     }
-    // A merge is the first that a writer does after one that left unsynced commits.
+    // A merge is the first action of a writer after one that left unsynced commits.
     let mut writer = index.writer().unwrap();
     writer.set_background_merges(false);
     let mut next = |writer: &mut Writer, key: u64| {
@@ -192,7 +199,7 @@ fn unsynced(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[Some(&now)]);
 }
 
-/// Commits by the log while full memtables become segments beside them, which are merged beside them, too.
+/// Commits to the log while full memtables are flushed and segments are merged concurrently.
 fn beside(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[None]);
     let index = created(vfs);
@@ -225,8 +232,8 @@ fn beside(vfs: &ModelVfs, history: &mut History) {
     }
 }
 
-/// A batch that is larger than memtables, behind two small ones: threads make segments of it in its middle. What the second
-/// only promised to survive the process is durable with it.
+/// A batch that is larger than memtables, after two small ones: threads make segments of it in its middle. The second
+/// small batch, which only promised to survive the process, becomes durable with it.
 fn large(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[None]);
     let index = created(vfs);
@@ -254,8 +261,8 @@ fn large(vfs: &ModelVfs, history: &mut History) {
     }
 }
 
-/// Commits by which documents expire: in the log, in segments, when a segment has nothing live any more, in a merge and
-/// in a compaction. What has expired by a commit that may be lost is there again if it is, and else never.
+/// Commits by which documents expire: in the log, in segments, in a segment without live documents, in a merge and in a
+/// compaction. If the commit is lost, its expired documents are back; otherwise never.
 fn expiring(vfs: &ModelVfs, history: &mut History) {
     const AGE: u64 = 5;
     history.promise(vfs, &[None]);
@@ -294,7 +301,7 @@ fn expiring(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[Some(&documents)]);
 }
 
-/// A snapshot by links of an index with a log, then a merge of it and another shard: each is there as a whole or not.
+/// A linked copy of an index with a log, then a merge of it and another shard: each exists completely or not at all.
 fn copied(merged: bool) -> impl Fn(&ModelVfs, &mut History) {
     move |vfs, history| {
         let shared = || Arc::new(vfs.clone());
@@ -328,7 +335,7 @@ fn copied(merged: bool) -> impl Fn(&ModelVfs, &mut History) {
     }
 }
 
-/// What salvage makes of a sound index with a log: all of it or nothing.
+/// The salvage of a sound index with a log: the whole index or nothing.
 fn salvaged(vfs: &ModelVfs, history: &mut History) {
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let one = Index::create_with(Arc::new(vfs.clone()), Path::new("/one"), params).unwrap();
@@ -351,12 +358,12 @@ fn salvaged(vfs: &ModelVfs, history: &mut History) {
     drop(writer);
     history.promise(vfs, &[None, Some(&documents)]);
     let shared: Arc<dyn Vfs> = Arc::new(vfs.clone());
-    let told = salvage(&shared, Path::new("/one"), place()).unwrap();
-    assert!(told.is_whole(), "{told:?}");
+    let report = salvage(&shared, Path::new("/one"), place()).unwrap();
+    assert!(report.is_whole(), "{report:?}");
     history.promise(vfs, &[Some(&documents)]);
 }
 
-/// An index of two segments, on a disk on which all is durable.
+/// An index of two segments, on a disk where everything is durable.
 fn prepared() -> (Disk, Documents) {
     let vfs = ModelVfs::default();
     let mut writer = created(&vfs).writer().unwrap();
@@ -391,7 +398,7 @@ fn change(vfs: &ModelVfs, documents: &mut Documents, value: u64, all: bool) -> R
     Ok(())
 }
 
-/// A process is killed after so many events of a commit; another one goes on with what is there, synced or not.
+/// A process is killed after `after` events of a commit; another one continues from its files, synced or not.
 fn killed(after: usize, compacting: bool) -> impl Fn(&ModelVfs, &mut History) {
     move |vfs, history| {
         let (_, before) = prepared();
@@ -402,7 +409,7 @@ fn killed(after: usize, compacting: bool) -> impl Fn(&ModelVfs, &mut History) {
         } else {
             change(vfs, &mut first, 100, true)
         };
-        // What was acknowledged stands; what was not, may.
+        // Acknowledged commits are kept; others may be.
         let durable = if done.is_ok() { vec![Some(&first)] } else { vec![Some(&before), Some(&first)] };
         history.0.push(vec![Some(before.clone()), Some(first.clone())]);
         vfs.kill_at(None);
@@ -410,18 +417,18 @@ fn killed(after: usize, compacting: bool) -> impl Fn(&ModelVfs, &mut History) {
         let index = Index::open_with(Arc::new(vfs.clone()), place()).unwrap();
         let mut second = documents(&index.snapshot()).unwrap();
         assert!(durable.contains(&Some(&second)), "the next process finds {second:?}");
-        // Removes what the generation before has, which the killed one may not have left for good.
+        // Removes the files of the generation before, which may be the durable one.
         index.gc().unwrap();
         change(vfs, &mut second, 200, false).unwrap();
         history.committed(vfs, &second);
     }
 }
 
-/// What a state that a crash left has; or what is wrong with it, if that is not what it may be.
+/// The documents of a state after a crash; or the error, if it is not an allowed state.
 fn judged(disk: Disk, promised: u64, history: &History) -> std::result::Result<Option<Documents>, String> {
     let vfs = ModelVfs::of(disk);
     let found = match Index::open_with(Arc::new(vfs), place()) {
-        // With its IDF table, if it has one.
+        // Including its IDF table, if it has one.
         Ok(index) => match documents(&index.snapshot()).and_then(|found| index.idf().map(|_| found)) {
             Ok(found) => Some(found),
             Err(error) => return Err(format!("damaged: {error}")),
@@ -435,7 +442,7 @@ fn judged(disk: Disk, promised: u64, history: &History) -> std::result::Result<O
 
 const VARIANTS: [Variant; 2] = [Variant::Ordered, Variant::Weak];
 
-/// How often a crash follows a crash, and of how many states of each of them one is gone on from.
+/// How often a crash follows a crash, and from how many states of each the test continues.
 #[derive(Clone, Copy)]
 struct Again {
     crashes: u32,
@@ -449,7 +456,7 @@ fn check(what: &str, work: Work<'_>, start: &Disk) -> usize {
     check_again(what, work, start, NEVER)
 }
 
-/// As [`check`]; and from some of the states the next process goes on, to crash in its turn.
+/// As [`check`]; from some of the states the next process continues, and crashes in turn.
 fn check_again(what: &str, work: Work<'_>, start: &Disk, again: Again) -> usize {
     let vfs = ModelVfs::of(start.clone());
     let mut history = History::default();
@@ -477,7 +484,8 @@ fn check_again(what: &str, work: Work<'_>, start: &Disk, again: Again) -> usize 
     states
 }
 
-/// The process after a crash, which finds this: it sweeps, begins a log of its own, and makes a segment of all logs.
+/// The process after a crash, which finds these documents: it sweeps, begins its own log, and makes a segment of all
+/// logs.
 fn recovering(found: Documents) -> impl Fn(&ModelVfs, &mut History) {
     move |vfs, history| {
         let mut documents = found.clone();
@@ -486,9 +494,11 @@ fn recovering(found: Documents) -> impl Fn(&ModelVfs, &mut History) {
         let mut writer = index.writer().unwrap();
         writer.set_background_merges(false);
         let key = 5000 + documents.len() as u64;
-        // It comes at the time that it is, by which nothing expires.
+        // Its stamp is the current time, at which nothing expires.
         let stamp = index.params().expire_after.map(|_| index.snapshot().now().unwrap_or(1));
-        writer.put(key, Document::from(Fingerprint(key)).with_stamp(stamp)).unwrap();
+        let name = format!("0/{key:06}");
+        let key_of = if index.params().key == KeyKind::U64 { Key::U64(key) } else { Key::from(&name) };
+        writer.put(key_of, Document::from(Fingerprint(key)).with_stamp(stamp)).unwrap();
         documents.insert(key, key);
         writer.commit().unwrap();
         history.committed(vfs, &documents);
@@ -497,7 +507,7 @@ fn recovering(found: Documents) -> impl Fn(&ModelVfs, &mut History) {
     }
 }
 
-/// True if some crash shows that the sync of this number was left out of some work.
+/// True if some crash shows that the sync of this number was left out.
 fn is_missed(work: Work<'_>, start: &Disk, number: usize) -> bool {
     let vfs = ModelVfs::of(start.clone()).without_sync(number);
     let mut history = History::default();
@@ -556,29 +566,26 @@ fn every_sync_of_commits_by_the_log_is_missed_when_it_is_left_out() {
     }
 }
 
+/// All crashes of a work whose threads make it another order each time, and that each of its syncs is missed: each number
+/// of a sync is left out of several runs.
+pub(crate) fn check_beside(name: &str, work: Work<'_>, least: usize) {
+    let states = check_again(name, work, &Disk::default(), Again { crashes: 1, one_in: 211 });
+    assert!(states > least, "{states}");
+    let count = (0..3).map(|_| syncs(work, &Disk::default())).min().unwrap_or(0);
+    let kept: Vec<usize> =
+        (1..=count).filter(|&number| (0..4).all(|_| !is_missed(work, &Disk::default(), number))).collect();
+    println!("{name}: {states} distinct states, {count} syncs, not missed: {kept:?}");
+    assert_eq!(kept, [0_usize; 0], "{name}");
+}
+
 #[test]
 fn every_crash_of_commits_beside_flushes_leaves_a_whole_commit_and_every_sync_is_missed() {
-    let again = Again { crashes: 1, one_in: 211 };
-    let states = check_again("beside", &beside, &Disk::default(), again);
-    assert!(states > 500, "{states}");
-    // The threads make it another order each time; each number of a sync is left out of several of them.
-    let count = (0..3).map(|_| syncs(&beside, &Disk::default())).min().unwrap_or(0);
-    let kept: Vec<usize> =
-        (1..=count).filter(|&number| (0..4).all(|_| !is_missed(&beside, &Disk::default(), number))).collect();
-    println!("beside: {states} distinct states, {count} syncs, not missed: {kept:?}");
-    assert_eq!(kept, [0_usize; 0]);
+    check_beside("beside", &beside, 500);
 }
 
 #[test]
 fn every_crash_of_batches_larger_than_memtables_leaves_a_whole_commit_and_every_sync_is_missed() {
-    let again = Again { crashes: 1, one_in: 211 };
-    let states = check_again("large", &large, &Disk::default(), again);
-    assert!(states > 200, "{states}");
-    let count = (0..3).map(|_| syncs(&large, &Disk::default())).min().unwrap_or(0);
-    let kept: Vec<usize> =
-        (1..=count).filter(|&number| (0..4).all(|_| !is_missed(&large, &Disk::default(), number))).collect();
-    println!("large: {states} distinct states, {count} syncs, not missed: {kept:?}");
-    assert_eq!(kept, [0_usize; 0]);
+    check_beside("large", &large, 200);
 }
 
 #[test]
@@ -594,7 +601,7 @@ fn every_crash_while_documents_expire_leaves_a_whole_commit_and_every_sync_is_mi
     assert_eq!(kept, [0_usize; 0]);
 }
 
-/// Before it begins, the sources are made; their own syncs are the subject of the tests above.
+/// The sources are made before the test begins; the tests above cover their syncs.
 #[test]
 fn every_crash_of_a_snapshot_a_merge_of_shards_or_a_salvage_leaves_all_of_it_or_nothing() {
     let (snapshot, merge) = (copied(false), copied(true));
@@ -607,13 +614,13 @@ fn every_crash_of_a_snapshot_a_merge_of_shards_or_a_salvage_leaves_all_of_it_or_
             (1..=count).filter(|&number| is_missed(work, &Disk::default(), number)).collect();
         println!("{name}: {states} distinct states, {count} syncs, missed: {missed:?}");
         assert!(states > 200, "{states}");
-        // Those of the new index are the last: of its files, of their directory, and of the one it is in.
+        // The syncs of the new index are the last: of its files, of its directory, and of the parent directory.
         let kept: Vec<usize> = (count - 4..=count).filter(|number| !missed.contains(number)).collect();
         assert_eq!(kept, [0_usize; 0], "{name}: of {count}");
     }
 }
 
-/// An index with an IDF table is created.
+/// Creates an index with an IDF table.
 fn with_idf(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[None]);
     let plain = Sketcher::new(&Params::builder().words(1).simhash(3).build().unwrap()).unwrap();
@@ -639,7 +646,7 @@ fn every_crash_of_a_creation_with_an_idf_table_leaves_all_of_it_or_nothing_and_e
 }
 
 #[test]
-fn a_process_that_was_killed_anywhere_leaves_a_whole_commit_to_the_next_one_and_to_a_crash_of_it() {
+fn killed_process_leaves_a_whole_commit_to_the_next_one_and_to_its_crash() {
     let (start, _) = prepared();
     for compacting in [false, true] {
         let (mut states, mut missed, mut points) = (0, 0, 0);
@@ -654,7 +661,7 @@ fn a_process_that_was_killed_anywhere_leaves_a_whole_commit_to_the_next_one_and_
             } else {
                 change(&vfs, &mut Documents::new(), 100, true)
             };
-            // The first sync behind the kill is that before garbage is removed.
+            // The first sync after the kill is that before garbage is removed.
             missed += usize::from(is_missed(&work, &start, vfs.syncs() + 1));
             if done.is_ok() && vfs.events() < after {
                 break;

@@ -1,6 +1,6 @@
-//! Values and event time. Documents expire by their stamps and by nothing else: no clock is asked, time is the highest
-//! stamp that was committed, and what has expired is gone from every answer, in the log, in segments and in merges,
-//! while snapshots stay what they were.
+//! Values and event time. Documents expire only by their stamps: no clock is read, and the time is the highest
+//! committed stamp. Expired documents are in no answer, in the log, in segments and in merges, while snapshots stay as
+//! they were.
 
 #![allow(clippy::disallowed_methods, reason = "looks at the files of an index from outside")]
 
@@ -33,7 +33,7 @@ fn put(writer: &mut Writer, key: u64, stamp: u64) {
     writer.put(key, stamped(key, stamp)).unwrap();
 }
 
-/// The keys of a snapshot, by every way to ask for them.
+/// The keys of a snapshot, by every query that returns them.
 fn keys(snapshot: &Snapshot) -> Vec<u64> {
     let mut keys = Vec::new();
     snapshot
@@ -67,7 +67,7 @@ fn keys(snapshot: &Snapshot) -> Vec<u64> {
 }
 
 #[test]
-fn a_document_expires_at_its_age_to_the_tick_wherever_it_is() {
+fn document_expires_exactly_at_its_age_in_log_memtable_and_segments() {
     for flushed in [false, true] {
         for logged in [false, true] {
             let (_dir, path, index) = created();
@@ -99,17 +99,17 @@ fn a_document_expires_at_its_age_to_the_tick_wherever_it_is() {
 }
 
 #[test]
-fn a_clock_that_goes_back_or_far_ahead_drops_nothing_early() {
+fn stamps_far_back_or_far_ahead_expire_nothing_early() {
     let (_dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1, 1000);
     writer.commit().unwrap();
-    // A day back: late documents come and go by the time there is.
+    // A day back: late documents expire by the current time.
     put(&mut writer, 2, 995);
     put(&mut writer, 3, 990);
     writer.commit().unwrap();
     assert_eq!((keys(&index.snapshot()), index.snapshot().now()), (vec![1, 2], Some(1000)));
-    // Forty days ahead: refused, with the numbers, and nothing happened.
+    // Forty days ahead: refused, with the numbers, and without an effect.
     let refused = writer.put(4, stamped(4, 1000 + AGE + 1)).unwrap_err();
     assert!(
         matches!(&refused, Error::Invalid(why) if why.contains("1011") && why.contains("1000")),
@@ -122,13 +122,13 @@ fn a_clock_that_goes_back_or_far_ahead_drops_nothing_early() {
     put(&mut writer, 4, 1000 + AGE);
     writer.commit().unwrap();
     assert_eq!(keys(&index.snapshot()), [4], "as far as allowed is allowed");
-    // If it is right, it can be said so.
+    // If the stamp is correct, the caller can allow it.
     writer.set_max_jump(u64::MAX);
     put(&mut writer, 5, 1 << 40);
     writer.commit().unwrap();
     drop(writer);
     assert_eq!(keys(&Index::open(&path).unwrap().snapshot()), [5]);
-    // Nothing turns the time back, not the end of the document that it is of, and not compaction.
+    // Nothing moves the time back, neither the deletion of its document nor compaction.
     let mut writer = index.writer().unwrap();
     writer.delete(5).unwrap();
     writer.commit().unwrap();
@@ -143,13 +143,13 @@ fn a_clock_that_goes_back_or_far_ahead_drops_nothing_early() {
 }
 
 #[test]
-fn a_batch_that_is_not_committed_does_not_move_the_time() {
+fn uncommitted_batch_does_not_move_the_time() {
     let (_dir, _, index) = created();
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1, 100);
     writer.commit().unwrap();
     put(&mut writer, 2, 100 + AGE);
-    // For the writer as if it were committed, and for nobody else.
+    // The writer sees it as if it were committed; nobody else does.
     assert!(!writer.contains(1).unwrap());
     let admitted = writer.admit(3, stamped(1, 105)).unwrap();
     assert!(matches!(&admitted, Admitted::Duplicate(hit) if hit.key.as_u64() == Some(2)), "{admitted:?}");
@@ -162,9 +162,9 @@ fn a_batch_that_is_not_committed_does_not_move_the_time() {
     assert_eq!(keys(&index.snapshot()), [1, 4]);
 }
 
-/// One key is written, expires, comes too late, is deleted twice, and comes back, in segments of their own.
+/// One key is written, expires, comes too late, is deleted twice, and comes back, each in its own segment.
 #[test]
-fn what_is_deleted_or_has_expired_does_not_come_back_when_segments_are_merged() {
+fn deleted_or_expired_documents_do_not_come_back_when_segments_are_merged() {
     for flush in [false, true] {
         let (_dir, path, index) = created();
         let mut writer = index.writer().unwrap();
@@ -196,7 +196,7 @@ fn what_is_deleted_or_has_expired_does_not_come_back_when_segments_are_merged() 
 }
 
 #[test]
-fn another_process_sees_time_go_on_commit_by_commit() {
+fn another_process_sees_the_time_advance_commit_by_commit() {
     let (_dir, path, index) = created();
     let reader = Index::open(&path).unwrap();
     let mut writer = index.writer().unwrap();
@@ -214,7 +214,7 @@ fn another_process_sees_time_go_on_commit_by_commit() {
 }
 
 #[test]
-fn values_come_back_from_the_log_the_memtable_segments_and_merges() {
+fn values_are_read_from_log_memtable_segments_and_merges() {
     let (_dir, path, index) = created();
     let values: Vec<Vec<u8>> = vec![vec![], b"v".to_vec(), vec![7; 65_536], "ü\0\n".into(), vec![0xFF; 300]];
     let mut writer = index.writer().unwrap();
@@ -257,7 +257,7 @@ fn values_come_back_from_the_log_the_memtable_segments_and_merges() {
 }
 
 #[test]
-fn an_index_that_keeps_neither_refuses_both_and_reads_as_it_always_did() {
+fn index_without_values_and_stamps_refuses_both_and_its_format_is_unchanged() {
     let plain = Params::builder().u64_keys().simhash(3).build().unwrap();
     assert!(!plain.encode().contains("values") && !plain.encode().contains("expire"));
     let dir = tempfile::tempdir().unwrap();
@@ -283,7 +283,7 @@ fn only_segment(path: &Path) -> Vec<u8> {
     std::fs::read(segments.pop().unwrap()).unwrap()
 }
 
-/// After all that can happen to documents, compaction leaves what a new index of the live ones has.
+/// After any history, compaction gives the segment of a new index of the live documents.
 #[test]
 fn the_one_segment_of_a_compaction_is_byte_for_byte_that_of_a_new_index_of_what_is_live() {
     let params = Params::builder().words(1).simhash(3).minhash(2, 2).bottom(2).values().expire_after(50);
@@ -335,7 +335,7 @@ fn the_one_segment_of_a_compaction_is_byte_for_byte_that_of_a_new_index_of_what_
 }
 
 #[test]
-fn shards_are_joined_at_the_time_of_the_one_that_is_ahead() {
+fn merged_shards_have_the_time_of_the_most_advanced_one() {
     let dir = tempfile::tempdir().unwrap();
     let shard = |name: &str, documents: &[(u64, u64)]| {
         let index = Index::create(dir.path().join(name), params()).unwrap();
@@ -349,10 +349,10 @@ fn shards_are_joined_at_the_time_of_the_one_that_is_ahead() {
     };
     let shards = [shard("a", &[(1, 100), (2, 105), (3, 101)]), shard("b", &[(4, 111), (3, 111)])];
     let out = dir.path().join("out");
-    let told = Index::merge(&out, &shards, OnConflict::Refuse, 1 << 20).unwrap();
+    let merged = Index::merge(&out, &shards, OnConflict::Refuse, 1 << 20).unwrap();
     let joined = Index::open(&out).unwrap();
-    // The first shard's document 3 would be another record; it has expired by the time of the second.
-    let _ = told;
+    // The first shard's document 3 would be another record; it has expired by the time of the second shard.
+    let _ = merged;
     assert_eq!((keys(&joined.snapshot()), joined.snapshot().now()), (vec![2, 3, 4], Some(111)));
     let mut writer = joined.writer().unwrap();
     put(&mut writer, 5, 115);
@@ -365,9 +365,9 @@ fn shards_are_joined_at_the_time_of_the_one_that_is_ahead() {
     assert_eq!((keys(&copy.snapshot()), copy.snapshot().now()), (vec![3, 4, 5], Some(115)));
 }
 
-/// Every byte of a segment with values and stamps is checked by `verify`.
+/// `verify` checks every byte of a segment with values and stamps.
 #[test]
-fn verify_sees_every_flipped_bit_of_values_and_stamps() {
+fn verify_finds_every_flipped_bit_of_values_and_stamps() {
     let (_dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     for key in 0..9 {
@@ -393,7 +393,7 @@ fn verify_sees_every_flipped_bit_of_values_and_stamps() {
         }
     }
     assert!(seen > 500, "{seen}");
-    // And the questions go on as ever.
+    // And queries work as before.
     let mut scratch = Scratch::default();
     segment
         .search(&[3], Ask::within(0), &mut scratch, |_, _| Ok(std::ops::ControlFlow::Continue(())))

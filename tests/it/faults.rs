@@ -1,7 +1,7 @@
-//! Whatever writes, on a disk that fails at its n-th operation, for every n: what was acknowledged stands, what comes
-//! of the rest is whole or not there, nothing is left behind, and the same work goes through afterwards.
+//! Every writing operation, on a disk that fails at its n-th operation, for every n: acknowledged commits are intact,
+//! the rest exists completely or not at all, no files are left over, and the same work succeeds afterwards.
 //!
-//! Commits, flushes and compaction have such tests beside theirs (`store`, `living`, `merge`); here are the others.
+//! Tests of this kind for commits, flushes and compaction are in `store`, `living` and `merge`; here are the others.
 
 #![allow(clippy::disallowed_methods, reason = "looks at the files of an index from outside")]
 
@@ -23,10 +23,11 @@ use twindex::sys::vfs::TEMPORARY_PREFIX;
 use twindex::sys::{RealVfs, Vfs};
 use twindex::{Document, Error, Fingerprint, Index, Key, Params, Result, Writer};
 
-/// Keys, and what is kept under them.
+/// Keys, and their stored documents.
 type Documents = BTreeMap<u64, String>;
 
-/// EDQUOT, EMFILE, EFBIG, EINTR, EAGAIN, EROFS: told from EIO and ENOSPC by nobody, and not waited for by anybody.
+/// EDQUOT, EMFILE, EFBIG, EINTR, EAGAIN, EROFS: nothing distinguishes them from EIO and ENOSPC, and nothing retries
+/// after them.
 const ERRORS: [i32; 6] = [122, 24, 27, 4, 11, 30];
 
 fn documents(index: &Index) -> Documents {
@@ -55,8 +56,8 @@ fn check_sound(path: &Path, case: &str) {
     assert!(problems.is_empty(), "{case}: {problems:?}");
 }
 
-/// Runs `act` in a folder that `prepare` filled, on disks that fail in every way at every operation, and hands what
-/// came of it to `check`: the folder, what `act` returned, whether later operations went well, and the case in words.
+/// Runs `act` in a folder that `prepare` filled, on disks that fail in every way at every operation, and hands the
+/// outcome to `check`: the folder, the result of `act`, whether later operations succeeded, and the case in words.
 /// Returns how many operations failed.
 fn at_every_operation<T: std::fmt::Debug>(
     prepare: impl Fn(&Path),
@@ -85,7 +86,7 @@ fn at_every_operation<T: std::fmt::Debug>(
     points
 }
 
-/// A folder of folders, again.
+/// Copies a folder of folders.
 fn copied(from: &Path) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
@@ -117,7 +118,7 @@ fn put(writer: &mut Writer, key: u64, fingerprint: u64, stamp: u64) -> Result<()
     writer.put(key, Document::from(Fingerprint(fingerprint)).with_value(&value).with_stamp(stamp))
 }
 
-/// Commits in which documents come, go and become too old, from time 20 on; `acknowledged` is called after each.
+/// Commits in which documents are added, deleted and expire, from time 20 on; calls `acknowledged` after each.
 fn stream(vfs: Arc<dyn Vfs>, path: &Path, acknowledged: &dyn Fn(&Index)) -> Result<()> {
     let index = Index::open_with(vfs, path)?;
     let mut writer = index.writer()?;
@@ -138,7 +139,7 @@ fn stream(vfs: Arc<dyn Vfs>, path: &Path, acknowledged: &dyn Fn(&Index)) -> Resu
     writer.delete(4)?;
     writer.compact()?;
     acknowledged(&index);
-    // A log that ends with a mark, and who looks for it.
+    // A log that ends with a mark, and a reader that looks for it.
     drop(writer);
     let mut writer = index.writer()?;
     writer.commit_with(b"begins a log")?;
@@ -164,8 +165,8 @@ fn living(path: &Path) {
 }
 
 #[test]
-fn a_stream_with_deletes_and_expiry_on_a_disk_that_fails_loses_nothing_that_was_acknowledged() {
-    // All states there are, each once, in order.
+fn stream_with_deletes_and_expiry_on_a_failing_disk_loses_no_acknowledged_commit() {
+    // All states, each once, in order.
     let states = RefCell::new(Vec::new());
     {
         let dir = tempfile::tempdir().unwrap();
@@ -193,11 +194,11 @@ fn a_stream_with_deletes_and_expiry_on_a_disk_that_fails_loses_nothing_that_was_
             later += usize::from(place != Some(at));
             match done {
                 Ok(()) => assert_eq!(at, 5, "{case}"),
-                // What a disk refuses is no damage, nor is a mark that it had no room for.
+                // A refusal by the disk is not damage, nor is a mark for which it had no space.
                 Err(error) => assert!(!error.is_corruption(), "{case}: {error}"),
             }
             check_sound(&path, case);
-            // The next one cleans up and goes on.
+            // The next writer cleans up and continues.
             let index = Index::open(&path).unwrap();
             index.compact().unwrap();
             assert_eq!(documents(&index), found, "{case}");
@@ -208,12 +209,12 @@ fn a_stream_with_deletes_and_expiry_on_a_disk_that_fails_loses_nothing_that_was_
             assert_eq!(of(".seg"), 1, "{case}: {left:?}");
         },
     );
-    println!("{points} fault points; a commit that was not acknowledged stood after {later}");
+    println!("{points} fault points; a commit without acknowledgement was kept after {later}");
     assert!(points > 400 && later > 0, "{points} {later}");
 }
 
 #[test]
-fn garbage_that_cannot_be_listed_is_an_error_and_not_none() {
+fn directory_that_cannot_be_listed_is_an_error_of_gc() {
     let prepared = tempfile::tempdir().unwrap();
     living(&prepared.path().join("index"));
     let mut seen = 0;
@@ -262,7 +263,7 @@ fn create_in_a_directory_that_cannot_be_listed_reports_why() {
 }
 
 #[test]
-fn a_snapshot_on_a_disk_that_fails_is_whole_or_not_there_and_its_source_is_as_it_was() {
+fn copy_on_a_failing_disk_is_whole_or_absent_and_its_source_is_unchanged() {
     let mut whole = 0;
     let points = at_every_operation(
         |dir| living(&dir.join("index")),
@@ -281,7 +282,7 @@ fn a_snapshot_on_a_disk_that_fails_is_whole_or_not_there_and_its_source_is_as_it
                 assert_eq!(opened(&copy), expected, "{case}: again");
             }
             if went_on {
-                assert_eq!(names(dir), ["copy", "index"], "{case}: nothing is left behind");
+                assert_eq!(names(dir), ["copy", "index"], "{case}: no files are left over");
             }
         },
     );
@@ -290,7 +291,7 @@ fn a_snapshot_on_a_disk_that_fails_is_whole_or_not_there_and_its_source_is_as_it
 }
 
 #[test]
-fn a_merge_of_shards_on_a_disk_that_fails_is_whole_or_not_there() {
+fn merge_of_shards_on_a_failing_disk_is_whole_or_absent() {
     let shards = |dir: &Path| {
         living(&dir.join("one"));
         let index = Index::create(dir.join("two"), expiring()).unwrap();
@@ -331,7 +332,7 @@ fn a_merge_of_shards_on_a_disk_that_fails_is_whole_or_not_there() {
 }
 
 #[test]
-fn a_salvage_on_a_disk_that_fails_says_what_it_could_not_read_and_makes_nothing_up() {
+fn salvage_on_a_failing_disk_reports_what_it_could_not_read_and_invents_nothing() {
     let (mut whole, mut partly) = (0, 0);
     let points = at_every_operation(
         |dir| living(&dir.join("index")),
@@ -342,13 +343,14 @@ fn a_salvage_on_a_disk_that_fails_says_what_it_could_not_read_and_makes_nothing_
             if out.exists() {
                 let found = opened(&out);
                 check_sound(&out, case);
-                if let Ok(told) = &done {
-                    assert_eq!(told.documents, found.len() as u64, "{case}");
-                    assert!(!told.is_whole() || found == all, "{case}: {told:?}");
-                    partly += usize::from(!told.is_whole());
+                if let Ok(report) = &done {
+                    assert_eq!(report.documents, found.len() as u64, "{case}");
+                    assert!(!report.is_whole() || found == all, "{case}: {report:?}");
+                    partly += usize::from(!report.is_whole());
                 }
-                // Where the manifest could not be read, what it says was deleted or replaced may be back.
-                let certain = done.as_ref().map_or(true, |told| told.generation.is_some() && told.is_whole());
+                // If the manifest could not be read, documents that it marks as deleted or replaced may be back.
+                let certain =
+                    done.as_ref().map_or(true, |report| report.generation.is_some() && report.is_whole());
                 if certain {
                     assert!(found.iter().all(|(key, record)| all.get(key) == Some(record)), "{case}");
                 }
@@ -357,16 +359,16 @@ fn a_salvage_on_a_disk_that_fails_says_what_it_could_not_read_and_makes_nothing_
                 assert!(done.is_err(), "{case}");
             }
             if went_on && done.is_err() && !out.exists() {
-                assert_eq!(names(dir), ["index"], "{case}: nothing is left behind");
+                assert_eq!(names(dir), ["index"], "{case}: no files are left over");
             }
         },
     );
-    println!("{points} fault points; all was saved after {whole}, and told to be less after {partly}");
+    println!("{points} fault points; all was saved after {whole}, and reported to be less after {partly}");
     assert!(points > 100 && whole > 5 && partly > 5, "{points} {whole} {partly}");
 }
 
 #[test]
-fn an_index_with_an_idf_table_made_on_a_disk_that_fails_is_whole_or_not_there() {
+fn index_with_an_idf_table_created_on_a_failing_disk_is_whole_or_absent() {
     let table = {
         let plain = Sketcher::new(&Params::builder().words(1).simhash(3).build().unwrap()).unwrap();
         let mut builder = IdfBuilder::new(&Shingling::words(1, 0)).min_df(1);
@@ -401,7 +403,7 @@ fn an_index_with_an_idf_table_made_on_a_disk_that_fails_is_whole_or_not_there() 
     assert!(points > 50 && whole > 3, "{points} {whole}");
 }
 
-/// What does not fit into memory is several segments, which become one.
+/// A batch that does not fit into memory is several segments, which are merged into one.
 #[test]
 fn a_batch_of_many_segments_that_become_one_is_there_as_a_whole_or_not_at_all() {
     let params = Params::builder().minhash(2, 1).build().unwrap();

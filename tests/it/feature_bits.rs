@@ -45,8 +45,8 @@ fn a_header_of_another_version_or_with_an_unknown_feature_says_what_to_do() {
         refused("format version", "4", "3; use a newer version")
     );
     assert_eq!(
-        with(|header| header.incompatible.set(0x800)),
-        refused("incompatible feature set", "0x800", "0x7f6; use a newer version")
+        with(|header| header.incompatible.set(0x1000)),
+        refused("incompatible feature set", "0x1000", "0xff6; use a newer version")
     );
     assert_eq!(
         with(|header| header.fingerprint_bits = 128),

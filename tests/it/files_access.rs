@@ -1,8 +1,8 @@
-//! However the bytes of an index come into memory, its answers are the same; and where they cannot be had, the
-//! answer is an error that names the file. With `Access::Read` that holds for failing disks and files that are cut
-//! short under a reader, too, where a map would end the process with SIGBUS.
+//! An index gives the same answers in every access mode; and if bytes cannot be read, the answer is an error that names
+//! the file. With `Access::Read` that also holds for failing disks and for files that are truncated under a reader,
+//! where a map would end the process with SIGBUS.
 
-#![allow(clippy::disallowed_methods, reason = "damages files behind the index's back")]
+#![allow(clippy::disallowed_methods, reason = "damages the files of an index directly")]
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -104,16 +104,16 @@ fn every_access_reads_every_kind_of_segment() {
     }
 }
 
-/// What was done to the files of a [`WatchedVfs`], and what shall go wrong.
+/// The operations on the files of a [`WatchedVfs`], and the faults to inject.
 #[derive(Debug, Default)]
 struct Watch {
     maps: AtomicUsize,
     reads: AtomicUsize,
     /// Reads of these bytes of segments fail.
     unreadable: Mutex<Option<std::ops::Range<u64>>>,
-    /// Reads of this byte of segments bring another.
+    /// Reads return another value for this byte of segments.
     flipped: Mutex<Option<u64>>,
-    /// What is done before the file of this name is opened, once.
+    /// An action before the file of this name is opened, once.
     before: Mutex<Option<(String, Deed)>>,
 }
 
@@ -206,7 +206,7 @@ impl ReadFile for WatchedFile {
 }
 
 #[test]
-fn segments_that_are_opened_later_are_read_in_the_same_way() {
+fn segments_opened_later_use_the_same_access() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
@@ -221,7 +221,7 @@ fn segments_that_are_opened_later_are_read_in_the_same_way() {
         writer.commit().unwrap();
         drop(writer);
         assert!(index.refresh().unwrap());
-        // And by its own writer, flushed within a batch.
+        // Also by its own writer, flushed within a batch.
         let mut writer = index.writer().unwrap();
         writer.set_logged(false);
         writer.put(2, Fingerprint(11)).unwrap();
@@ -234,8 +234,8 @@ fn segments_that_are_opened_later_are_read_in_the_same_way() {
     }
 }
 
-/// Between the reading of `CURRENT` and the opening of what it named, a writer publishes two generations and removes
-/// what they do not need.
+/// Between reading `CURRENT` and opening the files that it names, a writer publishes two generations and removes the
+/// files that they do not need.
 #[test]
 fn a_file_that_was_removed_since_current_was_read_is_looked_for_in_the_next_generation() {
     fn replace_all(path: &Path) {
@@ -281,7 +281,7 @@ fn a_file_that_was_removed_since_current_was_read_is_looked_for_in_the_next_gene
     }
 }
 
-/// A segment of raw fingerprints, and these.
+/// A segment of raw fingerprints, and the fingerprints.
 fn raw(count: usize) -> (Vec<u8>, Vec<u64>) {
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let mut records = Records::new(&params);
@@ -308,7 +308,7 @@ fn column(segment: &Segment) -> Vec<Result<u64>> {
 }
 
 #[test]
-fn damage_is_an_error_when_its_page_is_touched_with_every_access() {
+fn damaged_page_is_an_error_at_its_first_use_with_every_access() {
     let (sound, fingerprints) = raw(4000);
     let files = MemoryVfs::default();
     let mut random = Random(8);
@@ -343,7 +343,7 @@ fn damage_is_an_error_when_its_page_is_touched_with_every_access() {
 }
 
 #[test]
-fn a_file_that_is_cut_short_under_a_reader_is_an_error_and_what_was_read_stays() {
+fn file_truncated_under_a_reader_is_an_error_and_pages_already_read_stay_valid() {
     let (sound, fingerprints) = raw(60_000);
     let (_dir, path) = on_disk(&sound);
     let segment = Segment::open_with(&RealVfs, &path, Access::Read).unwrap();
@@ -372,7 +372,7 @@ fn a_file_that_is_cut_short_under_a_reader_is_an_error_and_what_was_read_stays()
 }
 
 #[test]
-fn a_read_that_fails_is_an_error_that_names_the_file_and_is_tried_again() {
+fn failed_read_is_an_error_that_names_the_file_and_is_retried_by_the_next_query() {
     let (sound, fingerprints) = raw(4000);
     let (_dir, path) = on_disk(&sound);
     let watch = WatchedVfs::default();
@@ -390,12 +390,12 @@ fn a_read_that_fails_is_an_error_that_names_the_file_and_is_tried_again() {
         assert!(problems.len() as u64 >= table.length / PAGE, "{problems:?}");
         assert!(problems.iter().all(|problem| matches!(problem, Error::Io { .. })), "{problems:?}");
     }
-    // The disk thinks better of it.
+    // The disk recovers.
     *watch.0.unreadable.lock().unwrap() = None;
     let found: Vec<u64> = column(&segment).into_iter().map(Result::unwrap).collect();
     assert_eq!(found, fingerprints);
     assert!(segment.verify(|_| ()).is_empty());
-    // What was read is not read again.
+    // Pages that were read are not read again.
     *watch.0.unreadable.lock().unwrap() = Some(0..u64::MAX);
     let reads = watch.0.reads.load(Ordering::Relaxed);
     assert!(column(&segment).iter().all(Result::is_ok));
@@ -403,7 +403,7 @@ fn a_read_that_fails_is_an_error_that_names_the_file_and_is_tried_again() {
 }
 
 #[test]
-fn bytes_that_arrive_damaged_are_not_kept_and_verify_reads_anew() {
+fn damaged_reads_are_not_cached_and_verify_reads_again() {
     let (sound, fingerprints) = raw(4000);
     let (_dir, path) = on_disk(&sound);
     let watch = WatchedVfs::default();
@@ -417,7 +417,7 @@ fn bytes_that_arrive_damaged_are_not_kept_and_verify_reads_anew() {
     *watch.0.flipped.lock().unwrap() = None;
     let found: Vec<u64> = column(&segment).into_iter().map(Result::unwrap).collect();
     assert_eq!(found, fingerprints);
-    // Answers come from what was read and found sound; `verify` asks the disk.
+    // Answers come from pages that were checked; `verify` reads the disk.
     *watch.0.flipped.lock().unwrap() = Some(at);
     assert!(column(&segment).iter().all(Result::is_ok));
     assert!(
@@ -426,7 +426,7 @@ fn bytes_that_arrive_damaged_are_not_kept_and_verify_reads_anew() {
 }
 
 #[test]
-fn threads_that_ask_at_once_get_the_same_answers_with_every_access() {
+fn concurrent_queries_get_the_same_answers_with_every_access() {
     let (sound, fingerprints) = raw(50_000);
     let (_dir, path) = on_disk(&sound);
     for access in ALL {
@@ -470,7 +470,7 @@ fn a_file_in_memory_is_read_with_every_access() {
     }
 }
 
-/// The flags of the process's map of a file, as the kernel tells them; none where there is no map.
+/// The flags of the process's map of a file, from the kernel; `None` if there is no map.
 #[cfg(target_os = "linux")]
 fn map_flags(path: &Path) -> Option<String> {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
@@ -481,7 +481,7 @@ fn map_flags(path: &Path) -> Option<String> {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_map_is_for_single_pages_unless_plain_and_reading_maps_nothing() {
+fn maps_are_advised_random_unless_plain_and_read_access_maps_nothing() {
     let (sound, _) = raw(3000);
     for (access, random) in [
         (Access::Map, Some(true)),
@@ -529,14 +529,14 @@ mod guarded {
     }
 
     fn cut(path: &Path) {
-        // Published files are read-only; whoever does this has reasons of his own.
+        // Published files are read-only, so the test changes the permissions first.
         let mut permissions = path.metadata().unwrap().permissions();
         std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o644);
         std::fs::set_permissions(path, permissions).unwrap();
         std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(4096).unwrap();
     }
 
-    /// How many questions are answered, and how many are errors; none may be answered otherwise.
+    /// How many queries are answered, and how many are errors; no answer may be wrong.
     fn ask(snapshot: &Snapshot, keys: impl Iterator<Item = u64>) -> (usize, usize) {
         let (mut right, mut refused) = (0, 0);
         for key in keys {
@@ -561,7 +561,7 @@ mod guarded {
         (right, refused)
     }
 
-    /// What the child does; its process ends with SIGBUS where nobody has asked for a guard.
+    /// The child process; it ends with SIGBUS unless it has installed a guard.
     fn child(path: &Path, guard: bool) {
         if guard {
             sys::guard::install().unwrap();
@@ -569,7 +569,7 @@ mod guarded {
         }
         let index = Index::open(path).unwrap();
         let snapshot = index.snapshot();
-        // Some pages have been read and were found sound before the file is cut, the others have not.
+        // Some pages have been read and checked before the file is truncated, the others have not.
         assert_eq!(ask(&snapshot, (0..DOCUMENTS).step_by(40)).1, 0);
         assert!(!sys::guard::anything_lost());
         cut(&segment(path, 1));
@@ -578,7 +578,7 @@ mod guarded {
         assert!(snapshot.check_maps().is_err() && sys::guard::anything_lost());
         assert!(snapshot.for_each_key(|_| Ok(())).is_err());
         assert!(index.compact().is_err(), "nothing is made of pages of zeros");
-        // Another index is not concerned, nor one that is opened after the file came back.
+        // Another index is not affected, nor one that is opened after the file is restored.
         let other = path.with_file_name("other");
         made(&other);
         assert_eq!(ask(&Index::open(&other).unwrap().snapshot(), (0..2 * DOCUMENTS).step_by(99)).1, 0);
@@ -588,11 +588,11 @@ mod guarded {
     }
 
     #[test]
-    fn a_map_that_is_cut_short_is_an_error_where_a_guard_was_asked_for() {
+    fn truncated_map_is_an_error_if_a_guard_is_installed() {
         if let Some(path) = std::env::var_os(CHILD) {
             return child(Path::new(&path), std::env::var_os("TWINDEX_TEST_GUARD").is_some());
         }
-        let name = "files_access::guarded::a_map_that_is_cut_short_is_an_error_where_a_guard_was_asked_for";
+        let name = "files_access::guarded::truncated_map_is_an_error_if_a_guard_is_installed";
         for guard in [false, true] {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("index");
@@ -635,9 +635,9 @@ mod guarded {
         }
     }
 
-    /// Pages of a file that were never written have no memory until somebody reads them through a map; where none is
-    /// left then, the map cannot be read, although the file is as long as ever. Nothing but a copy that keeps holes
-    /// makes such a segment, and its pages would be zeros: so the first pages are sound, and what follows is a hole.
+    /// Pages of a file that were never written have no memory until they are read through a map. If no memory is left
+    /// then, the map cannot be read, although the file has its full length. Only a copy that keeps holes makes such a
+    /// segment, and its pages would be zeros: so the first pages are sound, and the rest is a hole.
     #[test]
     fn a_hole_in_a_full_file_system_in_memory_is_an_error_where_a_guard_was_asked_for() {
         let name = "files_access::guarded::a_hole_in_a_full_file_system_in_memory_is_an_error_where_a_guard_was_asked_for";
@@ -654,7 +654,7 @@ mod guarded {
             assert!(snapshot.check_maps().is_err() && sys::guard::anything_lost());
             let error = snapshot.for_each_key(|_| Ok(())).unwrap_err();
             assert!(matches!(error, Error::Io { op: "read", .. }), "{error:?}");
-            // Without maps it is a hole, full of zeros: damage.
+            // Without maps the hole reads as zeros: damage.
             let read = Index::options().access(sys::Access::Read).open(path).unwrap();
             let errors = (0..DOCUMENTS).filter_map(|key| read.snapshot().get(key).err());
             assert!(errors.map(|error| assert!(error.is_corruption(), "{error:?}")).count() > 1000);
@@ -667,7 +667,7 @@ mod guarded {
             };
             let path = disk.0.join("index");
             made(&path);
-            // In the longest section of the first segment, which is a table, behind what opening reads of it.
+            // In the longest section of the first segment, which is a table, after the part that opening reads.
             let file = segment(&path, 1);
             let bytes = std::fs::read(&file).unwrap();
             let longest = {
@@ -682,7 +682,7 @@ mod guarded {
             let out = std::fs::File::create(&file).unwrap();
             out.write_all_at(&bytes[..hole.start], 0).unwrap();
             out.write_all_at(&bytes[hole.end..], hole.end as u64).unwrap();
-            // All the memory that is left.
+            // Uses up all memory that is left.
             let filler = std::fs::File::create(disk.0.join("filler")).unwrap();
             let filled =
                 (0..1 << 32).take_while(|i| filler.write_all_at(&[1; 4096], i * 4096).is_ok()).count();

@@ -1,5 +1,5 @@
-//! A full memtable becomes a segment beside commits: meanwhile all that is committed is found, commits go on, and what
-//! the logs have is durable, however the writer ends.
+//! A full memtable is flushed concurrently with commits: meanwhile everything committed is found, commits continue, and
+//! the content of the logs is durable, however the writer ends.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -49,7 +49,8 @@ impl Sweeps {
             let mut shut = self.shut.0.lock().unwrap();
             while *shut {
                 self.waiting.fetch_add(1, Ordering::Relaxed);
-                // A test that has failed does not open it, and its writer waits for this thread.
+                // If a test fails without opening the gate, its writer would wait for this thread forever: so it waits
+                // for a limited time.
                 let (guard, late) = self.shut.1.wait_timeout(shut, Duration::from_secs(20)).unwrap();
                 shut = guard;
                 *shut &= !late.timed_out();
@@ -68,7 +69,7 @@ impl Gate {
         if std::thread::current().name() == Some(THREAD) {
             let mut shut = self.shut.0.lock().unwrap();
             while *shut {
-                // A test that has failed does not open it, and its writer waits for this thread.
+                // As above: waits for a limited time, in case the test fails.
                 let (guard, late) = self.shut.1.wait_timeout(shut, Duration::from_secs(20)).unwrap();
                 shut = guard;
                 *shut &= !late.timed_out();
@@ -149,9 +150,9 @@ type Documents = BTreeMap<u64, (u64, u64)>;
 struct Tried {
     gate: Gate,
     index: Index,
-    /// What is committed.
+    /// The committed documents.
     documents: Documents,
-    /// What is not yet.
+    /// The uncommitted ones.
     batch: Documents,
     now: u64,
 }
@@ -194,7 +195,7 @@ impl Tried {
         self.documents.clone_from(&self.batch);
     }
 
-    /// New documents, one commit each ten.
+    /// New documents, with a commit after every ten.
     fn fill(&mut self, writer: &mut Writer, keys: std::ops::Range<u64>) {
         for key in keys {
             self.put(writer, key, spread(key));
@@ -209,7 +210,7 @@ impl Tried {
     }
 }
 
-/// Fingerprints far from each other.
+/// Fingerprints that are far from each other.
 fn spread(key: u64) -> u64 {
     (key + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
@@ -248,13 +249,13 @@ fn check(snapshot: &Snapshot, documents: &Documents) {
 }
 
 #[test]
-fn commits_and_queries_go_on_while_a_full_memtable_becomes_a_segment() {
+fn commits_and_queries_continue_while_a_full_memtable_is_flushed() {
     let mut tried = Tried::new();
     let other = tried.open();
     let mut writer = tried.writer();
     tried.gate.shut(true);
     tried.fill(&mut writer, 0..40);
-    // What is in no segment is asked as before.
+    // Documents that are in no segment are found as before.
     assert_eq!((tried.index.snapshot().entries().len(), tried.index.snapshot().logged_documents()), (0, 40));
     tried.check(&tried.index.snapshot());
     let held = (tried.index.snapshot(), tried.documents.clone());
@@ -279,13 +280,13 @@ fn commits_and_queries_go_on_while_a_full_memtable_becomes_a_segment() {
     tried.fill(&mut writer, 40..60);
     tried.check(&tried.index.snapshot());
     assert_eq!(tried.index.snapshot().entries().len(), 0);
-    // Whoever opens it now, and whoever follows it, reads two logs.
+    // A process that opens the index now, and a reader that refreshes, read two logs.
     tried.check(&tried.open().snapshot());
     other.refresh().unwrap();
     tried.check(&other.snapshot());
     let logs = tried.index.snapshot().manifest().logged.as_ref().unwrap().logs.len();
     assert_eq!(logs, 2);
-    // A copy is an index of its own.
+    // A copy is an independent index.
     tried.index.copy_to("/copy").unwrap();
     let copy = Index::open_with(Arc::new(tried.gate.clone()), Path::new("/copy")).unwrap();
     tried.check(&copy.snapshot());
@@ -306,7 +307,7 @@ fn commits_and_queries_go_on_while_a_full_memtable_becomes_a_segment() {
 }
 
 #[test]
-fn documents_expire_in_a_frozen_memtable_and_in_the_segment_that_it_becomes() {
+fn documents_expire_in_a_frozen_memtable_and_in_its_segment() {
     let mut tried = Tried::new();
     let mut writer = tried.writer();
     tried.gate.shut(true);
@@ -327,7 +328,7 @@ fn documents_expire_in_a_frozen_memtable_and_in_the_segment_that_it_becomes() {
 }
 
 #[test]
-fn commit_waits_where_the_memtable_is_full_twice_and_no_earlier() {
+fn commit_waits_once_the_memtable_is_full_twice_and_not_earlier() {
     let mut tried = Tried::new();
     let mut writer = tried.writer();
     tried.gate.shut(true);
@@ -337,7 +338,7 @@ fn commit_waits_where_the_memtable_is_full_twice_and_no_earlier() {
         let gate = tried.gate.clone();
         std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(300));
-            let opened = Instant::now(); // before it is open, as this thread may wait behind those that then go on
+            let opened = Instant::now(); // before the gate is open, as this thread may run after those that then continue
             gate.shut(false);
             opened
         })
@@ -352,7 +353,7 @@ fn commit_waits_where_the_memtable_is_full_twice_and_no_earlier() {
 }
 
 #[test]
-fn batch_that_is_larger_than_memtables_goes_on_while_a_thread_makes_segments_of_it() {
+fn batch_larger_than_memtables_continues_while_a_thread_flushes_it() {
     let mut tried = Tried::new();
     let mut writer = tried.writer();
     tried.fill(&mut writer, 0..30); // in the log
@@ -360,7 +361,7 @@ fn batch_that_is_larger_than_memtables_goes_on_while_a_thread_makes_segments_of_
     tried.commit(&mut writer);
     tried.gate.shut(true);
     let before = tried.documents.clone();
-    // Twice as many as a memtable has, and the thread has not yet begun: nothing waits for it.
+    // Twice as many as a memtable has, and the thread has not begun yet: nothing waits for it.
     for key in 100..155 {
         tried.put(&mut writer, key, spread(key));
     }
@@ -370,7 +371,7 @@ fn batch_that_is_larger_than_memtables_goes_on_while_a_thread_makes_segments_of_
     assert!(!tried.gate.exists(Path::new("/index/000001.seg")).unwrap());
     check(&tried.index.snapshot(), &before);
     let stamped = |tried: &Tried, fingerprint| Document::from(Fingerprint(fingerprint)).with_stamp(tried.now);
-    // The batch is asked as a whole, whatever part of it is where.
+    // Queries see the whole batch, wherever its parts are.
     for (key, there) in [(3, false), (5, true), (100, true), (102, false), (154, true)] {
         assert_eq!(writer.contains(key).unwrap(), there, "{key}");
     }
@@ -424,7 +425,7 @@ fn large_batch_that_is_abandoned_leaves_what_was_committed() {
 }
 
 #[test]
-fn commit_waits_as_long_as_the_writer_was_given() {
+fn commit_waits_as_long_as_set_stalls_allows() {
     let mut tried = Tried::new();
     let mut writer = tried.writer();
     writer.set_stalls(Duration::ZERO, 4);
@@ -445,7 +446,7 @@ fn commit_waits_as_long_as_the_writer_was_given() {
 const SWEEP: &str = "twindex-sweep";
 
 #[test]
-fn large_files_are_removed_beside_commits_and_only_files_that_no_other_will_be() {
+fn large_files_are_removed_concurrently_unless_their_names_can_be_reused() {
     let mut tried = Tried::new();
     let value = vec![7; 1 << 16];
     let mut writer = tried.writer();
@@ -458,9 +459,9 @@ fn large_files_are_removed_beside_commits_and_only_files_that_no_other_will_be()
     };
     (0..40).for_each(|key| fill(&mut tried, &mut writer, key));
     writer.flush().unwrap();
-    // The log of more than two megabytes is in the way of nobody.
+    // A log of more than two megabytes blocks nothing.
     tried.gate.sweeps.shut(true);
-    // A file that somebody left under the name of a log to come.
+    // A leftover file with the name of a future log.
     let logs = tried.index.snapshot().manifest().logged.as_ref().unwrap().next_log;
     let left = PathBuf::from(format!("/index/LOG-{:06}", logs + 1));
     tried.gate.disk.create_append(&left).unwrap().append(&vec![1; 2 << 20]).unwrap();
@@ -486,7 +487,7 @@ fn large_files_are_removed_beside_commits_and_only_files_that_no_other_will_be()
 }
 
 #[test]
-fn writer_that_ends_in_a_batch_leaves_a_frozen_memtable_to_the_next() {
+fn writer_dropped_in_a_batch_leaves_its_frozen_memtable_to_the_next() {
     let mut tried = Tried::new();
     let mut writer = tried.writer();
     tried.gate.shut(true);
@@ -511,7 +512,7 @@ fn writer_that_ends_in_a_batch_leaves_a_frozen_memtable_to_the_next() {
 }
 
 #[test]
-fn segment_that_cannot_be_written_fails_a_commit_after_it_is_committed_and_loses_nothing() {
+fn failed_flush_is_reported_after_the_commit_and_loses_nothing() {
     let mut tried = Tried::new();
     let mut writer = tried.writer();
     tried.gate.fails.store(true, Ordering::Relaxed);
@@ -543,7 +544,7 @@ fn segment_that_cannot_be_written_fails_a_commit_after_it_is_committed_and_loses
 }
 
 #[test]
-fn segment_that_is_done_before_the_next_commit_is_not_swept_by_it() {
+fn segment_finished_before_the_next_commit_is_not_swept_by_it() {
     let mut tried = Tried::new();
     let mut writer = tried.writer();
     tried.fill(&mut writer, 0..40);
@@ -559,7 +560,7 @@ fn segment_that_is_done_before_the_next_commit_is_not_swept_by_it() {
 }
 
 #[test]
-fn graceful_end_leaves_nothing_frozen() {
+fn graceful_end_leaves_no_frozen_memtable() {
     let mut tried = Tried::new();
     let mut writer = tried.writer();
     tried.fill(&mut writer, 0..50);
@@ -571,7 +572,7 @@ fn graceful_end_leaves_nothing_frozen() {
 }
 
 #[test]
-fn reader_does_not_read_logs_again_that_it_has_read() {
+fn reader_does_not_read_logs_twice() {
     let mut tried = Tried::new();
     let other = tried.open();
     let mut writer = tried.writer();
@@ -586,7 +587,7 @@ fn reader_does_not_read_logs_again_that_it_has_read() {
     assert_eq!(other.snapshot().manifest().generation, generation);
     tried.check(&other.snapshot());
     let read = tried.gate.read.load(Ordering::Relaxed) - before;
-    // Twenty documents and heads, and not fifty.
+    // The bytes of twenty documents and the heads, not those of fifty.
     assert!(read < 1800, "{read} bytes of logs were read");
     tried.gate.shut(false);
     writer.wait_for_merge().unwrap();
@@ -595,7 +596,7 @@ fn reader_does_not_read_logs_again_that_it_has_read() {
 }
 
 #[test]
-fn many_documents_that_go_while_a_segment_is_made_of_them_are_gone_from_it() {
+fn documents_deleted_during_a_flush_are_deleted_in_its_segment() {
     let mut tried = Tried::new();
     let mut writer = tried.index.writer().unwrap();
     writer.set_memtable(5000, usize::MAX);

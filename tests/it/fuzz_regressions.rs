@@ -1,6 +1,5 @@
-//! What fuzzing found once, on every compiler for ever: each file in `fuzz/regressions/<target>/` is given to
-//! its target again. As a target that is never run proves nothing, each also gets the inputs that fuzzing
-//! starts from, and some random ones.
+//! Inputs on which fuzzing once failed, for every compiler: each file in `fuzz/regressions/<target>/` is passed to its
+//! target again. To prove that every target runs, each also gets the seeds of fuzzing and some random inputs.
 
 #![allow(clippy::disallowed_methods, reason = "reads inputs, not an index")]
 
@@ -10,11 +9,11 @@ use crate::support::Random;
 use crate::support::fuzzing::{TARGETS, seeds};
 use crate::support::skip::{Missing, skip};
 
-/// Targets of crates above this one, whose findings are replayed where it is: `crates/corpus/src/input/fuzzed.rs`.
+/// Targets of crates above this one; their regressions are replayed in that crate: `crates/corpus/src/input/fuzzed.rs`.
 const TARGETS_OF_THE_TOOL: [&str; 1] = ["inputs"];
 
 #[test]
-fn what_fuzzing_found_stays_mended() {
+fn inputs_that_once_failed_pass() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/regressions");
     for (name, target) in TARGETS {
         let Ok(files) = std::fs::read_dir(root.join(name)) else { continue };
@@ -28,7 +27,7 @@ fn what_fuzzing_found_stays_mended() {
 
 /// `scripts/fuzz-coverage` measures which lines this runs. `TWINDEX_FUZZ_CORPUS` names the directory of all corpora.
 #[test]
-fn what_fuzzing_kept_runs_again_where_it_is_named() {
+fn given_fuzz_corpora_pass() {
     let Some(root) = std::env::var_os("TWINDEX_FUZZ_CORPUS") else {
         skip(Missing::Elsewhere("TWINDEX_FUZZ_CORPUS names no corpora"));
         return;
@@ -51,7 +50,7 @@ fn every_target_runs_on_its_seeds_and_on_random_changes_of_them() {
         let seeds = seeds(name);
         assert!(!seeds.is_empty(), "{name}");
         let mut random = Random(11);
-        // An input of `many` takes as long as a hundred of others; `scripts/fuzz-coverage` replays all of them.
+        // An input of `many` takes as long as a hundred of the others; `scripts/fuzz-coverage` replays all of them.
         let (step, changes) = if name == "many" { (6, 1) } else { (1, 24) };
         for seed in seeds.iter().step_by(step) {
             target(seed);

@@ -3,8 +3,8 @@
 
 use twindex::params::FeatureScheme;
 use twindex::planner::{
-    Binomial, Miss, Strangers, Unmet, Wanted, choose, samples_by_chernoff, samples_by_relative_entropy,
-    samples_exact,
+    Binomial, FalsePositiveBound, Goal, Infeasible, Miss, choose, samples_by_chernoff,
+    samples_by_relative_entropy, samples_exact,
 };
 
 const FILE: &str = include_str!("../golden/choices.tsv");
@@ -39,7 +39,7 @@ fn same_log10(found: f64, expected: &str, what: &[&str]) {
 }
 
 #[test]
-fn tails_are_exact_down_to_where_numbers_end_and_beyond() {
+fn tails_are_exact_below_the_smallest_double() {
     let mut smallest = 0.0_f64;
     for row in rows("tails") {
         let [n, p, k, at_least, below] = row[..] else { panic!("{row:?}") };
@@ -54,7 +54,7 @@ fn tails_are_exact_down_to_where_numbers_end_and_beyond() {
 }
 
 #[test]
-fn as_many_minima_are_needed_as_counted_exactly() {
+fn number_of_minima_needed_is_exact() {
     for row in rows("samples") {
         let [j, delta, failure, miss, chernoff, entropy, exact] = row[..] else { panic!("{row:?}") };
         let miss = match miss {
@@ -76,7 +76,7 @@ fn scheme(columns: &[&str]) -> FeatureScheme {
 }
 
 #[test]
-fn fungible_pairs_are_as_likely_as_the_polynomial_says() {
+fn probability_of_fungible_pairs_is_the_polynomial() {
     for row in rows("scheme") {
         let (features, j) = (scheme(&row[..4]), parse(row[4]));
         same_log10(features.log10_accepted(j), row[5], &row);
@@ -86,7 +86,7 @@ fn fungible_pairs_are_as_likely_as_the_polynomial_says() {
 }
 
 #[test]
-fn accidents_are_as_many_as_chance_makes() {
+fn expected_chance_pairs_are_exact() {
     for row in rows("accidents") {
         let pairs = scheme(&row[..4]).accidental_pairs(parse(row[4]));
         same_log10(pairs.log10(), row[5], &row);
@@ -94,25 +94,25 @@ fn accidents_are_as_many_as_chance_makes() {
 }
 
 #[test]
-fn the_chosen_scheme_is_that_of_looking_at_all() {
+fn chosen_scheme_equals_an_exhaustive_search() {
     for row in rows("choose") {
         let [j, recall, strange, at_most, minima, thresholds, bits, answer] = row[..] else {
             panic!("{row:?}")
         };
-        let wanted = Wanted {
+        let goal = Goal {
             resemblance: parse(j),
             recall: parse(recall),
-            strangers: Strangers { resemblance: parse(strange), at_most: parse(at_most) },
+            false_positives: FalsePositiveBound { resemblance: parse(strange), at_most: parse(at_most) },
             minima: parse(minima),
             thresholds: parse(thresholds),
             feature_bits: parse(bits),
         };
         let text =
             |scheme: FeatureScheme| format!("{} {} {}", scheme.groups, scheme.group_size, scheme.threshold);
-        let found = match choose(&wanted) {
+        let found = match choose(&goal) {
             Ok(scheme) => text(scheme),
-            Err(Unmet::Recall { .. }) => "recall".to_owned(),
-            Err(Unmet::Strangers { best, .. }) => format!("strangers {}", text(best)),
+            Err(Infeasible::Recall { .. }) => "recall".to_owned(),
+            Err(Infeasible::FalsePositives { best, .. }) => format!("strangers {}", text(best)),
             Err(other) => panic!("{other}"),
         };
         assert_eq!(found, answer, "{row:?}");

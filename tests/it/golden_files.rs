@@ -6,11 +6,11 @@
 //! which documents are near, `index-v3-fields` three that keep sets and marks, and `sets.sketches` is a file of sketches
 //! with sets.
 //!
-//! They were written by this test with `TWINDEX_WRITE_GOLDEN=1`, which writes where nothing stands and never over what
-//! is there; the batches below are their whole history. When the format changes, a new directory is added and, once a
-//! version was declared final, this one is kept.
+//! They were written by this test with `TWINDEX_WRITE_GOLDEN=1`, which only writes files that do not exist, and never
+//! replaces one; the batches below are their whole history. When the format changes, a new directory is added and, once
+//! a version was declared final, this one is kept.
 //!
-//! `scripts/read-segment.py` reads the same segments by the words of `format-spec.md` alone and must find the same.
+//! `scripts/read-segment.py`, written from `format-spec.md` alone, reads the same segments and must find the same.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -24,8 +24,9 @@ use twindex::format::bands::{CODEC_BYTES, CODEC_PACKED};
 use twindex::format::contents::Kind;
 use twindex::format::fields::{self, Fields};
 use twindex::format::header::{
-    FEATURE_FIELDS, FEATURE_GROWN, FEATURE_LOG, FEATURE_NARROW, FEATURE_NEAR, FEATURE_PACKED,
-    FEATURE_PRIORITIES, FEATURE_STAMPS, FEATURE_TEXT, FEATURE_VALUES, FEATURE_WEIGHTS, Refusal,
+    FEATURE_BOILERPLATE, FEATURE_FIELDS, FEATURE_GROWN, FEATURE_LOG, FEATURE_NARROW, FEATURE_NEAR,
+    FEATURE_PACKED, FEATURE_PRIORITIES, FEATURE_STAMPS, FEATURE_TEXT, FEATURE_VALUES, FEATURE_WEIGHTS,
+    Refusal,
 };
 use twindex::format::hot;
 use twindex::format::manifest::Manifest;
@@ -77,13 +78,13 @@ fn params() -> Params {
     builder.tables(design, codec).bottom(5).modulus(4).build().unwrap()
 }
 
-/// Designs, codecs and documents of the other indexes. With `auto` they are what the cost model of this version says:
-/// that index alone is to be written again where the model changes, and no number of the format does.
+/// Designs, codecs and numbers of documents of the other indexes. With `auto` they are those that the cost model of
+/// this version chooses: only that index must be written again if the model changes but the format does not.
 const SCHEMES: [(&str, &str, u64); 8] = [
     ("auto", "auto", 100),
     ("blocks-3", "planes+3", 200),
     ("choose-5-2", "compact+4", 100),
-    // More than 4096 bits of a stream, for which there is a sample.
+    // More than 4096 bits of a stream, so that it has a sample.
     ("expansion", "compact", 3200),
     ("nested-4-4", "plain+2", 100),
     ("random-3-12-7", "manku", 400),
@@ -120,7 +121,7 @@ fn read(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// The names in a directory, sorted; the lock, which tells of a process, left out.
+/// The names in a directory, sorted, without the lock file, which contains a process number.
 fn names(dir: &Path) -> Vec<String> {
     let names = RealVfs.list(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
     let mut names: Vec<String> = names.into_iter().map(|name| name.into_string().unwrap()).collect();
@@ -145,8 +146,8 @@ fn build(path: &Path) {
     }
 }
 
-/// An index with values and stamps that is still being written to: a segment of which one document is deleted and one
-/// has expired, and a log of two batches, one with a payload.
+/// An index with values and stamps that is still being written to: a segment with one deleted and one expired document,
+/// and a log of two batches, one with a payload.
 fn build_living(path: &Path) {
     let params =
         Params::builder().words(1).simhash(3).minhash(2, 2).values().expire_after(60).build().unwrap();
@@ -172,8 +173,8 @@ fn build_living(path: &Path) {
     writer.commit_with(b"as far as f").unwrap();
 }
 
-/// An index whose manifest says how long its log is that grows: that log was begun with a batch, and another follows it. The
-/// first log is gone: its batch is in the segment.
+/// An index whose manifest states the length of its active log: that log was begun with a batch, and another follows
+/// it. The first log is gone: its batch is in the segment.
 fn build_grown(path: &Path) {
     let params = Params::builder().u64_keys().words(1).simhash(3).minhash(2, 2).build().unwrap();
     let index = Index::create(path, params).unwrap();
@@ -192,7 +193,7 @@ fn build_grown(path: &Path) {
     writer.commit_with(b"five").unwrap();
 }
 
-/// An index with eight bits of each feature: a segment of which one document is deleted, and a log.
+/// An index with eight bits of each feature: a segment with one deleted document, and a log.
 fn build_narrow(path: &Path) {
     let params = Params::builder().u64_keys().words(1).minhash(8, 2).signature_bits(2).feature_bits(8);
     let index = Index::create(path, params.build().unwrap()).unwrap();
@@ -210,7 +211,7 @@ fn build_narrow(path: &Path) {
     writer.commit().unwrap();
 }
 
-/// The same documents in an index that says which of them are near; a segment, and a log.
+/// The same documents in an index that states its near relation; a segment, and a log.
 fn build_near(path: &Path) {
     let params = Params::builder().u64_keys().words(1).simhash(3).minhash(8, 2).signature_bits(2);
     let near = Near::resembling(0.95).unwrap().or_within(1);
@@ -226,8 +227,8 @@ fn build_near(path: &Path) {
     writer.commit().unwrap();
 }
 
-/// Texts of which each of odd number is near the one before, and of the same twelve words all; every ninth has no tokens.
-/// One is long enough for a map of high bytes.
+/// Texts that all contain the same twelve words; each with an odd number is near the one before; every ninth has no
+/// tokens. One is long enough for a map of high bytes.
 fn crowd(number: u64) -> String {
     if number % 9 == 8 {
         return "!".repeat(number as usize);
@@ -245,8 +246,8 @@ fn params_with_sets() -> twindex::params::ParamsBuilder {
     Params::builder().words(1).minhash(4, 2).signature_bits(1).sets()
 }
 
-/// An index with sets and marks: a segment of too few documents for common tags, of which one is deleted, and a log in
-/// which one document with a mark and one without comes.
+/// An index with sets and marks: a segment with one deleted document and too few documents for common tags, and a log
+/// that adds one document with a mark and one without.
 fn build_sets(path: &Path) {
     let index = Index::create(path, params_with_sets().marks().build().unwrap()).unwrap();
     let sketcher = index.sketcher().unwrap();
@@ -326,8 +327,8 @@ fn build_numbered(path: &Path, design: &str, codec: &str, documents: u64) {
     writer.commit().unwrap();
 }
 
-/// A committed index, `texts` or a design's name; where the environment asks for it and nothing is there yet, it is
-/// built and copied into the tree.
+/// A committed index, `texts` or a design's name; if the environment asks for it and it does not exist yet, it is built
+/// and copied into the tree.
 fn committed_as(name: &str) -> PathBuf {
     static ONCE: Once = Once::new();
     let dir = golden("index-v3");
@@ -373,8 +374,8 @@ fn near() -> PathBuf {
     golden("index-v3-near").join("stored")
 }
 
-/// The indexes with the feature `fields`: what builds them, the text of a number, how many documents are live, and
-/// which features their segment has.
+/// The indexes with the feature `fields`: their builder, the text of a number, the number of live documents, and the
+/// features of their segment.
 type WithFields = (&'static str, fn(&Path), fn(u64) -> String, u64, u32);
 const WITH_FIELDS: [WithFields; 3] = [
     ("sets", build_sets, crowd, 13, FEATURE_PACKED | FEATURE_FIELDS),
@@ -415,7 +416,7 @@ fn text(key: &str) -> &'static str {
 }
 
 #[test]
-fn an_index_of_format_3_opens_and_gives_the_answers_it_gave() {
+fn index_of_format_3_opens_and_gives_the_same_answers() {
     for (path, features) in [(committed(), 0), (packed(), FEATURE_PACKED)] {
         assert_eq!(read(&path.join("000001.seg"))[12..16], features.to_le_bytes());
         gives_the_answers_it_gave(&Index::open(path).unwrap_or_else(|error| panic!("{error}")).snapshot());
@@ -465,7 +466,7 @@ fn gives_the_answers_it_gave(snapshot: &Snapshot) {
 }
 
 #[test]
-fn an_index_of_format_3_with_a_log_values_and_stamps_opens_and_has_what_it_had() {
+fn index_of_format_3_with_log_values_and_stamps_opens_with_the_same_content() {
     let snapshot = Index::open(committed_as("living")).unwrap_or_else(|error| panic!("{error}")).snapshot();
     assert_eq!((snapshot.now(), snapshot.payload()), (Some(1061), Some(&b"as far as f"[..])));
     assert_eq!((snapshot.entries().len(), snapshot.logged_documents()), (1, 3));
@@ -493,7 +494,7 @@ fn an_index_of_format_3_with_a_log_values_and_stamps_opens_and_has_what_it_had()
 }
 
 #[test]
-fn an_index_of_format_3_whose_manifest_says_how_long_its_log_is_opens_and_misses_what_is_cut_off_it() {
+fn index_of_format_3_with_a_stated_log_length_opens_and_detects_a_truncated_log() {
     let committed = committed_as("grown");
     let names = names(&committed);
     assert_eq!(names, ["000001.seg", "CURRENT", "LOG-000002", "MANIFEST-000003", "MANIFEST-000004"]);
@@ -527,7 +528,7 @@ fn an_index_of_format_3_whose_manifest_says_how_long_its_log_is_opens_and_misses
     let problems = twindex::store::verify::verify(&RealVfs, &committed, |_| ()).problems;
     assert!(problems.is_empty(), "{problems:?}");
 
-    // Behind the length a log may end as after a crash; below it, something was lost.
+    // Past the stated length a log may end as after a crash; below it, something was lost.
     let cut_to = |length: u64| {
         let dir = tempfile::tempdir().unwrap();
         for name in &names {
@@ -549,13 +550,14 @@ fn an_index_of_format_3_whose_manifest_says_how_long_its_log_is_opens_and_misses
 }
 
 #[test]
-fn a_reader_that_does_not_know_a_feature_of_manifests_refuses_by_its_number() {
-    // As a reader without `grown` met `grown`, this one meets the next bit.
+fn reader_refuses_an_unknown_feature_of_manifests_by_its_number() {
+    // The next feature bit is as unknown to this reader as `grown` was to older ones.
     let bytes = read(&committed_as("grown").join("MANIFEST-000004"));
-    let of_sketches = FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_FIELDS | FEATURE_WEIGHTS;
+    let of_sketches =
+        FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_FIELDS | FEATURE_WEIGHTS | FEATURE_BOILERPLATE;
     let known =
         FEATURE_LOG | FEATURE_GROWN | FEATURE_VALUES | FEATURE_STAMPS | FEATURE_PRIORITIES | of_sketches;
-    for unknown in [FEATURE_PACKED, FEATURE_WEIGHTS << 1, 1 << 31] {
+    for unknown in [FEATURE_PACKED, FEATURE_BOILERPLATE << 1, 1 << 31] {
         let mut changed = bytes.clone();
         let features = FEATURE_LOG | FEATURE_GROWN | unknown;
         changed[12..16].copy_from_slice(&features.to_le_bytes());
@@ -565,7 +567,7 @@ fn a_reader_that_does_not_know_a_feature_of_manifests_refuses_by_its_number() {
         assert_eq!((field, found), ("incompatible feature set", format!("{features:#x}")));
         assert_eq!(supported, format!("{known:#x}; use a newer version"));
     }
-    // And none is taken off unnoticed: then the length of the log is none.
+    // Removing the bit is detected: then the length of the log is invalid.
     let mut changed = bytes;
     changed[12..16].copy_from_slice(&FEATURE_LOG.to_le_bytes());
     seal_header(&mut changed);
@@ -576,17 +578,17 @@ fn a_reader_that_does_not_know_a_feature_of_manifests_refuses_by_its_number() {
 }
 
 #[test]
-fn an_index_of_format_3_with_eight_bits_of_each_feature_opens_and_comes_out_byte_for_byte() {
+fn index_of_format_3_with_eight_feature_bits_opens_and_is_rebuilt_byte_for_byte() {
     committed();
     let committed = narrow();
     let names = names(&committed);
     assert_eq!(names, ["000001.seg", "CURRENT", "LOG-000002", "MANIFEST-000003", "MANIFEST-000004"]);
-    // Who does not know the feature reads none of the files.
+    // Readers that do not know the feature refuse all of the files.
     let features = |name: &str| u32::from_le_bytes(read(&committed.join(name))[12..16].try_into().unwrap());
     assert_eq!(features("000001.seg"), FEATURE_PACKED | FEATURE_NARROW);
     assert_eq!(features("LOG-000002"), FEATURE_NARROW);
     assert_eq!(features("MANIFEST-000004"), FEATURE_LOG | FEATURE_GROWN | FEATURE_NARROW);
-    // And none takes it off, or puts it on, unnoticed.
+    // Removing or adding the bit is detected.
     let mut log = read(&committed.join("LOG-000002"));
     let manifest = Manifest::decode(&read(&committed.join("MANIFEST-000004"))).unwrap();
     let decode =
@@ -615,7 +617,7 @@ fn an_index_of_format_3_with_eight_bits_of_each_feature_opens_and_comes_out_byte
 }
 
 #[test]
-fn an_index_of_format_3_that_says_what_is_near_opens_and_comes_out_byte_for_byte() {
+fn index_of_format_3_with_a_near_relation_opens_and_is_rebuilt_byte_for_byte() {
     committed();
     let committed = near();
     let features = |name: &str| u32::from_le_bytes(read(&committed.join(name))[12..16].try_into().unwrap());
@@ -636,7 +638,7 @@ fn an_index_of_format_3_that_says_what_is_near_opens_and_comes_out_byte_for_byte
 }
 
 #[test]
-fn indexes_of_format_3_with_sets_and_marks_open_and_come_out_byte_for_byte() {
+fn indexes_of_format_3_with_sets_and_marks_open_and_are_rebuilt_byte_for_byte() {
     committed();
     let dir = tempfile::tempdir().unwrap();
     for (name, build, text, documents, features) in WITH_FIELDS {
@@ -688,13 +690,13 @@ fn number_of(key: &KeyBuf) -> u64 {
 }
 
 #[test]
-fn an_index_of_format_3_with_sets_counts_what_is_near_in_segments_and_in_its_log() {
+fn index_of_format_3_with_sets_counts_resemblance_in_segments_and_in_its_log() {
     committed();
     let committed = with_fields("sets");
     let features = |name: &str| u32::from_le_bytes(read(&committed.join(name))[12..16].try_into().unwrap());
     assert_eq!(features("LOG-000002"), FEATURE_FIELDS);
     assert_eq!(features("MANIFEST-000004"), FEATURE_LOG | FEATURE_GROWN | FEATURE_FIELDS);
-    // None takes the feature off unnoticed.
+    // Removing the feature bit is detected.
     let manifest = Manifest::decode(&read(&committed.join("MANIFEST-000004"))).unwrap();
     let mut log = read(&committed.join("LOG-000002"));
     let decode =
@@ -734,7 +736,7 @@ fn an_index_of_format_3_with_sets_counts_what_is_near_in_segments_and_in_its_log
             assert_eq!(found, expected, "{name} {number}");
         }
     }
-    // What has a mark decides nothing: page 13 is marked, and 12 is not.
+    // A document with a mark decides nothing: page 13 is marked, and 12 is not.
     let dir = tempfile::tempdir().unwrap();
     let copy = dir.path().join("copy");
     let copied = Index::open(&committed).unwrap().copy_to(&copy);
@@ -747,7 +749,7 @@ fn an_index_of_format_3_with_sets_counts_what_is_near_in_segments_and_in_its_log
 }
 
 #[test]
-fn a_file_of_sketches_with_sets_decodes_and_comes_out_byte_for_byte() {
+fn file_of_sketches_with_sets_decodes_and_encodes_byte_for_byte() {
     committed();
     let file = read(&golden("sets.sketches"));
     assert!(file == sketches_with_sets(), "another file");
@@ -771,7 +773,7 @@ fn a_file_of_sketches_with_sets_decodes_and_comes_out_byte_for_byte() {
 }
 
 #[test]
-fn segments_of_format_3_come_out_byte_for_byte_when_built_again() {
+fn segments_of_format_3_are_rebuilt_byte_for_byte() {
     committed();
     let committed = packed();
     let dir = tempfile::tempdir().unwrap();
@@ -795,7 +797,7 @@ fn segments_of_format_3_come_out_byte_for_byte_when_built_again() {
 }
 
 #[test]
-fn every_design_and_codec_of_format_3_opens_and_finds_what_is_in_it() {
+fn every_design_and_codec_of_format_3_opens_and_finds_its_fingerprints() {
     for (design, codec, documents) in SCHEMES {
         let snapshot = Index::open(committed_as(design)).unwrap_or_else(|error| panic!("{error}")).snapshot();
         assert_eq!(snapshot.params(), &params_of(design, codec));
@@ -805,7 +807,7 @@ fn every_design_and_codec_of_format_3_opens_and_finds_what_is_in_it() {
             let scheme = segment.scheme().unwrap();
             if design != "auto" {
                 assert_eq!(scheme.design.to_string(), design);
-                // A design of one table has no others that could be partial.
+                // A design of one table has no other tables that could be partial.
                 let codecs = scheme.codecs.to_string();
                 assert!(
                     codecs == codec || scheme.design.tables() == 1 && codec.starts_with(&codecs),
@@ -823,7 +825,7 @@ fn every_design_and_codec_of_format_3_opens_and_finds_what_is_in_it() {
     }
 }
 
-/// What `scripts/read-segment.py` prints of a segment.
+/// The output of `scripts/read-segment.py` for a segment.
 fn described(path: &Path) -> twindex::Result<String> {
     let segment = Segment::open(&RealVfs, path)?;
     let mut out = String::new();
@@ -915,7 +917,7 @@ fn described(path: &Path) -> twindex::Result<String> {
 /// Times `SPREAD` of the specification's section "Common tags" it is 1, modulo 2^32.
 const INVERSE_OF_SPREAD: u64 = 0x0E8B_2F51;
 
-/// This set, and tags that are common just so, or just not.
+/// This set, and tags that are barely common, or barely not.
 fn with_tags_near_common(set: &[u64], number: u64) -> Vec<u64> {
     let mut set = set.to_vec();
     let mut add = |tag: u64, low: u64| set.push(tag << 32 | low);
@@ -942,7 +944,8 @@ fn with_tags_near_common(set: &[u64], number: u64) -> Vec<u64> {
     set
 }
 
-/// Segments of other shapes than the committed ones: number keys, few and many, one method alone, nothing at all.
+/// Segments of other shapes than the committed ones: numeric keys, few and many documents, one method alone, empty
+/// ones.
 fn shapes(dir: &Path) -> Vec<PathBuf> {
     let fingerprints = Params::builder().u64_keys().simhash(3).build().unwrap();
     let features = Params::builder().words(1).minhash(40, 2).signature_bits(0).build().unwrap();
@@ -1081,7 +1084,7 @@ fn schemes(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_second_reader_written_from_the_specification_finds_the_same() {
+fn second_reader_written_from_the_specification_finds_the_same() {
     let index = committed();
     let dir = tempfile::tempdir().unwrap();
     let mut paths = [shapes(dir.path()), schemes(dir.path())].concat();
@@ -1117,8 +1120,8 @@ fn a_second_reader_written_from_the_specification_finds_the_same() {
 }
 
 #[test]
-fn the_second_reader_refuses_every_flipped_bit_of_a_small_file() {
-    // The checksums and the identity leave nothing uncovered, not even gaps; a sample of bits keeps this short.
+fn second_reader_refuses_every_flipped_bit_of_a_small_file() {
+    // The checksums and the identity cover every byte, even gaps; a sample of bits keeps this short.
     let bytes = read(&golden("three-records.seg"));
     let dir = tempfile::tempdir().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/read-segment.py");
@@ -1145,7 +1148,7 @@ fn verify_finds(path: &Path) -> bool {
     !Segment::open(&RealVfs, path).unwrap().verify(|_| ()).is_empty()
 }
 
-/// What the row of the damage table of `format-spec.md` with this part and damage says of the error.
+/// The error that the damage table of `format-spec.md` gives for this part and damage.
 fn specified_error(part: &str, damage: &str) -> String {
     let spec = include_str!("../../format-spec.md");
     let (_, table) = spec.split_once("## Damage").expect("a section on damage");
@@ -1155,7 +1158,7 @@ fn specified_error(part: &str, damage: &str) -> String {
     row.split(" | ").next().expect("a cell").to_owned()
 }
 
-/// Replaces a file of an index by what `change` makes of it.
+/// Applies `change` to a file of an index.
 fn damage(dir: &Path, name: &str, change: &dyn Fn(&mut Vec<u8>)) {
     let mut bytes = read(&dir.join(name));
     change(&mut bytes);
@@ -1197,7 +1200,7 @@ fn flip(at: usize) -> impl Fn(&mut Vec<u8>) {
     move |bytes| bytes[at] ^= 0x10
 }
 
-/// Changes a field of a header and makes its checksum hold again.
+/// Changes a field of a header and updates its checksum.
 fn renew(at: usize) -> impl Fn(&mut Vec<u8>) {
     move |bytes| {
         bytes[at] += 1;
@@ -1211,7 +1214,7 @@ fn seal_header(bytes: &mut [u8]) {
     bytes[60..64].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// A case of damage: the part and the damage as the specification has them, the file, what is done to it.
+/// A case of damage: the part and the damage as the specification names them, the file, and the change.
 type Case<'a> = (&'a str, &'a str, &'a str, Box<dyn Fn(&mut Vec<u8>) + 'a>);
 
 #[test]

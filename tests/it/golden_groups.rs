@@ -1,8 +1,8 @@
-//! An index with priorities that was written once: `tests/golden/index-v3-priorities` has an index of format 3 with the
-//! feature `priorities`, and the groups of its documents. It must open, have these groups, and come out byte for byte when
-//! its documents are indexed again; both readers in Python must find its priorities.
+//! An index with priorities: `tests/golden/index-v3-priorities` has an index of format 3 with the feature `priorities`,
+//! and the groups of its documents. It must open, have these groups, and be rebuilt byte for byte from its documents;
+//! both readers in Python must find its priorities.
 //!
-//! It was written by this test with `TWINDEX_WRITE_GOLDEN=1`, which writes where there is no file.
+//! It was written by this test with `TWINDEX_WRITE_GOLDEN=1`, which only writes files that do not exist.
 
 #![allow(clippy::disallowed_methods, reason = "reads and writes a golden file, and starts another program")]
 
@@ -82,7 +82,7 @@ fn hex(text: &str) -> String {
 }
 
 #[test]
-fn an_index_of_format_3_with_priorities_opens_and_has_its_groups() {
+fn index_of_format_3_with_priorities_opens_and_has_its_groups() {
     let committed = golden().join("groups");
     if std::env::var_os("TWINDEX_WRITE_GOLDEN").is_some_and(|value| value == "1") && !committed.exists() {
         std::fs::create_dir_all(golden()).unwrap();
@@ -129,7 +129,7 @@ fn both_second_readers_find_the_priorities_of_a_golden_index() {
     }
     assert_eq!((found, theirs.lines().filter(|line| line.starts_with("key ")).count()), (23, 23));
     let Some(theirs) = script("read-segment.py", &committed.join("000001.seg")) else { return };
-    // Of twenty documents a third has no number, and the numbers of the others are those that `build` gave.
+    // Of twenty documents a third has no number; the others have the numbers that `build` gave.
     assert_eq!(theirs.lines().filter(|line| line.starts_with("priority ")).count(), 13);
     assert_eq!(
         theirs.lines().filter(|line| line.starts_with("priority ") && line.ends_with(": 7")).count(),

@@ -51,7 +51,7 @@ fn counted(
 }
 
 #[test]
-fn tables_weights_and_fingerprints_are_those_of_the_second_implementation() {
+fn tables_weights_and_fingerprints_equal_those_of_the_second_implementation() {
     let mut sketcher = None;
     let (mut weights, mut tables, mut fingerprints) = (0, 0, 0);
     for line in FILE.lines().filter(|line| !line.starts_with('#')) {
@@ -74,7 +74,7 @@ fn tables_weights_and_fingerprints_are_those_of_the_second_implementation() {
                 tables += 1;
             }
             ["fingerprint", text, expected] => {
-                let sketch = sketcher.as_ref().expect("a table stands above").sketch(text).unwrap();
+                let sketch = sketcher.as_ref().expect("a table in an earlier row").sketch(text).unwrap();
                 let found =
                     sketch.fingerprint().map_or("-".to_owned(), |fingerprint| fingerprint.to_string());
                 assert_eq!(found, expected, "{text}");

@@ -1,6 +1,6 @@
 //! Samples are stored in files, so they must never change: here are those of `tests/golden/samples.tsv`, which a second
-//! implementation wrote (`scripts/golden_samples.py`) from the definitions in the specification, and what two of
-//! them have in common.
+//! implementation wrote (`scripts/golden_samples.py`) from the definitions in the specification, and the overlaps of
+//! pairs of them.
 //!
 //! Do not write the file again to make the test pass, unless the definition was changed on purpose.
 

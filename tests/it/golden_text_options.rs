@@ -1,10 +1,10 @@
-//! How a text is cut is in the parameters of an index, and every choice must mean the same for ever: here are the
-//! units and shingles of `tests/golden/text-options.tsv` and `text-symbols.tsv`, which a second implementation wrote
-//! (`scripts/golden_text_options.py`) from the specification.
+//! The choices by which a text is cut are in the parameters of an index, and every choice must always mean the same:
+//! here are the units and shingles of `tests/golden/text-options.tsv` and `text-symbols.tsv`, which a second
+//! implementation wrote (`scripts/golden_text_options.py`) from the specification.
 //!
-//! A difference here means that indexes written before no longer match texts sketched now. It may come with another
-//! version of the crate that stems: then that version must not be taken. Do not write the file again to make the test
-//! pass, unless the definition was changed on purpose.
+//! A difference here means that indexes written before no longer match texts sketched now. A new version of the
+//! stemming crate may cause it: then that version must not be used. Do not write the file again to make the test pass,
+//! unless the definition was changed on purpose.
 
 #![cfg(feature = "languages")]
 
@@ -50,7 +50,7 @@ fn symbols_and_folded_texts_are_those_of_the_second_implementation() {
     check(SYMBOLS, &COLUMNS.replace("\tname", "\tfold\tname"), 7, 594);
 }
 
-/// Compares the units and shingles of each row, whose first columns are the choices.
+/// Compares the units and shingles of each row; its first columns are the choices.
 fn check(file: &str, columns: &str, choices: usize, rows: usize) {
     let mut lines = file.lines().filter(|line| !line.starts_with('#'));
     assert_eq!(lines.next(), Some(columns));

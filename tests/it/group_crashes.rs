@@ -1,7 +1,7 @@
-//! Whatever a crash leaves, groups are those of a batch run over the documents that survived it: there is nothing about
-//! groups on the disk that could be older or newer than they are.
+//! After any crash, groups are those of a batch run over the surviving documents: the disk stores nothing about groups
+//! that could be older or newer than they are.
 //!
-//! `TWINDEX_CRASHES=10` tries ten times the states.
+//! `TWINDEX_CRASHES=10` tests ten times as many states.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -35,7 +35,7 @@ fn put(writer: &mut Writer, key: u64, number: u64) {
     writer.put(key, Document::from(Fingerprint(fingerprint)).with_priority(priority)).unwrap();
 }
 
-/// Batches by the log of two writers that put, replace and delete, with flushes, a merge and a compaction between.
+/// Batches to the logs of two writers that put, replace and delete, with flushes, a merge and a compaction in between.
 fn work(vfs: &ModelVfs) {
     let index = created(vfs);
     for session in 0..2 {
@@ -83,7 +83,7 @@ fn listed(snapshot: &Snapshot, scratch: &Path) -> String {
     text
 }
 
-/// The same by the definition.
+/// The same, computed by the definition.
 fn defined(documents: &Documents) -> String {
     let mut order: Vec<_> = documents
         .iter()
@@ -109,7 +109,7 @@ fn defined(documents: &Documents) -> String {
     text
 }
 
-/// The listing of an index that is made of these documents at once.
+/// The listing of an index that is made of these documents in one batch.
 fn batch(documents: &Documents, scratch: &Path) -> String {
     let index = created(&ModelVfs::default());
     let mut writer = index.writer().unwrap();

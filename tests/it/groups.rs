@@ -1,9 +1,10 @@
-//! Groups depend on the live documents alone: whatever came, changed, expired and went before, each document's leader is
-//! that of a batch over all that is live, by brute force over the definition.
+//! Groups depend only on the live documents: after any sequence of puts, replacements, expiries and deletes, each
+//! document's leader is that of a batch over all live documents, computed by brute force from the definition.
 //!
-//! `TWINDEX_GROUP_OPERATIONS=1000000` does that number of operations, with at most 2,000 documents live at once, and 1,000
-//! checkpoints, or `TWINDEX_GROUP_CHECKPOINTS`; without it a few hundred. `TWINDEX_GROUP_ALL=1` asks for the leader of every
-//! live document at each checkpoint, and not of some two hundred. `scripts/groups-model` does all of that.
+//! `TWINDEX_GROUP_OPERATIONS=1000000` sets the number of operations, with at most 2,000 live documents at once, and
+//! 1,000 checkpoints, or `TWINDEX_GROUP_CHECKPOINTS`; the default is a few hundred. `TWINDEX_GROUP_ALL=1` queries the
+//! leader of every live document at each checkpoint, instead of some two hundred. `scripts/groups-model` runs all of
+//! this.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -20,10 +21,10 @@ use crate::support::Random;
 
 /// Contents that documents have.
 const CONTENTS: usize = 160;
-/// When a document expires, where documents do.
+/// The age at which a document expires, if documents do.
 const AGE: u64 = 300;
 
-/// A document of the model: what is in it, its priority and its stamp.
+/// A document of the model: its content, its priority and its stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Live {
     content: usize,
@@ -33,7 +34,7 @@ struct Live {
 
 type Documents = BTreeMap<String, Live>;
 
-/// Parameters, the contents of documents, and which of them are near.
+/// Parameters, the contents of documents, and the near relation between them.
 struct World {
     params: Params,
     sketches: Vec<Sketch>,
@@ -56,7 +57,7 @@ fn text(random: &mut Random) -> String {
     words.join(" ")
 }
 
-/// A fingerprint of a family: a few of its bits are others.
+/// A fingerprint of a family: a few of its bits differ.
 fn fingerprint(random: &mut Random) -> Fingerprint {
     let family = (random.below(4) as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let bits = 1 + random.below(5);
@@ -91,7 +92,7 @@ impl World {
         content.with_priority(live.priority).with_stamp(stamp)
     }
 
-    /// The leader of each document by the definition, all pairs.
+    /// The leader of each document by the definition, from all pairs.
     fn leaders(&self, documents: &Documents) -> BTreeMap<String, String> {
         let mut order: Vec<(u64, u64, &String)> = documents
             .iter()
@@ -178,7 +179,7 @@ fn leader(snapshot: &Snapshot, key: &str, questions: u64) -> Decision<twindex::L
     snapshot.leader(key, questions).unwrap().unwrap()
 }
 
-/// One history: an index, and what must be live in it.
+/// One history: an index, and the documents that must be live in it.
 struct History<'w> {
     world: &'w World,
     dir: tempfile::TempDir,
@@ -186,7 +187,7 @@ struct History<'w> {
     writer: Option<Writer>,
     committed: Documents,
     now: u64,
-    /// With the batch.
+    /// Including the batch.
     pending: Documents,
     newest: u64,
     /// The listing at the last checkpoint, and its snapshot.
@@ -230,7 +231,7 @@ impl<'w> History<'w> {
                 self.writer = Some(self.index.writer().unwrap());
             }
             95..97 => {
-                // What the batch had is lost.
+                // The batch is lost.
                 self.writer = None;
                 self.index = Index::open(self.dir.path().join("index")).unwrap();
                 self.writer = Some(self.index.writer().unwrap());
@@ -271,7 +272,7 @@ impl<'w> History<'w> {
         let snapshot = self.index.snapshot();
         let leaders = self.world.leaders(&self.committed);
         assert_eq!(listed(&snapshot, 1 + random.below(3)), listing(&leaders), "the listing");
-        // All of them, or of many every n-th.
+        // All of them, or every n-th of many.
         let all = std::env::var_os("TWINDEX_GROUP_ALL").is_some();
         let spacing = if all { 1 } else { leaders.len() / 200 + 1 };
         for (key, expected) in leaders.iter().skip(random.below(spacing)).step_by(spacing) {
@@ -288,7 +289,7 @@ impl<'w> History<'w> {
             let group = snapshot.group(key, u64::MAX).unwrap().unwrap().decided().unwrap();
             assert!(group.members.iter().map(ToString::to_string).eq(members.into_iter().cloned()), "{key}");
             assert_eq!(group.leader.to_string(), *expected);
-            // The bound decides the same with all answers known, and with none.
+            // The limit decides the same with all answers remembered, and with none.
             let questions = leader(&snapshot, key, u64::MAX).decided().unwrap().questions;
             let fresh = Index::open(self.dir.path().join("index")).unwrap().snapshot();
             assert_eq!(leader(&fresh, key, questions - 1), Decision::Undecided, "{key}");
@@ -314,7 +315,7 @@ impl<'w> History<'w> {
         self.before = Some((snapshot, leaders));
     }
 
-    /// The same documents by other histories: one batch of an index of its own, and three shards that are merged.
+    /// The same documents by other histories: one batch of another index, and three shards that are merged.
     fn check_other_histories(&self) {
         let expected = listed(&self.index.snapshot(), 2);
         let dir = tempfile::tempdir().unwrap();
@@ -346,7 +347,7 @@ impl<'w> History<'w> {
 }
 
 #[test]
-fn leaders_are_those_of_a_batch_over_what_is_live_whatever_was_done_before() {
+fn leaders_after_any_history_are_those_of_a_batch_over_the_live_documents() {
     let number = |name: &str| std::env::var(name).ok().and_then(|number| number.parse::<usize>().ok());
     let operations = number("TWINDEX_GROUP_OPERATIONS");
     let (operations, keys, checkpoints, histories) = operations.map_or((600, 70, 24, 1), |operations| {
@@ -386,14 +387,14 @@ fn of_fingerprints(dir: &Path, documents: impl IntoIterator<Item = (u64, u64, u6
     index
 }
 
-/// The i-th of a row of fingerprints of which each is near the next one, and few others: a Gray code of blocks of two bits.
+/// The i-th of a row of fingerprints, each near the next one and few others: a Gray code of blocks of two bits.
 fn chain(i: u64) -> u64 {
     let gray = i ^ (i >> 1);
     (0..32).fold(0, |value, bit| if gray >> bit & 1 == 1 { value | 3 << (2 * bit) } else { value })
 }
 
 #[test]
-fn a_chain_in_a_hostile_order_is_decided_or_not_by_its_count_of_questions() {
+fn chain_in_a_hostile_order_is_decided_or_not_by_its_number_of_queries() {
     let dir = tempfile::tempdir().unwrap();
     let length = 3000;
     // Each document waits for the one before it.
@@ -415,9 +416,9 @@ fn a_chain_in_a_hostile_order_is_decided_or_not_by_its_count_of_questions() {
 }
 
 #[test]
-fn hostile_priorities_of_families_and_chains_cost_no_more_than_the_bound_and_are_reported() {
+fn hostile_priorities_cost_no_more_than_the_limit_and_are_reported() {
     let dir = tempfile::tempdir().unwrap();
-    // A chain of families: each of its links has ten documents near each other, which wait for all of the link before.
+    // A chain of families: each link has ten documents near each other, which wait for the whole link before.
     let (links, family) = (60, 10);
     let own = |place: u64| if place == 0 { 0 } else { 1 << (40 + 2 * place) };
     let member = |i: u64| chain(i / family) ^ own(i % family);
@@ -432,7 +433,7 @@ fn hostile_priorities_of_families_and_chains_cost_no_more_than_the_bound_and_are
         let unbounded = all.leader(key, u64::MAX).unwrap().unwrap().decided().unwrap();
         assert_eq!(listing.leader(key).unwrap().unwrap().0, unbounded.key, "{key}");
         most = most.max(unbounded.questions);
-        // All is known to the first, nothing to the second.
+        // The first snapshot remembers everything, the second nothing.
         let fresh = (key % 10 == 3).then(|| Index::open(&path).unwrap().snapshot());
         for snapshot in [Some(&all), fresh.as_ref()].into_iter().flatten() {
             let found = snapshot.leader(key, bound).unwrap().unwrap();
@@ -475,7 +476,7 @@ fn documents_of_long_buckets_have_the_leaders_of_the_definition() {
 }
 
 #[test]
-fn equal_documents_are_asked_about_once() {
+fn equal_documents_need_one_query() {
     let dir = tempfile::tempdir().unwrap();
     // First comes a leader, then 500 copies near it, and last a document near the copies and not near the leader.
     let copies = (1..=500).map(|i| (i, 0b111, i));
@@ -484,7 +485,7 @@ fn equal_documents_are_asked_about_once() {
     let leader = snapshot.leader(501_u64, GROUP_QUESTIONS).unwrap().unwrap().decided().unwrap();
     assert_eq!((leader.key.as_u64(), leader.questions), (Some(501), 3));
     assert_eq!(snapshot.group_size(7_u64, GROUP_QUESTIONS).unwrap(), Some(Decision::Decided(501)));
-    // The same in a segment, whose first documents go.
+    // The same in a segment, whose first documents are deleted.
     let mut writer = index.writer().unwrap();
     writer.flush().unwrap();
     let found = index.snapshot().leader(501_u64, GROUP_QUESTIONS).unwrap().unwrap().decided().unwrap();
@@ -500,7 +501,7 @@ fn equal_documents_are_asked_about_once() {
 }
 
 #[test]
-fn a_document_with_more_neighbours_than_it_holds_asks_all_of_them() {
+fn document_with_more_neighbours_than_it_keeps_checks_all_of_them() {
     let dir = tempfile::tempdir().unwrap();
     // Leaders of four bits, too far from 0, and all words that are near one of them and near 0.
     let leaders: Vec<u64> = (0..16).map(|i| 0xF << (4 * i)).collect();
@@ -525,12 +526,12 @@ fn a_document_with_more_neighbours_than_it_holds_asks_all_of_them() {
     let documents = [of(&leaders, 0, 0), of(&words, 100, 1), vec![(last, 0, 2)]].concat();
     let snapshot = of_fingerprints(&dir.path().join("x"), documents).snapshot();
     let found = snapshot.leader(last, u64::MAX).unwrap().unwrap().decided().unwrap();
-    // Itself, and of each word itself and its leader.
+    // One for the document; for each word, one for itself and one for its leader.
     assert_eq!((found.key.as_u64(), found.questions), (Some(last), 1 + 2 * words.len() as u64));
 }
 
 #[test]
-fn what_cannot_be_known_of_stored_documents_is_refused() {
+fn index_that_cannot_compare_stored_documents_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |name: &str, params: twindex::params::ParamsBuilder| {
         let index = Index::create(dir.path().join(name), params.build().unwrap()).unwrap();

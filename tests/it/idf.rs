@@ -1,8 +1,8 @@
-//! An index whose fingerprints are weighted by an IDF table is worth nothing without that table. So the table stands
-//! in the index; here is that it gets there whole or the index does not come into being, that it stays, and that
-//! its loss or damage is told where it matters and nowhere else.
+//! An index whose fingerprints are weighted by an IDF table needs that table, so the index contains it. The tests: the
+//! table is stored completely or the index is not created, it stays, and its loss or damage is reported where it
+//! matters and nowhere else.
 
-#![allow(clippy::disallowed_methods, reason = "looks at and damages files behind the index's back")]
+#![allow(clippy::disallowed_methods, reason = "reads and damages the files of an index directly")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ fn problems(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn the_table_stays_in_the_index_and_its_sketcher_has_it() {
+fn table_stays_in_the_index_and_its_sketcher_uses_it() {
     let (_dir, path, file, sketch) = indexed();
     assert_eq!(fs::read(&file).unwrap(), to_bytes(&table()));
     for _ in 0..3 {
@@ -84,7 +84,7 @@ fn the_table_stays_in_the_index_and_its_sketcher_has_it() {
 }
 
 #[test]
-fn without_its_table_an_index_answers_sketches_and_says_why_it_makes_none() {
+fn index_without_its_table_answers_sketches_and_reports_why_it_cannot_make_them() {
     let (_dir, path, file, sketch) = indexed();
     fs::remove_file(&file).unwrap();
     let index = Index::open(&path).unwrap();
@@ -94,14 +94,14 @@ fn without_its_table_an_index_answers_sketches_and_says_why_it_makes_none() {
     assert!(error.to_string().contains("no such file"), "{error}");
     let found = problems(&path);
     assert!(found.len() == 1 && found[0].contains(file.to_str().unwrap()), "{found:?}");
-    // It comes back with its table.
+    // Writing the table repairs it.
     idf::write(&RealVfs, &file, &table(), false).unwrap();
     assert_eq!(index.sketcher().unwrap().sketch(TEXTS[0]).unwrap(), sketch);
     assert_eq!(problems(&path), [""; 0]);
 }
 
 #[test]
-fn every_damaged_bit_of_the_table_and_every_cut_is_told() {
+fn every_flipped_bit_and_truncation_of_the_table_is_reported() {
     let (_dir, path, file, sketch) = indexed();
     let sound = fs::read(&file).unwrap();
     let index = Index::open(&path).unwrap();
@@ -114,7 +114,7 @@ fn every_damaged_bit_of_the_table_and_every_cut_is_told() {
         let mut damaged = sound.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
         replace(&damaged);
-        let error = index.sketcher().expect_err("damage is told");
+        let error = index.sketcher().expect_err("damage is reported");
         assert!(error.is_corruption(), "bit {bit}: {error}");
         if bit % 97 == 0 {
             assert_eq!(near(&Index::open(&path).unwrap(), &sketch), [TEXTS[0]]);
@@ -134,7 +134,7 @@ fn every_damaged_bit_of_the_table_and_every_cut_is_told() {
 }
 
 #[test]
-fn another_sound_table_in_its_place_is_told() {
+fn another_sound_table_in_its_place_is_reported() {
     let (_dir, path, file, _) = indexed();
     let mut builder = IdfBuilder::new(&Shingling::words(1, 0));
     builder.add(&[1, 2, 3]).unwrap();
@@ -146,7 +146,7 @@ fn another_sound_table_in_its_place_is_told() {
 }
 
 #[test]
-fn a_table_of_a_newer_version_is_unsupported_and_another_file_of_ours_is_no_table() {
+fn table_of_a_newer_version_is_unsupported_and_another_index_file_is_corrupt() {
     let (_dir, path, file, _) = indexed();
     let mut newer = Header::new(Role::Idf, 1, 2);
     newer.version.set(twindex::format::VERSION + 1);
@@ -161,7 +161,7 @@ fn a_table_of_a_newer_version_is_unsupported_and_another_file_of_ours_is_no_tabl
 }
 
 #[test]
-fn tables_that_are_not_the_indexs_are_swept_and_files_of_others_are_not() {
+fn unneeded_tables_are_swept_and_unknown_files_are_not() {
     let (_dir, path, file, _) = indexed();
     let stray = path.join(format!("IDF-{:032x}", 7));
     let foreign = path.join("IDF-notes");
@@ -174,7 +174,7 @@ fn tables_that_are_not_the_indexs_are_swept_and_files_of_others_are_not() {
 }
 
 #[test]
-fn an_index_comes_into_being_with_its_table_or_not_at_all() {
+fn index_is_created_with_its_table_or_not_at_all() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let table = table();

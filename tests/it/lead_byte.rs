@@ -1,5 +1,5 @@
-//! The trick of Broder, Burrows and Manasse is a row of the benchmark of families; here is shown that the row
-//! is what it says: exact minima, and as few tails as the theory promises.
+//! The benchmark of families has a row for the method of Broder, Burrows and Manasse. These tests show that the row
+//! computes exact minima, and as few tails as the theory promises.
 
 use crate::support::lead_byte::{LeadBytes, Minima};
 use crate::support::random::Random;
@@ -9,7 +9,7 @@ fn draw(random: &mut Random, n: usize) -> Vec<u64> {
 }
 
 #[test]
-fn minima_are_those_of_all_nine_bytes_of_every_element() {
+fn minima_equal_those_of_all_nine_bytes_of_every_element() {
     let mut random = Random(1);
     let mut minima = Minima::default();
     for (permutations, n) in [(1, 1), (8, 3), (84, 20), (84, 900), (9, 5000)] {
@@ -24,12 +24,12 @@ fn minima_are_those_of_all_nine_bytes_of_every_element() {
     }
 }
 
-/// Until the lead byte of a minimum is 0, a tail is computed where a lead byte is not above all before it. In a
-/// row of random bytes, k > 0 is such a byte 1/k times on average (it comes before all lower ones with
-/// probability 1/(k + 1), and again with the same), and 0 ends the row: `1 + H_255 = 7.1204` tails, with a
-/// variance of the sum of (k + 1) / k^2. After that a tail is computed for one element in 256.
+/// Until the lead byte of a minimum is 0, a tail is computed whenever a lead byte is not above all earlier ones. In a
+/// row of random bytes, k > 0 is such a byte 1/k times on average: it comes before all lower ones with probability
+/// `1/(k + 1)`, and again with the same. 0 ends the row. So there are `1 + H_255 = 7.1204` tails, with a variance of the
+/// sum of `(k + 1) / k^2`. After that a tail is computed for one element in 256.
 #[test]
-fn tails_are_computed_as_often_as_left_to_right_minima_come() {
+fn tails_are_computed_once_for_each_left_to_right_minimum() {
     const PERMUTATIONS: usize = 84;
     const STREAMS: usize = 40;
     const ELEMENTS: usize = 8192; // none of 256 would be 0 in one stream of 10^13

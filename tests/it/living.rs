@@ -58,7 +58,7 @@ fn log_of(path: &Path) -> PathBuf {
 }
 
 #[test]
-fn other_processes_see_each_commit_when_they_refresh_and_a_torn_one_not_yet() {
+fn other_processes_see_each_commit_after_a_refresh_but_no_torn_one() {
     let (_dir, path, index) = created(raw());
     let reader = Index::open(&path).unwrap();
     let mut writer = index.writer().unwrap();
@@ -116,7 +116,7 @@ fn logged() -> (TempDir, PathBuf, Vec<Documents>) {
 }
 
 #[test]
-fn every_flipped_bit_of_a_log_that_was_ended_is_an_error_or_changes_nothing() {
+fn every_flipped_bit_of_a_closed_log_is_an_error_or_has_no_effect() {
     let (_dir, path, all) = logged();
     let log = log_of(&path);
     let sound = std::fs::read(&log).unwrap();
@@ -142,11 +142,11 @@ fn every_flipped_bit_of_a_log_that_was_ended_is_an_error_or_changes_nothing() {
 }
 
 #[test]
-fn a_log_that_is_cut_is_an_error_or_ends_with_an_earlier_commit() {
+fn truncated_log_is_an_error_or_ends_with_an_earlier_commit() {
     let (_dir, path, all) = logged();
     let log = log_of(&path);
     let sound = std::fs::read(&log).unwrap();
-    // The manifest that names the log has the deletes of its first batch, and says that it is there.
+    // The manifest that names the log has the deletes of its first batch, and states that the batch exists.
     let payload = u32::from_le_bytes(sound[92..96].try_into().unwrap()) as usize;
     let named = 88 + (24 + payload).next_multiple_of(8);
     for length in 0..sound.len() {
@@ -158,12 +158,12 @@ fn a_log_that_is_cut_is_an_error_or_ends_with_an_earlier_commit() {
                 assert!(length >= named, "{length} of {named}");
                 let found = documents(&index.snapshot());
                 assert!(all.contains(&found), "{length}: {found:?}");
-                // And the next writer goes on from there.
+                // And the next writer continues from there.
                 drop(index);
             }
         }
     }
-    // Zeros in the place of a record that a later one says was synced are no torn tail.
+    // Zeros in the place of a record that a later one states as synced are not a torn tail.
     let mut zeroed = sound.clone();
     zeroed[100..160].fill(0);
     std::fs::write(&log, &zeroed).unwrap();
@@ -172,7 +172,7 @@ fn a_log_that_is_cut_is_an_error_or_ends_with_an_earlier_commit() {
 }
 
 #[test]
-fn a_document_is_found_alike_before_and_after_it_is_in_a_segment() {
+fn document_is_found_in_the_same_way_before_and_after_its_flush() {
     let params = Params::builder().words(2).simhash(3).minhash(8, 2).bottom(4).build().unwrap();
     let (_dir, _path, index) = created(params);
     let sketcher = index.sketcher().unwrap();
@@ -190,23 +190,23 @@ fn a_document_is_found_alike_before_and_after_it_is_in_a_segment() {
         texts.push(text);
     }
     let mut writer = index.writer().unwrap();
-    let mut told = Vec::new();
+    let mut outcomes = Vec::new();
     for (i, text) in texts.iter().enumerate() {
         let sketch = sketcher.sketch(text).unwrap();
         let key = format!("{i:03}");
         let expected = {
-            // What is committed so far; the batch has only this document.
+            // The committed documents so far; the batch has only this document.
             index.snapshot().near(&sketch).limit(1).run().unwrap().hits.pop()
         };
         let admitted = writer.admit(key.as_str(), &sketch).unwrap();
         assert_eq!(admitted, expected.map_or(Admitted::New, Admitted::Duplicate), "{i}");
-        told.push(admitted);
+        outcomes.push(admitted);
         writer.commit().unwrap();
         if i == 120 {
             writer.flush().unwrap();
         }
     }
-    assert!(told.iter().any(|one| matches!(one, Admitted::Duplicate(_))));
+    assert!(outcomes.iter().any(|one| matches!(one, Admitted::Duplicate(_))));
     writer.put("empty", &sketcher.sketch("").unwrap()).unwrap();
     writer.commit().unwrap();
     let before = index.snapshot();
@@ -231,7 +231,7 @@ fn a_document_is_found_alike_before_and_after_it_is_in_a_segment() {
 }
 
 #[test]
-fn any_failing_operation_of_a_logged_commit_leaves_the_last_commit_or_the_whole_new_one() {
+fn any_failing_operation_of_a_commit_to_the_log_leaves_the_old_or_the_new_commit() {
     let (mut points, mut new) = (0, 0);
     for way in 0..ways().count() {
         for fails_at in 1.. {
@@ -264,7 +264,7 @@ fn any_failing_operation_of_a_logged_commit_leaves_the_last_commit_or_the_whole_
             let place = states.iter().position(|state| *state == found);
             assert!(place.is_some_and(|place| place + 2 >= states.len()), "{case}: {found:?}");
             new += usize::from(place == Some(states.len() - 1));
-            // The next writer goes on.
+            // The next writer continues.
             let mut writer = index.writer().unwrap();
             put(&mut writer, 99, 99);
             writer.commit().unwrap();
@@ -274,12 +274,12 @@ fn any_failing_operation_of_a_logged_commit_leaves_the_last_commit_or_the_whole_
             assert_eq!(documents(&Index::open(&path).unwrap().snapshot()), expected, "{case}");
         }
     }
-    println!("{points} fault points; the newest state stood after {new}");
+    println!("{points} fault points; the newest state was kept after {new}");
     assert!(points > 100 && new > 0, "{points} {new}");
 }
 
 #[test]
-fn merges_in_the_background_keep_segments_few_while_documents_come_and_go() {
+fn background_merges_keep_segments_few_while_documents_change() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     writer.set_memory(1 << 14);
@@ -314,7 +314,7 @@ fn merges_in_the_background_keep_segments_few_while_documents_come_and_go() {
 }
 
 #[test]
-fn what_is_deleted_of_a_segment_while_it_is_merged_stays_deleted() {
+fn documents_deleted_during_a_merge_stay_deleted() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     writer.set_background_merges(false);
@@ -327,7 +327,7 @@ fn what_is_deleted_of_a_segment_while_it_is_merged_stays_deleted() {
         writer.commit().unwrap();
         writer.flush().unwrap();
     }
-    // So slowly that what follows is over before the merge is.
+    // So slow that the next commits finish before the merge.
     writer.set_merge_rate(Some(4000));
     writer.set_background_merges(true);
     put(&mut writer, 1000, 5);
@@ -351,14 +351,14 @@ fn what_is_deleted_of_a_segment_while_it_is_merged_stays_deleted() {
 }
 
 #[test]
-fn many_writers_that_add_no_document_leave_an_index_that_opens() {
+fn many_writers_without_documents_leave_an_index_that_opens() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     (0..100).for_each(|key| put(&mut writer, key, key));
     writer.commit().unwrap();
     writer.flush().unwrap();
     drop(writer);
-    // Each has a log of its own, with deletes and payloads; more of them than a manifest may name.
+    // Each has its own log, with deletes and payloads; there are more of them than a manifest may name.
     for round in 0..80_u64 {
         let mut writer = index.writer().unwrap();
         writer.commit_with(&round.to_le_bytes()).unwrap();
@@ -372,7 +372,7 @@ fn many_writers_that_add_no_document_leave_an_index_that_opens() {
 }
 
 #[test]
-fn a_damaged_newest_generation_is_an_error_and_the_one_before_is_opened_only_on_request() {
+fn damaged_newest_generation_is_an_error_and_the_one_before_opens_only_on_request() {
     let (dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1, 1);
@@ -402,7 +402,7 @@ fn a_damaged_newest_generation_is_an_error_and_the_one_before_is_opened_only_on_
 }
 
 #[test]
-fn a_copy_is_an_index_of_its_own_and_shards_are_joined_to_what_one_build_makes() {
+fn copies_are_independent_and_merged_shards_equal_one_build() {
     let (dir, _path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     for key in 0..300 {
@@ -435,8 +435,8 @@ fn a_copy_is_an_index_of_its_own_and_shards_are_joined_to_what_one_build_makes()
     };
     let shards = [shard("a", 0..100, 0), shard("b", 90..200, 0), shard("c", 300..310, 0)];
     let joined = dir.path().join("joined");
-    let told = Index::merge(&joined, &shards, OnConflict::Refuse, 1 << 20).unwrap();
-    assert_eq!((told.documents, told.repeated, told.conflicts), (210, 10, 0));
+    let merged = Index::merge(&joined, &shards, OnConflict::Refuse, 1 << 20).unwrap();
+    assert_eq!((merged.documents, merged.repeated, merged.conflicts), (210, 10, 0));
     let built = Index::create(dir.path().join("built"), raw()).unwrap();
     let mut writer = built.writer().unwrap();
     (0..200).chain(300..310).for_each(|key| put(&mut writer, key, key * 3));
@@ -451,14 +451,14 @@ fn a_copy_is_an_index_of_its_own_and_shards_are_joined_to_what_one_build_makes()
     assert!(!dir.path().join("no").exists());
     for (policy, value) in [(OnConflict::First, 99 * 3), (OnConflict::Last, 99 * 3 + 5)] {
         let path = dir.path().join(format!("{policy:?}"));
-        let told = Index::merge(&path, &other, policy, 1 << 20).unwrap();
-        assert_eq!((told.documents, told.conflicts), (101, 1));
+        let merged = Index::merge(&path, &other, policy, 1 << 20).unwrap();
+        assert_eq!((merged.documents, merged.conflicts), (101, 1));
         assert_eq!(documents(&Index::open(&path).unwrap().snapshot())[&99], value);
     }
 }
 
 #[test]
-fn many_commits_wait_for_one_sync_and_payloads_come_back() {
+fn one_sync_makes_many_commits_durable_and_payloads_are_read_back() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     writer.set_durability(Durability::None);
@@ -481,9 +481,9 @@ fn many_commits_wait_for_one_sync_and_payloads_come_back() {
     assert_eq!(Index::open(&path).unwrap().snapshot().payload(), Some(&99_u64.to_le_bytes()[..]));
 }
 
-/// One sync makes many commits durable; whoever looks knows it, and a second one has nothing to say.
+/// One sync makes many commits durable; all readers know it, and a second sync writes nothing.
 #[test]
-fn what_a_sync_made_durable_is_known_in_this_process_and_in_others() {
+fn synced_commits_are_known_to_be_durable_in_this_and_other_processes() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     writer.set_background_merges(false);
@@ -517,8 +517,8 @@ fn what_a_sync_made_durable_is_known_in_this_process_and_in_others() {
     assert_eq!(documents(&reader.snapshot()), Documents::from([(0, 0), (1, 1), (2, 2), (3, 3), (9, 9)]));
 }
 
-/// By each such document one row comes and one goes, so that their number is never one at which somebody would look
-/// who looked at every thousandth.
+/// Each such document adds one row and removes one, so the number of rows never reaches a multiple at which the writer
+/// would check the size.
 #[test]
 fn a_batch_of_documents_that_are_too_old_is_no_reason_for_a_memtable_without_bounds() {
     let params = Params::builder().u64_keys().simhash(3).expire_after(10).build().unwrap();
@@ -542,9 +542,9 @@ fn a_batch_of_documents_that_are_too_old_is_no_reason_for_a_memtable_without_bou
     assert_eq!(index.snapshot().documents(), 1);
 }
 
-/// Their log has no rows by which it would be known to be long.
+/// Such a log has no rows by which its length would be noticed.
 #[test]
-fn a_log_of_payloads_alone_comes_to_an_end() {
+fn log_of_only_payloads_is_replaced_at_its_size_limit() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     writer.set_durability(Durability::Batch);
@@ -569,7 +569,7 @@ fn a_log_of_payloads_alone_comes_to_an_end() {
 }
 
 #[test]
-fn an_opening_that_takes_long_tells_how_far_it_has_come_and_a_short_one_is_silent() {
+fn long_opening_reports_its_progress_and_a_short_one_is_silent() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     for _ in 0..8 * 16 {

@@ -1,5 +1,5 @@
-//! Whatever is done to an index, in any order, it answers as a map and a scan of it do: random operations, flushes,
-//! merges, compactions, reopenings, writers that end in the middle of a batch, snapshots that are held, and a reader
+//! After any sequence of operations an index answers like a map and a scan: random operations, flushes, merges,
+//! compactions, reopenings, writers that are dropped in the middle of a batch, snapshots that are held, and a reader
 //! that only refreshes, against a `BTreeMap` and brute force; with values and stamps, by which documents expire, and
 //! without.
 
@@ -12,10 +12,10 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use twindex::{Admitted, Durability, Error, Fingerprint, Index, Params, Snapshot, Writer};
 
-/// When a document expires.
+/// The age at which a document expires.
 const AGE: u64 = 10;
 
-/// What there is of a document.
+/// The model of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Document {
     fingerprint: u64,
@@ -25,7 +25,7 @@ struct Document {
 
 type Documents = BTreeMap<u64, Document>;
 
-/// A document to come: its fingerprint, its value, and how far its stamp is from the highest, less 16.
+/// A document to be added: its fingerprint, its value, and the distance of its stamp from the highest, plus 16.
 #[derive(Clone, Copy, Debug)]
 struct Given(u64, u8, u64);
 
@@ -62,7 +62,7 @@ enum Step {
     Near(u64, u32),
 }
 
-/// Numbers that lie near each other, and repeat.
+/// Numbers that are close to each other, and repeat.
 fn fingerprint() -> impl Strategy<Value = u64> {
     (0..3_u64, 0..64_u32, 0..64_u32, any::<bool>()).prop_map(|(center, a, b, near)| {
         let center = center.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -71,7 +71,7 @@ fn fingerprint() -> impl Strategy<Value = u64> {
 }
 
 fn given() -> impl Strategy<Value = Given> {
-    // Mostly as time goes; some come late, and some too late.
+    // Mostly as time advances; some are late, and some too late.
     let ahead = prop_oneof![6 => 15..18_u64, 2 => 6..16_u64, 1 => 0..27_u64];
     (fingerprint(), any::<u8>(), ahead)
         .prop_map(|(fingerprint, value, ahead)| Given(fingerprint, value, ahead))
@@ -102,7 +102,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// All that a snapshot says, by several ways to ask it.
+/// Everything that a snapshot answers, by several queries.
 fn check(snapshot: &Snapshot, expected: &Documents, now: Option<u64>) {
     assert_eq!(snapshot.now(), now);
     let kept = snapshot.params().values;
@@ -143,7 +143,7 @@ fn found(snapshot: &Snapshot, value: u64, within: u32) -> Vec<(u32, u64)> {
     hits.iter().map(|hit| (hit.distance.unwrap(), hit.key.as_u64().unwrap())).collect()
 }
 
-/// Where segments are not made beside commits, a case is the same each time.
+/// If segments are not made concurrently, a case is deterministic.
 fn writer(index: &Index, beside: bool) -> Writer {
     let mut writer = index.writer().unwrap();
     writer.set_background_merges(beside);
@@ -153,7 +153,7 @@ fn writer(index: &Index, beside: bool) -> Writer {
     writer
 }
 
-/// The value of a document, where they are kept.
+/// The value of a document, if values are stored.
 fn value(document: &Document) -> Vec<u8> {
     vec![document.value; usize::from(document.value % 4)]
 }
@@ -164,14 +164,14 @@ fn run(steps: &[Step], keeps: bool, beside: bool) {
     let path = Path::new("/index");
     let params = Params::builder().u64_keys().simhash(3);
     let params = if keeps { params.values().expire_after(AGE) } else { params }.build().unwrap();
-    // The highest stamp that was committed, and that of the batch.
+    // The highest committed stamp, and that of the batch.
     let (mut time, mut newest): (Option<u64>, Option<u64>) = (None, None);
     let mut index = Index::create_with(Arc::new(vfs.clone()), path, params).unwrap();
     let reader = Index::open_with(Arc::new(vfs.clone()), path).unwrap();
     let mut w = Some(writer(&index, beside));
     let (mut committed, mut now) = (Documents::new(), Documents::new());
     let (mut payload, mut held): (Option<Vec<u8>>, Vec<_>) = (None, Vec::new());
-    let mut unwritten = false; // commits of which a reader need not know yet
+    let mut unwritten = false; // commits that a reader need not see yet
     let mut durability = Durability::Sync;
     for step in steps {
         let one = w.as_mut().unwrap();
@@ -261,7 +261,7 @@ fn run(steps: &[Step], keeps: bool, beside: bool) {
             Step::Sync => {
                 match one.sync() {
                     Ok(()) => unwritten = false,
-                    // What the writer before has left can be synced between batches only.
+                    // Unsynced commits of the previous writer can only be synced between batches.
                     Err(error) => assert!(matches!(error, Error::Invalid(_)), "{error}"),
                 }
             }
@@ -293,7 +293,7 @@ fn run(steps: &[Step], keeps: bool, beside: bool) {
                 assert_eq!(found(&index.snapshot(), value, within), near(&committed, value, within));
             }
         }
-        // Too old when it came: it took the place of another, and is not there.
+        // Too old when it was added: it replaced another document, and does not exist.
         now.retain(|_, document| !keeps || !expired(document, time));
         check(&index.snapshot(), &committed, time);
         assert_eq!(index.snapshot().payload(), payload.as_deref());
@@ -315,7 +315,7 @@ fn run(steps: &[Step], keeps: bool, beside: bool) {
 }
 
 #[test]
-fn an_index_answers_as_a_map_and_a_scan_whatever_is_done_to_it() {
+fn index_answers_as_a_map_and_a_scan_after_any_operations() {
     let config = Config { cases: 2000, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let steps = proptest::collection::vec(step(), 1..60);
@@ -328,7 +328,7 @@ fn an_index_answers_as_a_map_and_a_scan_whatever_is_done_to_it() {
 }
 
 #[test]
-fn an_index_whose_segments_are_made_beside_commits_answers_as_a_map_and_a_scan_whatever_is_done_to_it() {
+fn index_with_background_segments_answers_as_a_map_and_a_scan_after_any_operations() {
     let config = Config { cases: 1500, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let steps = proptest::collection::vec(step(), 1..80);
@@ -341,7 +341,7 @@ fn an_index_whose_segments_are_made_beside_commits_answers_as_a_map_and_a_scan_w
 }
 
 #[test]
-fn an_index_whose_documents_expire_answers_as_a_map_and_a_scan_whatever_is_done_to_it() {
+fn index_with_expiry_answers_as_a_map_and_a_scan_after_any_operations() {
     let config = Config { cases: 2000, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let steps = proptest::collection::vec(step(), 1..60);
@@ -354,7 +354,7 @@ fn an_index_whose_documents_expire_answers_as_a_map_and_a_scan_whatever_is_done_
 }
 
 #[test]
-fn time_goes_on_by_a_document_that_is_deleted_before_its_batch_is_a_segment() {
+fn document_deleted_in_its_own_batch_still_moves_the_time() {
     run(&[Step::Logged(false), Step::Put(13, Given(0, 0, 15)), Step::Delete(13)], true, false);
     run(&[Step::Logged(false), Step::Put(13, Given(0, 0, 15)), Step::Delete(13), Step::Commit], true, false);
 }

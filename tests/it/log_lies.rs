@@ -1,4 +1,4 @@
-//! Logs whose records have sound checksums and say what cannot be.
+//! Logs whose records have valid checksums and invalid content.
 
 #![allow(clippy::disallowed_methods, reason = "the tests change files below the engine")]
 
@@ -30,7 +30,7 @@ fn logged(dir: &Path) -> (PathBuf, Params, Manifest) {
     (log, params, manifest)
 }
 
-/// The error of opening the index, which `verify` has too.
+/// The error of opening the index, which must equal that of `verify`.
 fn refused(log: &Path) -> String {
     let dir = log.parent().unwrap();
     let error = Index::open(dir).unwrap_err();
@@ -52,7 +52,7 @@ fn records(bytes: &[u8]) -> Vec<usize> {
 }
 
 #[test]
-fn marks_that_name_no_record_or_another_batch_are_damage() {
+fn marks_of_no_record_or_of_another_batch_are_damage() {
     let dir = tempfile::tempdir().unwrap();
     let (log, _, manifest) = logged(dir.path());
     let sound = fs::read(&log).unwrap();
@@ -83,13 +83,13 @@ fn marks_that_name_no_record_or_another_batch_are_damage() {
 }
 
 #[test]
-fn records_that_are_not_filled_with_zeros_are_damage() {
+fn records_with_nonzero_padding_are_damage() {
     let dir = tempfile::tempdir().unwrap();
     let (log, _, manifest) = logged(dir.path());
     let mut bytes = fs::read(&log).unwrap();
     let starts = records(&bytes);
     let salt = record_salt(manifest.uuid, manifest.logged.as_ref().unwrap().logs[0].number);
-    // The first record that needs filling.
+    // The first record that has padding.
     let (start, end) = starts
         .iter()
         .zip(starts[1..].iter().copied().chain([bytes.len()]))
@@ -105,7 +105,7 @@ fn records_that_are_not_filled_with_zeros_are_damage() {
 }
 
 #[test]
-fn a_log_whose_first_commit_is_below_the_one_that_it_names_is_damage() {
+fn log_with_a_first_commit_below_its_stated_one_is_damage() {
     let dir = tempfile::tempdir().unwrap();
     let (log, params, mut manifest) = logged(dir.path());
     let entry = &mut manifest.logged.as_mut().unwrap().logs[0];

@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod across;
 mod admitting;
 mod adopt;
 mod answers;
@@ -34,6 +35,7 @@ mod living_model;
 mod log_lies;
 mod merge;
 mod near;
+mod pages;
 mod plan;
 mod planted;
 mod priorities;

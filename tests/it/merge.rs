@@ -1,8 +1,8 @@
-//! Merging segments gives byte by byte what building from their live records gives, whatever was replaced and deleted,
-//! whatever the parameters, and however little memory there is: so a segment says what is in it, and not how it came
-//! about. And an index is compacted as it is committed to: wholly or not at all.
+//! Merging segments gives byte for byte the segment that is built from their live records, for any replacements,
+//! deletes, parameters and memory: so a segment depends on its content, and not on its history. And compaction of an
+//! index is all or nothing, as a commit is.
 
-#![allow(clippy::disallowed_methods, reason = "looks at and damages files behind the index's back")]
+#![allow(clippy::disallowed_methods, reason = "reads and damages the files of an index directly")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use twindex::segment::spilled::Room;
 use twindex::segment::{Records, Segment, build};
 use twindex::{Error, Fingerprint, Index, Key, KeyBuf, Params, Snapshot, Writer};
 
-/// A record as somebody gives it; what of it is kept, the parameters say.
+/// A record as a caller gives it; the parameters decide which parts of it are stored.
 #[derive(Clone, Debug)]
 struct Document {
     fingerprint: u64,
@@ -32,14 +32,14 @@ struct Document {
     modular: Vec<u64>,
 }
 
-/// What is said of a key: a document, one without a sketch, or none.
-type Word = Option<Option<Document>>;
+/// An operation on a key: a document, one without a sketch, or a delete.
+type Operation = Option<Option<Document>>;
 
 impl Document {
     fn random(random: &mut Random, params: &Params) -> Self {
         let (bands, bytes) = params.minhash.map_or((0, 0), |m| (usize::from(m.bands), m.signature_bytes()));
         let spare = params.minhash.map_or(0, |m| bytes * 8 - m.minima() * usize::from(m.signature_bits));
-        // Some fingerprints and features come often, and some differ in a bit.
+        // Some fingerprints and features are frequent, and some differ in one bit.
         let fingerprint = match random.below(4) {
             0 => random.below(5) as u64 * 0x0101_0101_0101_0101,
             1 => 0xABCD_0000_0000_0000 | 1 << random.below(48),
@@ -85,12 +85,12 @@ impl Document {
 fn key(params: &Params, number: u64) -> KeyBuf {
     match params.key {
         KeyKind::U64 => KeyBuf::U64(number),
-        // Neighbours share long beginnings, and some are the beginning of others.
+        // Neighbours share long prefixes, and some are prefixes of others.
         KeyKind::Bytes => KeyBuf::Bytes(format!("https://example.org/{number:b}").into_bytes().into()),
     }
 }
 
-fn records<'a>(params: &Params, words: impl Iterator<Item = (&'a u64, &'a Word)>) -> Records {
+fn records<'a>(params: &Params, words: impl Iterator<Item = (&'a u64, &'a Operation)>) -> Records {
     let mut records = Records::new(params);
     for (&number, word) in words {
         let key = key(params, number);
@@ -108,7 +108,7 @@ fn bytes_of(records: &Records) -> Vec<u8> {
     vfs.get(Path::new("built.seg"))
 }
 
-/// Parameters that ask for every section, and for several designs and codecs.
+/// Parameters that require every section, and several designs and codecs.
 fn all_params() -> Vec<Params> {
     let numbers = || Params::builder().u64_keys().simhash(3);
     let mut all = vec![
@@ -146,9 +146,9 @@ fn all_params() -> Vec<Params> {
 }
 
 struct Batches {
-    /// What each segment was given, keys ascending, with what its batch says of each.
-    words: Vec<BTreeMap<u64, Word>>,
-    live: BTreeMap<u64, Word>,
+    /// The operations of each segment's batch, keys ascending.
+    words: Vec<BTreeMap<u64, Operation>>,
+    live: BTreeMap<u64, Operation>,
 }
 
 impl Batches {
@@ -171,10 +171,10 @@ impl Batches {
         Self { words, live }
     }
 
-    /// The segments, and what later batches say no more; without `resolved`, only what they deleted: then it is up to
-    /// the merge to take the newest.
+    /// The segments, and their documents that later batches replaced or deleted; without `resolved`, only the deleted
+    /// ones: then the merge must take the newest.
     fn segments(&self, params: &Params, resolved: bool) -> Vec<(Segment, RoaringBitmap)> {
-        let open = |batch: &BTreeMap<u64, Word>| {
+        let open = |batch: &BTreeMap<u64, Operation>| {
             let bytes = bytes_of(&records(params, batch.iter()));
             Segment::from_bytes(bytes, Path::new("000001.seg")).unwrap()
         };
@@ -189,7 +189,7 @@ impl Batches {
                     }
                 }
             }
-            // A batch without a document is no segment.
+            // A batch without a document makes no segment.
             if batch.values().any(Option::is_some) {
                 segments.push((open(batch), RoaringBitmap::new()));
             }
@@ -207,19 +207,19 @@ fn merged(segments: &[(Segment, RoaringBitmap)], room: Room<'_>) -> Vec<u8> {
 }
 
 #[test]
-fn a_merge_is_byte_by_byte_a_build_of_the_live_records() {
+fn merge_equals_a_build_of_the_live_records_byte_for_byte() {
     let scratch = tempfile::tempdir().unwrap();
     let mut random = Random(4);
     let (mut cases, mut empty) = (0, 0);
     for params in all_params() {
         for round in 0..30 {
             let batches = 1 + random.below(8);
-            // Many keys of which few are repeated, or few of which nearly all are.
+            // Many keys, few of them repeated, or few keys, nearly all repeated.
             let keys = if round % 2 == 0 { 300 } else { 12 };
             let most = [2, 3, 20, 60][round % 4];
             let mut batches = Batches::random(&mut random, &params, batches, most, keys);
             if round % 10 == 9 {
-                // Nothing is left.
+                // Delete everything.
                 batches.words.push(batches.live.keys().map(|&key| (key, None)).collect());
                 batches.live.clear();
             }
@@ -255,9 +255,10 @@ fn segments_larger_than_the_memory_are_merged_in_stripes() {
                 let number = random.next() % 100_000;
                 (number, (random.below(20) > 0).then(|| Some(Document::random(&mut random, &params))))
             });
-            words.push(words_of.collect::<BTreeMap<u64, Word>>());
+            words.push(words_of.collect::<BTreeMap<u64, Operation>>());
         }
-        let mut live: BTreeMap<u64, Word> = words.iter().flatten().map(|(&k, w)| (k, w.clone())).collect();
+        let mut live: BTreeMap<u64, Operation> =
+            words.iter().flatten().map(|(&k, w)| (k, w.clone())).collect();
         live.retain(|_, word| word.is_some());
         let batches = Batches { words, live };
         let expected = bytes_of(&records(&params, batches.live.iter()));
@@ -338,7 +339,7 @@ fn segments_of_different_parameters_or_none_are_not_merged() {
 }
 
 #[test]
-fn a_damaged_input_is_an_error_and_nothing_else() {
+fn damaged_input_is_an_error_and_never_a_wrong_segment() {
     let mut random = Random(23);
     let mut refused = 0;
     for params in all_params() {
@@ -367,7 +368,7 @@ fn a_damaged_input_is_an_error_and_nothing_else() {
                     assert!(error.is_corruption(), "{error:?}");
                     refused += 1;
                 }
-                // What was damaged is not read: the tables that are made again, for one.
+                // The damaged part is not read: for example the tables, which are built again.
                 Ok(built) => {
                     built.publish(Path::new("merged.seg")).unwrap();
                     assert!(vfs.get(Path::new("merged.seg")) == expected, "byte {at}: {}", params.encode());
@@ -400,7 +401,7 @@ fn only_segment(path: &Path) -> Option<Vec<u8>> {
     first
 }
 
-/// All that an index of raw fingerprints has to say.
+/// All answers of an index of raw fingerprints.
 type Answered = (BTreeMap<String, Fingerprint>, Vec<Vec<(String, u32)>>);
 
 fn answers(snapshot: &Snapshot) -> Answered {
@@ -422,7 +423,7 @@ fn answers(snapshot: &Snapshot) -> Answered {
 }
 
 #[test]
-fn compacting_leaves_one_segment_that_a_fresh_index_would_have_and_the_same_answers() {
+fn compaction_leaves_the_segment_of_a_fresh_index_and_the_same_answers() {
     let (_dir, path, index) = created(raw());
     let mut random = Random(31);
     let mut live = BTreeMap::new();
@@ -445,7 +446,7 @@ fn compacting_leaves_one_segment_that_a_fresh_index_would_have_and_the_same_answ
     assert!(index.snapshot().segments().len() > 3);
     let before = index.snapshot();
     let expected = answers(&before);
-    // What was not committed yet comes in with it.
+    // The uncommitted batch is included.
     writer.put(10_000, Fingerprint(77)).unwrap();
     live.insert(10_000, 77);
     let generation = writer.compact().unwrap();
@@ -473,7 +474,7 @@ fn compacting_leaves_one_segment_that_a_fresh_index_would_have_and_the_same_answ
 }
 
 #[test]
-fn a_batch_over_the_memory_becomes_one_segment_where_that_is_asked_for() {
+fn batch_larger_than_memory_becomes_one_segment_on_request() {
     for (params, raw) in
         [(raw(), true), (Params::builder().words(1).simhash(3).minhash(4, 2).build().unwrap(), false)]
     {
@@ -509,7 +510,7 @@ fn a_batch_over_the_memory_becomes_one_segment_where_that_is_asked_for() {
             fill(&mut writer, &index);
             assert_eq!(writer.commit().unwrap(), 2);
             assert!(only_segment(&path) == expected, "{memory} bytes");
-            // A second batch hides what it replaces, and is a segment of its own.
+            // A second batch hides the documents that it replaces, and is another segment.
             fill(&mut writer, &index);
             writer.commit().unwrap();
             assert!(only_segment(&path) == expected, "{memory} bytes, again");
@@ -544,7 +545,7 @@ fn before() -> (TempDir, PathBuf, BTreeMap<String, Fingerprint>) {
 }
 
 #[test]
-fn any_failing_operation_leaves_the_index_as_it_was_or_compacted() {
+fn any_failing_operation_leaves_the_index_unchanged_or_compacted() {
     let compacted = {
         let (_dir, path, _) = before();
         Index::open(&path).unwrap().compact().unwrap();
@@ -572,14 +573,14 @@ fn any_failing_operation_leaves_the_index_as_it_was_or_compacted() {
             if let Some(index) = opened {
                 assert_eq!(answers(&index.snapshot()).0, documents, "{case}: readers go on");
             }
-            // Another one cleans up, and comes to the same end.
+            // Another writer cleans up, and gets the same result.
             let index = Index::open(&path).unwrap();
             index.compact().unwrap();
             assert_eq!(answers(&index.snapshot()).0, documents, "{case}: again");
             assert!(only_segment(&path) == compacted, "{case}: again");
-            assert!(std::fs::read_dir(&path).unwrap().count() <= 5, "{case}: nothing is left behind");
+            assert!(std::fs::read_dir(&path).unwrap().count() <= 5, "{case}: no files are left over");
         }
     }
-    println!("{points} fault points; the new state stood after {new}");
+    println!("{points} fault points; the new state was kept after {new}");
     assert!(points > 100 && new > 0, "{points} {new}");
 }

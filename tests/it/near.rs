@@ -1,6 +1,7 @@
-//! What is near is said once, when an index is made, and means the same for `near`, `admit` and all who open the index
-//! later; a writer or a question may say otherwise for itself. Documents were lost as duplicates at 0.8 in indexes whose
-//! bands had been made for 0.95, and what shared a band was called near where nothing told how near it is.
+//! The near relation is chosen when an index is created, and is the same for `near`, `admit` and all later users of the
+//! index; a writer or a query may choose another for itself. These tests exist because documents were lost as
+//! duplicates at 0.8 in indexes whose bands had been made for 0.95, and because documents that shared a band were
+//! called near without any estimate.
 
 use std::path::Path;
 
@@ -8,13 +9,14 @@ use twindex::params::Near;
 use twindex::store::OnConflict;
 use twindex::{Admitted, Error, Fingerprint, Index, Params, Result};
 
-/// `shared` words that all documents have, and `own` ones that only this one has.
+/// `shared` words that all documents have, and `own` words of only this document.
 fn text(name: &str, shared: usize, own: usize) -> String {
     let shared = (0..shared).map(|number| format!("shared{number}"));
     shared.chain((0..own).map(|number| format!("{name}{number}"))).collect::<Vec<_>>().join(" ")
 }
 
-/// Words are shingles: 190 words of 200 in common are a resemblance of 190 of 210, 0.905; 140 one of 140 of 260, 0.538.
+/// Words are shingles: 190 common words of 200 are a resemblance of 190 of 210, 0.905; 140 are one of 140 of 260,
+/// 0.538.
 fn close() -> [(&'static str, String); 2] {
     [("a", text("a", 190, 10)), ("b", text("b", 190, 10))]
 }
@@ -23,7 +25,7 @@ fn far() -> [(&'static str, String); 2] {
     [("a", text("a", 140, 60)), ("b", text("b", 140, 60))]
 }
 
-/// Bands that find both, with a signature that tells them apart.
+/// Bands that find both, with a signature that distinguishes them.
 fn minhash(near: Near) -> Params {
     Params::builder().words(1).minhash(200, 2).near(near).build().unwrap()
 }
@@ -46,7 +48,7 @@ fn second_is_duplicate(
     assert_eq!(writer.admit(*first, &sketcher.sketch(one).unwrap()).unwrap(), Admitted::New);
     writer.commit().unwrap();
     drop(writer);
-    // Who opens it later goes by what is stored.
+    // A later user goes by the stored relation.
     let index = Index::open(path).unwrap();
     let near = index.snapshot().near(&sketcher.sketch(other).unwrap()).run().unwrap().hits;
     let mut writer = index.writer().unwrap();
@@ -58,7 +60,7 @@ fn second_is_duplicate(
     is_duplicate
 }
 
-/// What the stored threshold makes of these documents.
+/// Whether these documents are near by the stored threshold.
 fn stored_says(index: &Index, [(_, one), (_, other)]: &[(&str, String); 2]) -> bool {
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
     let (one, other) = (words(one), words(other));
@@ -67,7 +69,7 @@ fn stored_says(index: &Index, [(_, one), (_, other)]: &[(&str, String); 2]) -> b
 }
 
 #[test]
-fn admit_and_near_go_by_the_stored_threshold() {
+fn admit_and_near_use_the_stored_threshold() {
     let dir = tempfile::tempdir().unwrap();
     for (threshold, documents, expected) in
         [(0.8, close(), true), (0.98, close(), false), (0.4, far(), true), (0.8, far(), false)]
@@ -79,7 +81,7 @@ fn admit_and_near_go_by_the_stored_threshold() {
 }
 
 #[test]
-fn a_writer_may_go_by_another_threshold_than_the_stored_one() {
+fn writer_may_use_another_threshold_than_the_stored_one() {
     let dir = tempfile::tempdir().unwrap();
     for (stored, asked, documents, expected) in [
         (0.8, 0.98, close(), false),
@@ -96,10 +98,10 @@ fn a_writer_may_go_by_another_threshold_than_the_stored_one() {
 }
 
 #[test]
-fn resemblance_decides_alone_where_no_distance_is_named() {
+fn resemblance_alone_decides_if_no_distance_is_given() {
     let dir = tempfile::tempdir().unwrap();
     let both = |near: Near| Params::builder().words(1).simhash(3).minhash(200, 2).near(near).build().unwrap();
-    // Fingerprints of these differ in few bits: a radius of 10 takes them for near, whatever they resemble by.
+    // Their fingerprints differ in few bits: a radius of 10 makes them near, at any resemblance.
     let documents = [("a", text("a", 198, 2)), ("b", text("b", 198, 2))];
     for (number, (near, expected)) in [
         (resembling(0.999).or_within(10), true),
@@ -121,14 +123,14 @@ fn resemblance_decides_alone_where_no_distance_is_named() {
         let snapshot = index.snapshot();
         let found = snapshot.near(&sketches[1]).run().unwrap().hits.len();
         assert_eq!(found, 1 + usize::from(expected), "{near}");
-        // A query that asks for something else gets that.
+        // A query can choose another relation.
         let all = snapshot.near_by(&sketches[1], resembling(0.999).or_within(10)).run().unwrap().hits.len();
         assert_eq!(all, 2);
     }
 }
 
 #[test]
-fn a_radius_beside_that_of_the_tables_is_answered_exactly() {
+fn radius_other_than_that_of_the_tables_is_answered_completely() {
     let dir = tempfile::tempdir().unwrap();
     let params = Params::builder().u64_keys().simhash(3).near(Near::within(1)).build().unwrap();
     let index = Index::create(dir.path().join("x"), params).unwrap();
@@ -152,7 +154,7 @@ fn a_radius_beside_that_of_the_tables_is_answered_exactly() {
 }
 
 #[test]
-fn sharing_a_band_is_no_resemblance_unless_it_is_said_to_be_enough() {
+fn sharing_a_band_is_not_enough_unless_unverified_is_set() {
     let dir = tempfile::tempdir().unwrap();
     let params = Params::builder().words(1).minhash(200, 2).signature_bits(0).build().unwrap();
     let index = Index::create(dir.path().join("x"), params).unwrap();
@@ -184,7 +186,7 @@ fn sharing_a_band_is_no_resemblance_unless_it_is_said_to_be_enough() {
 }
 
 #[test]
-fn what_is_near_is_no_part_of_a_sketch() {
+fn near_relation_is_not_part_of_a_sketch() {
     let dir = tempfile::tempdir().unwrap();
     let index = Index::create(dir.path().join("x"), minhash(resembling(0.8))).unwrap();
     let elsewhere = twindex::Sketcher::new(&minhash(resembling(0.95))).unwrap();
@@ -196,7 +198,7 @@ fn what_is_near_is_no_part_of_a_sketch() {
 }
 
 #[test]
-fn indexes_in_which_other_documents_are_near_are_not_merged() {
+fn indexes_with_different_near_relations_are_not_merged() {
     let dir = tempfile::tempdir().unwrap();
     let made = |name: &str, near: Near| {
         let params = Params::builder().words(1).simhash(3).minhash(20, 6).near(near).build().unwrap();
@@ -209,7 +211,7 @@ fn indexes_in_which_other_documents_are_near_are_not_merged() {
             match Index::merge(&into, &shards, OnConflict::Refuse, 1 << 20) {
                 Err(Error::ParamsMismatch { field, index, given }) => {
                     assert_eq!(field, "near");
-                    assert_eq!((index, given), (told(&shards[0]), told(&shards[1])));
+                    assert_eq!((index, given), (shown(&shards[0]), shown(&shards[1])));
                 }
                 other => panic!("{other:?}"),
             }
@@ -218,6 +220,6 @@ fn indexes_in_which_other_documents_are_near_are_not_merged() {
     }
 }
 
-fn told(index: &Index) -> String {
+fn shown(index: &Index) -> String {
     index.params().near().to_string()
 }

@@ -1,4 +1,4 @@
-//! What the planner says of tables is what tables turn out to be: their bytes, and what free designs find.
+//! The planner's predictions about tables hold: their bytes, and the recall of free designs.
 
 use tempfile::TempDir;
 use twindex::design::{CodecChoice, Complete, Design, DesignChoice, Name};
@@ -40,7 +40,7 @@ fn segment(fingerprints: &[u64], design: &str, codecs: &str) -> (TempDir, Segmen
 }
 
 #[test]
-fn tables_have_the_bytes_that_were_predicted() {
+fn tables_have_the_predicted_bytes() {
     for rows in [5000, 100_000] {
         let fingerprints = uniform(rows, rows as u64);
         for (design, codecs) in [
@@ -75,7 +75,7 @@ fn tables_have_the_bytes_that_were_predicted() {
 }
 
 #[test]
-fn free_designs_find_the_share_that_was_predicted() {
+fn free_designs_have_the_predicted_recall() {
     const PLANTED: usize = 3000;
     let name: Name = "random-8-12-7".parse().unwrap();
     let design = Design::new(name).unwrap();
@@ -104,7 +104,7 @@ fn free_designs_find_the_share_that_was_predicted() {
 }
 
 #[test]
-fn exact_designs_find_all_that_was_planted() {
+fn exact_designs_find_all_planted_neighbours() {
     let mut random = Random(9);
     let queries = uniform(2000, 10);
     let planted: Vec<u64> = queries.iter().map(|&query| flipped(&mut random, query, 3)).collect();

@@ -1,8 +1,8 @@
-//! A million fingerprints, and neighbours planted among them at every distance from 0 to 12 of known queries: each
-//! design finds all of those within its radius and none beyond, and nothing else than a scan finds.
+//! A million fingerprints, with planted neighbours at every distance from 0 to 12 of known queries: each design finds
+//! all neighbours within its radius, none beyond, and otherwise exactly what a scan finds.
 //!
-//! By default a part of the queries is asked for at each radius, so that a run takes seconds; with
-//! `TWINDEX_ANSWERS=all`, all of them. One segment is held at a time, so that a run fits in 200 MB.
+//! By default each radius runs a part of the queries, so that a run takes seconds; with `TWINDEX_ANSWERS=all`, all of
+//! them. One segment is held at a time, so that a run fits in 200 MB.
 
 use std::ops::ControlFlow;
 
@@ -13,11 +13,11 @@ use twindex::sys::RealVfs;
 use crate::support::near::{self, FARTHEST, Found, expected, flip, scan};
 use crate::support::random::Random;
 
-/// Fingerprints in all, and queries, each of which has a neighbour at every distance up to this one.
+/// The number of fingerprints and of queries; each query has a neighbour at every distance up to `PLANTED`.
 const FINGERPRINTS: usize = 1_000_000;
 const QUERIES: usize = 2000;
 const PLANTED: u32 = 12;
-/// Queries whose answers are compared with a scan's in full.
+/// Queries whose answers are compared with those of a scan.
 const SCANNED: usize = 50;
 
 struct Set {
@@ -25,7 +25,7 @@ struct Set {
     queries: Vec<u64>,
     /// The ordinals of each query's neighbours, by distance.
     planted: Vec<[u32; PLANTED as usize + 1]>,
-    /// All that is near the first queries.
+    /// All documents near the first queries.
     near: Vec<Found>,
 }
 
@@ -33,7 +33,7 @@ impl Set {
     fn new() -> Self {
         let mut random = Random(FINGERPRINTS as u64);
         let mut fingerprints: Vec<u64> = (0..FINGERPRINTS).map(|_| random.next()).collect();
-        // Each place is taken once, so that no neighbour is overwritten by another.
+        // Each position is used once, so that no neighbour overwrites another.
         let mut places: Vec<u32> = (0..FINGERPRINTS as u32).collect();
         let mut next = 0;
         let (mut queries, mut planted) = (Vec::new(), Vec::new());
@@ -52,7 +52,7 @@ impl Set {
         Self { fingerprints, queries, planted, near }
     }
 
-    /// Asks these queries, 16 together, and compares.
+    /// Runs these queries, 16 together, and compares the answers.
     fn check(&self, segment: &Segment, within: u32, queries: std::ops::Range<usize>) {
         let design = segment.scheme().unwrap().design.to_string();
         let case = format!("{} within {within}", segment.scheme().unwrap());
@@ -70,7 +70,7 @@ impl Set {
             for (number, mut found) in batch.zip(found) {
                 found.sort_unstable();
                 let query = self.queries[number];
-                // Whatever is found is as near as it says, and no document is found twice.
+                // Every match has its stated distance, and no document is found twice.
                 for pair in found.windows(2) {
                     assert!(pair[0].0 < pair[1].0, "{query:016x}, {case}: {pair:?}");
                 }

@@ -1,4 +1,4 @@
-//! The priority of a document: it is kept wherever the document goes, and refused where none are kept.
+//! The priority of a document: it stays with the document everywhere, and is refused if the index stores none.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ fn priorities(snapshot: &Snapshot) -> BTreeMap<String, Option<u64>> {
 }
 
 #[test]
-fn a_priority_goes_with_its_document_through_log_flush_merge_shards_and_copies() {
+fn priority_stays_with_its_document_through_log_flush_merge_shards_and_copies() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let index = Index::create(&path, params()).unwrap();
@@ -63,7 +63,7 @@ fn a_priority_goes_with_its_document_through_log_flush_merge_shards_and_copies()
 }
 
 #[test]
-fn a_priority_is_refused_where_none_are_kept_and_kept_by_a_duplicate_that_gets_a_mark() {
+fn priority_is_refused_if_not_stored_and_kept_by_a_marked_duplicate() {
     let dir = tempfile::tempdir().unwrap();
     let plain =
         Index::create(dir.path().join("plain"), Params::builder().simhash(3).build().unwrap()).unwrap();

@@ -1,5 +1,5 @@
-//! A writer at work, and others who open, copy and verify the index meanwhile: each finds a whole commit, or says that
-//! it does not.
+//! A writer at work, and concurrent readers that open, copy and verify the index: each finds a whole commit, or reports
+//! that it does not.
 
 #![allow(clippy::disallowed_methods, reason = "copies the files of an index from outside")]
 
@@ -15,7 +15,7 @@ use twindex::store::verify::verify;
 use twindex::sys::RealVfs;
 use twindex::{Durability, Error, Fingerprint, Index, Params, Snapshot, Writer};
 
-/// Documents that are there at a time.
+/// The number of documents at a time.
 const WINDOW: u64 = 40;
 
 fn created() -> (TempDir, PathBuf, Index) {
@@ -25,16 +25,21 @@ fn created() -> (TempDir, PathBuf, Index) {
     (dir, path, index)
 }
 
-/// Adds the document of this number, deletes the one that is `WINDOW` older, and says in the payload how far it is.
-fn step(writer: &mut Writer, number: u64) {
+/// Adds the document of this number, and deletes the one that is `WINDOW` older.
+fn add(writer: &mut Writer, number: u64) {
     writer.put(number, Fingerprint(number * number)).unwrap();
     if let Some(old) = number.checked_sub(WINDOW) {
         writer.delete(old).unwrap();
     }
+}
+
+/// As [`add`], and commits with a payload that says how far it is.
+fn step(writer: &mut Writer, number: u64) {
+    add(writer, number);
     writer.commit_with(&number.to_le_bytes()).unwrap();
 }
 
-/// What a snapshot has must be what one commit left; returns its number.
+/// The documents of a snapshot must be those of one commit; returns its number.
 fn check(snapshot: &Snapshot) -> u64 {
     let Some(payload) = snapshot.payload() else {
         assert_eq!(snapshot.documents(), 0);
@@ -55,7 +60,7 @@ fn check(snapshot: &Snapshot) -> u64 {
     number
 }
 
-/// Says that it is over in any case, so that a failure is not waited for.
+/// Signals the end in any case, so that a failure does not make others wait.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -64,27 +69,52 @@ impl Drop for Over<'_> {
     }
 }
 
-/// A writer that commits, flushes, merges and removes files until `work`, which is given the index's path, is done.
+/// A writer that commits, flushes, merges and removes files until `work`, which receives the index's path, is finished.
 fn beside_a_writer<T: Send>(work: impl FnOnce(&Path, &AtomicU64) -> T + Send) -> T {
+    beside(|_| (), flushing_step, work)
+}
+
+/// A commit, now and then a flush or the removal of files; returns the number of the commit.
+fn flushing_step(writer: &mut Writer, number: u64) -> u64 {
+    step(writer, number);
+    if number.is_multiple_of(7) {
+        writer.flush().unwrap();
+    }
+    if number.is_multiple_of(50) {
+        writer.gc().unwrap();
+    }
+    number
+}
+
+/// A commit of one document, or of enough for several memtables to become segments before it is done.
+fn large_step(writer: &mut Writer, number: u64) -> u64 {
+    let last = if number % 60 < 20 { number + WINDOW } else { number };
+    for number in number..last {
+        add(writer, number);
+    }
+    step(writer, last);
+    last
+}
+
+/// A writer that does `step` again and again, for the number after that of the commit before, until `work` is done.
+fn beside<T: Send>(
+    prepare: impl FnOnce(&mut Writer),
+    one: impl Fn(&mut Writer, u64) -> u64 + Sync,
+    work: impl FnOnce(&Path, &AtomicU64) -> T + Send,
+) -> T {
     let (_dir, path, index) = created();
     let (over, committed) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut writer = index.writer().unwrap();
     writer.set_durability(Durability::Batch);
+    prepare(&mut writer);
     step(&mut writer, 0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for number in 1.. {
-                if over.load(Ordering::Relaxed) {
-                    break;
-                }
-                step(&mut writer, number);
-                committed.store(number, Ordering::Release);
-                if number % 7 == 0 {
-                    writer.flush().unwrap();
-                }
-                if number % 50 == 0 {
-                    writer.gc().unwrap();
-                }
+            let mut number = 1;
+            while !over.load(Ordering::Relaxed) {
+                let last = one(&mut writer, number);
+                committed.store(last, Ordering::Release);
+                number = last + 1;
             }
         });
         let _over = Over(&over);
@@ -93,7 +123,7 @@ fn beside_a_writer<T: Send>(work: impl FnOnce(&Path, &AtomicU64) -> T + Send) ->
 }
 
 #[test]
-fn opening_beside_a_writer_that_removes_files_finds_a_commit_each_time() {
+fn opening_concurrently_with_a_writer_that_removes_files_finds_a_commit_each_time() {
     let seen = beside_a_writer(|path, committed| {
         let (mut seen, mut rounds, start) = (BTreeSet::new(), 0, Instant::now());
         // On a busy machine the writer has few turns.
@@ -111,7 +141,7 @@ fn opening_beside_a_writer_that_removes_files_finds_a_commit_each_time() {
 }
 
 #[test]
-fn a_healthy_index_is_verified_beside_its_writer_without_a_false_alarm() {
+fn sound_index_is_verified_concurrently_with_its_writer_without_a_false_alarm() {
     let moved = beside_a_writer(|path, committed| {
         let (mut rounds, start) = (0, Instant::now());
         while rounds < 150
@@ -126,9 +156,42 @@ fn a_healthy_index_is_verified_beside_its_writer_without_a_false_alarm() {
     assert!(moved > 5, "the writer made {moved} commits meanwhile");
 }
 
+/// Documents of a memtable in the test below.
+const ROWS: u32 = 12;
+
+#[test]
+fn readers_beside_a_writer_whose_threads_make_segments_of_small_and_large_batches_find_a_commit_each_time() {
+    let small = |writer: &mut Writer| writer.set_memtable(ROWS, usize::MAX);
+    let (segments, moved) = beside(small, large_step, |path, committed| {
+        let follower = Index::open(path).unwrap();
+        let (mut rounds, mut most, start) = (0, 0, Instant::now());
+        // On a busy machine the writer has few turns.
+        while (rounds < 60 || committed.load(Ordering::Acquire) < 200)
+            && start.elapsed() < Duration::from_secs(60)
+        {
+            rounds += 1;
+            let before = committed.load(Ordering::Acquire);
+            follower.refresh().unwrap();
+            let opened = Index::open(path).unwrap();
+            for index in [&follower, &opened] {
+                let found = check(&index.snapshot());
+                assert!(found >= before, "{found} is older than {before}, which was committed before");
+            }
+            most = most.max(opened.snapshot().entries().len());
+            if rounds % 10 == 0 {
+                let found = verify(&RealVfs, path, |_| ());
+                assert!(found.problems.is_empty(), "{:?}", found.problems);
+            }
+        }
+        (most, committed.load(Ordering::Acquire))
+    });
+    println!("{segments} segments at most; the writer was at {moved}");
+    assert!(segments >= 2 && moved >= 200, "{segments} {moved}");
+}
+
 /// As `cp -r` does it: one file after the other, by a list of names that was read before.
 #[test]
-fn a_copy_by_hand_beside_a_writer_is_a_whole_commit_or_an_error() {
+fn file_copy_concurrent_with_a_writer_is_a_whole_commit_or_an_error() {
     let (whole, refused, moved) = beside_a_writer(|path, committed| {
         let (mut whole, mut refused, mut round, start) = (0, 0, 0, Instant::now());
         // On a busy machine the writer has few turns.
@@ -165,7 +228,7 @@ fn a_copy_by_hand_beside_a_writer_is_a_whole_commit_or_an_error() {
 }
 
 #[test]
-fn a_thousand_readers_of_one_index_answer_alike() {
+fn thousand_readers_of_one_index_give_the_same_answers() {
     let (_dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     for number in 0..100 {
@@ -188,9 +251,9 @@ fn a_thousand_readers_of_one_index_answer_alike() {
     }
 }
 
-/// A number that a manifest has named stands for the same bytes for ever, whatever is dropped, merged and removed.
+/// A number that a manifest has named always refers to the same bytes, whatever is dropped, merged and removed.
 #[test]
-fn a_name_that_was_published_is_not_given_to_another_file() {
+fn published_name_is_never_reused_for_another_file() {
     let (_dir, path, index) = created();
     let (mut known, mut number) = (BTreeMap::new(), 0);
     let mut highest = 0;
@@ -232,7 +295,7 @@ fn a_name_that_was_published_is_not_given_to_another_file() {
 }
 
 #[test]
-fn a_merge_that_the_disk_has_no_room_for_is_refused_before_it_begins_and_not_tried_again_and_again() {
+fn merge_without_disk_space_is_refused_before_it_begins_and_not_retried() {
     let (_dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     writer.set_background_merges(false);
@@ -255,7 +318,7 @@ fn a_merge_that_the_disk_has_no_room_for_is_refused_before_it_begins_and_not_tri
     refused(writer.compact().map(drop));
     refused(writer.merge_step().map(drop));
     assert_eq!(check(&index.snapshot()), 59, "and the writer goes on");
-    // In the background: one attempt, of which one is told, and commits go on.
+    // In the background: one attempt, whose failure is reported, and commits continue.
     let asked = || faults.asked_for_space.load(Ordering::Relaxed);
     let before = asked();
     for number in 60..70 {
@@ -268,9 +331,9 @@ fn a_merge_that_the_disk_has_no_room_for_is_refused_before_it_begins_and_not_tri
     assert_eq!(check(&index.snapshot()), 70);
 }
 
-/// What comes after the first error would be an answer that looks whole and is not.
+/// Any item after the first error would be an answer that looks complete and is not.
 #[test]
-fn a_question_that_fails_gives_its_error_as_the_only_item_each_time_it_is_asked() {
+fn failed_query_gives_its_error_as_the_only_item_each_time_it_is_asked() {
     let (_dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     for number in 0..20_000_u64 {

@@ -24,7 +24,7 @@ fn taken(keys: Keys) -> Vec<Vec<u8>> {
     keys.map(|key| key.unwrap().as_bytes().unwrap().to_vec()).collect()
 }
 
-/// Keys that begin alike, with bytes that have no successor among them.
+/// Keys with a common prefix, including bytes without a successor.
 fn key(number: u64) -> Vec<u8> {
     let mut key = b"site/".to_vec();
     key.extend((0..=number % 4).map(|place| [0, 7, 254, 255][(number >> (2 * place)) as usize % 4]));
@@ -62,7 +62,7 @@ fn filled() -> (MemoryVfs, Index, Writer, Documents) {
 }
 
 #[test]
-fn ranges_are_those_of_a_map_wherever_documents_are() {
+fn ranges_equal_those_of_a_map_wherever_documents_are() {
     let (_vfs, index, _writer, documents) = filled();
     let snapshot = index.snapshot();
     assert!(snapshot.entries().len() >= 2 && snapshot.logged_documents() > 0);
@@ -109,7 +109,7 @@ fn ranges_are_those_of_a_map_wherever_documents_are() {
 }
 
 #[test]
-fn ranges_of_numbers_go_from_number_to_number_and_other_bounds_are_refused() {
+fn ranges_of_numeric_keys_work_and_byte_bounds_are_refused() {
     let (_vfs, index) = created(Params::builder().u64_keys().simhash(3).build().unwrap());
     let mut writer = index.writer().unwrap();
     for key in 0..9000_u64 {
@@ -131,7 +131,7 @@ fn ranges_of_numbers_go_from_number_to_number_and_other_bounds_are_refused() {
 }
 
 #[test]
-fn documents_of_a_prefix_go_from_segments_memtables_and_the_batch() {
+fn delete_prefix_removes_from_segments_memtables_and_the_batch() {
     let (vfs, index, mut writer, mut documents) = filled();
     let count = |documents: &Documents, prefix: &[u8]| {
         documents.keys().filter(|key| key.starts_with(prefix)).count() as u64
@@ -162,7 +162,7 @@ fn documents_of_a_prefix_go_from_segments_memtables_and_the_batch() {
 }
 
 #[test]
-fn writer_answers_of_the_batch_too() {
+fn writer_queries_include_the_batch() {
     for logged in [true, false] {
         let (_vfs, index) = created(params());
         let mut writer = index.writer().unwrap();
@@ -194,7 +194,7 @@ fn writer_answers_of_the_batch_too() {
 }
 
 #[test]
-fn open_or_create_opens_what_is_there_and_names_a_parameter_that_differs() {
+fn open_or_create_opens_an_existing_index_and_names_a_differing_parameter() {
     let (vfs, index) = created(params());
     let mut writer = index.writer().unwrap();
     writer.put("a", Fingerprint(1)).unwrap();
@@ -218,7 +218,7 @@ fn open_or_create_opens_what_is_there_and_names_a_parameter_that_differs() {
 }
 
 #[test]
-fn metrics_count_what_was_done_and_verify_finds_an_index_sound() {
+fn metrics_count_operations_and_verify_accepts_the_index() {
     let (_vfs, index) = created(params());
     assert_eq!(index.metrics().write_amplification(), None);
     let mut writer = index.writer().unwrap();

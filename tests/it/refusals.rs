@@ -17,8 +17,8 @@ fn corrupt(error: Error) -> (&'static str, u64, String, String) {
     }
 }
 
-/// The segment with a byte of its table of contents changed and all checksums right: the number of the entry, and what
-/// opening says of it.
+/// Opens the segment with a changed byte in its table of contents and correct checksums: returns the number of the
+/// entry, and the error.
 fn opened_with(name: &str, section: &str, index: u16, field: usize, value: u8) -> (u64, String, String) {
     let sound = sample(name).bytes;
     let seals = Seals::of(&sound);
@@ -41,7 +41,7 @@ const INDEX: usize = 2;
 const CODEC: usize = 4;
 
 #[test]
-fn entry_that_does_not_belong_is_named_in_the_table_of_contents() {
+fn wrong_entry_is_reported_in_the_table_of_contents() {
     let tables = "24 in reversed-3 planes";
     // Parameters, keys, ranks, design, two tables.
     let (entry, expected, found) = opened_with(tables, "ranks", 0, CODEC, 7);
@@ -55,7 +55,7 @@ fn entry_that_does_not_belong_is_named_in_the_table_of_contents() {
 }
 
 #[test]
-fn table_of_no_known_codec_or_number_is_named_in_the_table_of_contents() {
+fn table_of_unknown_codec_or_number_is_reported_in_the_table_of_contents() {
     let tables = "24 in reversed-3 planes";
     for table in 1..=2 {
         let (entry, expected, found) = opened_with(tables, "table", table, CODEC, 99);
@@ -68,7 +68,7 @@ fn table_of_no_known_codec_or_number_is_named_in_the_table_of_contents() {
 }
 
 #[test]
-fn salt_that_the_records_do_not_have_is_named_in_the_header() {
+fn wrong_salt_is_reported_in_the_header() {
     let mut lying = sample("forty of everything").bytes;
     let seals = Seals::of(&lying);
     lying[24] ^= 1;
@@ -80,7 +80,7 @@ fn salt_that_the_records_do_not_have_is_named_in_the_header() {
 }
 
 #[test]
-fn unknown_band_is_invalid_and_not_without_documents() {
+fn unknown_band_is_an_error_instead_of_an_empty_answer() {
     let segment = Segment::from_bytes(sample("twenty with minhash").bytes, place()).unwrap();
     let bands = segment.band_count();
     assert!(segment.same_feature(bands - 1, 0, |_| ()).is_ok());
@@ -100,7 +100,7 @@ fn unknown_band_is_invalid_and_not_without_documents() {
 }
 
 #[test]
-fn stamp_of_no_document_is_named_in_the_stamps() {
+fn stamp_of_a_missing_document_is_reported_in_the_stamps() {
     let segment = Segment::from_bytes(sample("twenty with values and stamps").bytes, place()).unwrap();
     assert!(segment.stamp(19).unwrap().is_some());
     for ordinal in [20, u32::MAX] {

@@ -1,5 +1,5 @@
-//! Salvage: a new index of all documents whose records are whole, a report of the others, and nothing changed where the
-//! damage is. Whatever is damaged, no document comes out other than it was.
+//! Salvage: a new index of all documents whose records are intact, a report of the others, and no change of the damaged
+//! files. Whatever is damaged, no document is altered.
 
 #![allow(clippy::disallowed_methods, reason = "damages the files of an index from outside")]
 
@@ -67,26 +67,26 @@ fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 fn run(path: &Path, out: &Path) -> Result<(Salvage, Documents)> {
     let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
     let before = files(path);
-    let told = salvage(&vfs, path, out)?;
+    let report = salvage(&vfs, path, out)?;
     assert_eq!(files(path), before, "nothing is changed where the damage is");
     let found = documents(&Index::open(out).unwrap().snapshot());
-    assert_eq!(told.documents, found.len() as u64);
+    assert_eq!(report.documents, found.len() as u64);
     let problems = twindex::store::verify::verify(&RealVfs, out, |_| ()).problems;
     assert!(problems.is_empty(), "{problems:?}");
-    Ok((told, found))
+    Ok((report, found))
 }
 
 #[test]
-fn a_sound_index_is_saved_as_it_is() {
+fn sound_index_is_saved_unchanged() {
     let (dir, path, all) = index();
-    let (told, found) = run(&path, &dir.path().join("out")).unwrap();
-    assert!(told.is_whole() && told.lost() == 0, "{told:?}");
+    let (report, found) = run(&path, &dir.path().join("out")).unwrap();
+    assert!(report.is_whole() && report.lost() == 0, "{report:?}");
     assert_eq!(found, all);
     assert!(matches!(run(&path, &dir.path().join("out")), Err(Error::AlreadyExists { .. })));
 }
 
 #[test]
-fn what_is_saved_of_damaged_segments_is_as_it_was_and_the_rest_is_reported() {
+fn documents_saved_from_damaged_segments_are_unchanged_and_the_others_are_reported() {
     let (dir, path, all) = index();
     let segment = path.join("000001.seg");
     let sound = std::fs::read(&segment).unwrap();
@@ -98,19 +98,19 @@ fn what_is_saved_of_damaged_segments_is_as_it_was_and_the_rest_is_reported() {
         std::fs::remove_file(&segment).unwrap();
         std::fs::write(&segment, &damaged).unwrap();
         let out = dir.path().join(format!("out {step}"));
-        let (told, found) = run(&path, &out).unwrap();
-        // Tables but the first, and padding, are made again.
-        assert!(told.lost() > 0 && !told.is_whole() || found == all, "page {step}: {told:?}");
-        pages_that_matter += usize::from(told.lost() > 0);
+        let (report, found) = run(&path, &out).unwrap();
+        // All tables except the first, and padding, are built again.
+        assert!(report.lost() > 0 && !report.is_whole() || found == all, "page {step}: {report:?}");
+        pages_that_matter += usize::from(report.lost() > 0);
         for (key, record) in &found {
             assert_eq!(all.get(key), Some(record), "page {step}, {key}");
         }
-        assert_eq!(found.len() as u64 + told.lost(), all.len() as u64, "page {step}: all others are there");
-        let lost = told.files.iter().flat_map(|file| &file.lost_keys);
+        assert_eq!(found.len() as u64 + report.lost(), all.len() as u64, "page {step}: all others are there");
+        let lost = report.files.iter().flat_map(|file| &file.lost_keys);
         for key in lost {
             assert!(all.contains_key(&key.to_string()) && !found.contains_key(&key.to_string()), "{key}");
         }
-        some += usize::from(told.files[0].saved > 0);
+        some += usize::from(report.files[0].saved > 0);
         step += 1;
     }
     assert!(pages_that_matter > 5, "{pages_that_matter} of {step}");
@@ -118,25 +118,25 @@ fn what_is_saved_of_damaged_segments_is_as_it_was_and_the_rest_is_reported() {
 }
 
 #[test]
-fn without_current_or_a_manifest_or_a_segment_the_rest_is_saved() {
+fn rest_is_saved_without_current_a_manifest_or_a_segment() {
     let (dir, path, all) = index();
     std::fs::remove_file(path.join("CURRENT")).unwrap();
-    let (told, found) = run(&path, &dir.path().join("no current")).unwrap();
-    assert_eq!((told.problems.len(), told.lost()), (1, 0));
+    let (report, found) = run(&path, &dir.path().join("no current")).unwrap();
+    assert_eq!((report.problems.len(), report.lost()), (1, 0));
     assert_eq!(found, all, "the newest manifest is gone by, and says so");
 
     std::fs::remove_file(path.join("000002.seg")).unwrap();
-    let (told, found) = run(&path, &dir.path().join("no segment")).unwrap();
-    assert!(told.lost() > 100 && found.iter().all(|(key, record)| all.get(key) == Some(record)));
-    assert_eq!(found.len() as u64 + told.lost(), all.len() as u64);
+    let (report, found) = run(&path, &dir.path().join("no segment")).unwrap();
+    assert!(report.lost() > 100 && found.iter().all(|(key, record)| all.get(key) == Some(record)));
+    assert_eq!(found.len() as u64 + report.lost(), all.len() as u64);
 
     for entry in files(&path).keys() {
         if entry.file_name().unwrap().to_str().unwrap().starts_with("MANIFEST") {
             std::fs::remove_file(entry).unwrap();
         }
     }
-    let (told, found) = run(&path, &dir.path().join("no manifest")).unwrap();
-    assert_eq!(told.generation, None);
+    let (report, found) = run(&path, &dir.path().join("no manifest")).unwrap();
+    assert_eq!(report.generation, None);
     assert!(found.len() >= 299, "{}", found.len());
 
     std::fs::remove_file(path.join("000001.seg")).unwrap();
@@ -146,7 +146,7 @@ fn without_current_or_a_manifest_or_a_segment_the_rest_is_saved() {
 }
 
 #[test]
-fn batches_of_a_damaged_log_are_saved_up_to_the_damage() {
+fn batches_before_the_damage_of_a_log_are_saved() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let index = Index::create(&path, Params::builder().u64_keys().simhash(3).build().unwrap()).unwrap();
@@ -162,13 +162,13 @@ fn batches_of_a_damaged_log_are_saved_up_to_the_damage() {
     bytes[middle] ^= 1;
     std::fs::write(&log, &bytes).unwrap();
     assert!(matches!(Index::open(&path), Err(Error::Corrupt { .. })));
-    let (told, found) = run(&path, &dir.path().join("out")).unwrap();
+    let (report, found) = run(&path, &dir.path().join("out")).unwrap();
     assert!((8..12).contains(&found.len()), "{}", found.len());
-    assert!(!told.is_whole() && told.files.iter().any(|file| !file.problems.is_empty()));
+    assert!(!report.is_whole() && report.files.iter().any(|file| !file.problems.is_empty()));
 }
 
 #[test]
-fn time_does_not_go_back_although_its_document_was_deleted() {
+fn time_does_not_go_back_after_its_document_was_deleted() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let params = Params::builder().u64_keys().simhash(3).expire_after(60).build().unwrap();
@@ -183,8 +183,8 @@ fn time_does_not_go_back_although_its_document_was_deleted() {
     writer.commit().unwrap();
     drop(writer);
     assert_eq!((index.snapshot().documents(), index.snapshot().now()), (0, Some(1060)));
-    let (told, found) = run(&path, &dir.path().join("out")).unwrap();
-    assert!(found.is_empty() && told.documents == 0, "{found:?}");
+    let (report, found) = run(&path, &dir.path().join("out")).unwrap();
+    assert!(found.is_empty() && report.documents == 0, "{found:?}");
     let saved = Index::open(dir.path().join("out")).unwrap().snapshot();
     assert_eq!(saved.now(), Some(1060));
 }

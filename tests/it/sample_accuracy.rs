@@ -1,9 +1,9 @@
-//! Samples against theory: bottom-t and 0-mod-m estimates of the resemblance and the containment of random
-//! sets must be unbiased, and the standard error that comes with each must be the deviation that is seen.
+//! Samples against theory: bottom-t and 0-mod-m estimates of the resemblance and the containment of random sets must be
+//! unbiased, and the stated standard error of each must be the observed deviation.
 //!
 //! Seeds are fixed, so a test passes always or never. Bias is allowed up to three standard errors of the
 //! measurement. A claimed standard error, as the root of the mean of its squares over all trials, may be 10 %
-//! below the deviation seen at most, which leaves room for the measurement: so nobody is promised too much.
+//! below the deviation seen at most, which allows for the error of the measurement: so no claim is too low.
 //! Above it may be 15 % where 25 shingles or more are checked on average, 30 % from 5 on and 60 % below,
 //! where the estimate of the error is deliberately careful; and it is positive where nothing deviates at all,
 //! at containment 1. On average over the cases it is within 10 %.
@@ -132,7 +132,7 @@ fn of_containment(a: &Sample<'_>, b: &Sample<'_>) -> Estimated {
     Some((contained.value(), contained.standard_error(), contained.sampled))
 }
 
-/// Equal sizes whose resemblance is nearest to so many tenths.
+/// Equal sizes whose resemblance is nearest to `tenths` tenths.
 fn resembling(size: usize, tenths: usize) -> (usize, usize, usize) {
     // J = both / (2 size - both), so both = 2 J / (1 + J) of the size, rounded.
     let whole = 10 + tenths;
@@ -196,7 +196,7 @@ fn sets_of_fewer_than_t_are_compared_exactly() {
     }
 }
 
-/// The rule for documents longer than the format has room for.
+/// The rule for documents with more hashes than the format can store.
 #[test]
 fn documents_of_more_hashes_than_are_kept_are_compared_as_far_as_both_are_known() {
     let mut random = SplitMix(9);
@@ -204,7 +204,7 @@ fn documents_of_more_hashes_than_are_kept_are_compared_as_far_as_both_are_known(
     let (mut sum, mut squares, mut claimed) = (0.0, 0.0, 0.0);
     let trials = 24;
     for _ in 0..trials {
-        // 100,000 and 150,000 shingles, of which 75,000 are common; one in one is kept.
+        // 100,000 and 150,000 shingles, 75,000 of them common; one in one is kept.
         let (a, b) = sets(&mut random, 100_000, 150_000, 75_000);
         modular(&a, 1, &mut sketches.a);
         modular(&b, 1, &mut sketches.b);

@@ -3,7 +3,7 @@
 
 #![allow(
     clippy::disallowed_methods,
-    reason = "damages files behind the index's back, and starts another program"
+    reason = "damages the files of an index directly, and starts another program"
 )]
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 
 use twindex::IdfBuilder;
 use twindex::idf::to_bytes;
-use twindex::params::{Family, MinhashWeights, Near, Shingling, Tokens};
+use twindex::params::{Family, MinhashWeights, Near, Shingling, Tokens, WeightUnit};
 use twindex::sketch::{Buffers, IdfTable, Shingler, Sketcher, pack};
 use twindex::store::OnConflict;
 use twindex::{Admitted, Document, Index, Key, KeyBuf, Params, Sketch, Snapshot, Writer};
@@ -62,7 +62,7 @@ fn or_none<T: ToString>(value: Option<T>) -> String {
     value.map_or("-".into(), |value| value.to_string())
 }
 
-/// Of each key that came whether its document was marked, and its set, when it came last.
+/// For each key, as it was last put: whether its document was marked, and its set.
 type Came = BTreeMap<KeyBuf, (bool, Vec<u64>)>;
 
 fn shown_set(set: &[u64]) -> String {
@@ -70,7 +70,7 @@ fn shown_set(set: &[u64]) -> String {
     format!(", set {}", if shown.is_empty() { "-".into() } else { shown.join(" ") })
 }
 
-/// What the script is to print of an index; `came` has what a snapshot does not give out.
+/// The expected output of the script for an index; `came` has data that a snapshot does not return.
 fn described(snapshot: &Snapshot, came: &Came) -> String {
     let mut text = format!("commit {}\nnow {}\n", snapshot.generation(), or_none(snapshot.now()));
     writeln!(text, "payload {}", snapshot.payload().map_or("-".into(), hex)).unwrap();
@@ -83,7 +83,7 @@ fn described(snapshot: &Snapshot, came: &Came) -> String {
         .unwrap();
     for key in keys {
         let record = snapshot.get(key.as_key()).unwrap().unwrap();
-        // Of a document without a sketch the library gives a signature of zeros, as the section has it.
+        // For a document without a sketch the library returns a signature of zeros, as stored in the section.
         let sketched = record.fingerprint.is_some() || record.signature.iter().any(|&byte| byte > 0);
         let fingerprint = record.fingerprint.map(|fingerprint| format!("{:016x}", fingerprint.0));
         let (marked, set) = &came[&key];
@@ -132,14 +132,14 @@ fn table_of(shingling: &Shingling) -> IdfTable {
     builder.finish().unwrap()
 }
 
-/// A way to cut text that has a feature of the format.
+/// Parameters of tokens that need a feature of the format.
 fn raw() -> Shingling {
     let mut raw = Shingling::words(3, 0).with_tokens(Tokens::Raw).unwrap();
     raw.folding.invisible = true;
     raw
 }
 
-/// Batches of documents that come, are replaced, go and expire, with a flush now and then.
+/// Batches of documents that are put, replaced, deleted and expire, with a flush now and then.
 fn fill(
     index: &Index,
     writer: &mut Writer,
@@ -152,7 +152,7 @@ fn fill(
     writer.set_background_merges(false);
     for i in range {
         let value = vec![i as u8; i as usize % 5];
-        // Every other document is a duplicate, where that is kept.
+        // Every other document is a duplicate, if marks are stored.
         let sketch = sketcher.sketch(&text(if marks { i / 2 * 2 } else { i })).unwrap();
         let mut document = Document::from(&sketch);
         if expires {
@@ -161,7 +161,7 @@ fn fill(
         if index.params().priorities && i % 3 > 0 {
             document = document.with_priority(u64::MAX - i * i);
         }
-        // A document whose key is there is no duplicate: then more keys come once.
+        // A document whose key exists is not a duplicate: so with marks more keys are put only once.
         let key = format!("key {}", i % if marks { 180 } else { 90 });
         let mut is_marked = false;
         if marks {
@@ -188,7 +188,7 @@ fn fill(
 }
 
 #[test]
-fn a_second_reader_finds_the_same_in_living_indexes() {
+fn second_reader_finds_the_same_in_living_indexes() {
     let dir = tempfile::tempdir().unwrap();
     let table = table();
     let idf =
@@ -220,14 +220,23 @@ fn a_second_reader_finds_the_same_in_living_indexes() {
             .build()
             .unwrap(),
         Params::builder().words(1).minhash(4, 3).family(Family::Darts).bottom(9).build().unwrap(),
+        Params::builder()
+            .words(1)
+            .minhash(4, 3)
+            .minhash_weights(MinhashWeights::Idf { table: table.digest() })
+            .weight_unit(WeightUnit::ONE)
+            .sets()
+            .modulus(3)
+            .build()
+            .unwrap(),
         Params::builder().words(1).simhash(3).marks().values().expire_after(70).build().unwrap(),
         Params::builder().words(1).simhash(3).priorities().values().expire_after(70).build().unwrap(),
     ];
     for (number, params) in all.into_iter().enumerate() {
         let path = dir.path().join(format!("{number}"));
-        let index = match number {
-            0 => Index::create_with_idf(&path, params, &table).unwrap(),
-            _ => Index::create(&path, params).unwrap(),
+        let index = match params.sketch().idf_table().unwrap() {
+            Some(_) => Index::create_with_idf(&path, params, &table).unwrap(),
+            None => Index::create(&path, params).unwrap(),
         };
         let mut came = Came::new();
         let check = |path: &Path, index: &Index, came: &Came, what: &str| {
@@ -264,7 +273,7 @@ fn a_second_reader_finds_the_same_in_living_indexes() {
 }
 
 #[test]
-fn a_second_reader_finds_the_same_in_idf_tables_and_files_of_sketches() {
+fn second_reader_finds_the_same_in_idf_tables_and_files_of_sketches() {
     let dir = tempfile::tempdir().unwrap();
     for shingling in [Shingling::words(1, 0), raw()] {
         let table = table_of(&shingling);
@@ -335,7 +344,7 @@ fn sketches_are_found(dir: &Path, params: &Params) {
 }
 
 #[test]
-fn the_second_reader_refuses_flipped_bits_of_every_file_of_an_index() {
+fn second_reader_refuses_flipped_bits_of_every_file_of_an_index() {
     let table = table();
     let params = Params::builder().words(1).simhash_weighted(3, table.weights()).values().expire_after(70);
     flipped_bits_are_refused(params.build().unwrap(), &table);
@@ -354,18 +363,18 @@ fn flipped_bits_are_refused(params: Params, table: &IdfTable) {
     if script(&[&path]).is_none() {
         return;
     }
-    // A log whose writer has ended says up to where it was synced.
+    // A closed log states the length up to which it was synced.
     let files: Vec<PathBuf> = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect();
     let is_manifest = |file: &&PathBuf| file.to_str().unwrap().contains("MANIFEST");
     let newest = files.iter().filter(is_manifest).max().unwrap();
     let mut refused = 0;
     for file in &files {
-        // Of the manifest before, and of the lock, nobody asks anything.
+        // The manifest before and the lock are not read.
         if file.ends_with("LOCK") || is_manifest(&file) && file != newest {
             continue;
         }
         let whole = std::fs::read(file).unwrap();
-        // What is after the last mark is nobody's loss, and a damaged mark is a torn tail.
+        // Bytes after the last mark do not matter, and a damaged mark is a torn tail.
         let end = if file.to_str().unwrap().contains("LOG") { whole.len() - 32 } else { whole.len() };
         std::fs::remove_file(file).unwrap();
         for at in (0..end).step_by(end / 9 + 1) {

@@ -47,7 +47,7 @@ fn the_black_cat_and_the_black_dog_share_three_of_eight_words() {
 }
 
 #[test]
-fn who_chased_whom_is_told_by_pairs_of_words_only() {
+fn only_pairs_of_words_distinguish_who_chased_whom() {
     let (dog, cat) = ("The dog chased the cat", "The cat chased the dog");
     assert_eq!(resemblance("1", dog, cat), (4, 4));
     assert_eq!(resemblance("2", dog, cat), (3, 5));

@@ -1,4 +1,5 @@
-//! An index that keeps sets: what is near is counted, nothing is missed, and a stream decides as the definition does.
+//! An index that stores sets: resemblance is counted, no near document is missed, and a stream decides by the
+//! definition.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ fn text(random: &mut Random) -> String {
     words.join(" ")
 }
 
-/// Documents in order, and for each those that stay before it and are near it.
+/// Documents in order, and for each the kept documents before it that are near it.
 struct Definition {
     near: Nearness,
     sets: BTreeMap<String, Vec<u64>>,
@@ -44,7 +45,7 @@ impl Definition {
         if a.is_empty() && b.is_empty() { 0.0 } else { both as f64 / (a.len() + b.len() - both) as f64 }
     }
 
-    /// The nearest of those that stay, of equally near ones that of the smallest key.
+    /// The nearest kept document, and among equally near ones that with the smallest key.
     fn admit(&mut self, key: &str, set: &[u64]) -> Option<(String, f64)> {
         self.sets.insert(key.into(), set.to_vec());
         let near = |other: &&String| self.near.shared(set, &self.sets[*other]).is_some();
@@ -57,7 +58,7 @@ impl Definition {
     }
 }
 
-fn told(hit: &Hit) -> (String, f64) {
+fn shown(hit: &Hit) -> (String, f64) {
     let Some(Resemblance::Exact { intersection, union }) = hit.resemblance else {
         panic!("{hit:?} is no count")
     };
@@ -65,7 +66,7 @@ fn told(hit: &Hit) -> (String, f64) {
 }
 
 #[test]
-fn a_stream_keeps_what_the_definition_keeps_through_flushes_merges_and_openings() {
+fn stream_keeps_the_documents_of_the_definition_through_flushes_merges_and_openings() {
     let mut duplicates = 0;
     for (seed, threshold) in [(1, 0.8), (2, 0.5), (3, 0.9), (4, 1.0), (5, 0.65), (6, 0.8)] {
         for drops in [false, true] {
@@ -93,7 +94,7 @@ fn a_stream_keeps_what_the_definition_keeps_through_flushes_merges_and_openings(
                     let expected = definition.admit(&key, sketch.set());
                     let found = match writer.admit(key.as_str(), &sketch).unwrap() {
                         Admitted::New => None,
-                        Admitted::Duplicate(hit) => Some(told(&hit)),
+                        Admitted::Duplicate(hit) => Some(shown(&hit)),
                         other => panic!("{other:?}"),
                     };
                     assert_eq!(found, expected, "seed {seed}, drops {drops}, {key}");
@@ -114,7 +115,7 @@ fn a_stream_keeps_what_the_definition_keeps_through_flushes_merges_and_openings(
     assert!(duplicates > 500, "{duplicates} duplicates");
 }
 
-/// Every question has all stored documents that are near, marked or not, with their counts.
+/// Every query returns all stored documents that are near, marked or not, with their counts.
 fn all_are_found(
     index: &Index,
     sketcher: &Sketcher,
@@ -145,7 +146,7 @@ fn all_are_found(
 }
 
 #[test]
-fn copies_with_a_mark_decide_nothing() {
+fn marked_copies_decide_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let params = params(0.8);
     let index = Index::create(dir.path().join("x"), params.clone()).unwrap();

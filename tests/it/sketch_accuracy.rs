@@ -1,7 +1,6 @@
-//! Sketches against theory, for random sets of known resemblance. Every family that looks plausible gives good
-//! estimates for long documents; what tells a sound one from an unsound one is the variance for short documents
-//! and the probability that a whole group of minima matches. So these are tested, by numbers, for every family
-//! that an index can have.
+//! Sketches against theory, for random sets of known resemblance. Every plausible family gives good estimates for long
+//! documents. A sound one differs from an unsound one in the variance for short documents and in the probability that a
+//! whole group of minima matches. So the tests measure these, for every family that an index can have.
 //!
 //! Seeds are fixed, so a test passes always or never. The bounds are what the theory allows plus three standard
 //! errors of the measurement itself; other seeds would pass in 99.7 % of runs of each cell. What is measured is
@@ -18,8 +17,8 @@ use twindex_kernel::splitmix::SplitMix;
 const FAMILIES: [Family; 4] =
     [Family::OnePermutationFilled, Family::Linear, Family::MultiplyShift, Family::Matrix];
 
-/// Replaces `a` and `b` by sets whose union has `union` elements, of which `both` are in both; the rest is
-/// dealt alternately.
+/// Replaces `a` and `b` by sets with `both` common elements and a union of `union` elements; the others are dealt
+/// alternately.
 fn deal(random: &mut Random, both: usize, union: usize, a: &mut Vec<u64>, b: &mut Vec<u64>) {
     a.clear();
     a.extend((0..both).map(|_| random.next()));
@@ -78,8 +77,8 @@ fn draw(hasher: &MinHasher, cell: &Cell, trials: usize, seed: u64, mut each: imp
     }
 }
 
-/// Broder's presets (*Identifying and filtering near-duplicate documents*, 2000): k groups of s minima, of
-/// which r are to match.
+/// Broder's presets (*Identifying and filtering near-duplicate documents*, 2000): k groups of s minima, r of
+/// which must match.
 struct Preset {
     groups: u8,
     rows: u8,
@@ -109,7 +108,7 @@ impl Preset {
     }
 }
 
-/// What a family does in a cell, over what theory says.
+/// The behaviour of a family in a cell, relative to theory.
 struct Measured {
     bias: f64,
     variance: f64,
@@ -143,8 +142,8 @@ fn measure(family: Family, preset: &Preset, cell: &Cell, trials: usize) -> Measu
     }
 }
 
-/// Holds a family against theory in all cells. `trials` is told the size of the sets; `groups` and `fungible`
-/// tell, from sizes, between which factors of the theory a group's match and P(fungible) may lie.
+/// Compares a family with theory in all cells. `trials` receives the size of the sets; `groups` and `fungible` return,
+/// by size, the factors of theory between which a group's match and P(fungible) must lie.
 fn hold(
     family: Family,
     preset: &Preset,
@@ -278,7 +277,7 @@ fn estimates_from_a_few_bits_are_unbiased_and_their_standard_error_is_honest() {
 
 #[test]
 fn minima_are_uniform_over_elements_and_bits() {
-    // Of n elements each is the least of a component in one of n cases; and the low bits kept are balanced.
+    // Each of n elements is the minimum of a component with probability 1 / n, and the low bits are uniform.
     for family in FAMILIES {
         let hasher = MinHasher::of(family, 120);
         let mut random = Random(4);

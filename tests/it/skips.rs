@@ -1,9 +1,9 @@
-//! A skipped test says so, and is a failure where `TWINDEX_REQUIRE_ALL` is 1 and an installable program is missing.
+//! A skipped test prints a notice, and fails if `TWINDEX_REQUIRE_ALL` is 1 and the missing program is installable.
 
 use crate::support::skip::{Missing, notice};
 
 #[test]
-fn missing_program_is_a_failure_where_all_are_required() {
+fn missing_program_is_a_failure_if_all_are_required() {
     let skipped = notice(Missing::Program("strace"), false);
     assert_eq!(skipped, Ok("skipped: strace is missing or cannot be run".to_owned()));
     let failure = notice(Missing::Program("strace"), true).unwrap_err();
@@ -11,7 +11,7 @@ fn missing_program_is_a_failure_where_all_are_required() {
 }
 
 #[test]
-fn what_no_package_brings_is_skipped_even_where_all_is_required() {
+fn requirement_without_a_package_is_skipped_even_if_all_are_required() {
     for require_all in [false, true] {
         let skipped = notice(Missing::Elsewhere("mounting needs root"), require_all);
         assert_eq!(skipped, Ok("skipped: mounting needs root".to_owned()), "{require_all}");

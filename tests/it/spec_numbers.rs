@@ -35,7 +35,7 @@ use twindex::key::KEY_BYTES_MAX;
 use twindex::params::{
     BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, MODULAR_MAX, MinhashWeights, Near,
     NormalForm, SHINGLE_WIDTH_MAX, SIGNATURE_BITS, ShingleHash, Shingling, SimhashWeights, Stemming,
-    StopWords, Tokens, Widths,
+    StopWords, Tokens, WeightUnit, Widths,
 };
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, build};
@@ -113,7 +113,7 @@ fn tile(fields: &[(&str, usize, usize)], start: usize, end: usize) {
         assert_eq!(*offset, next, "{name} does not follow the field before it");
         next += size;
     }
-    assert_eq!(next, end, "bytes behind the last field");
+    assert_eq!(next, end, "bytes after the last field");
 }
 
 #[test]
@@ -191,8 +191,8 @@ fn the_head_of_a_frame_is_the_one_specified() {
     fields("#### Key codec 1: frame", &expected);
 }
 
-/// The manifest has no struct, so its bytes tell: each field holds a value of its own, looked for where the
-/// specification puts it.
+/// The manifest has no struct, so the test looks at its bytes: each field has a unique value, expected at the offset in
+/// the specification.
 #[test]
 fn the_manifest_is_the_one_specified() {
     let params = Params::builder().words(5).simhash(3).build().unwrap();
@@ -332,7 +332,7 @@ fn heads_and_records_of_a_log_are_as_specified() {
         values("#### Head of a log", 0),
         named(&[("number", 0x0303), ("first", 0x0404), ("reserved", 0)])
     );
-    // The batch's table stands behind that of records; its rows are of the payload.
+    // The batch's table comes after that of records; its rows are offsets in the payload.
     let all = values("#### Record of a log", start);
     let length = log::BATCH_HEAD_BYTES as u128 + 3 + 9;
     assert_eq!(all, named(&[("length", length), ("kind", 1), ("reserved", 0), ("commit", 0x0606)]));
@@ -416,6 +416,7 @@ fn incompatible_features_have_the_numbers_and_names_specified() {
         (header::FEATURE_FIELDS, "fields"),
         (header::FEATURE_PRIORITIES, "priorities"),
         (header::FEATURE_WEIGHTS, "weights"),
+        (header::FEATURE_BOILERPLATE, "boilerplate"),
     ];
     assert_eq!(found, expected.map(|(number, name)| (number, name.to_owned())).into());
     let roles = [Role::Segment, Role::Manifest, Role::Current, Role::Log, Role::Idf, Role::Sketches];
@@ -496,8 +497,8 @@ fn sets_have_high_bytes_in_a_map_from_the_counts_specified_on() {
     assert_eq!(table.iter().map(|row| row[1].as_str()).collect::<BTreeSet<_>>(), ["0", "1", "2"].into());
 }
 
-/// What a writer lists as common is private to it; here only that the specification has the numbers of the source.
-/// `golden_files.rs` has segments with common tags, which the second reader makes again.
+/// The choice of common tags is private to the writer; this only checks that the specification has the constants of the
+/// source. `golden_files.rs` has segments with common tags, which the second reader computes again.
 #[test]
 fn common_tags_are_chosen_by_the_constants_specified() {
     let value = |text: &str| -> u64 {
@@ -512,7 +513,7 @@ fn common_tags_are_chosen_by_the_constants_specified() {
         let (name, rest) = line.strip_prefix("const ")?.split_once(": ")?;
         Some((name.to_owned(), value(rest.split_once(" = ")?.1.strip_suffix(';')?)))
     });
-    // The bits by which a list in memory is searched change no byte of a file.
+    // The number of bits by which a list in memory is searched changes no byte of a file.
     let expected: Vec<(String, u64)> = constants.filter(|(name, _)| name != "FIRST_BITS").collect();
     let table = rows("#### Common tags", &["constant", "value", "meaning"]);
     let found: Vec<(String, u64)> = table.iter().map(|row| (row[0].clone(), value(&row[1]))).collect();
@@ -619,33 +620,18 @@ fn limits_and_constants_are_the_ones_specified() {
     compare("## Limits", &["limit", "value", "what happens beyond it"], &limits);
 }
 
-/// Inserts the line of a table that weighs minima in its place. Such weights go with nothing that holds whole elements,
-/// so that no parameters have all lines.
-fn insert_minhash_idf(names: &mut Vec<&str>) {
-    let by_table = Params::builder()
-        .minhash(20, 6)
-        .family(Family::Darts)
-        .minhash_weights(MinhashWeights::Idf { table: 0x1234 })
-        .build()
-        .unwrap();
-    let fields = by_table.fields();
-    let place = fields.iter().position(|(name, _)| *name == "minhash-idf").unwrap();
-    let before = names.iter().position(|name| *name == fields[place - 1].0).unwrap();
-    names.insert(before + 1, "minhash-idf");
-    assert_eq!(names[before + 2], fields[place + 1].0);
-}
-
-#[test]
-fn parameters_have_the_names_order_and_values_specified() {
-    let specified = rows("### Parameters", &["name", "values", "meaning"]);
+/// Parameters that write a line for every name.
+fn every_parameter() -> Params {
     let mut folded = Shingling::words(5, 0);
     folded.folding.invisible = true;
-    let all = Params::builder()
+    folded.boilerplate = Some(0x1234);
+    Params::builder()
         .shingling(folded)
         .simhash_weighted(3, SimhashWeights::Idf { table: 0x1234 })
         .minhash(20, 6)
         .feature_bits(8)
-        .minhash_weights(MinhashWeights::Frequencies)
+        .minhash_weights(MinhashWeights::Idf { table: 0x1234 })
+        .weight_unit(WeightUnit::ONE)
         .bottom(100)
         .modulus(10)
         .sets()
@@ -655,9 +641,14 @@ fn parameters_have_the_names_order_and_values_specified() {
         .expire_after(1)
         .near(Near::resembling(0.9).unwrap())
         .build()
-        .unwrap();
-    let mut names: Vec<&str> = all.fields().into_iter().map(|(name, _)| name).collect();
-    insert_minhash_idf(&mut names);
+        .unwrap()
+}
+
+#[test]
+fn parameters_have_the_names_order_and_values_specified() {
+    let specified = rows("### Parameters", &["name", "values", "meaning"]);
+    let all = every_parameter();
+    let names: Vec<&str> = all.fields().into_iter().map(|(name, _)| name).collect();
     assert_eq!(specified.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), names);
     // Fewer parameters, in the same order.
     let least = Params::builder().minhash(1, 1).build().unwrap();
@@ -730,6 +721,7 @@ fn parameters_have_the_names_order_and_values_specified() {
     assert_eq!(values("minhash"), listed(&families));
     assert_eq!(values("minhash-weights"), listed(&["frequencies", "idf"]));
     assert_eq!(values("minhash-idf"), values("idf"));
+    assert_eq!(values("minhash-unit"), format!("{} to {}", WeightUnit::MIN.units(), WeightUnit::MAX.units()));
     assert_eq!(values("bands"), format!("1 to {BANDS_MAX}"));
     assert_eq!(values("rows"), format!("1 to {MINIMA_MAX}"));
     assert_eq!(values("signature-bits"), SIGNATURE_BITS.map(|bits| bits.to_string()).join(", "));
@@ -833,8 +825,8 @@ fn three_records() -> Vec<u8> {
     read(&path)
 }
 
-/// `TWINDEX_WRITE_GOLDEN=1` writes the file again, after a change of the format that is meant; the dump in the
-/// specification is then to be replaced by what `scripts/read-segment.py --dump` prints.
+/// `TWINDEX_WRITE_GOLDEN=1` writes the file again, after an intended change of the format; then replace the dump in the
+/// specification by the output of `scripts/read-segment.py --dump`.
 #[test]
 fn the_three_record_file_is_the_committed_one() {
     let path = golden("three-records.seg");

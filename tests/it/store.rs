@@ -1,11 +1,11 @@
-//! What an index promises its users, in sentences: when it is created, who sees what when, who may write,
-//! what is left on disk. And that a failing disk changes none of it: each operation in turn is made to fail,
-//! and what is found afterwards must be the last commit, or the new one if its name was already in place.
+//! The promises of an index to its users: when it is created, who sees what when, who may write, and which files are
+//! left. A failing disk does not change them: each operation in turn is made to fail, and the result must be the last
+//! commit, or the new one if its name was already in place.
 //!
-//! Engines we looked at opened as empty when the file that points to their data was gone, believed a second
-//! sync after a failed first, and left files behind that filled a disk that was full already.
+//! Other engines that we examined opened as empty when the file that points to their data was gone, trusted a second
+//! sync after a failed first, and left files that filled an already full disk.
 
-#![allow(clippy::disallowed_methods, reason = "looks at and damages files behind the index's back")]
+#![allow(clippy::disallowed_methods, reason = "reads and damages the files of an index directly")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -56,18 +56,18 @@ fn sketch_made_for_another_table_radius_is_accepted_and_found() {
     let mut writer = index.writer().unwrap();
     writer.put(1, &sketch(2)).unwrap();
     assert!(matches!(writer.admit(2, &sketch(2)).unwrap(), Admitted::Duplicate(_)));
-    // Other sketches stay refused, by the name of what differs.
+    // Other sketches are still refused, with the name of the differing parameter.
     let error = writer.put(3, &sketch(3)).unwrap_err();
     assert!(matches!(&error, Error::ParamsMismatch { field, .. } if field == "width"), "{error}");
     writer.commit().unwrap();
     assert!(index.snapshot().near(&sketch(2)).any().unwrap().unwrap().distance == Some(0));
-    // Rows come with all parameters, and these must be the same.
+    // Rows come with all parameters, which must be equal.
     let error = writer.put(4, Document::from_row(&params(3), None)).unwrap_err();
     assert!(matches!(&error, Error::ParamsMismatch { field, .. } if field == "within"), "{error}");
 }
 
 #[test]
-fn a_row_of_a_sketch_file_is_admitted_as_its_sketch_is() {
+fn row_of_a_sketch_file_is_admitted_like_its_sketch() {
     let dir = tempfile::tempdir().unwrap();
     let params = Params::builder().words(2).simhash(3).minhash(20, 6).bottom(8).build().unwrap();
     let index = Index::create(dir.path().join("x"), params.clone()).unwrap();
@@ -87,7 +87,7 @@ fn a_row_of_a_sketch_file_is_admitted_as_its_sketch_is() {
         modular: sketch.modular(),
     };
     writer.set_drop_duplicates(true);
-    // Nothing goes by an estimate that was not asked for.
+    // Estimates decide nothing unless the caller allows them.
     let refused = writer.admit("row", Document::from_row(&params, Some(row))).unwrap_err();
     assert!(matches!(&refused, Error::Invalid(why) if why.contains("set_estimated")), "{refused}");
     writer.set_estimated(true);
@@ -109,10 +109,10 @@ fn a_row_of_a_sketch_file_is_admitted_as_its_sketch_is() {
 }
 
 #[test]
-fn an_index_that_no_text_could_be_sketched_for_is_not_created() {
+fn index_with_unusable_tokens_is_not_created() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
-    // Tokens of another kind with the version of Unicode of words, and words of another version.
+    // Tokens of another kind with the Unicode version of words, and words of another version.
     let mut sentences = Shingling::words(1, 0);
     sentences.tokens = Tokens::Sentences;
     let params = Params::builder().shingling(sentences).simhash(3).build().unwrap();
@@ -126,7 +126,7 @@ fn an_index_that_no_text_could_be_sketched_for_is_not_created() {
 }
 
 #[test]
-fn every_file_of_tokens_that_old_readers_do_not_know_has_the_feature_by_which_they_refuse_it() {
+fn every_file_with_newer_tokens_has_the_feature_by_which_old_readers_refuse_it() {
     let features = |file: &Path| {
         let bytes = std::fs::read(file).unwrap();
         u32::from_le_bytes(bytes[12..16].try_into().unwrap())
@@ -167,7 +167,7 @@ fn every_file_of_tokens_that_old_readers_do_not_know_has_the_feature_by_which_th
         assert!(seen.iter().all(|&files| files > 0), "{seen:?}");
         drop(writer);
         assert_eq!(Index::open(&path).unwrap().params(), params);
-        // Parameters of another kind of token do not agree with it.
+        // Parameters of another kind of token do not match it.
         let other = Params::builder().words(2).simhash_weighted(3, table.weights()).build().unwrap();
         assert_eq!(params.check_same_sketch(&other).is_ok(), feature == 0);
         assert_eq!(other.check_same_sketch(&params).is_ok(), feature == 0);
@@ -186,7 +186,7 @@ fn create_in_an_empty_directory_makes_an_index_there() {
 }
 
 #[test]
-fn creation_that_was_killed_in_an_empty_directory_is_done_again() {
+fn creation_killed_in_an_empty_directory_can_be_repeated() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("LOCK"), "1\n").unwrap();
     std::fs::write(dir.path().join(format!("{TEMPORARY_PREFIX}x")), "x").unwrap();
@@ -195,7 +195,7 @@ fn creation_that_was_killed_in_an_empty_directory_is_done_again() {
 }
 
 #[test]
-fn create_raced_by_create_is_already_exists_or_an_open_index() {
+fn concurrent_creates_give_one_index_and_already_exists_errors() {
     for round in 0..60 {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("index");
@@ -219,11 +219,11 @@ fn create_raced_by_create_is_already_exists_or_an_open_index() {
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert_eq!(created.iter().filter(|&&created| created).count(), 1, "round {round}");
-        assert!(names(dir.path()).iter().all(|name| name == "index"), "nothing is left behind");
+        assert!(names(dir.path()).iter().all(|name| name == "index"), "no files are left over");
     }
 }
 
-/// All documents of a snapshot, through every way to find them; panics where these disagree.
+/// All documents of a snapshot, by every query; panics if these disagree.
 fn contents(snapshot: &Snapshot) -> BTreeMap<u64, u64> {
     let mut found = BTreeMap::new();
     for (segment, deleted) in snapshot.segments() {
@@ -271,7 +271,7 @@ fn open_never_creates_an_index() {
 }
 
 #[test]
-fn create_refuses_whatever_is_there() {
+fn create_refuses_any_existing_file_or_nonempty_directory() {
     let (dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1, 10);
@@ -294,7 +294,7 @@ fn create_refuses_whatever_is_there() {
 }
 
 #[test]
-fn create_in_a_missing_directory_leaves_nothing_behind() {
+fn create_in_a_missing_directory_leaves_no_files() {
     let dir = tempfile::tempdir().unwrap();
     let error = Index::create(dir.path().join("a/b"), raw()).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error:?}");
@@ -302,7 +302,7 @@ fn create_in_a_missing_directory_leaves_nothing_behind() {
 }
 
 #[test]
-fn the_last_put_of_a_key_counts_within_a_batch_and_across_commits() {
+fn last_put_of_a_key_wins_within_a_batch_and_across_commits() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     put(&mut writer, 2, 20);
@@ -320,7 +320,7 @@ fn the_last_put_of_a_key_counts_within_a_batch_and_across_commits() {
 }
 
 #[test]
-fn a_deleted_key_is_gone_until_it_is_put_again() {
+fn deleted_key_is_gone_until_it_is_put_again() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     for key in 0..4 {
@@ -331,7 +331,7 @@ fn a_deleted_key_is_gone_until_it_is_put_again() {
     writer.delete(1).unwrap();
     writer.delete(77).unwrap();
     put(&mut writer, 2, 5);
-    writer.delete(2).unwrap(); // the delete is the last word
+    writer.delete(2).unwrap(); // the delete is the last operation
     writer.delete(3).unwrap();
     put(&mut writer, 3, 6); // the put is
     writer.commit().unwrap();
@@ -392,7 +392,7 @@ fn a_second_handle_sees_commits_when_it_refreshes() {
     assert!(other.refresh().unwrap());
     assert_eq!(contents(&other.snapshot()), map([(1, 1)]));
     assert!(!other.refresh().unwrap());
-    // A writer goes on from what others have committed, seen or not.
+    // A writer continues from all commits of others, seen or not.
     put(&mut writer, 2, 2);
     writer.commit().unwrap();
     drop(writer);
@@ -403,7 +403,7 @@ fn a_second_handle_sees_commits_when_it_refreshes() {
 }
 
 #[test]
-fn another_index_in_the_same_place_is_not_taken_for_the_old_one() {
+fn another_index_at_the_same_path_is_not_taken_for_the_old_one() {
     let (_dir, path, index) = created(raw());
     std::fs::remove_dir_all(&path).unwrap();
     Index::create(&path, raw()).unwrap();
@@ -412,7 +412,7 @@ fn another_index_in_the_same_place_is_not_taken_for_the_old_one() {
 }
 
 #[test]
-fn there_is_one_writer_at_a_time_and_the_lock_goes_with_it() {
+fn there_is_one_writer_at_a_time_and_its_end_frees_the_lock() {
     let (_dir, path, index) = created(raw());
     let writer = index.writer().unwrap();
     let error = index.writer().unwrap_err();
@@ -461,7 +461,7 @@ fn a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock() {
     drop(writer);
     let said = child();
     assert!(said.contains("child: writing"), "{said}");
-    assert!(names(&path).contains(&"000001.seg".to_owned()), "the child left a segment behind");
+    assert!(names(&path).contains(&"000001.seg".to_owned()), "the child left a segment");
     assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([]));
     let mut writer = index.writer().unwrap();
     assert!(!names(&path).contains(&"000001.seg".to_owned()), "the next writer sweeps it");
@@ -471,7 +471,7 @@ fn a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock() {
 }
 
 #[test]
-fn a_writer_whose_lock_file_was_taken_away_cannot_commit() {
+fn writer_with_a_removed_lock_file_cannot_commit() {
     let (_dir, path, index) = created(raw());
     let mut first = index.writer().unwrap();
     put(&mut first, 1, 1);
@@ -505,7 +505,7 @@ fn a_dropped_batch_leaves_no_files() {
 }
 
 #[test]
-fn a_batch_over_the_memory_becomes_several_segments_and_one_commit() {
+fn batch_larger_than_memory_becomes_several_segments_and_one_commit() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     writer.set_memory(400);
@@ -528,14 +528,14 @@ fn a_batch_over_the_memory_becomes_several_segments_and_one_commit() {
     assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), expected);
 }
 
-/// A document, half of it and more, and one that has nothing of it, by keys 1 to 4.
+/// A document, a half of it plus other words, and one with nothing in common, with keys 1 to 4.
 fn contained() -> Vec<(u64, String)> {
     let words = |range: std::ops::Range<u32>| range.map(|n| format!("word{n}")).collect::<Vec<_>>().join(" ");
     vec![(1, words(0..400)), (2, words(0..200)), (3, words(100..900)), (4, words(2000..2400))]
 }
 
 #[test]
-fn hits_tell_how_much_of_each_document_is_contained_in_the_other() {
+fn hits_have_the_containment_in_both_directions() {
     let builder = || Params::builder().u64_keys().words(1).minhash(64, 1).signature_bits(0);
     for (params, exact) in [
         (builder().bottom(1000).build().unwrap(), true),
@@ -582,7 +582,7 @@ fn hits_tell_how_much_of_each_document_is_contained_in_the_other() {
             }
         }
         assert!(!found.contains_key("4") && !found.contains_key("9"));
-        // By the fingerprint alone nobody knows what the document has.
+        // From the fingerprint alone, containment is unknown.
         if let Some(fingerprint) = query.fingerprint() {
             let hits = snapshot.within(fingerprint, 0).run().unwrap().hits;
             assert!(hits.iter().all(|hit| hit.query_in_hit.is_none() && hit.hit_in_query.is_none()));
@@ -593,7 +593,7 @@ fn hits_tell_how_much_of_each_document_is_contained_in_the_other() {
 }
 
 #[test]
-fn records_with_samples_that_could_not_be_read_back_are_refused() {
+fn records_with_invalid_samples_are_refused() {
     use twindex::segment::Records;
     use twindex::segment::records::Kept;
     let params = Params::builder().u64_keys().simhash(3).bottom(3).modulus(10).build().unwrap();
@@ -640,7 +640,7 @@ fn many_segments_answer_as_one() {
 }
 
 #[test]
-fn keys_of_the_other_kind_are_refused_and_the_batch_goes_on() {
+fn keys_of_the_other_kind_are_refused_and_the_batch_continues() {
     let (_dir, _path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     assert!(matches!(writer.put("seven", Fingerprint(1)), Err(Error::Invalid(_))));
@@ -678,7 +678,7 @@ fn sketches_of_other_parameters_and_radii_out_of_range_are_refused() {
 }
 
 #[test]
-fn an_empty_text_is_kept_under_its_key_and_near_nothing() {
+fn empty_text_is_stored_and_near_nothing() {
     let (_dir, path, index) = created(texts());
     let (empty, other) =
         (index.sketcher().unwrap().sketch(" -- ").unwrap(), index.sketcher().unwrap().sketch("").unwrap());
@@ -713,7 +713,7 @@ fn a_commit_without_changes_writes_nothing() {
 }
 
 #[test]
-fn the_same_commits_give_the_same_segments_to_the_byte() {
+fn same_commits_give_the_same_segment_bytes() {
     let files = || {
         let (dir, path, index) = created(raw());
         let mut writer = index.writer().unwrap();
@@ -735,7 +735,7 @@ fn the_same_commits_give_the_same_segments_to_the_byte() {
 }
 
 #[test]
-fn old_manifests_are_swept_and_files_of_others_are_left_alone() {
+fn old_manifests_are_swept_and_unknown_files_are_left_alone() {
     let (_dir, path, index) = created(raw());
     let others = [
         ".DS_Store",
@@ -776,7 +776,7 @@ fn old_manifests_are_swept_and_files_of_others_are_left_alone() {
 
 #[cfg(unix)]
 #[test]
-fn something_else_in_place_of_a_file_is_an_error_at_once() {
+fn non_regular_file_in_place_of_an_index_file_is_an_error() {
     use std::os::unix::fs::symlink;
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
@@ -819,7 +819,7 @@ fn something_else_in_place_of_a_file_is_an_error_at_once() {
 
 #[cfg(unix)]
 #[test]
-fn an_index_that_cannot_be_written_can_be_opened_and_queried() {
+fn read_only_index_can_be_opened_and_queried() {
     use std::os::unix::fs::PermissionsExt;
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
@@ -829,7 +829,7 @@ fn an_index_that_cannot_be_written_can_be_opened_and_queried() {
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o555)).unwrap();
     assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([(1, 1)]));
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-    // Permissions do not stop every user, so also with a file system on which all that changes it fails.
+    // Permissions do not stop every user, so this also uses a file system on which every change fails.
     let faults = Faults::default();
     faults.read_only.store(true, Ordering::Relaxed);
     let index = Index::open_with(Arc::new(FaultyVfs(Arc::new(faults))), &path).unwrap();
@@ -839,7 +839,7 @@ fn an_index_that_cannot_be_written_can_be_opened_and_queried() {
 }
 
 #[test]
-fn a_question_may_be_asked_while_another_is_answered() {
+fn query_can_run_inside_another_query() {
     let (_dir, _, index) = created(raw());
     let mut writer = index.writer().unwrap();
     for key in 0..5000 {
@@ -885,11 +885,13 @@ fn before() -> (TempDir, PathBuf, BTreeMap<u64, u64>) {
     (dir, path, map([(1, 1), (2, 2), (3, 3)]))
 }
 
-/// Opens, becomes the writer, and commits a batch that is flushed several times.
+/// Opens, takes the writer, and commits a batch that is flushed several times.
 fn batch(vfs: FaultyVfs, path: &Path, writer_out: &mut Option<(Index, Writer)>) -> Result<()> {
     let index = Index::open_with(Arc::new(vfs), path)?;
     let writer = index.writer()?;
     let (_, writer) = writer_out.insert((index, writer));
+    // A merge on a thread of its own may fail without the commit; `pages` has threads.
+    writer.set_background_merges(false);
     writer.set_memory(40);
     writer.put(3, Fingerprint(33))?;
     for key in 10..15 {
@@ -943,7 +945,7 @@ fn any_failing_operation_leaves_the_last_commit_or_a_whole_new_one() {
             }
             assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), found, "{case}: after the drop");
 
-            // The next writer cleans up and the same batch goes through.
+            // The next writer cleans up, and the same batch succeeds.
             let mut writer = None;
             batch(FaultyVfs(Arc::new(Faults::default())), &path, &mut writer).unwrap();
             drop(writer);
@@ -956,7 +958,7 @@ fn any_failing_operation_leaves_the_last_commit_or_a_whole_new_one() {
             assert_eq!(ours.len(), segments + 4, "CURRENT, LOCK, two manifests: {case}: {ours:?}");
         }
     }
-    println!("{points} fault points: {kinds:?}; the new state stood after {new}");
+    println!("{points} fault points: {kinds:?}; the new state was kept after {new}");
     assert!(points > 200 && new > 0, "{points} {new}");
     for kind in
         ["create_temporary", "append", "sync", "publish", "sync_dir", "unlink", "open", "map", "read", "list"]
@@ -987,7 +989,7 @@ fn any_failing_operation_of_create_leaves_nothing_or_a_whole_index() {
                 assert!(done.is_err(), "{case}");
                 Index::create(&path, raw()).unwrap();
             }
-            // A temporary directory can only stay where removing it failed too.
+            // A temporary directory can only stay if its removal failed too.
             if !faults.for_ever {
                 assert_eq!(names(dir.path()), ["index"], "{case}");
             }
@@ -999,7 +1001,7 @@ fn any_failing_operation_of_create_leaves_nothing_or_a_whole_index() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_really_full_disk_keeps_the_last_commit_and_works_again_once_there_is_space() {
+fn full_disk_keeps_the_last_commit_and_works_again_once_there_is_space() {
     struct Mounted(PathBuf);
     impl Drop for Mounted {
         fn drop(&mut self) {
@@ -1045,7 +1047,7 @@ fn a_really_full_disk_keeps_the_last_commit_and_works_again_once_there_is_space(
 }
 
 #[test]
-fn a_failed_batch_leaves_no_segment_even_of_those_it_replaced_itself() {
+fn failed_batch_leaves_no_segment() {
     let mut failures = 0;
     for fails_at in 1.. {
         let (_dir, path, _) = before();
@@ -1062,7 +1064,7 @@ fn a_failed_batch_leaves_no_segment_even_of_those_it_replaced_itself() {
         })();
         let Some(failed) = faults.failed.lock().unwrap().clone() else { break };
         let index = Index::open(&path).unwrap();
-        // A rename of CURRENT that is said to have failed may have happened: then nothing it names may go.
+        // A rename of CURRENT that was reported as failed may have happened: then no file that it names may be removed.
         let pointed = failed.contains("publish CURRENT") || faults.current_replaced.load(Ordering::Relaxed);
         if done.is_err() && !failed.contains("unlink") && !pointed {
             failures += 1;
@@ -1074,7 +1076,7 @@ fn a_failed_batch_leaves_no_segment_even_of_those_it_replaced_itself() {
 }
 
 #[test]
-fn questions_that_the_index_does_not_answer_are_refused_even_when_it_is_empty() {
+fn unsupported_queries_are_refused_even_if_the_index_is_empty() {
     let (_dir, _path, index) = created(raw());
     let snapshot = index.snapshot();
     assert!(matches!(snapshot.within(Fingerprint(0), 99).run(), Err(Error::Invalid(_))));
@@ -1096,7 +1098,7 @@ fn questions_that_the_index_does_not_answer_are_refused_even_when_it_is_empty() 
 }
 
 #[test]
-fn a_sketch_of_other_parameters_is_refused_by_the_name_of_the_first() {
+fn sketch_of_other_parameters_is_refused_with_the_first_differing_name() {
     let (_dir, _path, index) = created(texts());
     let mut params = index.params();
     params.shingling.widths = Widths::one(4).unwrap();

@@ -1,11 +1,11 @@
-//! A process that writes, killed at each of its system calls, or told at each that it failed, by strace: what it had
-//! acknowledged is there, what it had not is there as a whole or not at all.
+//! A writing process that is killed at each of its system calls, or gets an error from each, by strace: its
+//! acknowledged commits exist, and the others exist completely or not at all.
 //!
-//! Skipped, with a notice, where strace cannot trace. By default some of the calls are hit; `scripts/kill-syscalls`
-//! hits all of them (`TWINDEX_SYSCALLS=all`).
+//! Skipped, with a notice, if strace cannot trace. By default some of the calls are tested; `scripts/kill-syscalls`
+//! tests all of them (`TWINDEX_SYSCALLS=all`).
 //!
-//! Short writes are made by a limit to the length of files. By strace they cannot be: it can say that a call wrote 7
-//! bytes, but then it wrote none, and whoever writes the rest behind them leaves a hole where they should be.
+//! Short writes are made by a limit on the file size. strace cannot make them: it can report that a call wrote 7 bytes,
+//! but then the call wrote none, and a program that writes the rest after them leaves a hole.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "looks at processes and files from outside")]
@@ -29,10 +29,10 @@ const CHILD: &str = "TWINDEX_TEST_CHILD";
 
 type Documents = BTreeMap<u64, u64>;
 
-/// What the child does between two acknowledgements.
+/// The steps of the child between two acknowledgements.
 const STEPS: u64 = 9;
 
-/// A step, and what is there after it.
+/// A step, and the documents after it.
 fn step(index: &Index, number: u64, documents: &mut Documents) -> Result<()> {
     let mut writer = index.writer()?;
     writer.set_background_merges(false);
@@ -72,7 +72,7 @@ fn step(index: &Index, number: u64, documents: &mut Documents) -> Result<()> {
     Ok(())
 }
 
-/// Says that a step is acknowledged, by one call, so that nothing waits in a buffer when the process is killed.
+/// Acknowledges a step by one call, so that nothing is in a buffer when the process is killed.
 fn acknowledge(number: u64) {
     let line = format!("acknowledged {number}\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();
@@ -106,7 +106,7 @@ fn child(path: &Path) {
     std::process::exit(0);
 }
 
-/// What the states may be: before any step, in the middle of the first, after it, and so on.
+/// The allowed states: before any step, in the middle of the first, after it, and so on.
 fn states() -> Vec<Vec<Documents>> {
     let (mut all, mut now) = (Vec::new(), Documents::new());
     for number in 0..=STEPS {
@@ -136,7 +136,7 @@ fn states() -> Vec<Vec<Documents>> {
     all
 }
 
-/// What came of the child, and whether the call was reached and told to fail.
+/// The output of the child, and whether the call was reached and made to fail.
 fn traced(name: &str, path: &Path, injection: &str) -> Option<(Output, bool)> {
     let mut command = Command::new("strace");
     let trace = path.with_extension("trace");
@@ -153,11 +153,11 @@ fn traced(name: &str, path: &Path, injection: &str) -> Option<(Output, bool)> {
     Some((output, calls.windows(9).any(|bytes| bytes == b"(INJECTED")))
 }
 
-/// The calls by which something changes on a disk.
+/// The calls that change a disk.
 const WRITING: [&str; 9] =
     ["write", "fdatasync", "fsync", "renameat", "linkat", "unlink", "ftruncate", "flock", "renameat2"];
 
-/// What each call may say, other than that a signal interrupted it.
+/// The errors of each call, except interruption by a signal.
 const FAILURES: [(&str, &[&str]); 13] = [
     ("write", &["EIO", "ENOSPC", "EDQUOT", "EFBIG"]),
     ("fdatasync", &["EIO", "ENOSPC", "EDQUOT"]),
@@ -169,17 +169,17 @@ const FAILURES: [(&str, &[&str]); 13] = [
     ("flock", &["ENOLCK", "EAGAIN"]),
     ("openat", &["EIO", "EMFILE", "ENFILE", "ENOSPC", "EDQUOT", "EACCES"]),
     ("getdents64", &["EIO", "ENOMEM"]),
-    // Of files of the index alone: memory is had by the same call, and without it a process ends.
+    // Only for files of the index: the same call allocates memory, and without memory a process ends.
     ("mmap", &["ENOMEM", "EAGAIN", "ENODEV"]),
     ("statx", &["EIO", "EACCES"]),
     ("pread64", &["EIO"]),
 ];
-/// These are made again where a signal interrupted them.
+/// These are repeated if a signal interrupts them.
 const INTERRUPTED: [&str; 7] = ["write", "fdatasync", "fsync", "ftruncate", "flock", "openat", "pread64"];
-/// Of these only the calls on files that keep their names.
+/// For these only calls on files that keep their names.
 const OF_FILES: [&str; 3] = ["mmap", "statx", "pread64"];
 
-/// Options that leave out calls on all other files.
+/// Options that exclude calls on all other files.
 fn only_files(path: &Path) -> Vec<OsString> {
     let numbered = |make: fn(u32) -> String| (1..20).map(make);
     let names = numbered(|n| format!("{n:06}.seg"))
@@ -189,9 +189,9 @@ fn only_files(path: &Path) -> Vec<OsString> {
     names.flat_map(|name| ["-P".into(), path.join(name).into_os_string()]).collect()
 }
 
-/// Runs the child with this done to the n-th of each of these calls, or to some of them, beginning with one of the
-/// first three, or, of signals that only interrupt, with the first; `check` is told what came of it. Returns how often
-/// something was done.
+/// Runs the child with the injection at the n-th of each of these calls, or at some of them, beginning with one of the
+/// first three, or, for signals that only interrupt, with the first. `check` receives the outcome. Returns the number
+/// of injections.
 fn at_each_call(
     name: &str,
     calls: &[(&str, &str)],
@@ -208,7 +208,7 @@ fn at_each_call(
             let params = Params::builder().u64_keys().simhash(3).build().unwrap();
             drop(Index::create(&path, params).unwrap());
             let injection = format!("{call}:{what}:when={number}");
-            let (output, is_told) = traced(name, &path, &injection)?;
+            let (output, is_injected) = traced(name, &path, &injection)?;
             let said = String::from_utf8_lossy(&output.stderr);
             if said.contains("strace:") && !said.contains("acknowledged") && !output.status.success() {
                 let said = said.lines().next().unwrap_or("");
@@ -218,13 +218,14 @@ fn at_each_call(
             check(&path, &output, &injection);
             let is_whole = said.contains(&format!("acknowledged {}", STEPS - 1));
             let count = done.entry(format!("{call}:{what}")).or_default();
-            *count += usize::from(is_told || !is_whole);
+            *count += usize::from(is_injected || !is_whole);
             if is_whole && *count == 0 && number > 1 {
-                number = 1; // it is not called so often
+                number = 1; // there are not that many calls
                 continue;
             }
-            // Where all was done, there are no more calls of this kind that matter, unless it was done in spite of this one.
-            if is_whole && !(is_survived && is_told && (all || number < 3)) {
+            // If the child did everything, there are no more calls of this kind that matter, unless it survived this
+            // one.
+            if is_whole && !(is_survived && is_injected && (all || number < 3)) {
                 break;
             }
             number += if all { 1 } else { 1 + number / 2 };
@@ -245,7 +246,7 @@ fn check_state(path: &Path, output: &Output, case: &str, states: &[Vec<Documents
     assert!(states[at].contains(&found), "{case}: after {at} steps {found:?}, not one of {:?}", states[at]);
     let problems = verify(&RealVfs, path, |_| ()).problems;
     assert!(problems.is_empty(), "{case}: {problems:?}");
-    // The lock went with the process, and the next one goes on and cleans up.
+    // The lock ended with the process, and the next writer continues and cleans up.
     let mut writer = index.writer().unwrap_or_else(|error| panic!("{case}: {error}"));
     writer.put(1000_u64, Fingerprint(1000)).unwrap();
     writer.commit().unwrap();
@@ -261,12 +262,12 @@ fn check_state(path: &Path, output: &Output, case: &str, states: &[Vec<Documents
 }
 
 #[test]
-fn a_process_killed_at_any_system_call_loses_nothing_that_it_acknowledged() {
+fn process_killed_at_any_system_call_loses_no_acknowledged_commit() {
     if let Some(path) = std::env::var_os(CHILD) {
         child(Path::new(&path));
     }
     let states = states();
-    let name = "syscalls::a_process_killed_at_any_system_call_loses_nothing_that_it_acknowledged";
+    let name = "syscalls::process_killed_at_any_system_call_loses_no_acknowledged_commit";
     let calls: Vec<_> = WRITING.into_iter().chain(["openat"]).map(|call| (call, "signal=KILL")).collect();
     let killed = at_each_call(name, &calls, &|path, output, case| {
         let killed = output.status.signal() == Some(9);
@@ -282,12 +283,12 @@ fn a_process_killed_at_any_system_call_loses_nothing_that_it_acknowledged() {
 }
 
 #[test]
-fn a_process_whose_system_calls_fail_says_so_and_loses_nothing_that_it_acknowledged() {
+fn process_with_failing_system_calls_reports_them_and_loses_no_acknowledged_commit() {
     if let Some(path) = std::env::var_os(CHILD) {
         child(Path::new(&path));
     }
     let states = states();
-    let name = "syscalls::a_process_whose_system_calls_fail_says_so_and_loses_nothing_that_it_acknowledged";
+    let name = "syscalls::process_with_failing_system_calls_reports_them_and_loses_no_acknowledged_commit";
     let named: Vec<(&str, String)> = FAILURES
         .iter()
         .flat_map(|(call, errors)| errors.iter().map(move |error| (*call, format!("error={error}"))))
@@ -297,7 +298,7 @@ fn a_process_whose_system_calls_fail_says_so_and_loses_nothing_that_it_acknowled
     let failed = at_each_call(name, &calls, &|path, output, case| {
         let said = String::from_utf8_lossy(&output.stderr);
         let code = output.status.code();
-        // Before the child is ours, the runtime may refuse to begin; a failed acknowledgement is a panic of the test.
+        // Before our code runs, the runtime may refuse to start; a failed acknowledgement is a panic of the test.
         let ours = said.contains("refused") || said.contains("panicked at");
         let fine = matches!(code, Some(0 | 7)) || !ours || said.contains("panicked at tests/it/syscalls.rs");
         assert!(fine, "{case}: {:?} {said}", output.status);
@@ -308,21 +309,20 @@ fn a_process_whose_system_calls_fail_says_so_and_loses_nothing_that_it_acknowled
     let Some(failed) = failed else { return };
     println!("{} failures: {failed:?}", failed.values().sum::<usize>());
     for (call, error) in calls {
-        // Who calls it by another name one day must say so here.
-        assert!(failed[&format!("{call}:{error}")] > 0, "{call}: {error} was never told");
+        // If the library uses another call one day, the table must be updated.
+        assert!(failed[&format!("{call}:{error}")] > 0, "{call}: {error} was never injected");
     }
 }
 
-/// A limit to the length of files in the middle of a write: the call writes what fits and says how much that was, and
-/// the next one fails.
+/// A limit on the file size in the middle of a write: the call writes what fits and returns its length, and the next
+/// one fails.
 #[test]
-fn a_process_whose_writes_are_cut_short_says_so_and_loses_nothing_that_it_acknowledged() {
+fn process_with_short_writes_reports_them_and_loses_nothing_that_it_acknowledged() {
     if let Some(path) = std::env::var_os(CHILD) {
         child(Path::new(&path));
     }
     let states = states();
-    let name =
-        "syscalls::a_process_whose_writes_are_cut_short_says_so_and_loses_nothing_that_it_acknowledged";
+    let name = "syscalls::process_with_short_writes_reports_them_and_loses_nothing_that_it_acknowledged";
     let (mut refused, mut steps) = (0, BTreeSet::new());
     for limit in (0..).map(|i| 100 + 53 * i) {
         let dir = tempfile::tempdir().unwrap();

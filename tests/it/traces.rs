@@ -1,4 +1,4 @@
-//! With the feature `tracing`, a subscriber is told of openings, commits, and segments that are made; and of failures.
+//! With the feature `tracing`, a subscriber receives openings, commits, new segments, and failures.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -39,7 +39,7 @@ impl Subscriber for Kept {
 }
 
 #[test]
-fn subscriber_is_told_of_openings_commits_and_segments() {
+fn subscriber_receives_openings_commits_and_segments() {
     let kept = Kept::default();
     tracing::subscriber::with_default(kept.clone(), || {
         let params = Params::builder().u64_keys().simhash(3).build().unwrap();
@@ -54,6 +54,6 @@ fn subscriber_is_told_of_openings_commits_and_segments() {
         writer.wait_for_merge().unwrap();
     });
     let kept = kept.0.lock().unwrap();
-    // The span of the thread that makes the segment is told to the subscriber of that thread.
+    // The span of the thread that makes the segment goes to the subscriber of that thread.
     assert_eq!(*kept, ["open", "commit", "a full memtable is frozen", "a memtable became a segment"]);
 }

@@ -1,14 +1,15 @@
-//! Indexes whose minima and sets are weighted: by how often a shingle occurs, by a table, by the weights of a vector.
+//! Indexes with weighted minima and sets: by the number of occurrences of a shingle, by a table, or by the weights of a
+//! vector.
 
 #![allow(clippy::disallowed_methods, reason = "reads headers of an index's files")]
 
 use std::collections::BTreeMap;
 
 use twindex::format::header::{FEATURE_WEIGHTS, HEADER_BYTES};
-use twindex::params::{Family, MinhashWeights, Near, ParamsBuilder, Shingling, Tokens};
+use twindex::params::{Family, MinhashWeights, Near, ParamsBuilder, Shingling, Tokens, WeightUnit};
 use twindex::sketch::darts::{WEIGHT_ONE, weighted_jaccard};
 use twindex::sketch::{Resemblance, Scratch, Sketch, Sketcher};
-use twindex::{Admitted, Error, IdfBuilder, Index, Params};
+use twindex::{Admitted, Error, IdfBuilder, IdfTable, Index, Params};
 
 use crate::support::Random;
 
@@ -32,7 +33,7 @@ fn by_frequencies(builder: ParamsBuilder) -> Params {
 }
 
 #[test]
-fn near_documents_of_an_index_weighted_by_frequencies_are_those_of_brute_force() {
+fn near_documents_by_frequency_weights_equal_brute_force() {
     let mut random = Random(11);
     let texts: Vec<String> = (0..300).map(|_| text(&mut random)).collect();
     let dir = tempfile::tempdir().unwrap();
@@ -120,7 +121,7 @@ fn sketches_of_other_weights_are_refused_by_name() {
 }
 
 #[test]
-fn vectors_are_near_by_the_weights_that_they_bring_and_by_those_of_a_table() {
+fn vectors_are_near_by_their_own_weights_and_by_those_of_a_table() {
     let shingling = Shingling::words(1, 0).with_tokens(Tokens::Features).unwrap();
     let mut random = Random(3);
     let mut vector = || -> Vec<(u64, i64)> {
@@ -221,4 +222,54 @@ fn elements_and_minima_of_weighted_texts_are_those_of_the_second_implementation(
         checked += 1;
     }
     assert_eq!(checked, 12);
+}
+
+/// `tests/golden/whole-weights.tsv`, by `scripts/golden_whole.py`: elements in whole units are in files, too.
+#[test]
+fn elements_and_minima_in_units_are_those_of_the_second_implementation() {
+    let mut lines = include_str!("../golden/whole-weights.tsv").lines().filter(|line| !line.starts_with('#'));
+    assert_eq!(lines.next(), Some("unit\ttable\tvector\telements\tset\tfilled\tdarts"));
+    let shingling = Shingling::words(1, 0).with_tokens(Tokens::Features).unwrap();
+    let mut checked = 0;
+    for line in lines {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [unit, by_table, vector, count, digest, filled, darts] = columns[..] else { panic!("{line}") };
+        let vector: Vec<(u64, i64, u32)> = vector
+            .split(' ')
+            .map(|one| {
+                let fields: Vec<&str> = one.split(':').collect();
+                let hash = u64::from_str_radix(fields[0], 16).unwrap();
+                (hash, fields[1].parse().unwrap(), fields[2].parse().unwrap())
+            })
+            .collect();
+        let (hashes, frequencies) = vector.iter().map(|one| (one.0, one.2)).unzip();
+        let table = IdfTable::new(7, 999, 0, shingling.clone(), hashes, frequencies).unwrap();
+        let weights =
+            if by_table == "1" { MinhashWeights::Idf { table: 7 } } else { MinhashWeights::Frequencies };
+        let of = |family, minima| {
+            let builder = Params::builder().shingling(shingling.clone()).minhash(minima, 1).family(family);
+            let builder = builder.minhash_weights(weights).sets();
+            let params =
+                builder.weight_unit(WeightUnit::new(unit.parse().unwrap()).unwrap()).build().unwrap();
+            let sketcher = match weights {
+                MinhashWeights::Idf { .. } => Sketcher::with_idf(&params, table.clone().into()).unwrap(),
+                _ => Sketcher::new(&params).unwrap(),
+            };
+            let vector: Vec<(u64, i64)> = vector.iter().map(|&(hash, units, _)| (hash, units)).collect();
+            let mut sketch = Sketch::default();
+            sketcher.sketch_weighted(&vector, &mut Scratch::default(), &mut sketch).unwrap();
+            sketch
+        };
+        let [of_filled, of_darts] = [of(Family::OnePermutationFilled, 16), of(Family::Darts, 12)];
+        let bytes: Vec<u8> = of_filled.set().iter().flat_map(|element| element.to_le_bytes()).collect();
+        let found = (of_filled.set().len(), format!("{:016x}", xxhash_rust::xxh3::xxh3_64(&bytes)));
+        assert_eq!(found, (count.parse().unwrap(), digest.to_owned()), "{line}");
+        assert_eq!(of_darts.set(), of_filled.set());
+        for (sketch, wanted) in [(of_filled, filled), (of_darts, darts)] {
+            let shown: Vec<String> = sketch.signature().iter().map(|value| format!("{value:x}")).collect();
+            assert_eq!(shown.join(" "), wanted, "{line}");
+        }
+        checked += 1;
+    }
+    assert_eq!(checked, 33);
 }

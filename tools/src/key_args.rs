@@ -1,13 +1,18 @@
 //! Keys on the command line, for `get` and `delete`.
 
+use std::io::{self, BufRead, Read};
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Args;
+use twindex::key::KEY_BYTES_MAX;
 use twindex::params::KeyKind;
 use twindex::{KeyBuf, Params};
 
 use twindex_corpus::tsv;
+
+/// Bytes of a line of keys at most: those of the longest key, where each byte is written as `\xNN`, and the end of the line.
+const LINE_BYTES_MAX: u64 = 4 * KEY_BYTES_MAX as u64 + 2;
 
 /// Keys, as arguments.
 #[derive(Args, Clone, Debug)]
@@ -27,7 +32,59 @@ impl KeyArgs {
     ///
     /// A key that the index cannot hold, named.
     pub(crate) fn keys(&self, index: &Path, params: &Params) -> anyhow::Result<Vec<KeyBuf>> {
-        self.keys.iter().map(|key| parse(key, self.escaped, index, params)).collect()
+        self.keys.iter().map(|key| parse(key.as_bytes(), self.escaped, index, params)).collect()
+    }
+
+    /// Hands each key to `each`; for the single argument `-` those of standard input, one a line, as they are read.
+    ///
+    /// # Errors
+    ///
+    /// A key that the index cannot hold, named with its line; input that cannot be read; what `each` returns.
+    pub(crate) fn for_each_or_lines(
+        &self,
+        index: &Path,
+        params: &Params,
+        mut each: impl FnMut(KeyBuf) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        if self.keys != ["-"] {
+            return self.keys(index, params)?.into_iter().try_for_each(each);
+        }
+        let (mut input, mut line) = (io::stdin().lock(), Vec::new());
+        for number in 1_u64.. {
+            line.clear();
+            let read = input.by_ref().take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line);
+            if read.context("cannot read standard input")? == 0 {
+                break;
+            }
+            ensure!(
+                line.len() as u64 <= LINE_BYTES_MAX,
+                "<stdin>:{number}: more than {LINE_BYTES_MAX} bytes; expected a key a line"
+            );
+            let key = line.strip_suffix(b"\n").unwrap_or(&line);
+            let key = key.strip_suffix(b"\r").unwrap_or(key);
+            let key = parse(key, self.escaped, index, params).with_context(|| format!("<stdin>:{number}"))?;
+            each(key)?;
+        }
+        Ok(())
+    }
+}
+
+impl KeyArgs {
+    /// The keys as bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`keys`](Self::keys).
+    pub(crate) fn byte_keys(&self, index: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
+        let unescaped = |key: &String| {
+            if !self.escaped {
+                return Ok(key.as_bytes().to_vec());
+            }
+            let unescaped = tsv::unescape(key.as_bytes());
+            let unescaped = unescaped.with_context(|| format!("{}: the key `{key}`", index.display()))?;
+            Ok(unescaped.into_owned())
+        };
+        self.keys.iter().map(unescaped).collect()
     }
 }
 
@@ -36,19 +93,15 @@ impl KeyArgs {
 /// # Errors
 ///
 /// A key that the index cannot hold, named.
-pub(crate) fn parse(text: &str, escaped: bool, index: &Path, params: &Params) -> anyhow::Result<KeyBuf> {
-    let shown = || format!("{}: the key `{}`", index.display(), text.escape_debug());
+pub(crate) fn parse(text: &[u8], escaped: bool, index: &Path, params: &Params) -> anyhow::Result<KeyBuf> {
+    let shown = || format!("{}: the key `{}`", index.display(), String::from_utf8_lossy(text).escape_debug());
     if params.key == KeyKind::U64 {
-        let number: u64 = text
-            .parse()
-            .with_context(|| format!("{}: this index has keys from 0 to {}", shown(), u64::MAX))?;
+        let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+        let number: u64 =
+            number.with_context(|| format!("{}: this index has keys from 0 to {}", shown(), u64::MAX))?;
         return Ok(KeyBuf::U64(number));
     }
-    let bytes = if escaped {
-        tsv::unescape(text.as_bytes()).with_context(shown)?.into_owned()
-    } else {
-        text.as_bytes().to_vec()
-    };
+    let bytes = if escaped { tsv::unescape(text).with_context(shown)?.into_owned() } else { text.to_vec() };
     let key = KeyBuf::Bytes(bytes.into());
     key.as_key().check(params.key).with_context(shown)?;
     Ok(key)

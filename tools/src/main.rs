@@ -1,6 +1,7 @@
 //! twindex, the command: one file a verb in `cmd`, a thin main here.
 
 mod attached_args;
+mod boilerplate_args;
 mod cmd;
 mod feature_args;
 mod in_order;

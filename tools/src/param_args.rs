@@ -9,7 +9,7 @@ use twindex::Params;
 use twindex::design::{CodecChoice, DesignChoice};
 use twindex::params::{
     BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Family, MINIMA_MAX, MinhashWeights, Near, Preset,
-    SIGNATURE_BITS, SimhashWeights,
+    SIGNATURE_BITS, SimhashWeights, WeightUnit,
 };
 use twindex::planner::banding::{Banding, MINIMA, RECALL};
 use twindex::sketch::IdfTable;
@@ -65,10 +65,15 @@ pub(crate) struct ParamArgs {
     #[arg(long, value_name = "FAMILY", value_parser = family_parser())]
     family: Option<Family>,
     /// What a shingle weighs in resemblance: each distinct one the same; `tf`, as often as it occurs, or with --features and
-    /// --family darts its weight; `idf`, that times its inverse document frequency by --idf, with --family darts. Weighted
-    /// resemblance is the sum of the lesser weights by the sum of the greater ones [default: distinct]
+    /// --family darts or --weight-unit its weight; `idf`, that times its inverse document frequency by --idf, with --family
+    /// darts or --weight-unit. Weighted resemblance is the sum of the lesser weights by the sum of the greater ones [default:
+    /// distinct]
     #[arg(long, value_enum, value_name = "WEIGHTS")]
     minhash_weights: Option<SetWeights>,
+    /// Round the weights of --minhash-weights to whole units of U, 1/256 to 2. Each unit counts as a shingle, so that sets count
+    /// weights exactly: a resemblance changes by at most U / the mean weight [default: weights are not rounded]
+    #[arg(long, value_name = "U", value_parser = parse_weight_unit)]
+    weight_unit: Option<WeightUnit>,
     /// How often a shingle votes in the simhash: as often as it occurs, or once [default: occurrences]
     #[arg(long, value_enum, value_name = "WEIGHTS", conflicts_with = "idf")]
     weights: Option<Weights>,
@@ -251,12 +256,13 @@ impl ParamArgs {
             || self.signature_bits.is_some()
             || self.feature_bits.is_some()
             || self.family.is_some()
-            || self.minhash_weights.is_some())
+            || self.minhash_weights.is_some()
+            || self.weight_unit.is_some())
             && !wanted(Method::Minhash)
         {
             return Err(Usage::new(
-                "--bands, --rows, --signature-bits, --feature-bits, --family and --minhash-weights go with --method \
-                 minhash",
+                "--bands, --rows, --signature-bits, --feature-bits, --family, --minhash-weights and --weight-unit go with \
+                 --method minhash",
             )
             .into());
         }
@@ -292,6 +298,10 @@ impl ParamArgs {
             builder = builder.family(self.family.unwrap_or(Family::OnePermutationFilled));
             builder =
                 builder.minhash_weights(self.minhash_weights.unwrap_or(SetWeights::Distinct).of(table)?);
+            builder = match self.weight_unit {
+                Some(unit) => builder.weight_unit(unit),
+                None => builder,
+            };
         }
         if let Some(threshold) = self.threshold {
             builder = builder.near(named(threshold, self.within)?);
@@ -311,6 +321,7 @@ impl ParamArgs {
     /// Whether resemblance has weights that may be fractions, which no sets hold.
     fn weighs_fractions(&self, features: bool) -> bool {
         match self.minhash_weights {
+            _ if self.weight_unit.is_some() => false,
             Some(SetWeights::Idf) => true,
             Some(SetWeights::Tf) => features && self.family == Some(Family::Darts),
             _ => false,
@@ -417,6 +428,14 @@ impl ParamArgs {
                 path.display()
             );
         }
+        let unit = params.minhash.and_then(|minhash| minhash.unit);
+        ensure!(
+            self.weight_unit.is_none() || self.weight_unit == unit,
+            "{}: weights are {} in this {noun}, --weight-unit {} was given; leave it out, or make another {noun}",
+            path.display(),
+            unit.map_or_else(|| "not rounded".to_owned(), |unit| format!("rounded to units of {unit}")),
+            self.weight_unit.unwrap_or(WeightUnit::ONE)
+        );
         let says = |kept| if kept { "kept" } else { "not kept" };
         if let Some(sets) = self.sets {
             ensure!(
@@ -483,6 +502,11 @@ fn parse_codec(name: &str) -> Result<CodecChoice, String> {
 pub(crate) fn parse_signature_bits(text: &str) -> Result<u8, String> {
     let bits = text.parse().ok().filter(|bits| SIGNATURE_BITS.contains(bits));
     bits.ok_or_else(|| format!("expected one of {}", SIGNATURE_BITS.map(|bits| bits.to_string()).join(", ")))
+}
+
+/// A unit of weights.
+pub(crate) fn parse_weight_unit(text: &str) -> Result<WeightUnit, String> {
+    text.parse::<WeightUnit>().map_err(|error| error.to_string())
 }
 
 /// A preset by its name.

@@ -2,10 +2,10 @@
 //!
 //! `cargo run --release --manifest-path benches/peers/Cargo.toml -- FILE.jsonl [ROUNDS]`
 //!
-//! All documents are read into memory first. Then each contestant goes through them once a round, the contestants
-//! in turn, so that a machine that slows down slows all of them; the median of the rounds counts. gaoya is driven as
-//! its users drive it: words split at white space, shingles of 5 words joined to strings, 84 minima of 32 bits. It
-//! makes no simhash and no features here, which is in its favour.
+//! All documents are read into memory first. Then each contestant processes them once a round, the contestants in turn,
+//! so that a slow phase of the machine slows all of them; the median of the rounds counts. gaoya is used as its users
+//! do: words split at white space, shingles of 5 words joined to strings, 84 minima of 32 bits. It makes no simhash and
+//! no features here, which is in its favour.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,9 +1,9 @@
-//! What the programs that measure fingerprints share: arguments, random numbers, the processor's clock, medians.
+//! Shared by the programs that measure fingerprints: arguments, random numbers, the processor's clock, medians.
 
 use anyhow::{Context, Result, ensure};
 use rustix::time::{ClockId, clock_gettime};
 
-/// What such a program is told: how many fingerprints, and how many rounds, 5 unless said.
+/// The arguments: the number of fingerprints, and the number of rounds (default 5).
 pub fn count_and_rounds() -> Result<(usize, usize)> {
     let mut arguments = std::env::args().skip(1);
     let count: usize = arguments.next().context("expected a number of fingerprints")?.parse()?;
@@ -18,7 +18,7 @@ mod random;
 pub use random::Random;
 
 impl Random {
-    /// The value with up to so many bits flipped.
+    /// The value with up to `bits` bits flipped.
     pub fn flip(&mut self, value: u64, bits: usize) -> u64 {
         (0..self.below(bits + 1)).fold(value, |value, _| value ^ 1 << self.below(64))
     }
@@ -30,7 +30,7 @@ pub fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// The median, the least and the most of one value at least.
+/// The median, the least and the greatest of one or more values.
 pub fn median(mut values: Vec<f64>) -> (f64, f64, f64) {
     values.sort_by(f64::total_cmp);
     (values[values.len() / 2], values[0], values[values.len() - 1])

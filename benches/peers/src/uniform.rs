@@ -1,5 +1,5 @@
-//! What the programs that search share: uniform fingerprints with queries, a segment of them, and a disk's cache that
-//! forgets it.
+//! Shared by the programs that search: uniform fingerprints with queries, a segment of them, and dropping a file from
+//! the page cache.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::measure::Random;
 
 pub const WITHIN: u32 = 3;
 
-/// So many fingerprints, and queries, half of which are a fingerprint with up to three bits flipped.
+/// `count` fingerprints, and `queries` queries, half of them a fingerprint with up to three bits flipped.
 pub fn uniform(count: usize, queries: usize) -> (Vec<u64>, Vec<u64>) {
     let mut random = Random(1);
     let fingerprints: Vec<u64> = (0..count).map(|_| random.next()).collect();
@@ -44,9 +44,9 @@ pub fn segment(path: &Path, fingerprints: &[u64], design: DesignChoice) -> Resul
     Ok(Segment::open(&RealVfs, path)?)
 }
 
-/// Asks the system to forget what it has of a file in memory. What is mapped is not forgotten.
+/// Drops a file from the page cache. Mapped pages are not dropped.
 pub fn forget(path: &Path) -> Result<()> {
-    #[allow(clippy::disallowed_methods, reason = "asks the system about a file behind the library's back")]
+    #[allow(clippy::disallowed_methods, reason = "drops a file of the library from the page cache")]
     let file = fs::File::open(path)?;
     file.sync_all()?;
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;

@@ -32,13 +32,13 @@
 // all that a program compiled with this header needs.
 #define TWINDEX_ABI_VERSION 1
 
-// All that share a band are hits, whatever their resemblance.
+// All documents that share a band are hits, at any resemblance.
 #define TWINDEX_QUERY_UNVERIFIED 1
 
 // Resemblance is estimated, though the index keeps sets.
 #define TWINDEX_QUERY_ESTIMATED 2
 
-// Documents with the mark of a duplicate are no hits.
+// Documents with the mark of a duplicate are excluded.
 #define TWINDEX_QUERY_UNMARKED 4
 
 // A commit survives the machine, as at first.
@@ -50,13 +50,13 @@
 // A commit may be held in memory until `twindex_writer_sync`.
 #define TWINDEX_DURABILITY_NONE 2
 
-// What a function returns. Numbers never change; later versions may add some.
+// The result of a function. Numbers never change; later versions may add some.
 typedef enum {
     // It is done.
     TWINDEX_CODE_OK = 0,
     // There is no index at this path.
     TWINDEX_CODE_NOT_AN_INDEX = 1,
-    // Something is in the way of an index that was to be created.
+    // Something exists at the path of an index that was to be created.
     TWINDEX_CODE_ALREADY_EXISTS = 2,
     // Another writer holds the index. Try again when it is done.
     TWINDEX_CODE_LOCKED = 3,
@@ -84,13 +84,13 @@ typedef enum {
     TWINDEX_CODE_OTHER = 14,
 } twindex_code;
 
-// What `twindex_writer_admit` found. Numbers never change.
+// The result of `twindex_writer_admit`. Numbers never change.
 typedef enum {
     // Near no other document; added.
     TWINDEX_ADMITTED_NEW = 0,
-    // There was a document of this key, and no other is near; replaced.
+    // A document of this key existed, and no other is near; replaced.
     TWINDEX_ADMITTED_UPDATED = 1,
-    // There was a document of this key, and another is near; replaced.
+    // A document of this key existed, and another is near; replaced.
     TWINDEX_ADMITTED_KNOWN = 2,
     // Near another document; added, or left out after `twindex_writer_drop_duplicates`.
     TWINDEX_ADMITTED_DUPLICATE = 3,
@@ -101,7 +101,7 @@ typedef enum {
 // An error: its code and message. Free it with `twindex_error_free`.
 typedef struct twindex_error twindex_error;
 
-// What `twindex_index_verify` found. Free it with `twindex_findings_free`.
+// The result of `twindex_index_verify`. Free it with `twindex_findings_free`.
 typedef struct twindex_findings twindex_findings;
 
 // Near documents, the nearest first. Free it with `twindex_hits_free`.
@@ -117,7 +117,7 @@ typedef struct twindex_keys twindex_keys;
 // `twindex_params_free`.
 typedef struct twindex_params twindex_params;
 
-// What an index keeps of a document. Free it with `twindex_record_free`.
+// The stored record of a document. Free it with `twindex_record_free`.
 typedef struct twindex_record twindex_record;
 
 // The numbers of one text. Free it with `twindex_sketch_free`.
@@ -192,10 +192,10 @@ const char *twindex_error_message(const twindex_error *error);
 // Frees an error; null is allowed.
 void twindex_error_free(twindex_error *error);
 
-// How many hits there are; 0 for null.
+// The number of hits; 0 for null.
 size_t twindex_hits_len(const twindex_hits *hits);
 
-// How many more there are beyond the limit.
+// The number of hits beyond the limit.
 uint64_t twindex_hits_left_out(const twindex_hits *hits);
 
 // The key of hit number `at`, from 0, and its length; null beyond the last. A key that is a number is shown as 8 bytes in
@@ -241,10 +241,12 @@ twindex_code twindex_index_snapshot(const twindex_index *index,
                                     twindex_snapshot **snapshot,
                                     twindex_error **error);
 
-// Becomes the one writer of the index. `TWINDEX_CODE_LOCKED` if there is one, in any process.
-twindex_code twindex_index_writer(const twindex_index *index, twindex_writer **writer, twindex_error **error);
+// Takes the lock and makes the one writer of the index. `TWINDEX_CODE_LOCKED` if there is one, in any process.
+twindex_code twindex_index_writer(const twindex_index *index,
+                                  twindex_writer **writer,
+                                  twindex_error **error);
 
-// Takes in commits of other processes. `changed`, which may be null, is set to whether there were any.
+// Reads the commits of other processes. `changed`, which may be null, is set to whether there were any.
 twindex_code twindex_index_refresh(const twindex_index *index, bool *changed, twindex_error **error);
 
 // Fills `metrics`, whose `struct_size` says how large it is.
@@ -284,7 +286,7 @@ twindex_code twindex_keys_next(const twindex_keys *keys,
 void twindex_keys_free(twindex_keys *keys);
 
 // New parameters: keys are bytes, shingles have 5 words, and nothing is kept yet. Ranges are checked when they are used.
-// Null if memory cannot be had.
+// Null if there is no memory.
 twindex_params *twindex_params_new(void);
 
 // Reads parameters from the text that `twindex_params_text` returns: the way to choices that have no function here.
@@ -453,13 +455,13 @@ twindex_code twindex_snapshot_within(const twindex_snapshot *snapshot,
 // Frees a snapshot; null is allowed.
 void twindex_snapshot_free(twindex_snapshot *snapshot);
 
-// How many problems there are: 0 for a sound index.
+// The number of problems: 0 for a sound index.
 size_t twindex_findings_problems(const twindex_findings *findings);
 
 // Problem number `at`, from 0; null beyond the last. It lives as long as the findings.
 const char *twindex_findings_problem(const twindex_findings *findings, size_t at);
 
-// How many notes there are: what is odd but harmless.
+// The number of notes: harmless observations.
 size_t twindex_findings_notes(const twindex_findings *findings);
 
 // Note number `at`, from 0; null beyond the last. It lives as long as the findings.
@@ -532,7 +534,7 @@ twindex_code twindex_writer_commit_with(const twindex_writer *writer,
 // Makes all commits survive the machine.
 twindex_code twindex_writer_sync(const twindex_writer *writer, twindex_error **error);
 
-// What a commit promises: one of `TWINDEX_DURABILITY_...`.
+// Sets the durability of commits: one of `TWINDEX_DURABILITY_...`.
 twindex_code twindex_writer_durability(const twindex_writer *writer,
                                        uint32_t durability,
                                        twindex_error **error);
@@ -547,13 +549,13 @@ twindex_code twindex_writer_estimated(const twindex_writer *writer,
                                       int32_t estimated,
                                       twindex_error **error);
 
-// Which documents are near for this writer, as in `twindex_params_near`.
+// The near relation of this writer, as in `twindex_params_near`.
 twindex_code twindex_writer_near(const twindex_writer *writer,
                                  double threshold,
                                  int32_t within,
                                  twindex_error **error);
 
-// How many bytes of records a batch may hold in memory.
+// The bytes of records that a batch may hold in memory.
 twindex_code twindex_writer_memory(const twindex_writer *writer, size_t bytes, twindex_error **error);
 
 // Ends a writer; null is allowed. A batch that was not committed is gone.

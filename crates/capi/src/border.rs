@@ -1,4 +1,4 @@
-//! Where addresses become references, and panics become errors.
+//! The boundary to C: turns addresses into references, and panics into errors.
 
 use std::any::Any;
 use std::ffi::{CStr, c_char};
@@ -12,13 +12,13 @@ use twindex::{Key, KeyBuf};
 pub(crate) use crate::catch::{ask, free};
 use crate::error::{Code, Error};
 
-/// What the parts of a call return on their way to [`call`].
+/// The result of a part of a call, which [`call`] turns into a code.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
 /// Runs the body of a function of the interface. Its error, or its panic, goes to `error`, if the caller wants it, and its
 /// code is returned.
 pub(crate) fn call(error: Option<&mut MaybeUninit<*mut Error>>, body: impl FnOnce() -> Result<()>) -> Code {
-    // A mutex guards a handle that changes, and refuses it after a panic in the middle of a change.
+    // Mutable handles are in a mutex, which a panic in the middle of a change poisons.
     let ended = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
     let (code, given) = match ended {
         Ok(()) => (Code::Ok, std::ptr::null_mut()),
@@ -44,7 +44,7 @@ pub(crate) fn given<'a, T>(handle: Option<&'a T>, name: &str) -> Result<&'a T> {
     handle.ok_or_else(|| Error::invalid(format!("{name} is null")))
 }
 
-/// What a mutex guards; an error if a call on the same handle has panicked.
+/// Locks a handle; an error if a call on the same handle has panicked.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> Result<MutexGuard<'_, T>> {
     mutex.lock().map_err(|_| {
         Error::new(
@@ -54,7 +54,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> Result<MutexGuard<'_, T>> {
     })
 }
 
-/// Where a result goes: it holds null or zero until the call succeeds.
+/// The place for a result, which is null or zero until the call succeeds.
 #[derive(Debug)]
 pub(crate) struct Slot<'a, T>(&'a mut MaybeUninit<T>);
 
@@ -85,7 +85,7 @@ impl<'a, T> Slot<'a, *mut T> {
 /// Bytes of the caller; null is allowed where there are none.
 ///
 /// # Safety
-/// `bytes` is null, or the caller lets us read `len` bytes from there until the call returns, and nobody writes to them.
+/// `bytes` is null, or points to `len` readable bytes that nothing writes to until the call returns.
 pub(crate) unsafe fn bytes<'a>(bytes: *const u8, len: usize, name: &str) -> Result<&'a [u8]> {
     if len == 0 {
         return Ok(&[]);
@@ -96,15 +96,15 @@ pub(crate) unsafe fn bytes<'a>(bytes: *const u8, len: usize, name: &str) -> Resu
     if isize::try_from(len).is_err() {
         return Err(Error::invalid(format!("the length of {name} is {len}, more than memory can have")));
     }
-    // SAFETY: not null, `u8` needs no alignment, the length fits, and the rest is what this function asks for.
+    // SAFETY: not null, `u8` needs no alignment, the length fits, and the caller promises the rest.
     Ok(unsafe { std::slice::from_raw_parts(bytes, len) })
 }
 
 /// A plain structure of the caller that begins with its own size.
 ///
 /// # Safety
-/// `value` is null, or points to a `T` that its size, the first field, describes and nobody writes to until the call
-/// returns. All bit patterns of `T` are valid, but for pointers, whose use needs a proof of its own.
+/// `value` is null, or points to a `T` that its size, the first field, describes and nothing writes to until the call
+/// returns. All bit patterns of `T` are valid, except those of pointers, whose use needs a separate proof.
 pub(crate) unsafe fn sized<'a, T>(value: *const T, name: &str) -> Result<&'a T> {
     if value.is_null() || !value.is_aligned() {
         return Err(Error::invalid(format!("{name} is null or not aligned")));
@@ -117,19 +117,19 @@ pub(crate) unsafe fn sized<'a, T>(value: *const T, name: &str) -> Result<&'a T> 
             "struct_size of {name} is {size}, expected {wanted}: begin with its INIT"
         )));
     }
-    // SAFETY: not null, aligned, and as large as `T` by its own word.
+    // SAFETY: not null, aligned, and as large as `T` by its size field.
     Ok(unsafe { &*value })
 }
 
 /// A string of the caller.
 ///
 /// # Safety
-/// `text` is null or a string that ends with a zero byte, and nobody writes to it until the call returns.
+/// `text` is null or a string that ends with a zero byte, and nothing writes to it until the call returns.
 pub(crate) unsafe fn text<'a>(text: *const c_char, name: &str) -> Result<&'a CStr> {
     if text.is_null() {
         return Err(Error::invalid(format!("{name} is null")));
     }
-    // SAFETY: not null; the rest is what this function asks for.
+    // SAFETY: not null; the caller promises the rest.
     Ok(unsafe { CStr::from_ptr(text) })
 }
 
@@ -138,7 +138,7 @@ pub(crate) unsafe fn text<'a>(text: *const c_char, name: &str) -> Result<&'a CSt
 /// # Safety
 /// As [`text`].
 pub(crate) unsafe fn path(given: *const c_char) -> Result<PathBuf> {
-    // SAFETY: what this function asks for.
+    // SAFETY: the caller promises it.
     let path = unsafe { text(given, "path") }?;
     #[cfg(unix)]
     {
@@ -165,7 +165,7 @@ pub(crate) fn key<'a>(params: &twindex::Params, bytes: &'a [u8]) -> Result<Key<'
     Ok(Key::U64(u64::from_ne_bytes(number)))
 }
 
-/// Shows a key as [`key`] takes it.
+/// A pointer to a key, in the form that [`key`] accepts.
 pub(crate) fn show_key(key: &KeyBuf, len: Option<&mut MaybeUninit<usize>>) -> *const u8 {
     let (start, bytes) = match key {
         KeyBuf::Bytes(bytes) => (bytes.as_ptr(), bytes.len()),
@@ -174,7 +174,7 @@ pub(crate) fn show_key(key: &KeyBuf, len: Option<&mut MaybeUninit<usize>>) -> *c
     show(start, bytes, len)
 }
 
-/// Shows bytes of a handle.
+/// A pointer to bytes of a handle, and their length.
 pub(crate) fn show_bytes(bytes: &[u8], len: Option<&mut MaybeUninit<usize>>) -> *const u8 {
     show(bytes.as_ptr(), bytes.len(), len)
 }
@@ -186,7 +186,7 @@ fn show(start: *const u8, bytes: usize, len: Option<&mut MaybeUninit<usize>>) ->
     start
 }
 
-/// Shows that there are no bytes.
+/// A null pointer and the length 0, for absent bytes.
 pub(crate) fn show_nothing(len: Option<&mut MaybeUninit<usize>>) -> *const u8 {
     show(std::ptr::null(), 0, len)
 }

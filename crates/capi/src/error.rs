@@ -1,10 +1,10 @@
-//! What went wrong, as a code and a message.
+//! Errors, as a code and a message.
 
 use std::ffi::{CString, c_char};
 
 use crate::catch;
 
-/// What a function returns. Numbers never change; later versions may add some.
+/// The result of a function. Numbers never change; later versions may add some.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
@@ -12,7 +12,7 @@ pub enum Code {
     Ok = 0,
     /// There is no index at this path.
     NotAnIndex = 1,
-    /// Something is in the way of an index that was to be created.
+    /// Something exists at the path of an index that was to be created.
     AlreadyExists = 2,
     /// Another writer holds the index. Try again when it is done.
     Locked = 3,

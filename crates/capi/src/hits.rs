@@ -21,14 +21,14 @@ fn hit(hits: Option<&Hits>, at: usize) -> Option<&twindex::Hit> {
     hits.and_then(|hits| hits.hits.get(at))
 }
 
-/// How many hits there are; 0 for null.
+/// The number of hits; 0 for null.
 // SAFETY: the name is this crate's.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_hits_len(hits: Option<&Hits>) -> usize {
     hits.map_or(0, |hits| hits.hits.len())
 }
 
-/// How many more there are beyond the limit.
+/// The number of hits beyond the limit.
 // SAFETY: the name is this crate's.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_hits_left_out(hits: Option<&Hits>) -> u64 {

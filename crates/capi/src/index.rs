@@ -141,7 +141,7 @@ pub extern "C" fn twindex_index_snapshot(
     })
 }
 
-/// Becomes the one writer of the index. `TWINDEX_CODE_LOCKED` if there is one, in any process.
+/// Takes the lock and makes the one writer of the index. `TWINDEX_CODE_LOCKED` if there is one, in any process.
 // SAFETY: the name is this crate's.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_writer(
@@ -157,7 +157,7 @@ pub extern "C" fn twindex_index_writer(
     })
 }
 
-/// Takes in commits of other processes. `changed`, which may be null, is set to whether there were any.
+/// Reads the commits of other processes. `changed`, which may be null, is set to whether there were any.
 // SAFETY: the name is this crate's.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_refresh(

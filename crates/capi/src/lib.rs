@@ -100,7 +100,7 @@ mod tests {
         found.collect()
     }
 
-    /// cbindgen is not everywhere: this sees without it that a function was forgotten.
+    /// Finds a forgotten function on machines without cbindgen.
     #[test]
     fn header_declares_all_functions_with_as_many_arguments() {
         let rust: BTreeMap<_, _> =
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(rust, declared, "run scripts/capi-header");
     }
 
-    /// Names with a version must be found by the map of the linker.
+    /// The linker map must match all exported names, to give them a version.
     #[test]
     fn symbols_have_a_version() {
         assert!(include_str!("../twindex.map").starts_with("TWINDEX_1 {"));

@@ -64,7 +64,7 @@ fn set(
 }
 
 /// New parameters: keys are bytes, shingles have 5 words, and nothing is kept yet. Ranges are checked when they are used.
-/// Null if memory cannot be had.
+/// Null if there is no memory.
 // SAFETY: the name is this crate's.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_new() -> *mut Params {

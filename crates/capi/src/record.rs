@@ -1,10 +1,10 @@
-//! What is kept of one document.
+//! The stored record of one document.
 
 use std::mem::MaybeUninit;
 
 use crate::border::{self, show_bytes, show_nothing};
 
-/// What an index keeps of a document. Free it with `twindex_record_free`.
+/// The stored record of a document. Free it with `twindex_record_free`.
 #[derive(Debug)]
 pub struct Record {
     inner: twindex::Record,

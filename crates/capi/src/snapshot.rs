@@ -23,11 +23,11 @@ impl Snapshot {
     }
 }
 
-/// All that share a band are hits, whatever their resemblance.
+/// All documents that share a band are hits, at any resemblance.
 pub const TWINDEX_QUERY_UNVERIFIED: u32 = 1;
 /// Resemblance is estimated, though the index keeps sets.
 pub const TWINDEX_QUERY_ESTIMATED: u32 = 2;
-/// Documents with the mark of a duplicate are no hits.
+/// Documents with the mark of a duplicate are excluded.
 pub const TWINDEX_QUERY_UNMARKED: u32 = 4;
 
 /// Live documents; 0 for null.

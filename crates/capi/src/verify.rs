@@ -1,10 +1,10 @@
-//! What a check of all files found.
+//! The result of a check of all files.
 
 use std::ffi::{CString, c_char};
 
 use crate::border;
 
-/// What `twindex_index_verify` found. Free it with `twindex_findings_free`.
+/// The result of `twindex_index_verify`. Free it with `twindex_findings_free`.
 #[derive(Debug)]
 pub struct Findings {
     problems: Vec<CString>,
@@ -26,7 +26,7 @@ impl Findings {
     }
 }
 
-/// How many problems there are: 0 for a sound index.
+/// The number of problems: 0 for a sound index.
 // SAFETY: the name is this crate's.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_findings_problems(findings: Option<&Findings>) -> usize {
@@ -40,7 +40,7 @@ pub extern "C" fn twindex_findings_problem(findings: Option<&Findings>, at: usiz
     findings.and_then(|findings| findings.problems.get(at)).map_or(std::ptr::null(), |line| line.as_ptr())
 }
 
-/// How many notes there are: what is odd but harmless.
+/// The number of notes: harmless observations.
 // SAFETY: the name is this crate's.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_findings_notes(findings: Option<&Findings>) -> usize {

@@ -42,15 +42,15 @@ impl Inner {
     }
 }
 
-/// What `twindex_writer_admit` found. Numbers never change.
+/// The result of `twindex_writer_admit`. Numbers never change.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admitted {
     /// Near no other document; added.
     New = 0,
-    /// There was a document of this key, and no other is near; replaced.
+    /// A document of this key existed, and no other is near; replaced.
     Updated = 1,
-    /// There was a document of this key, and another is near; replaced.
+    /// A document of this key existed, and another is near; replaced.
     Known = 2,
     /// Near another document; added, or left out after `twindex_writer_drop_duplicates`.
     Duplicate = 3,
@@ -314,7 +314,7 @@ pub extern "C" fn twindex_writer_sync(
     with(writer, error, |inner| Ok(inner.writer.sync()?))
 }
 
-/// What a commit promises: one of `TWINDEX_DURABILITY_...`.
+/// Sets the durability of commits: one of `TWINDEX_DURABILITY_...`.
 // SAFETY: the name is this crate's.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_durability(
@@ -361,7 +361,7 @@ pub extern "C" fn twindex_writer_estimated(
     })
 }
 
-/// Which documents are near for this writer, as in `twindex_params_near`.
+/// The near relation of this writer, as in `twindex_params_near`.
 // SAFETY: the name is this crate's.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_near(
@@ -373,7 +373,7 @@ pub extern "C" fn twindex_writer_near(
     with(writer, error, |inner| Ok(inner.writer.set_near(near(threshold, within)?)?))
 }
 
-/// How many bytes of records a batch may hold in memory.
+/// The bytes of records that a batch may hold in memory.
 // SAFETY: the name is this crate's.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_memory(

@@ -61,7 +61,7 @@ macro_rules! parts {
     };
 }
 
-parts! { contents idf input lost numbers page shard sharing sketching text texts tsv urls watch }
+parts! { boilerplate contents idf input lost numbers page shard sharing sketching text texts tsv urls watch }
 
 mod dedup;
 mod error;
@@ -70,11 +70,12 @@ mod passages;
 mod remembered;
 mod repeated;
 
+pub use boilerplate::{BOILERPLATE, BOILERPLATE_WORDS};
 pub use dedup::{
     Annotations, Beside, Clustering, CommonShingle, Dedup, DedupTexts, Explanation, Fate, FieldOfBoth, Found,
-    Host, HostCounter, Hosts, Hunk, IndexOf, Join, Keep, Listed, ListedPairs, MAX_BUCKET, MEMORY, MEMORY_MIN,
-    Method, Mirror, NearBy, Reason, Report, Revisits, Run, Sets, Stands, THRESHOLD_MIN, Verify, Weights, Why,
-    WordDiff, set_of_text,
+    Host, HostCounter, Hosts, Hunk, IndexOf, Join, Keep, LeftOutReport, Listed, ListedPairs, MAX_BUCKET,
+    MEMORY, MEMORY_MIN, Method, Mirror, NearBy, Reason, Report, Revisits, Run, Sets, Stands, THRESHOLD_MIN,
+    Verify, Weighing, Weights, Why, WordDiff, set_of_text,
 };
 pub use error::InvalidOptions;
 pub use input::{
@@ -91,7 +92,7 @@ pub use shard::part_of;
 pub use sharing::Sharing;
 pub use text::{StopList, TextFold, TextForm, TextOptions};
 pub use twindex_join::Watched;
-pub use twindex_passages::{Gram as PassageGram, PassageIndex as PassagesIndex};
+pub use twindex_passages::{Boilerplate, Gram as PassageGram, PassageIndex as PassagesIndex};
 pub use watch::Stages;
 
 /// What calls of this crate return.

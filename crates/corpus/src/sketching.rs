@@ -9,15 +9,16 @@ use std::sync::{Arc, Mutex};
 use anyhow::{Context, anyhow};
 use rayon::Yield;
 use rayon::prelude::*;
-use twindex::sketch::{Scratch, Sketch, Sketcher};
+use twindex::params::{Family, MinhashWeights, Tokens};
+use twindex::sketch::{LeftOut, Scratch, Sketch, Sketcher};
 use twindex::sys::Room;
 use twindex::{Error, Fingerprint, Key};
 use twindex_join::{Sorting, Telling};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::input::{
-    BATCH_BYTES, Batch, Buffers, Content, Documents, Ending, Form, Forms, OwnAttached, Parser, Place, Record, Seen, bad_at,
-    check_key,
+    BATCH_BYTES, Batch, Buffers, Content, Documents, Ending, Form, Forms, OwnAttached, Parser, Place, Record,
+    Seen, bad_at, check_key,
 };
 use crate::observer::Progress;
 use crate::remembered::{Memory, Recalled, Remembered, put_numbers};
@@ -26,6 +27,17 @@ use crate::shard::Shard;
 
 /// Bytes of input handed to one core at a time.
 const CHUNK_BYTES: usize = if cfg!(fuzzing) { 1 << 10 } else { 128 << 10 };
+/// As [`CHUNK_BYTES`], but fewer where weights give a shingle many elements, so that these take no more memory: a unit of 16
+/// for each shingle is expected of texts. Of vectors, whose weights may be of any size, one is a chunk.
+fn chunk_bytes(sketcher: &Sketcher) -> usize {
+    let params = sketcher.params();
+    match params.minhash.and_then(|minhash| minhash.unit) {
+        None => CHUNK_BYTES,
+        Some(_) if params.shingling.tokens == Tokens::Features => 1,
+        Some(unit) => ((CHUNK_BYTES as u64 * u64::from(unit.units())) >> 20).max(1) as usize,
+    }
+}
+
 /// Chunks for each thread that are read before the first of them is taken.
 const AHEAD: usize = 4;
 /// Bytes of chunks that are read before the first of them is taken: of a few very long records one is there at a time.
@@ -76,13 +88,13 @@ pub(crate) fn for_each_chunk_counted<S: Send, T: Send>(
     take: impl FnMut(T, &mut Documents) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let job = Job { state: &job.state, begin: |(), _: &Batch| Ok((job.begin)()), work: &job.work };
-    for_each_handed_chunk(documents, progress, &job, || Ok(()), take)
+    for_each_handed_chunk((documents, CHUNK_BYTES), progress, &job, || Ok(()), take)
 }
 
 /// As [`for_each_chunk_counted`]; what `hand` says when a chunk is read, in the order of the input, goes with it to where it
 /// is begun.
 fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
-    documents: &mut Documents,
+    (documents, chunk_bytes): (&mut Documents, usize),
     progress: &dyn Progress,
     job: &Job<
         impl Fn() -> S + Sync,
@@ -136,7 +148,7 @@ fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
                 Err(TryRecvError::Disconnected) => return Ok(()), // it panicked, and so will the scope
                 Err(TryRecvError::Empty) if !is_over && coming.len() < most && bytes < AHEAD_BYTES => {
                     let mut batch = spare.pop().unwrap_or_default();
-                    documents.next_batch(&mut batch, CHUNK_BYTES);
+                    documents.next_batch(&mut batch, chunk_bytes);
                     progress.set(documents.bytes_read());
                     failure = batch.take_failure();
                     is_over = failure.is_some() || !batch.has_records();
@@ -241,6 +253,20 @@ impl<'s> Sketching<'s> {
         }
     }
 
+    /// Whether weights of a document may be out of their range.
+    fn has_weights(&self) -> bool {
+        let minhash = self.sketcher.params().minhash;
+        minhash.is_some_and(|minhash| {
+            minhash.weights != MinhashWeights::Distinct
+                && (minhash.unit.is_some() || minhash.family == Family::Darts)
+        })
+    }
+
+    /// What was left out of the text sketched last.
+    pub(crate) fn left_out(&self) -> LeftOut {
+        self.scratch.left_out()
+    }
+
     /// Counts how the letters of a text are written.
     fn count_forms(&mut self, content: Content<'_>) {
         if let Content::Text(text) | Content::Opaque { text, .. } = content {
@@ -297,6 +323,8 @@ pub struct Sketched {
     pub text_bytes: u64,
     /// Tokens of the text, or features.
     pub tokens: u64,
+    /// What of the text does not count.
+    pub left_out: LeftOut,
 }
 
 /// What an index says of a document that it does not take, as an error of whoever takes documents: one for which the
@@ -451,7 +479,9 @@ pub(crate) fn for_each_remembered<L: Send>(
     let idle: Mutex<Vec<Chunked<L>>> = Mutex::new(Vec::new());
     let (chunks, how) = match remembered {
         None => (None, None),
-        Some(Remembered { chunks, minima, put, take }) => (Some(RefCell::new(chunks)), Some((minima, put, take))),
+        Some(Remembered { chunks, minima, put, take }) => {
+            (Some(RefCell::new(chunks)), Some((minima, put, take)))
+        }
     };
     let job = Job {
         state: || Sketching::new(sketcher),
@@ -508,7 +538,8 @@ pub(crate) fn for_each_remembered<L: Send>(
         },
     };
     let hand = || chunks.as_ref().map_or(Ok(None), |chunks| chunks.borrow_mut().next());
-    for_each_handed_chunk(documents, progress, &job, hand, |mut chunked, documents| {
+    let read = (documents, chunk_bytes(sketcher));
+    for_each_handed_chunk(read, progress, &job, hand, |mut chunked, documents| {
         let memory = std::mem::take(&mut chunked.memory);
         memory.check_end()?;
         if let (Memory::Kept { digest, bytes }, Some(chunks)) = (memory, &chunks) {
@@ -569,7 +600,11 @@ fn look_up_key(keys: &mut SeenKeys, one: &mut Sketched, documents: &mut Document
 }
 
 /// What is noted of keys, before the first document.
-fn seen_keys(documents: &Documents, wanted: &Wanted, progress: &dyn Progress) -> anyhow::Result<SeenKeys> {
+pub(crate) fn seen_keys(
+    documents: &Documents,
+    wanted: &Wanted,
+    progress: &dyn Progress,
+) -> anyhow::Result<SeenKeys> {
     // Those of lines come once.
     let repeated = if documents.are_keyed_by_line() { RepeatedKeys::Any } else { wanted.repeated_keys };
     let room = wanted.room.clone().unwrap_or_else(Room::unlimited);
@@ -599,9 +634,7 @@ pub(crate) fn announce(
             Ok(())
         },
     };
-    for_each_chunk(&mut first, progress, &job, |all| {
-        all.iter().try_for_each(|key| keys.announce(key))
-    })
+    for_each_chunk(&mut first, progress, &job, |all| all.iter().try_for_each(|key| keys.announce(key)))
 }
 
 impl Sketched {
@@ -617,24 +650,38 @@ impl Sketched {
             attached: OwnAttached::default(),
             text_bytes: 0,
             tokens: 0,
+            left_out: LeftOut::default(),
         }
     }
 }
 
 /// Bytes that a text takes, for each of its own, until its shingles are put away: measured for words.
 const BYTES_FOR_BYTE: usize = 8;
+/// The same where spans are left out of it, or counted.
+const BYTES_FOR_BYTE_OF_SPANS: usize = 24;
 /// The same for each shingle, and for each byte beside.
 const BYTES_FOR_SHINGLE: (usize, usize) = (32, 2);
 /// Texts that take less are never too long, however little the memory.
 const ALWAYS: usize = 64 << 20;
 
+/// Elements of a document that this memory is enough for; [`check_memory`] refuses more.
+pub(crate) fn elements_max(memory: usize) -> u64 {
+    (memory.max(ALWAYS) / BYTES_FOR_SHINGLE.0) as u64
+}
+
 /// Refuses a text that takes too much memory. How many shingles it has is known behind its cutting, which itself takes
 /// less than what follows.
-fn check_memory(record: &Record<'_>, shingles: usize, wanted: &Wanted) -> anyhow::Result<()> {
-    let Some(memory) = wanted.memory else { return Ok(()) };
+pub(crate) fn check_memory(
+    record: &Record<'_>,
+    shingles: usize,
+    memory: Option<usize>,
+    has_spans: bool,
+) -> anyhow::Result<()> {
+    let Some(memory) = memory else { return Ok(()) };
     let bytes = record.content.bytes();
     let (for_shingle, beside) = BYTES_FOR_SHINGLE;
-    let taken = (BYTES_FOR_BYTE * bytes).max(for_shingle * shingles + beside * bytes);
+    let for_byte = if has_spans { BYTES_FOR_BYTE_OF_SPANS } else { BYTES_FOR_BYTE };
+    let taken = (for_byte * bytes).max(for_shingle * shingles + beside * bytes);
     if taken <= memory.max(ALWAYS) {
         return Ok(());
     }
@@ -655,24 +702,31 @@ fn sketch_into(
 ) -> anyhow::Result<()> {
     // Before the work: a record without what it should have is one that may be passed over.
     one.attached = record.attached(parser)?;
-    check_memory(record, 0, wanted)?;
+    let has_spans = sketching.sketcher.params().shingling.boilerplate.is_some();
+    check_memory(record, 0, wanted.memory, has_spans)?;
     record.write_place(&mut one.place);
     one.is_opaque = matches!(record.content, Content::Opaque { .. });
-    let sizes = memory.recall(|bytes| Some([bytes.u64()?, bytes.u64()?]))?;
-    let [shingles, tokens] = if let Some(sizes) = sizes {
+    let sizes = memory.recall(|bytes| Some([bytes.u64()?, bytes.u64()?, bytes.u64()?, bytes.u64()?]))?;
+    let [shingles, tokens, left_out, is_all] = if let Some(sizes) = sizes {
         sketching.count_forms(record.content);
         sizes
     } else {
         let made = sketching.sketch(record.content, &mut one.sketch);
+        if let Err(Error::Invalid(why)) = &made
+            && sketching.has_weights()
+        {
+            return Err(record.bad(why)); // weights out of their range
+        }
         made.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
-        let sizes = [sketching.scratch.shingles().len() as u64, sketching.scratch.tokens() as u64];
+        let (scratch, left_out) = (&sketching.scratch, sketching.left_out());
+        let sizes = [scratch.elements().len() as u64, scratch.tokens() as u64, left_out.words, left_out.is_all.into()];
         // Also of a document that is refused in the following.
         if let Some(kept) = memory.kept() {
             put_numbers(&sizes, kept);
         }
         sizes
     };
-    check_memory(record, shingles as usize, wanted)?;
+    check_memory(record, shingles as usize, wanted.memory, has_spans)?;
     if wanted.whole {
         let line = record.line(parser)?;
         let line = match record.origin() {
@@ -694,6 +748,7 @@ fn sketch_into(
     one.is_own_key = record.is_own;
     one.text_bytes = record.content.bytes() as u64;
     one.tokens = tokens;
+    one.left_out = LeftOut { words: left_out, is_all: is_all > 0 };
     Ok(())
 }
 
@@ -722,37 +777,41 @@ pub fn for_each_sketched_as_it_comes(
     let parser = documents.parser().clone();
     let mut keys = seen_keys(documents, wanted, progress)?;
     let mut batch = Batch::default();
+    let state = || (Buffers::default(), Sketching::new(sketcher));
+    // Of small chunks, whose sketches are large, few are held at once.
+    let bytes = chunk_bytes(sketcher);
+    let together = if bytes < CHUNK_BYTES { AHEAD * rayon::current_num_threads() } else { usize::MAX };
     loop {
         taking.wait()?;
         documents.next_batch(&mut batch, BATCH_BYTES);
         if batch.is_over() {
             return Ok(());
         }
-        let state = || (Buffers::default(), Sketching::new(sketcher));
-        let chunks = batch.chunks(CHUNK_BYTES).into_par_iter();
-        let made = chunks.map_init(state, |(buffers, sketching), chunk| -> anyhow::Result<_> {
-            let mut all = Vec::new();
-            let seen = chunk.read(&parser, buffers, |record| {
-                let mut one = Sketched::at(record.place());
-                sketch_into(&mut one, sketching, &parser, &record, wanted, &mut Memory::None)?;
-                all.push(one);
-                Ok(())
-            })?;
-            Ok((seen, all, std::mem::take(&mut sketching.forms)))
-        });
-        let made: Vec<_> = made.collect();
         progress.set(documents.bytes_read());
-        for made in made {
-            let (seen, all, forms) = made?;
-            documents.account(seen)?;
-            documents.account_forms(forms);
-            for mut one in all {
-                let text_bytes = one.text_bytes;
-                documents.look_at(&one.attached);
-                if look_up_key(&mut keys, &mut one, documents)?
-                    && let Err(error) = taking.take(&one)
-                {
-                    documents.refuse(error, text_bytes)?;
+        for some in batch.chunks(bytes).chunks(together) {
+            let made = some.par_iter().map_init(state, |(buffers, sketching), chunk| -> anyhow::Result<_> {
+                let mut all = Vec::new();
+                let seen = chunk.read(&parser, buffers, |record| {
+                    let mut one = Sketched::at(record.place());
+                    sketch_into(&mut one, sketching, &parser, &record, wanted, &mut Memory::None)?;
+                    all.push(one);
+                    Ok(())
+                })?;
+                Ok((seen, all, std::mem::take(&mut sketching.forms)))
+            });
+            let made: Vec<_> = made.collect();
+            for made in made {
+                let (seen, all, forms) = made?;
+                documents.account(seen)?;
+                documents.account_forms(forms);
+                for mut one in all {
+                    let text_bytes = one.text_bytes;
+                    documents.look_at(&one.attached);
+                    if look_up_key(&mut keys, &mut one, documents)?
+                        && let Err(error) = taking.take(&one)
+                    {
+                        documents.refuse(error, text_bytes)?;
+                    }
                 }
             }
         }

@@ -8,6 +8,7 @@ use twindex::sketch::{Sketch, pack};
 use twindex::{Index, KeyBuf, Snapshot};
 use twindex_join::ShingleSets;
 
+use crate::boilerplate;
 use crate::contents;
 use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
@@ -51,7 +52,8 @@ impl Texts {
         let mut documents = Documents::open(inputs, options)?;
         let progress = observer.begin("reading texts", documents.total_bytes());
         let want = Wanted { shingles: true, ..Wanted::default() };
-        for_each_shingled(&mut documents, &index.sketcher()?, &want, &*progress, |one, shingles| {
+        let sketcher = boilerplate::sketcher(index, None)?;
+        for_each_shingled(&mut documents, &sketcher, &want, &*progress, |one, shingles| {
             if !wanted(&one.key) {
                 return Ok(());
             }

@@ -221,7 +221,12 @@ pub(super) fn read(sides: &[Side<'_>], band: usize, entries: &mut Column<Entry>)
 }
 
 /// The same, of buckets by the first `bits` bits of the key.
-fn read_bits(sides: &[Side<'_>], band: usize, bits: u32, entries: &mut Column<Entry>) -> Result<()> {
+pub(super) fn read_bits(
+    sides: &[Side<'_>],
+    band: usize,
+    bits: u32,
+    entries: &mut Column<Entry>,
+) -> Result<()> {
     entries.truncate(0);
     for side in sides {
         for (number, (segment, _)) in side.snapshot.segments().enumerate() {

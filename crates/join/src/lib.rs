@@ -36,6 +36,8 @@
 //! | a snapshot with bands | candidate pairs that share features | [`candidates`](mod@candidates) |
 //! | sets of shingle hashes | all pairs from a resemblance on, counted | [`prefix`], [`verified`] |
 //! | sets of shingle hashes | which sets stay: the rule of `dedup` | [`cover`] |
+//! | a snapshot with bands | the features that documents share, as sets | [`features`] |
+//! | sets, one after the other | what contains each, and what each contains | [`containing`] |
 //! | sketches | pairs by their number of shared elements | [`altavista`] |
 //! | pairs | clusters, in memory or out of core | [`forest`], [`spanning`] |
 
@@ -43,10 +45,12 @@ pub mod altavista;
 pub mod batch;
 pub mod bitmaps;
 pub mod candidates;
+pub mod containing;
 pub mod cover;
 pub mod distinct;
 pub mod equal;
 pub mod families;
+pub mod features;
 pub mod forest;
 mod growing;
 pub mod hamming;
@@ -60,21 +64,24 @@ pub mod runs;
 pub mod scores;
 mod seeded;
 pub mod sets;
+mod slots;
 pub mod spanning;
 mod threads;
 pub mod verified;
 mod watched;
 
-pub use altavista::{Common, FormedPairs, Merged, SampledBy, merge_elements};
+pub use altavista::{Common, FormedPairs, Merged, SampledBy, SketchMeasure, merge_elements};
 pub use batch::{Way, answers_within, choose, choose_raw, raw_answers_within, sorted_answers_within};
 pub use bitmaps::bitmap_candidates;
 pub use candidates::{
     Agreement, Candidates, candidates, candidates_across, candidates_agreeing, candidates_agreeing_across,
 };
-pub use cover::{Covered, Pairs, Priority, cover_sets};
+pub use containing::Containing;
+pub use cover::{Covered, Measure, Measured, Pairs, Priority, cover_measured, cover_sets};
 pub use distinct::Sorting;
 pub use equal::{Groups, for_each_pair_between, for_each_pair_inside};
 pub use families::{Difference, Families};
+pub use features::shared_features;
 pub use forest::Forest;
 pub use hamming::{Effort, Piece};
 pub use leaders::{Leaders, Telling, Told};

@@ -1,6 +1,6 @@
-//! Sixty-four bytes of text at a time: which are word characters of ASCII, and their lower case.
+//! Sixty-four bytes of text at a time: which bytes are ASCII word characters, and their lower case.
 
-/// What the bytes of a chunk are, bit i for byte i.
+/// The classes of the bytes of a chunk, bit i for byte i.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classes {
     /// Word characters of ASCII: letters, digits, the underscore.
@@ -12,13 +12,13 @@ pub struct Classes {
 /// The high bit of each byte.
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// A byte in all places.
+/// The same byte in all eight places.
 const fn all(byte: u8) -> u64 {
     byte as u64 * 0x0101_0101_0101_0101
 }
 
-/// Classes 64 bytes, and writes them to `lower` with the capital letters of ASCII made small: the definition, eight
-/// bytes in a word at a time.
+/// Classifies 64 bytes, and writes them to `lower` with ASCII capitals in lower case: the definition, eight bytes in a
+/// word at a time.
 #[inline(always)]
 pub(super) fn classes(bytes: &[u8; 64], lower: &mut [u8; 64]) -> Classes {
     let (mut word, mut beyond) = (0, 0);
@@ -45,7 +45,7 @@ pub(super) fn classes(bytes: &[u8; 64], lower: &mut [u8; 64]) -> Classes {
     Classes { word, beyond }
 }
 
-/// The high bits of eight bytes as the bits of one.
+/// The high bits of eight bytes as the bits of one byte.
 #[inline(always)]
 fn gather(high: u64) -> u64 {
     // Bit 8 i + 7, shifted to 8 i, is multiplied to bit 56 + i; no two products collide.
@@ -57,7 +57,7 @@ fn gather(high: u64) -> u64 {
 pub(super) fn places(mask: u64, base: u32, places: &mut [u32; 64]) -> usize {
     let count = mask.count_ones() as usize;
     let mut rest = mask;
-    // Always sixteen: as a rule there are fewer, and the branch is predictable. Past the last bit the values mean nothing.
+    // Always sixteen: usually there are fewer, and the branch is predictable. Values past the last bit are undefined.
     let mut at = 0;
     loop {
         for i in 0..16 {
@@ -160,7 +160,7 @@ pub(super) mod x86 {
             );
         }
         let mut at = 0;
-        // Sixteen without asking: as a rule there are no more.
+        // Sixteen unconditionally: usually there are no more.
         loop {
             #[allow(unsafe_code, reason = "the intrinsics take pointers")]
             // SAFETY: `at` is 0, 16, 32 or 48, for `count` is at most 64. So this reads 16 of the 64 bytes of
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_at_every_place_is_classed_alike_by_all_levels() {
+    fn all_levels_classify_every_byte_at_every_place_alike() {
         for level in Level::tested() {
             for byte in 0..=255 {
                 for at in 0..64 {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn places_of_masks_with_every_number_of_bits_are_found_by_all_levels() {
+    fn all_levels_find_the_set_bits_of_masks_with_any_number_of_bits() {
         for level in Level::tested() {
             for bits in 0..=64_u32 {
                 let ones = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };

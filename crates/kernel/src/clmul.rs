@@ -3,10 +3,10 @@
 //! Bit i of a number is the coefficient of x^i, so that adding is xor. [`Portable`] is the definition;
 //! [`Clmul`] is the instruction PCLMULQDQ, and gives the same. [`fastest`] chooses between them at run time.
 //!
-//! It is separate from the [levels](super::Level): no level includes PCLMULQDQ, x86-64-v3 does not either.
-//! Where it is absent, callers do not want the same loop in plain instructions, which is slower than their tables, but
-//! another algorithm; so they ask for it first ([`available`], [`Clmul::detect`]), which a kernel that is handed its
-//! witness cannot. The scalar level turns it off, so that one variable still asks for plain instructions everywhere.
+//! It is separate from the [levels](super::Level): no level includes PCLMULQDQ, not even x86-64-v3. Without it, callers
+//! do not want the same loop in plain instructions, which is slower than their tables, but another algorithm. So they
+//! check for it first ([`available`], [`Clmul::detect`]), which a kernel that receives its witness cannot. The scalar
+//! level turns it off, so that one variable still selects plain instructions everywhere.
 //!
 //! Residues are taken by Barrett's method (1986), which is exact over GF(2). Let P = x^64 + p, T = H x^64 + L
 //! with H and L of degrees below 64, and M = floor(x^128 / P) = x^64 + m. There are no carries, so floor(A +
@@ -44,8 +44,7 @@ impl Multiply for Portable {
     }
 }
 
-/// True if the processor multiplies without carries, and more than the plain instructions are wanted
-/// ([`Level::chosen`]).
+/// True if the processor has carry-less multiplication, and the level is not the plain one ([`Level::chosen`]).
 #[must_use]
 pub fn available() -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -85,16 +84,16 @@ impl Multiply for Clmul {
     }
 }
 
-/// Something to be done with either multiplication. Everything hot in `run` must be `#[inline(always)]`, or
-/// it is not compiled for the instruction.
+/// Code that runs with either multiplication. Everything hot in `run` must be `#[inline(always)]`, or it is not
+/// compiled for the instruction.
 pub trait Body {
-    /// What comes of it.
+    /// The result.
     type Output;
-    /// Does it. What it returns must not depend on `multiply`.
+    /// Runs it. The result must not depend on `multiply`.
     fn run(self, multiply: impl Multiply) -> Self::Output;
 }
 
-/// Runs `body` with the instruction where the processor has it, with [`Portable`] elsewhere.
+/// Runs `body` with the instruction if the processor has it, otherwise with [`Portable`].
 #[inline]
 pub fn fastest<B: Body>(body: B) -> B::Output {
     #[cfg(target_arch = "x86_64")]
@@ -107,20 +106,20 @@ pub fn fastest<B: Body>(body: B) -> B::Output {
     body.run(Portable)
 }
 
-/// A polynomial of degree 64 to take residues by; any, irreducible or not.
+/// A polynomial of degree 64 as a modulus; any, irreducible or not.
 #[derive(Clone, Debug)]
 pub struct Modulus {
     /// Its coefficients below x^64.
     low: u64,
     /// floor(x^128 / P) without its x^64.
     inverse: u64,
-    /// x^512 and x^576, x^128 and x^192: what moves the low and the high half of a lane up.
+    /// x^512 and x^576, x^128 and x^192: the factors that move the low and the high half of a lane up.
     #[cfg(target_arch = "x86_64")]
     up: [[u64; 2]; 2],
 }
 
 impl Modulus {
-    /// x^64 and the polynomial of degree below 64 that `low` is.
+    /// x^64 plus the polynomial of degree below 64 whose coefficients are `low`.
     #[must_use]
     pub fn new(low: u64) -> Self {
         // The quotient of x^128 begins with x^64, which leaves low * x^64: 64 steps of long division.
@@ -282,13 +281,13 @@ mod tests {
             as u64
     }
 
-    /// The definition of what `fold` does, byte by byte.
+    /// The definition of `fold`, byte by byte.
     #[cfg(target_arch = "x86_64")]
     fn folded(low: u64, state: u64, bytes: &[u8]) -> u64 {
         bytes.iter().fold(state, |state, &byte| residue(low, u128::from(state) << 8 | u128::from(byte)))
     }
 
-    /// Numbers at which shifts, carries and empty halves go wrong, and any others.
+    /// Numbers that are hard for shifts, carries and empty halves, and random ones.
     fn number() -> impl Strategy<Value = u64> {
         prop_oneof![
             any::<u64>(),
@@ -300,7 +299,7 @@ mod tests {
         ]
     }
 
-    /// Either multiplication against the definitions.
+    /// Compares either multiplication with the definitions.
     fn check(multiply: impl Multiply, a: u64, b: u64, low: u64) {
         assert_eq!(multiply.multiply(a, b), product(a, b), "{a:x} {b:x}");
         let modulus = Modulus::new(low);

@@ -16,7 +16,7 @@ pub(super) fn equal16(left: &[u32; 16], right: &[u32; 16]) -> u32 {
 /// The plain version of [`Simd::equal_bytes`](super::Simd::equal_bytes).
 #[inline(always)]
 pub(super) fn equal_bytes(left: &[u8], right: &[u8]) -> usize {
-    // As many as a byte counts, so that vectors of bytes do it.
+    // At most as many as a byte counts, so that the compiler uses vectors of bytes.
     const COUNTED: usize = u8::MAX as usize;
     let equal = |(left, right): (&[u8], &[u8])| -> u8 {
         left.iter().zip(right).map(|(left, right)| u8::from(left == right)).sum()
@@ -97,7 +97,7 @@ pub(super) mod x86 {
         _mm512_cmpeq_epi64_mask(numbers, _mm512_set1_epi64(number.cast_signed())).into()
     }
 
-    /// The first bytes, as many as `there` names.
+    /// The first bytes, as many as `there` has bits.
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
     fn some(bytes: &[u8], there: u64) -> __m512i {

@@ -9,16 +9,16 @@ use super::bytes::{self, Classes};
 use super::pairs::{Found, Lanes};
 use super::{equal, near, pairs, strings, weighted};
 
-/// The environment variable that asks for a level by its name.
+/// The environment variable that sets a level by its name.
 pub const KERNEL_VARIABLE: &str = "TWINDEX_KERNEL";
 
-/// A set of instructions that loops are compiled for, the plainest first.
+/// A set of instructions for which loops are compiled, the plainest first.
 ///
-/// Other processors than x86-64 have the plain level only, whose loops the compiler turns into what they always
-/// have, such as NEON on 64-bit ARM.
+/// Other processors than x86-64 only have the plain level, whose loops the compiler vectorizes with their baseline
+/// instructions, such as NEON on 64-bit ARM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// What every processor of the target has: the definition.
+    /// The baseline of the target: the definition.
     Scalar,
     /// AVX2, with POPCNT, LZCNT, BMI1 and BMI2 (x86-64-v3).
     Avx2,
@@ -30,7 +30,7 @@ impl Level {
     /// All levels, the plainest first.
     pub const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
 
-    /// The name by which `TWINDEX_KERNEL` asks for it.
+    /// The name by which `TWINDEX_KERNEL` sets it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl Level {
         self <= Self::best()
     }
 
-    /// All levels that this processor has, the plainest first; says on standard output which it lacks, for tests.
+    /// All levels that this processor has, the plainest first; for tests, prints which levels it lacks.
     #[doc(hidden)]
     #[must_use]
     pub fn tested() -> Vec<Self> {
@@ -65,7 +65,7 @@ impl Level {
         has
     }
 
-    /// The best that this processor has. It is looked up once in the life of a process.
+    /// The best level of this processor, detected once in the life of a process.
     #[must_use]
     #[inline]
     pub fn best() -> Self {
@@ -73,7 +73,7 @@ impl Level {
         *BEST.get_or_init(Self::detect)
     }
 
-    /// Asks the processor for the features of each level, those that its function is compiled for.
+    /// Checks the processor for the features of each level: those for which its function is compiled.
     fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -101,10 +101,10 @@ impl Level {
         Self::Scalar
     }
 
-    /// What `TWINDEX_KERNEL` asks for, `None` if it is not set.
+    /// The level in `TWINDEX_KERNEL`, `None` if it is not set.
     ///
     /// # Errors
-    /// Says what is wrong with its value: no level has the name, or this processor has no such level.
+    /// Reports an invalid value: no level has the name, or this processor does not have the level.
     pub fn asked_for() -> Result<Option<Self>, String> {
         let Some(name) = std::env::var_os(KERNEL_VARIABLE) else { return Ok(None) };
         let level = name.to_str().and_then(Self::named).ok_or_else(|| {
@@ -117,8 +117,8 @@ impl Level {
         }
     }
 
-    /// The level that is used: the one asked for by `TWINDEX_KERNEL` if that can be had, otherwise the best. It is
-    /// looked up once in the life of a process. Results do not depend on it.
+    /// The level in use: that in `TWINDEX_KERNEL` if it is valid and available, otherwise the best. It is determined
+    /// once in the life of a process. Results do not depend on it.
     #[must_use]
     #[inline]
     pub fn chosen() -> Self {
@@ -126,19 +126,19 @@ impl Level {
         *CHOSEN.get_or_init(|| Self::asked_for().ok().flatten().unwrap_or_else(Self::best))
     }
 
-    /// Runs `body`, compiled for this level; for the best below it where the processor does not have it. Everything
+    /// Runs `body`, compiled for this level, or for the best one below it if the processor does not have it. Everything
     /// hot in `body` must be `#[inline(always)]`, or it keeps the plain instructions.
     #[inline]
     pub fn run<R>(self, body: impl FnOnce() -> R) -> R {
-        struct Body<F>(F);
-        impl<R, F: FnOnce() -> R> Kernel for Body<F> {
+        struct BodyKernel<F>(F);
+        impl<R, F: FnOnce() -> R> Kernel for BodyKernel<F> {
             type Output = R;
             #[inline(always)]
             fn run<S: Simd>(self, _: S) -> R {
                 (self.0)()
             }
         }
-        self.dispatch(Body(body))
+        self.dispatch(BodyKernel(body))
     }
 
     /// As [`run`](Self::run), for kernels that need more than the compiler finds by itself.
@@ -179,21 +179,21 @@ impl fmt::Display for Level {
 
 /// A loop that is compiled once for each level.
 pub trait Kernel {
-    /// What it gives.
+    /// Its result.
     type Output;
 
     /// The loop; `#[inline(always)]`, like everything hot that it calls.
     fn run<S: Simd>(self, simd: S) -> Self::Output;
 }
 
-/// What a level can do beyond what the compiler makes of plain loops; a value of such a type is the proof that the
-/// processor has the instructions.
+/// The operations of a level beyond what the compiler makes of plain loops; a value of such a type is the proof that
+/// the processor has the instructions.
 pub trait Simd: Copy {
     /// Classes and lower-cases 64 bytes of text; see [`Classes`].
     fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> Classes;
 
     /// Writes `base` plus the number of each bit that is set in `mask`, ascending, to the front of `places`, and
-    /// returns how many there are; the places past them have no meaning.
+    /// returns their number; later places are undefined.
     fn places(self, mask: u64, base: u32, places: &mut [u32; 64]) -> usize;
 
     /// Copies 64 bytes, and returns the mask of those that are one of two: bit i for byte i.
@@ -206,8 +206,8 @@ pub trait Simd: Copy {
     /// As [`near16`](Self::near16), for lanes of 32 bits.
     fn near32(self, lanes: &[U32], query: u32, radius: u32) -> u64;
 
-    /// As [`near16`](Self::near16), for lanes of 48 bits, the upper 16 in `high` and the lower 32 in `low`; the low
-    /// 48 bits of `query` count. Lanes that only one of the two has are not there.
+    /// As [`near16`](Self::near16), for lanes of 48 bits, the upper 16 in `high` and the lower 32 in `low`; the low 48
+    /// bits of `query` count. Lanes that only one of the two has are ignored.
     fn near48(self, high: &[U16], low: &[U32], query: u64, radius: u32) -> u64;
 
     /// The mask of the numbers that are equal to one: bit i for number i.
@@ -216,7 +216,7 @@ pub trait Simd: Copy {
     /// The mask of the places in which two rows have equal numbers: bit i for place i.
     fn equal16(self, left: &[u32; 16], right: &[u32; 16]) -> u32;
 
-    /// In how many places two strings have equal bytes; what only one of them has is not looked at.
+    /// The number of places at which two strings have equal bytes; bytes that only one of them has are ignored.
     fn equal_bytes(self, left: &[u8], right: &[u8]) -> usize;
 
     /// Adds to sum i the weights of the hashes that have bit i set; see [`ones`](weighted::ones), which checks that
@@ -305,11 +305,11 @@ mod x86 {
     use super::super::{equal, near, pairs, strings, weighted};
     use super::{Kernel, Simd};
 
-    /// Proof that the features of [`avx2`] are there: made there only.
+    /// Proof that the features of [`avx2`] are available; only that function makes one.
     #[derive(Clone, Copy)]
     struct Avx2(());
 
-    /// Proof that the features of [`avx512`] are there: made there only.
+    /// Proof that the features of [`avx512`] are available; only that function makes one.
     #[derive(Clone, Copy)]
     struct Avx512(());
 
@@ -541,7 +541,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_have_names_and_the_plain_one_is_always_there() {
+    fn levels_have_names_and_the_plain_one_is_always_available() {
         for level in Level::ALL {
             assert_eq!(Level::named(level.name()), Some(level));
             assert_eq!(level.run(|| 7), 7, "{level}");
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_is_run_if_the_processor_has_it_and_the_best_below_otherwise() {
+    fn level_runs_if_available_and_otherwise_the_best_below() {
         /// The name of the witness that a kernel gets.
         struct Witness;
         impl Kernel for Witness {
@@ -570,8 +570,8 @@ mod tests {
     }
 
     #[test]
-    fn the_level_asked_for_is_the_level_used() {
-        // Whatever this run of the tests was asked for; CI asks for each level in turn.
+    fn level_set_by_the_variable_is_used() {
+        // Any level that this run of the tests is set to; CI sets each level in turn.
         match Level::asked_for() {
             Ok(Some(level)) => assert_eq!(Level::chosen(), level),
             Ok(None) => assert_eq!(Level::chosen(), Level::best()),

@@ -43,11 +43,11 @@ pub use near::{for_each_near16, for_each_near32, for_each_near48};
 pub use pairs::{Found, Lanes, across32, near_lanes, pairs32};
 pub use strings::{Unescaped, simple_escape};
 
-/// Bytes that come into the caches together, on the processors that matter here.
+/// Bytes of a cache line on the processors that matter here.
 pub const CACHE_LINE: usize = 64;
 
-/// Asks the processor to bring the cache line of `items[at]` near, without waiting for it; nothing happens where
-/// there is no such item. A hint: it changes no result.
+/// Prefetches the cache line of `items[at]`, without waiting for it; does nothing if there is no such item. A hint: it
+/// changes no result.
 #[inline(always)]
 pub fn prefetch<T>(items: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]

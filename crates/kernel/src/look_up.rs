@@ -7,7 +7,7 @@ use super::Simd;
 /// Elements that are compared at once.
 pub(super) const WINDOW: usize = 8;
 
-/// A sorted set of hashes, and where in it those begin that have the same first bits.
+/// A sorted set of hashes, and the start in it of the hashes with each prefix.
 #[derive(Clone, Copy, Debug)]
 pub struct Sorted<'a> {
     elements: &'a [u64],
@@ -17,8 +17,8 @@ pub struct Sorted<'a> {
 
 impl<'a> Sorted<'a> {
     /// `elements` are ascending, and `directory[i]` of them are below those that begin with the `bits` bits i; the last
-    /// entry, at 2^`bits`, is their number. None if there are fewer than 8 elements or the directory has
-    /// another length. Other elements or entries than these make what is found meaningless, and nothing else.
+    /// entry, at 2^`bits`, is their number. `None` if there are fewer than 8 elements or the directory has another
+    /// length. Other elements or entries than these make the results meaningless, but are memory-safe.
     #[must_use]
     pub fn new(elements: &'a [u64], directory: &'a [u16], bits: u32) -> Option<Self> {
         let fits = (1..u64::BITS).contains(&bits)
@@ -29,9 +29,9 @@ impl<'a> Sorted<'a> {
 }
 
 /// Sets a mark, 1, for each element of the set that is among `hashes`, and writes those that are not in the set to the
-/// front of `new`, in their order; returns how many. A mark past those of the elements has no meaning.
+/// front of `new`, in their order; returns their number. Marks past the elements are undefined.
 ///
-/// No branch depends on whether a hash is found, because that cannot be predicted.
+/// No branch depends on whether a hash is found, because that is unpredictable.
 ///
 /// # Panics
 /// Unless there is one more mark than there are elements, and `new` is as long as `hashes`.
@@ -60,7 +60,7 @@ pub fn look_up<S: Simd>(
         // as many, so that `WINDOW` elements follow; they are aligned as elements are.
         let window = unsafe { &*elements.as_ptr().add(from).cast::<[u64; WINDOW]>() };
         let mut mask = simd.equal8(window, hash);
-        // A bucket of more is seldom, which is foreseen.
+        // Larger buckets are rare, so this branch is predictable.
         if usize::from(start) + WINDOW < usize::from(end) {
             (from, mask) = in_large_bucket(simd, elements, usize::from(start)..usize::from(end), hash);
         }
@@ -78,7 +78,7 @@ pub fn look_up<S: Simd>(
     count
 }
 
-/// Where the window begins in which a hash is found, and the mask of it; 0 if it is in none.
+/// The start of the window in which a hash is found, and its mask; 0 if it is in none.
 #[cold]
 #[inline(never)]
 fn in_large_bucket<S: Simd>(
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_set_is_marked_and_what_is_not_is_written_at_all_levels() {
+    fn hashes_in_the_set_are_marked_and_others_are_written_at_all_levels() {
         let mut random = SplitMix(5);
         for (size, bits, crowded) in
             [(8, 1, 0), (9, 3, 0), (100, 6, 0), (1000, 9, 0), (500, 3, 0), (300, 8, 40)]
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_refused() {
+    fn elements_and_directory_that_do_not_match_are_refused() {
         let elements: Vec<u64> = (0..8).map(|i| i << 60).collect();
         let right = directory(&elements, 2);
         assert!(Sorted::new(&elements, &right, 2).is_some());
@@ -167,7 +167,7 @@ mod tests {
         for bits in [0, 1, 3, 63, 64, 65] {
             assert!(Sorted::new(&elements, &right, bits).is_none(), "{bits}");
         }
-        // Entries that lie lead to no element that is not there.
+        // Wrong entries never lead to an element out of range.
         let wrong = [u16::MAX; 5];
         let set = Sorted::new(&elements, &wrong, 2).unwrap();
         for level in Level::tested() {

@@ -1,22 +1,22 @@
 //! The Hamming filter: which elements of a column are near a query.
 //!
-//! Columns hold fingerprints cut into pieces of 16 and 32 bits, and a filter looks at one of them, or at a piece of
-//! 48 bits that is kept in two columns. It answers for up to [`CHUNK`] elements with a mask, so that what is not near,
-//! which is nearly everything, costs no branch.
+//! Columns hold fingerprints cut into pieces of 16 and 32 bits, and a filter reads one of them, or a piece of 48 bits
+//! that is stored in two columns. It answers for up to [`CHUNK`] elements with a mask, so that elements that are not
+//! near, which is nearly all of them, cost no branch.
 //!
-//! The plain version is the definition. For AVX2 the ones of each half byte are looked up in a register, as Mula,
-//! Kurz and Lemire do (*Faster population counts using AVX2 instructions*, 2018); AVX-512 counts words and double
-//! words by itself. Buckets of a table have about 16 elements as a rule and end anywhere. So AVX-512 loads an end
-//! under a mask; AVX2 loads eight elements from the end backwards, and sees some of them twice.
+//! The plain version is the definition. The AVX2 version looks up the set bits of each half byte in a register, as
+//! Mula, Kurz and Lemire do (*Faster population counts using AVX2 instructions*, 2018); AVX-512 has instructions to
+//! count those of words and double words. Buckets of a table usually have about 16 elements, and end anywhere. So
+//! AVX-512 loads an end under a mask; AVX2 loads the last eight elements, some of them a second time.
 
 use zerocopy::little_endian::{U16, U32};
 
 use super::Simd;
 
-/// Elements that one mask answers for.
+/// Elements covered by one mask.
 const CHUNK: usize = 64;
 
-/// Elements that the plain version looks at together before branching.
+/// Elements that the plain version tests together before branching.
 const STEP: usize = 16;
 
 /// Calls `each` with the place of every element of `plane` that differs from `query` in at most `radius` bits,
@@ -122,7 +122,7 @@ fn mask_of<T>(lanes: &[T], is_near: impl Fn(&T) -> bool) -> u64 {
     })
 }
 
-/// Answers as bits, the first lowest; at most 64.
+/// Booleans as bits, the first lowest; at most 64.
 #[inline(always)]
 fn bits(answers: impl Iterator<Item = bool>) -> u64 {
     answers.zip(0..).fold(0, |bits, (answer, place)| bits | u64::from(answer) << place)
@@ -176,7 +176,7 @@ pub(super) mod x86 {
         }
     }
 
-    /// How many ones each byte has.
+    /// The number of set bits of each byte.
     #[target_feature(enable = "avx2")]
     #[inline]
     pub(in super::super) fn ones_of_bytes(x: __m256i) -> __m256i {
@@ -190,7 +190,7 @@ pub(super) mod x86 {
         _mm256_add_epi8(_mm256_shuffle_epi8(ones_of, low), _mm256_shuffle_epi8(ones_of, high))
     }
 
-    /// All ones in each word of 16 bits that has less than `limit` ones.
+    /// All bits set in each word of 16 bits that is less than `limit`.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn words_below(limit: __m256i, x: __m256i) -> __m256i {
@@ -251,7 +251,7 @@ pub(super) mod x86 {
         let query = _mm256_set1_epi32(query.cast_signed());
         let (mut mask, mut at) = (0, 0);
         while at < n {
-            // Two at a time, so that one branch goes one way for buckets of up to 16.
+            // Two at a time, so that the branch is predictable for buckets of up to 16.
             for at in [at.min(n - EIGHT), (at + EIGHT).min(n - EIGHT)] {
                 let differing = _mm256_xor_si256(eight_of_32(lanes, at), query);
                 mask |= sums_below(limit, ones_of_bytes(differing)) << at;
@@ -292,7 +292,7 @@ pub(super) mod x86 {
         _bzhi_u32(u32::MAX, n.saturating_sub(at) as u32)
     }
 
-    /// The lanes from `at` on that `mask` names; 0 for the others, which need not be there.
+    /// The lanes from `at` on that `mask` names; 0 for the others, which need not exist.
     ///
     /// # Safety
     /// For each bit i of `mask` that is set, `lanes` has a lane `at + i`.
@@ -363,7 +363,7 @@ pub(super) mod x86 {
             let ones = _mm512_popcnt_epi32(_mm512_xor_si512(x, query));
             u64::from(_mm512_mask_cmple_epu32_mask(there, ones, radius)) << at
         };
-        // Two without asking: a branch at 16 would go either way for buckets of about 16.
+        // Two unconditionally: a branch at 16 would be unpredictable for buckets of about 16.
         let half = |at| quarter(at) | quarter(at + 16);
         if n <= 32 { half(0) } else { half(0) | half(32) }
     }
@@ -441,7 +441,7 @@ mod tests {
             for_each_near16(simd, high, (query >> 32) as u16, radius, |place| found.narrow.0.push(place));
             for_each_near32(simd, low, query as u32, radius, |place| found.wide.0.push(place));
             for_each_near48(simd, high, low, query, radius, |place| found.both.0.push(place));
-            // More lanes than a mask answers for are not looked at.
+            // Lanes beyond those of a mask are ignored.
             found.narrow.1 = simd.near16(high, (query >> 32) as u16, radius);
             found.wide.1 = simd.near32(low, query as u32, radius);
             found.both.1 = simd.near48(high, low, query, radius);
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn every_lane_of_every_length_is_seen_at_the_edge_of_the_radius() {
+    fn every_lane_of_every_length_is_tested_at_the_edge_of_the_radius() {
         let query = 0x1234_5678_9abc_def0_u64;
         for len in 0..=130 {
             // Lanes that differ in 0 to 16, 0 to 32 and 0 to 48 bits, each at other places for each length.
@@ -517,7 +517,7 @@ mod tests {
 
     #[test]
     fn loads_end_where_a_plane_ends() {
-        // An allocation of its own for each length: a load beyond it is seen by a sanitizer.
+        // A separate allocation for each length, so that a sanitizer detects a load past its end.
         for len in 0..=70_usize {
             let high: Box<[U16]> = (0..len).map(|place| U16::new(place as u16)).collect();
             let low: Box<[U32]> = (0..len).map(|place| U32::new(place as u32)).collect();

@@ -1,14 +1,14 @@
 //! Which pairs of lanes are near: the inner loop of joins.
 //!
-//! Lanes are 32 bits of fingerprints that share a bucket of a table. What a pair costs is an exclusive or, a count of
-//! ones and a comparison for each vector of lanes, and a branch for every few of them; pairs that are near are few, and
-//! are collected. The plain version is the definition.
+//! Lanes are 32 bits of fingerprints that share a bucket of a table. A pair costs an exclusive or, a population count
+//! and a comparison for each vector of lanes, and a branch for every few of them; near pairs are few, and are
+//! collected. The plain version is the definition.
 //!
-//! AVX-512 keeps up to 64 lanes in registers and goes through the others with them. It notes, without a branch, which
-//! of these are near any, and looks again at those: a branch that one pair in ten takes costs more than the pairs.
-//! Sixteen lanes are compared with each other as one register and its rotations. The near pairs are the bits of a word;
-//! one instruction writes their numbers side by side, so that there is no loop over them either. AVX2 counts the ones of half
-//! bytes in a register (Mula, Kurz and Lemire 2018, as [`near`](super::near) does).
+//! The AVX-512 version keeps up to 64 lanes in registers and compares the others with them. It notes, without a branch,
+//! which of these are near any, and processes those again: a branch that one pair in ten takes costs more than the
+//! pairs. Sixteen lanes are compared with each other as one register and its rotations. The near pairs are the bits of
+//! a word; one instruction writes their numbers side by side, so that there is no loop over them either. The AVX2
+//! version counts the set bits of half bytes in a register (Mula, Kurz and Lemire 2018, as [`near`](super::near) does).
 
 use super::{Kernel, Level, Simd};
 
@@ -22,7 +22,7 @@ pub struct Lanes<'a> {
 }
 
 impl<'a> Lanes<'a> {
-    /// Those from a place on, and up to another if that is not past the end.
+    /// The lanes from one position up to another, or to the end if that is earlier.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn part(self, start: usize, end: usize) -> Self {
@@ -52,7 +52,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// Forgets all pairs.
+    /// Removes all pairs.
     #[inline(always)]
     pub fn clear(&mut self) {
         self.len = 0;
@@ -106,8 +106,8 @@ pub fn across32<S: Simd>(simd: S, left: Lanes<'_>, right: Lanes<'_>, radius: u32
 
 /// Adds the near pairs of lanes by the instructions of `level`: as [`across32`], or as [`pairs32`] without others.
 pub fn near_lanes(level: Level, lanes: Lanes<'_>, others: Option<Lanes<'_>>, radius: u32, found: &mut Found) {
-    struct Near<'a>(Lanes<'a>, Option<Lanes<'a>>, u32, &'a mut Found);
-    impl Kernel for Near<'_> {
+    struct NearLanes<'a>(Lanes<'a>, Option<Lanes<'a>>, u32, &'a mut Found);
+    impl Kernel for NearLanes<'_> {
         type Output = ();
         #[inline(always)]
         fn run<S: Simd>(self, simd: S) {
@@ -117,7 +117,7 @@ pub fn near_lanes(level: Level, lanes: Lanes<'_>, others: Option<Lanes<'_>>, rad
             }
         }
     }
-    level.dispatch(Near(lanes, others, radius, found));
+    level.dispatch(NearLanes(lanes, others, radius, found));
 }
 
 /// The plain version of [`Simd::pairs32`].
@@ -136,7 +136,7 @@ pub(super) fn across32_portable(left: Lanes<'_>, right: Lanes<'_>, radius: u32, 
     }
 }
 
-/// Lanes that the plain version looks at together before branching.
+/// Lanes that the plain version tests together before branching.
 const STEP: usize = 16;
 
 /// Adds `[i, j]` for each lane, of the number j, that is near `lane`.
@@ -275,7 +275,7 @@ pub(super) mod x86 {
     }
 
     /// The pairs of the lanes of a register with those of its rotation by 1 to 8 lanes, bit i for lane i, that are
-    /// checked where there are that many lanes: each pair once.
+    /// tested if there are that many lanes: each pair once.
     static ROTATED: [[u16; 8]; SIXTEEN + 1] = {
         let mut all = [[0; 8]; SIXTEEN + 1];
         let mut count = 0;
@@ -294,12 +294,12 @@ pub(super) mod x86 {
     };
 
     /// For each bit of a word, the numbers of its pair, each relative to the first lane of its side.
-    struct Bits {
+    struct PairBits {
         i: [u8; 64],
         j: [u8; 64],
     }
 
-    impl Bits {
+    impl PairBits {
         /// Bits that stand for lanes of one side.
         const LANES: [u8; 64] = {
             let mut lanes = [0; 64];
@@ -310,8 +310,8 @@ pub(super) mod x86 {
             }
             lanes
         };
-        /// Lanes past the end of a row.
-        const BEHIND_A_ROW: Self = Self { i: [0; 64], j: Self::LANES };
+        /// Lanes after a row.
+        const AFTER_A_ROW: Self = Self { i: [0; 64], j: Self::LANES };
         /// Of lanes before a row.
         const BEFORE_A_ROW: Self = Self { i: Self::LANES, j: [0; 64] };
         /// Of sixteen lanes before each of four rows.
@@ -357,7 +357,7 @@ pub(super) mod x86 {
     /// Adds a pair for each bit of `near` that is set: as `bits` says, relative to the numbers of the first lanes.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
-    fn add_bits(near: u64, bits: &Bits, (i, j): (u32, u32), found: &mut Found) {
+    fn add_bits(near: u64, bits: &PairBits, (i, j): (u32, u32), found: &mut Found) {
         const TOGETHER: usize = 8;
         let firsts = _mm512_set1_epi64((u64::from(i) | u64::from(j) << 32).cast_signed());
         let count = near.count_ones() as usize;
@@ -400,10 +400,10 @@ pub(super) mod x86 {
         let word = |[a, b, c, d]: [u16; 4]| {
             u64::from(a) | u64::from(b) << 16 | u64::from(c) << 32 | u64::from(d) << 48
         };
-        add_bits(word(near!(1 2 3 4)), &Bits::ROTATED_BY_1_TO_4, (block.first, block.first), found);
+        add_bits(word(near!(1 2 3 4)), &PairBits::ROTATED_BY_1_TO_4, (block.first, block.first), found);
         // All pairs of five lanes are compared.
         if block.lanes.len() > 5 {
-            add_bits(word(near!(5 6 7 8)), &Bits::ROTATED_BY_5_TO_8, (block.first, block.first), found);
+            add_bits(word(near!(5 6 7 8)), &PairBits::ROTATED_BY_5_TO_8, (block.first, block.first), found);
         }
     }
 
@@ -422,15 +422,15 @@ pub(super) mod x86 {
                 near |= u64::from(_mm512_cmple_epu32_mask(ones, limit)) << (k * SIXTEEN);
             }
             near &= _bzhi_u64(there, (four.len() * SIXTEEN) as u32);
-            add_bits(near, &Bits::BEFORE_FOUR, (columns.first, first), found);
+            add_bits(near, &PairBits::BEFORE_FOUR, (columns.first, first), found);
         }
     }
 
-    /// Adds the near pairs of any number of rows and up to `16 R` columns, the row first, or the column if rows are
-    /// `BEHIND` columns.
+    /// Adds the near pairs of any number of rows and up to `16 R` columns: the row first, or the column if `AFTER`,
+    /// that is, if rows come after columns.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
-    fn tile<const R: usize, const BEHIND: bool>(
+    fn tile<const R: usize, const AFTER: bool>(
         rows: Lanes<'_>,
         columns: Lanes<'_>,
         limit: __m512i,
@@ -451,15 +451,15 @@ pub(super) mod x86 {
                 count += usize::from(_mm512_cmple_epu32_mask(least, limit) != 0);
             }
             // Lanes that are not there may have been near.
-            add_noted::<R, BEHIND>(&noted[..count], (rows, from), (lanes, first), |_| there, limit, found);
+            add_noted::<R, AFTER>(&noted[..count], (rows, from), (lanes, first), |_| there, limit, found);
         }
     }
 
-    /// Adds the pairs of the rows that are noted, by their places, with the columns that `counted` leaves of each; the
-    /// row first, or the column if rows are `BEHIND` columns.
+    /// Adds the pairs of the noted rows, by their positions, with the columns that `counted` leaves of each: the row
+    /// first, or the column if `AFTER`.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
-    fn add_noted<const R: usize, const BEHIND: bool>(
+    fn add_noted<const R: usize, const AFTER: bool>(
         noted: &[u8],
         (rows, from): (&[u32], u32),
         (lanes, first): ([__m512i; R], u32),
@@ -476,10 +476,10 @@ pub(super) mod x86 {
             }
             let row = from + u32::from(i);
             let near = near & counted(i);
-            if BEHIND {
-                add_bits(near, &Bits::BEFORE_A_ROW, (first, row), found);
+            if AFTER {
+                add_bits(near, &PairBits::BEFORE_A_ROW, (first, row), found);
             } else {
-                add_bits(near, &Bits::BEHIND_A_ROW, (row, first), found);
+                add_bits(near, &PairBits::AFTER_A_ROW, (row, first), found);
             }
         }
     }
@@ -531,7 +531,7 @@ pub(super) mod x86 {
     pub(in super::super) fn pairs32_avx512(all: Lanes<'_>, radius: u32, found: &mut Found) {
         let limit = _mm512_set1_epi32(radius.min(32).cast_signed());
         let count = all.lanes.len();
-        // Mostly there are few, for which the loops below would cost more than what is in them.
+        // Usually there are few, for which the loops below would cost more than their work.
         if count <= 2 * SIXTEEN {
             let [one, two] = [all.part(0, SIXTEEN), all.part(SIXTEEN, count)];
             among(one, limit, found);
@@ -541,7 +541,7 @@ pub(super) mod x86 {
             }
             return;
         }
-        // What is in registers is full wherever it can be: the rest of a number of lanes goes through them.
+        // Registers are full wherever possible: the remaining lanes are compared with them.
         for start in (0..count).step_by(TILE) {
             let columns = all.part(start, start + TILE);
             if let Ok(full) = columns.lanes.try_into() {
@@ -625,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn each_level_finds_the_pairs_of_the_definition_whatever_the_lengths() {
+    fn each_level_finds_the_pairs_of_the_definition_for_any_lengths() {
         let mut random = SplitMix(11);
         let mut pairs = 0;
         let sizes = (0..70)
@@ -633,10 +633,10 @@ mod tests {
             .flat_map(|left| [0, 1, 7, 8, 15, 16, 17, 33, 63, 64, 65, 100].map(|right| (left, right)));
         // Several tiles of columns, the last one ragged, for several of rows.
         let large = [(129, 200), (200, 129), (300, 1)];
-        // One for all, as joins have it: what was found before must be forgotten.
+        // One for all, as in joins: pairs found before must be cleared.
         let mut both = [Found::default(), Found::default()];
         for (left, right) in sizes.chain(large) {
-            // Few ones, so that some are near and some are not, and 0, which the absent lanes would be.
+            // Few set bits, so that some are near and some are not; and 0, the value of absent lanes.
             let mut lanes = |count: usize| -> Vec<u32> {
                 let mut few = || [random.next(), random.next(), random.next()].iter().fold(!0, |a, b| a & b);
                 (0..count).map(|_| few() as u32).collect()

@@ -1,4 +1,4 @@
-//! Numbers that are drawn from a seed, and the same everywhere.
+//! Pseudorandom numbers from a seed, the same on every platform.
 
 /// Splitmix64 (Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, 2014), from any seed.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ impl SplitMix {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`: the upper half of a product, as even as 64 bits allow.
+    /// A number below `n`: the upper half of a product, as uniform as 64 bits allow.
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }

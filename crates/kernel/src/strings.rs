@@ -4,15 +4,15 @@ use super::{Kernel, Level, Simd};
 
 /// Bytes that are checked at once.
 const BLOCK: usize = 64;
-/// Bytes that are copied at once: two blocks, as in most texts a line ends in them, and whether it does in one is hard to
-/// foresee.
+/// Bytes that are copied at once: two blocks, as most texts have a line end within two, and whether one has it is
+/// unpredictable.
 const STEP: usize = 2 * BLOCK;
 
-/// What ends a run of bytes that stand for themselves.
+/// The bytes that end a run of literal bytes.
 const SPECIALS: [u8; 2] = *b"\"\\";
 
-/// What the letters of the simple escapes stand for (RFC 8259, section 7); 0 for all others. A table, as which one comes
-/// next is hard to foresee.
+/// The values of the letters of simple escapes (RFC 8259, section 7); 0 for all others. A table, as the next letter is
+/// unpredictable.
 const ESCAPED: [u8; 256] = {
     let mut table = [0; 256];
     table[b'n' as usize] = b'\n';
@@ -26,14 +26,14 @@ const ESCAPED: [u8; 256] = {
     table
 };
 
-/// The character that a backslash and this letter mean; none for `u`, and for letters that are no escapes.
+/// The character that a backslash and this letter mean; `None` for `u`, and for letters that are no escapes.
 #[must_use]
 pub fn simple_escape(letter: u8) -> Option<char> {
     let simple = ESCAPED[usize::from(letter)];
     (simple != 0).then_some(char::from(simple))
 }
 
-/// A string of JSON, unescaped, in memory that is used again.
+/// An unescaped JSON string, in memory that is reused.
 ///
 /// ```
 /// let (mut string, line) = (twindex_kernel::Unescaped::default(), r#""a\nb\u0041c""#);
@@ -45,7 +45,7 @@ pub fn simple_escape(letter: u8) -> Option<char> {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Unescaped {
-    /// The first `len` are UTF-8; the others are of no meaning.
+    /// The first `len` bytes are UTF-8; the others are undefined.
     bytes: Vec<u8>,
     len: usize,
 }
@@ -57,12 +57,12 @@ impl From<String> for Unescaped {
 }
 
 impl Unescaped {
-    /// Without anything in it, as it was at first.
+    /// Empties it.
     pub fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// What was appended.
+    /// The text appended so far.
     #[must_use]
     pub fn as_str(&self) -> &str {
         #[allow(unsafe_code, reason = "it would be checked once more for each text")]
@@ -89,13 +89,13 @@ impl Unescaped {
     }
 
     /// Appends the bytes of a line of JSON from byte `at` on, unescaped, up to a quote, or a backslash that begins no
-    /// [simple escape](simple_escape), and returns the place of that. None, and nothing is appended, if there is none, or
-    /// `at` is not between two characters.
+    /// [simple escape](simple_escape), and returns the offset of that. Returns `None`, and appends nothing, if there is
+    /// none, or if `at` is not between two characters.
     pub fn append(&mut self, line: &str, at: usize) -> Option<usize> {
         if !line.is_char_boundary(at) {
             return None;
         }
-        // Nothing gets longer by being unescaped, and no more bytes than this are written at once.
+        // Unescaping makes nothing longer, and no more than `STEP` bytes are written at once.
         let room = self.len + line.len() - at + STEP;
         if self.bytes.len() < room {
             self.bytes.resize(room, 0);
@@ -115,7 +115,7 @@ struct Unescape<'a> {
 }
 
 impl Kernel for Unescape<'_> {
-    /// Where it ends, and how many bytes there are.
+    /// The end of the string, and the number of bytes written.
     type Output = Option<(usize, usize)>;
 
     #[inline(always)]
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_and_backslashes_are_seen_at_every_place_by_all_levels() {
+    fn all_levels_find_quotes_and_backslashes_at_every_place() {
         for level in Level::tested() {
             for byte in 0..=255 {
                 for at in 0..BLOCK {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pushed_stands_between_what_is_appended() {
+    fn pushed_characters_are_between_appended_bytes() {
         let mut string = Unescaped::from("left".to_owned());
         string.clear();
         string.push('ü');

@@ -1,7 +1,7 @@
 //! Weighted votes: for each of 64 bits, the sum of the weights of the hashes that have it set.
 //!
-//! [`ones`] takes weights of 16 bits, as those of an IDF table are. Sums of a few of them fit 16 bits, so that 64
-//! counters are 128 bytes: four AVX2 registers, or two of AVX-512, which takes the hash itself as the mask of an
+//! [`ones`] takes weights of 16 bits, such as those of an IDF table. Sums of a few of them fit 16 bits, so that 64
+//! counters are 128 bytes: four AVX2 registers, or two of AVX-512, which uses the hash itself as the mask of an
 //! addition. Before they could overflow, they are added to sums of 32 bits. [`ones_wide`] takes weights of up to
 //! [`WIDE_MAX`] and has sums of 64 bits.
 //!
@@ -9,7 +9,7 @@
 
 use super::{Kernel, Level, Simd, vectorized};
 
-/// The most items that one call takes: as many weights of the greatest size do not overflow a sum.
+/// The most items of one call: that many weights of the greatest size do not overflow a sum.
 pub const ITEMS_MAX: usize = 256;
 /// The greatest weight of [`ones_wide`].
 pub const WIDE_MAX: u64 = u64::MAX / ITEMS_MAX as u64;
@@ -17,7 +17,7 @@ pub const WIDE_MAX: u64 = u64::MAX / ITEMS_MAX as u64;
 /// Adds to sum i the weights of the hashes that have bit i set.
 ///
 /// # Panics
-/// For more than [`ITEMS_MAX`] items, or other than a weight for each hash.
+/// For more than [`ITEMS_MAX`] items, or if there is not one weight for each hash.
 #[inline]
 pub fn ones(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
     assert!(

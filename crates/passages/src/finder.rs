@@ -132,16 +132,21 @@ impl Work {
     /// The first pass: counts the fingerprints that the document selects; where `within` says that a document may repeat
     /// itself, as often as it selects them.
     pub fn count(&mut self, hashed: &Hashed, recurring: &Recurring, within: bool) {
+        if within {
+            self.for_each_selected(hashed, |_, fingerprint| recurring.count(fingerprint));
+        } else {
+            self.for_each_distinct_selected(hashed, |fingerprint| recurring.count(fingerprint));
+        }
+    }
+
+    /// Passes each fingerprint that the document selects to `each`, once.
+    pub(crate) fn for_each_distinct_selected(&mut self, hashed: &Hashed, each: impl FnMut(u64)) {
         let mut selected = std::mem::take(&mut self.selected);
         selected.clear();
         self.for_each_selected(hashed, |_, fingerprint| selected.push(fingerprint));
-        if !within {
-            selected.sort_unstable();
-            selected.dedup();
-        }
-        for &fingerprint in &selected {
-            recurring.count(fingerprint);
-        }
+        selected.sort_unstable();
+        selected.dedup();
+        selected.iter().copied().for_each(each);
         self.selected = selected;
     }
 

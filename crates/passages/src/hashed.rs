@@ -22,7 +22,7 @@ fn reduced(number: u64) -> u64 {
 
 /// Makes the bits of a hash of a run random ones (the finaliser of `SplitMix64`).
 #[inline]
-fn mixed(mut x: u64) -> u64 {
+pub(crate) fn mixed(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     x ^ (x >> 31)

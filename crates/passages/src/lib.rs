@@ -61,6 +61,7 @@
 //! and the first pass counts only the selected ones, some 2 / (w + 1) of all. The second pass hashes and sorts only t-grams
 //! whose fingerprint recurs: no text is held in memory, and no pairs of documents are formed.
 
+pub mod boilerplate;
 mod filter;
 mod finder;
 mod hashed;
@@ -68,6 +69,7 @@ pub mod index;
 mod lines;
 mod winnow;
 
+pub use boilerplate::Boilerplate;
 pub use filter::Recurring;
 pub use finder::{Gram, Shape, WIDTH_MAX, Work};
 pub use hashed::{Exact, Hashed, Hasher};

@@ -50,10 +50,12 @@ pub mod simhash;
 pub mod token;
 mod token_tables;
 mod weighted;
+pub mod whole;
 mod words;
 
 mod error;
 mod fields;
+mod left_out;
 #[doc(hidden)]
 pub mod lines;
 pub mod params;
@@ -69,6 +71,7 @@ pub use estimate::{Resemblance, containment, intersection_from, jaccard, standar
 pub use feature::features;
 pub use fungible::{agreeing, fungible, small_features};
 pub use idf::IdfTable;
+pub use left_out::{LeavesOut, LeftOut};
 pub use minhash::{MinHasher, matches, matches_by, pack};
 pub use nearness::Nearness;
 pub use params::SketchParams;

@@ -7,6 +7,7 @@ use crate::params::{
     FEATURE_BITS_MAX, Family, Folding, MinhashParams, MinhashWeights, NormalForm, ShingleHash, Shingling,
     SimhashWeights, Stemming, StopWords, Tokens,
 };
+use crate::whole::WeightUnit;
 
 impl Shingling {
     /// Its part of the lines of all parameters: the lines `tokens` to `seed`.
@@ -29,7 +30,18 @@ impl Shingling {
     /// The names and values of [`encode`](Self::encode), in its order.
     #[must_use]
     pub fn fields(&self) -> Vec<(&'static str, String)> {
-        let Self { tokens, unicode, normal_form, folding, stop_words, stemming, widths, hash, seed } = self;
+        let Self {
+            tokens,
+            unicode,
+            normal_form,
+            folding,
+            boilerplate,
+            stop_words,
+            stemming,
+            widths,
+            hash,
+            seed,
+        } = self;
         let mut fields = vec![
             ("tokens", format!("{tokens}/{unicode}")),
             (
@@ -43,6 +55,7 @@ impl Shingling {
         if !folding.is_empty() {
             fields.push(("fold", folding.to_string()));
         }
+        fields.extend(boilerplate.map(|list| ("boilerplate", format!("{list:032x}"))));
         fields.extend([
             ("stop-words", stop_words.to_string()),
             ("stemming", stemming.to_string()),
@@ -142,6 +155,7 @@ impl<'a> Lines<'a> {
             unicode,
             normal_form,
             folding: self.optional("fold", Folding::decode)?.unwrap_or_default(),
+            boilerplate: self.optional("boilerplate", digest)?,
             stop_words: StopWords::decode(self.value("stop-words")?)?,
             stemming: self.choice("stemming", Stemming::named)?,
             widths: self.value("width")?.parse()?,
@@ -164,7 +178,7 @@ impl<'a> Lines<'a> {
         }))
     }
 
-    /// The lines `minhash` to `feature-bits`.
+    /// The lines `minhash` to `minhash-unit`.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the line.
@@ -183,6 +197,7 @@ impl<'a> Lines<'a> {
                 .optional("feature-bits", |value| value.parse().ok())?
                 .unwrap_or(FEATURE_BITS_MAX),
             weights: self.minhash_weights()?,
+            unit: self.optional("minhash-unit", |value| WeightUnit::new(value.parse().ok()?).ok())?,
         }))
     }
 
@@ -201,7 +216,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The digest of an IDF table: 32 hexadecimal digits.
+/// The digest of an IDF table, or of a list of spans: 32 hexadecimal digits.
 fn digest(value: &str) -> Option<u128> {
     (value.len() == 32).then(|| u128::from_str_radix(value, 16).ok()).flatten()
 }

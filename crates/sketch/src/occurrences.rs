@@ -30,10 +30,13 @@ pub fn set_apart(hashes: &mut [u64]) {
     for hash in hashes {
         nth = if last == Some(*hash) { nth + 1 } else { 0 };
         last = Some(*hash);
-        if nth > 0 {
-            *hash = xxh3_64_with_seed(&hash.to_le_bytes(), nth);
-        }
+        *hash = element(*hash, nth);
     }
+}
+
+/// The element that the n-th occurrence of a shingle is, from 0.
+pub(crate) fn element(hash: u64, nth: u64) -> u64 {
+    if nth == 0 { hash } else { xxh3_64_with_seed(&hash.to_le_bytes(), nth) }
 }
 
 #[cfg(test)]

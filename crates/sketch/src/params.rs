@@ -7,6 +7,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::error::{Error, Result};
 use crate::fields::{Fields, text_of};
 use crate::shingling::named;
+use crate::whole::WeightUnit;
 
 pub use crate::shingling::{
     Folding, NormalForm, SHINGLE_WIDTH_MAX, ShingleHash, Shingling, Stemming, StopWords, Tokens,
@@ -74,10 +75,10 @@ pub enum MinhashWeights {
     #[default]
     Distinct,
     /// A shingle weighs as much as it occurs; a feature of the caller's as much as its weight, 1/16 to 2^24, which needs
-    /// [`Family::Darts`].
+    /// [`Family::Darts`], or a [unit](MinhashParams::unit).
     Frequencies,
     /// As [`Frequencies`](Self::Frequencies), times the inverse document frequency from the table with this digest
-    /// ([`IdfTable`](crate::IdfTable)); needs [`Family::Darts`].
+    /// ([`IdfTable`](crate::IdfTable)); needs [`Family::Darts`], or a [unit](MinhashParams::unit).
     Idf {
         /// The table's digest.
         table: u128,
@@ -100,6 +101,9 @@ pub struct MinhashParams {
     pub feature_bits: u8,
     /// What a shingle weighs.
     pub weights: MinhashWeights,
+    /// The unit in which weights are whole: each is rounded to a whole number of units, and each unit counts as an
+    /// element ([`whole`](crate::whole)), by any family, in samples and in sets. `None` leaves weights as they are.
+    pub unit: Option<WeightUnit>,
 }
 
 impl MinhashParams {
@@ -109,7 +113,7 @@ impl MinhashParams {
     pub fn new(bands: u16, rows: u16) -> Self {
         let family = Family::OnePermutationFilled;
         let weights = MinhashWeights::Distinct;
-        Self { family, bands, rows, signature_bits: 8, feature_bits: FEATURE_BITS_MAX, weights }
+        Self { family, bands, rows, signature_bits: 8, feature_bits: FEATURE_BITS_MAX, weights, unit: None }
     }
 
     /// Checks the ranges of all choices.
@@ -127,9 +131,18 @@ impl MinhashParams {
             )));
         }
         in_range("feature-bits", self.feature_bits.into(), 1, FEATURE_BITS_MAX.into())?;
-        if matches!(self.weights, MinhashWeights::Idf { .. }) && self.family != Family::Darts {
+        if self.unit.is_some() && self.weights == MinhashWeights::Distinct {
+            return Err(Error::Invalid(
+                "parameters: minhash-unit without minhash-weights, to which it belongs".into(),
+            ));
+        }
+        if matches!(self.weights, MinhashWeights::Idf { .. })
+            && self.family != Family::Darts
+            && self.unit.is_none()
+        {
             return Err(Error::Invalid(format!(
-                "parameters: minhash-weights=idf needs minhash=darts, whose weights may be fractions; found minhash={}",
+                "parameters: minhash-weights=idf needs minhash=darts, whose weights may be fractions, or minhash-unit, in \
+                 which they are whole; found minhash={}",
                 self.family
             )));
         }
@@ -231,10 +244,11 @@ impl SketchParams {
         if !matches!(self.minhash_weights(), MinhashWeights::Idf { .. }) {
             return Ok(());
         }
-        if self.sets || self.bottom > 0 || self.modulus > 0 {
+        let has_fractions = self.minhash.is_some_and(|minhash| minhash.unit.is_none());
+        if has_fractions && (self.sets || self.bottom > 0 || self.modulus > 0) {
             return Err(Error::Invalid(
                 "parameters: sets, bottom and modulus hold whole elements, and minhash-weights=idf gives fractions: leave \
-                 them out, or take minhash-weights=frequencies"
+                 them out, or give a minhash-unit, in which weights are whole"
                     .into(),
             ));
         }
@@ -348,6 +362,7 @@ pub fn minhash_fields(minhash: Option<MinhashParams>) -> Fields {
             fields.push(("minhash-idf", format!("{table:032x}")));
         }
     }
+    fields.extend(minhash.unit.map(|unit| ("minhash-unit", unit.units().to_string())));
     fields
 }
 

@@ -473,6 +473,9 @@ pub struct Shingling {
     pub normal_form: NormalForm,
     /// What of the text is dropped.
     pub folding: Folding,
+    /// The digest of the list of spans that are left out of a text before it is cut
+    /// ([`LeavesOut`](crate::LeavesOut)); `None` where all of it counts.
+    pub boilerplate: Option<u128>,
     /// Tokens left out.
     pub stop_words: StopWords,
     /// How words are reduced to stems.
@@ -495,6 +498,7 @@ impl Shingling {
             unicode: UnicodeVersion::OWN,
             normal_form: NormalForm::None,
             folding: Folding::default(),
+            boilerplate: None,
             stop_words: StopWords::default(),
             stemming: Stemming::None,
             widths: Widths(1 << (width.clamp(1, SHINGLE_WIDTH_MAX) - 1)),

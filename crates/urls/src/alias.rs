@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::parts::Parts;
 
-/// Two spellings of a URL that many hosts answer alike.
+/// Two spellings of a URL for which many hosts give the same answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alias {
     /// `http` and `https`.
@@ -17,7 +17,7 @@ pub enum Alias {
     Slash,
 }
 
-/// What pages of a folder are called.
+/// The names of a folder's page.
 const INDEXES: [&str; 11] = [
     "default.asp",
     "default.aspx",
@@ -56,7 +56,7 @@ impl Alias {
         }
     }
 
-    /// Makes the one spelling of the other.
+    /// Replaces one spelling by the other.
     ///
     /// ```
     /// use twindex_urls::{Alias, Parts};

@@ -2,43 +2,43 @@
 
 use std::collections::HashMap;
 
-use crate::page::{Pages, hash_of};
+use crate::page::{SitePages, hash_of};
 
 /// Places in which two URLs differ, at most, to be a candidate.
 const PLACES_MAX: usize = 8;
 /// Candidates of one site, those of most groups first.
 const CANDIDATES_MAX: usize = 256;
-/// The least length of values of one length that may be recognised by it.
+/// The least length by which values of one length may be recognized.
 const LENGTH_MIN: usize = 6;
 
-/// A place whose part may be left out, where its value has the length, if there is one.
+/// A place whose part may be left out; with a length, only if its value has this length.
 pub(crate) type Ignored = (u32, Option<usize>);
 
-/// A set of them, in the order of the places.
-pub(crate) type Candidate = Vec<Ignored>;
+/// A set of such places, in their order.
+pub(crate) type IgnoredPlaces = Vec<Ignored>;
 
 /// The candidates of a site, those of most groups first.
-pub(crate) fn candidates(pages: &Pages<'_>) -> Vec<Candidate> {
+pub(crate) fn candidates(pages: &SitePages<'_>) -> Vec<IgnoredPlaces> {
     let mut by_group: Vec<u32> = (0..pages.len() as u32).collect();
     // URLs are in their order; a stable sort keeps it inside groups.
     by_group.sort_by_key(|&page| pages.groups[page as usize]);
-    let mut seen: HashMap<Candidate, u64> = HashMap::new();
+    let mut seen: HashMap<IgnoredPlaces, u64> = HashMap::new();
     for group in by_group.chunk_by(|&a, &b| pages.groups[a as usize] == pages.groups[b as usize]) {
         if group.len() > 1 {
             differing_in_one(pages, group, &mut seen);
             differing_in_several(pages, group, &mut seen);
         }
     }
-    let mut found: Vec<(u64, Candidate)> =
+    let mut found: Vec<(u64, IgnoredPlaces)> =
         seen.into_iter().map(|(places, groups)| (groups, places)).collect();
     found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.len().cmp(&b.1.len())).then(a.1.cmp(&b.1)));
     found.truncate(CANDIDATES_MAX);
     found.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// Places that all by themselves tell URLs of the group apart: what remains without the part is equal.
-fn differing_in_one(pages: &Pages<'_>, group: &[u32], seen: &mut HashMap<Candidate, u64>) {
-    // By place and rest: how many URLs, and the length of their values, if it is one.
+/// Places that alone distinguish URLs of the group: without the part, the URLs are equal.
+fn differing_in_one(pages: &SitePages<'_>, group: &[u32], seen: &mut HashMap<IgnoredPlaces, u64>) {
+    // By place and rest: the number of URLs, and the length of their values if all have the same.
     let mut rests: HashMap<(u32, u128), (u32, Option<usize>)> = HashMap::new();
     let whole: std::collections::HashSet<u128> =
         group.iter().map(|&page| pages.hashes[page as usize]).collect();
@@ -66,8 +66,8 @@ fn differing_in_one(pages: &Pages<'_>, group: &[u32], seen: &mut HashMap<Candida
 }
 
 /// The places in which URLs of the group differ from the one before and from the first.
-fn differing_in_several(pages: &Pages<'_>, group: &[u32], seen: &mut HashMap<Candidate, u64>) {
-    let mut of_group: Vec<Candidate> = Vec::new();
+fn differing_in_several(pages: &SitePages<'_>, group: &[u32], seen: &mut HashMap<IgnoredPlaces, u64>) {
+    let mut of_group: Vec<IgnoredPlaces> = Vec::new();
     for (before, &page) in group.iter().zip(&group[1..]) {
         for other in [*before, group[0]] {
             of_group.extend(difference(pages, other, page));
@@ -81,7 +81,7 @@ fn differing_in_several(pages: &Pages<'_>, group: &[u32], seen: &mut HashMap<Can
 }
 
 /// Counts a candidate, with the lengths and without.
-fn note(mut candidate: Candidate, seen: &mut HashMap<Candidate, u64>) {
+fn note(mut candidate: IgnoredPlaces, seen: &mut HashMap<IgnoredPlaces, u64>) {
     for (_, length) in &mut candidate {
         *length = length.filter(|length| *length >= LENGTH_MIN);
     }
@@ -93,12 +93,12 @@ fn note(mut candidate: Candidate, seen: &mut HashMap<Candidate, u64>) {
 }
 
 /// The places in which two URLs differ; none if they differ in none, in one, in too many, or in the form of their paths.
-fn difference(pages: &Pages<'_>, a: u32, b: u32) -> Option<Candidate> {
+fn difference(pages: &SitePages<'_>, a: u32, b: u32) -> Option<IgnoredPlaces> {
     let (mut of_a, mut of_b) = (pages.parts(a).iter().peekable(), pages.parts(b).iter().peekable());
     if pages.depths[a as usize] != pages.depths[b as usize] {
         return None;
     }
-    let mut found = Candidate::new();
+    let mut found = IgnoredPlaces::new();
     loop {
         let place = match (of_a.peek(), of_b.peek()) {
             (None, None) => break,

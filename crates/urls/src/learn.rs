@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::alias::{Alias, unit};
-use crate::candidates::{Candidate, candidates};
-use crate::page::{Pages, Place};
+use crate::candidates::{IgnoredPlaces, candidates};
+use crate::page::{SitePages, UrlPlace};
 use crate::parts::Parts;
-use crate::rule::{Body, Pattern, Piece, Required, Rule, Segment, Value};
+use crate::rule::{Pattern, PatternPiece, PatternSegment, PatternValue, Required, Rule, RuleBody};
 use crate::rules::Rules;
-use crate::tree::{Forms, Tree};
+use crate::tree::{NormalForms, Tree};
 use crate::value::Summary;
 
 /// Rules of one normal form each, of a site, at most.
 const SINGLES_MAX: usize = 64;
 
-/// How much has to be seen of a rule.
+/// The support that a rule needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Normal forms of several URLs each, all near, that a rule with `{}` needs, and an alias; 3 by default, at least 2.
@@ -99,7 +99,7 @@ fn of_unit(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     verified(rules, pages)
 }
 
-/// The aliases that were seen, alone or two together, and never to make one of pages that are not near.
+/// The aliases that have support, alone or two together, and never join pages that are not near.
 fn aliases(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     let mut found: Vec<Rule> = Vec::new();
     let all = Alias::ALL;
@@ -110,7 +110,7 @@ fn aliases(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
         }
         let rule = |alias: Alias| Rule {
             site: unit.to_owned(),
-            body: Body::Alias(alias),
+            body: RuleBody::Alias(alias),
             example: String::new(),
             pages: 0,
             forms: 0,
@@ -119,7 +119,7 @@ fn aliases(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
         let mut with = found.clone();
         with.extend(tried.iter().map(|&alias| rule(alias)));
         let (before, after) = (Rules::of(found.clone()), Rules::of(with));
-        let seen = Seen::of(pages, &before, &after);
+        let seen = RuleEffect::of(pages, &before, &after);
         if seen.against == 0 && seen.near >= options.min_forms {
             found.extend(tried.into_iter().map(rule));
         }
@@ -128,16 +128,16 @@ fn aliases(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     found
 }
 
-/// What rules do to pages.
-struct Seen {
+/// The effect of rules on pages.
+struct RuleEffect {
     /// Normal forms of several URLs that are all near.
     near: usize,
     /// Normal forms of several URLs that are not.
     against: usize,
 }
 
-impl Seen {
-    /// Of normal forms `after`, of what is several URLs `before`.
+impl RuleEffect {
+    /// The effect on normal forms `after` of joining several URLs `before`.
     fn of(pages: &[(String, u64)], before: &Rules, after: &Rules) -> Self {
         // Of each form its group, the URL before, and whether it has several URLs, and several groups.
         let mut forms: HashMap<u128, (u64, u128, bool, bool)> = HashMap::new();
@@ -155,7 +155,7 @@ impl Seen {
 
 /// The templates of one site.
 fn of_site(site: &str, urls: &[(String, u64)], options: Options) -> Vec<Rule> {
-    let mut pages = Pages::default();
+    let mut pages = SitePages::default();
     for (url, group) in urls {
         pages.add(url, *group);
     }
@@ -170,10 +170,10 @@ fn of_site(site: &str, urls: &[(String, u64)], options: Options) -> Vec<Rule> {
         by_hash.entry(pages.hashes[page as usize]).or_insert(page);
     }
     let (mut rules, mut singles) = (Vec::new(), 0);
-    // By page the least page that it is known to be one with.
+    // For each page, the least page that it is known to equal.
     let mut one_with: Vec<u32> = (0..pages.len() as u32).collect();
     for candidate in candidates {
-        let forms = Forms::of(&pages, &candidate, &by_place, &by_hash);
+        let forms = NormalForms::of(&pages, &candidate, &by_place, &by_hash);
         let ignored: HashSet<u32> = candidate.iter().map(|&(place, _)| place).collect();
         let tree = Tree { pages: &pages, forms: &forms.forms, ignored, min: options.min_forms };
         let mut sets = Vec::new();
@@ -207,7 +207,7 @@ fn of_site(site: &str, urls: &[(String, u64)], options: Options) -> Vec<Rule> {
     rules
 }
 
-/// The page that represents all pages that are one with it.
+/// The representative of all pages that equal a page.
 fn root(one_with: &mut [u32], mut page: u32) -> u32 {
     while one_with[page as usize] != page {
         one_with[page as usize] = one_with[one_with[page as usize] as usize];
@@ -216,8 +216,8 @@ fn root(one_with: &mut [u32], mut page: u32) -> u32 {
     page
 }
 
-/// The set, if it is large enough for one rule; or else its forms one by one, those of enough URLs.
-fn supported(set: &[u32], forms: &Forms, options: Options) -> Vec<Vec<u32>> {
+/// The set, if it is large enough for one rule; otherwise its forms one by one, those with enough URLs.
+fn supported(set: &[u32], forms: &NormalForms, options: Options) -> Vec<Vec<u32>> {
     if set.len() >= options.min_forms {
         return vec![set.to_vec()];
     }
@@ -228,8 +228,8 @@ fn supported(set: &[u32], forms: &Forms, options: Options) -> Vec<Vec<u32>> {
 /// The narrowest template that matches all pages of the forms.
 fn rule_of(
     site: &str,
-    pages: &Pages<'_>,
-    candidate: &Candidate,
+    pages: &SitePages<'_>,
+    candidate: &IgnoredPlaces,
     forms: &[u32],
     members: &[Vec<u32>],
 ) -> Rule {
@@ -252,14 +252,19 @@ fn rule_of(
     parameters_of(pages, &firsts, &shapes, &mut pattern);
     let example = pages.urls[firsts[0] as usize].to_owned();
     let site = site.to_owned();
-    Rule { site, body: Body::Pattern(pattern), example, pages: 0, forms: 0, near_forms: 0 }
+    Rule { site, body: RuleBody::Pattern(pattern), example, pages: 0, forms: 0, near_forms: 0 }
 }
 
 /// The narrowest segment for all these pages.
-fn segment_of(pages: &Pages<'_>, firsts: &[u32], segment: usize, shapes: &HashMap<u32, Summary>) -> Segment {
+fn segment_of(
+    pages: &SitePages<'_>,
+    firsts: &[u32],
+    segment: usize,
+    shapes: &HashMap<u32, Summary>,
+) -> PatternSegment {
     let is_here = |place: u32| match &pages.places[place as usize] {
-        Place::Run { segment: at, .. } | Place::NoRun { segment: at, .. } => *at == segment,
-        Place::Parameter { .. } => false,
+        UrlPlace::Run { segment: at, .. } | UrlPlace::NoRun { segment: at, .. } => *at == segment,
+        UrlPlace::Parameter { .. } => false,
     };
     // Places of a segment are numbered when its frame comes first, one after the other.
     let places = |page: u32| -> Vec<u32> {
@@ -267,17 +272,17 @@ fn segment_of(pages: &Pages<'_>, firsts: &[u32], segment: usize, shapes: &HashMa
     };
     let mut wanted = places(firsts[0]);
     if firsts.iter().any(|&page| places(page) != wanted) {
-        return Segment::Any;
+        return PatternSegment::Any;
     }
     wanted.sort_by_key(|&place| match &pages.places[place as usize] {
-        Place::Run { run, .. } => *run,
+        UrlPlace::Run { run, .. } => *run,
         _ => 0,
     });
     let Some(frame) = wanted.first().and_then(|&place| match &pages.places[place as usize] {
-        Place::Run { frame, .. } | Place::NoRun { frame, .. } => Some(frame),
-        Place::Parameter { .. } => None,
+        UrlPlace::Run { frame, .. } | UrlPlace::NoRun { frame, .. } => Some(frame),
+        UrlPlace::Parameter { .. } => None,
     }) else {
-        return Segment::Any;
+        return PatternSegment::Any;
     };
     let (mut pieces, mut runs) = (Vec::new(), wanted.iter());
     for (number, between) in frame.split('\0').enumerate() {
@@ -286,22 +291,27 @@ fn segment_of(pages: &Pages<'_>, firsts: &[u32], segment: usize, shapes: &HashMa
         {
             let first = pages.find(firsts[0], place).unwrap_or_default();
             pieces.push(match shapes.get(&place) {
-                Some(summary) => Piece::Ignored(summary.shape(None)),
+                Some(summary) => PatternPiece::Ignored(summary.shape(None)),
                 None if firsts.iter().all(|&page| pages.find(page, place) == Some(first)) => {
-                    Piece::Is(first.to_owned())
+                    PatternPiece::Is(first.to_owned())
                 }
-                None => Piece::Run,
+                None => PatternPiece::Run,
             });
         }
         if !between.is_empty() {
-            pieces.push(Piece::Between(between.to_owned()));
+            pieces.push(PatternPiece::Between(between.to_owned()));
         }
     }
-    Segment::Of(pieces)
+    PatternSegment::Of(pieces)
 }
 
 /// The parameters that all these pages have, and those that are left out.
-fn parameters_of(pages: &Pages<'_>, firsts: &[u32], shapes: &HashMap<u32, Summary>, pattern: &mut Pattern) {
+fn parameters_of(
+    pages: &SitePages<'_>,
+    firsts: &[u32],
+    shapes: &HashMap<u32, Summary>,
+    pattern: &mut Pattern,
+) {
     let mut seen: BTreeMap<u32, usize> = BTreeMap::new();
     for &page in firsts {
         for part in pages.parts(page) {
@@ -313,20 +323,20 @@ fn parameters_of(pages: &Pages<'_>, firsts: &[u32], shapes: &HashMap<u32, Summar
     seen.extend(shapes.keys().filter(|&&place| !pages.places[place as usize].is_of_path()).map(|&p| (p, 0)));
     let mut found = Vec::new();
     for (place, number) in seen {
-        let Place::Parameter { in_path, name, nth, has_value } = &pages.places[place as usize] else {
+        let UrlPlace::Parameter { in_path, name, nth, has_value } = &pages.places[place as usize] else {
             continue;
         };
         let value = match shapes.get(&place) {
-            Some(summary) => Value::Ignored(summary.shape(Some(name))),
+            Some(summary) => PatternValue::Ignored(summary.shape(Some(name))),
             None if number < firsts.len() => {
                 pattern.others = true;
                 continue;
             }
-            None if !has_value => Value::None,
+            None if !has_value => PatternValue::None,
             None => {
                 let first = pages.find(firsts[0], place).unwrap_or_default();
                 let is_one = firsts.iter().all(|&page| pages.find(page, place) == Some(first));
-                if is_one { Value::Is(first.to_owned()) } else { Value::Any }
+                if is_one { PatternValue::Is(first.to_owned()) } else { PatternValue::Any }
             }
         };
         found.push((name, *nth, Required { in_path: *in_path, name: name.clone(), value }));
@@ -335,8 +345,8 @@ fn parameters_of(pages: &Pages<'_>, firsts: &[u32], shapes: &HashMap<u32, Summar
     pattern.parameters = found.into_iter().map(|(_, _, required)| required).collect();
 }
 
-/// The rules that hold all together: as long as they make one of pages that are not near, the one of least support
-/// among those that do goes. With what each was seen to do.
+/// The rules that hold together: as long as rules join pages that are not near, the one of these with the least support
+/// is removed. Each with its effect.
 fn verified(mut rules: Vec<Rule>, pages: &[(String, u64)]) -> Vec<Rule> {
     loop {
         let known = Rules::of(rules);
@@ -356,9 +366,9 @@ fn verified(mut rules: Vec<Rule>, pages: &[(String, u64)]) -> Vec<Rule> {
     }
 }
 
-/// The rules that make one of pages that are not near, and all of them with what they were seen to do.
+/// The rules that join pages that are not near, and the effect of each rule.
 fn counted(known: &Rules, pages: &[(String, u64)]) -> (HashSet<usize>, Vec<Rule>) {
-    struct Seen {
+    struct FormSeen {
         group: u64,
         first: usize,
         several: bool,
@@ -367,14 +377,14 @@ fn counted(known: &Rules, pages: &[(String, u64)]) -> (HashSet<usize>, Vec<Rule>
     for rule in &mut rules {
         (rule.pages, rule.forms, rule.near_forms) = (0, 0, 0);
     }
-    let mut forms: HashMap<String, Seen> = HashMap::new();
+    let mut forms: HashMap<String, FormSeen> = HashMap::new();
     let mut made: HashSet<(usize, u128)> = HashSet::new();
     let (mut wrong, mut used) = (HashSet::new(), Vec::new());
     for (number, (url, group)) in pages.iter().enumerate() {
         used.clear();
         let form = known.normalise_by(url, |rule| used.push(rule));
         let hash = xxh3_128(form.as_bytes());
-        let seen = forms.entry(form).or_insert(Seen { group: *group, first: number, several: false });
+        let seen = forms.entry(form).or_insert(FormSeen { group: *group, first: number, several: false });
         let first = &pages[seen.first].0;
         if first != url {
             seen.several = true;
@@ -393,7 +403,7 @@ fn counted(known: &Rules, pages: &[(String, u64)]) -> (HashSet<usize>, Vec<Rule>
             made.insert((rule, hash));
         }
     }
-    let is_several = |(form, seen): (&String, &Seen)| seen.several.then(|| xxh3_128(form.as_bytes()));
+    let is_several = |(form, seen): (&String, &FormSeen)| seen.several.then(|| xxh3_128(form.as_bytes()));
     let several: HashSet<u128> = forms.iter().filter_map(is_several).collect();
     for (rule, form) in made {
         rules[rule].forms += 1;

@@ -9,9 +9,9 @@ use crate::parts::{Parts, runs};
 /// URLs with more segments, runs or parameters are not learned from.
 const PARTS_MAX: usize = 128;
 
-/// A place in URLs, in which each has one part.
+/// A place in URLs, which has one part in each URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
+pub(crate) enum UrlPlace {
     /// A run of a segment. `frame` is the segment with a NUL in the place of each run.
     Run { segment: usize, run: usize, frame: String },
     /// A segment without runs.
@@ -20,7 +20,7 @@ pub(crate) enum Place {
     Parameter { in_path: bool, name: String, nth: usize, has_value: bool },
 }
 
-impl Place {
+impl UrlPlace {
     pub(crate) fn is_of_path(&self) -> bool {
         !matches!(self, Self::Parameter { .. })
     }
@@ -28,7 +28,7 @@ impl Place {
 
 /// The part of a URL in a place: bytes of the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct UrlPart {
     pub(crate) place: u32,
     start: u32,
     end: u32,
@@ -36,18 +36,18 @@ pub(crate) struct Part {
 
 /// The pages of one site: distinct URLs, each with the group of its page.
 #[derive(Default)]
-pub(crate) struct Pages<'u> {
+pub(crate) struct SitePages<'u> {
     pub(crate) urls: Vec<&'u str>,
     pub(crate) groups: Vec<u64>,
     /// Whether pages of several groups had the URL.
     pub(crate) mixed: Vec<bool>,
-    parts: Vec<Part>,
+    parts: Vec<UrlPart>,
     ends: Vec<usize>,
-    /// Of each URL how many segments its path has.
+    /// For each URL, the number of segments of its path.
     pub(crate) depths: Vec<usize>,
-    /// Of each URL the sum of the hashes of its parts and of its depth: parts are left out by subtraction.
+    /// For each URL, the sum of the hashes of its parts and of its depth: subtracting a hash leaves out its part.
     pub(crate) hashes: Vec<u128>,
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<UrlPlace>,
     numbers: HashMap<u128, u32>,
     frame: String,
 }
@@ -57,7 +57,7 @@ pub(crate) fn hash_of(place: u32, value: &str) -> u128 {
     xxh3_128_with_seed(value.as_bytes(), u64::from(place) + 1)
 }
 
-impl<'u> Pages<'u> {
+impl<'u> SitePages<'u> {
     /// Adds a page, whose URL comes after the ones before bytewise; a URL that came before is one page with it.
     pub(crate) fn add(&mut self, url: &'u str, group: u64) {
         if self.urls.last() == Some(&url) {
@@ -99,7 +99,7 @@ impl<'u> Pages<'u> {
             let mut found = 0;
             for (run, value) in runs(text).enumerate() {
                 found += 1;
-                let place = self.number(&frame, &[0, segment, run], || Place::Run {
+                let place = self.number(&frame, &[0, segment, run], || UrlPlace::Run {
                     segment,
                     run,
                     frame: frame.clone(),
@@ -108,7 +108,7 @@ impl<'u> Pages<'u> {
             }
             if found == 0 {
                 let place =
-                    self.number(&frame, &[1, segment], || Place::NoRun { segment, frame: frame.clone() });
+                    self.number(&frame, &[1, segment], || UrlPlace::NoRun { segment, frame: frame.clone() });
                 self.push(url, place, text, start)?;
             }
             self.frame = frame;
@@ -120,7 +120,7 @@ impl<'u> Pages<'u> {
             seen.push((in_path, name));
             let has_value = parameter.value.is_some();
             let numbers = [2, usize::from(in_path), nth, usize::from(has_value)];
-            let place = self.number(name, &numbers, || Place::Parameter {
+            let place = self.number(name, &numbers, || UrlPlace::Parameter {
                 in_path,
                 name: name.to_owned(),
                 nth,
@@ -134,12 +134,12 @@ impl<'u> Pages<'u> {
 
     fn push(&mut self, url: &'u str, place: u32, value: &str, start: usize) -> Option<()> {
         let at = (value.as_ptr() as usize - url.as_ptr() as usize) as u32;
-        self.parts.push(Part { place, start: at, end: at + value.len() as u32 });
+        self.parts.push(UrlPart { place, start: at, end: at + value.len() as u32 });
         (self.parts.len() - start <= PARTS_MAX).then_some(())
     }
 
-    /// The number of a place, by a text and numbers that say which it is.
-    fn number(&mut self, text: &str, numbers: &[usize], place: impl FnOnce() -> Place) -> u32 {
+    /// The number of a place, identified by a text and numbers.
+    fn number(&mut self, text: &str, numbers: &[usize], place: impl FnOnce() -> UrlPlace) -> u32 {
         let hash = numbers.iter().fold(xxh3_128(text.as_bytes()), |hash, &number| {
             hash.rotate_left(29) ^ xxh3_128_with_seed(&hash.to_le_bytes(), number as u64 + 1)
         });
@@ -155,14 +155,14 @@ impl<'u> Pages<'u> {
     }
 
     /// The parts of a page, in the order of their places.
-    pub(crate) fn parts(&self, page: u32) -> &[Part] {
+    pub(crate) fn parts(&self, page: u32) -> &[UrlPart] {
         let page = page as usize;
         let start = page.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.parts[start..self.ends[page]]
     }
 
     /// The value of a part of a page.
-    pub(crate) fn value(&self, page: u32, part: Part) -> &'u str {
+    pub(crate) fn value(&self, page: u32, part: UrlPart) -> &'u str {
         value_of(self.urls[page as usize], part)
     }
 
@@ -174,6 +174,6 @@ impl<'u> Pages<'u> {
     }
 }
 
-fn value_of(url: &str, part: Part) -> &str {
+fn value_of(url: &str, part: UrlPart) -> &str {
     &url[part.start as usize..part.end as usize]
 }

@@ -1,4 +1,4 @@
-//! A URL, taken apart.
+//! A URL split into its parts.
 
 use std::borrow::Cow;
 
@@ -41,7 +41,7 @@ fn lower(text: &str) -> Cow<'_, str> {
 }
 
 impl<'u> Parts<'u> {
-    /// Takes a URL apart. Space around it, user names and the fragment are left out.
+    /// Splits a URL. Space around it, user names and the fragment are left out.
     ///
     /// Returns `None` for what is no URL with a host: no `scheme://`, no host or one with characters that no host has,
     /// a port that is no number of 16 bits, space or control characters inside, or more than [`MAX_BYTES`] bytes.

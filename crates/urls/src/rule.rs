@@ -8,7 +8,7 @@ use crate::value::Shape;
 
 /// A piece of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum PatternPiece {
     /// The characters between runs.
     Between(String),
     /// A run, unchanged.
@@ -21,16 +21,16 @@ pub(crate) enum Piece {
 
 /// A segment of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Segment {
+pub(crate) enum PatternSegment {
     /// Any.
     Any,
     /// These pieces.
-    Of(Vec<Piece>),
+    Of(Vec<PatternPiece>),
 }
 
 /// The value of a parameter of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Value {
+pub(crate) enum PatternValue {
     /// There is no `=`.
     None,
     Is(String),
@@ -44,23 +44,23 @@ pub(crate) enum Value {
 pub(crate) struct Required {
     pub(crate) in_path: bool,
     pub(crate) name: String,
-    pub(crate) value: Value,
+    pub(crate) value: PatternValue,
 }
 
 /// A template of the paths and queries of a site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pattern {
-    /// The first segments.
-    pub(crate) segments: Vec<Segment>,
-    /// Whether more of them may follow.
+    /// The segments of the path, from the first on.
+    pub(crate) segments: Vec<PatternSegment>,
+    /// Whether more segments may follow.
     pub(crate) open: bool,
-    /// Those that are kept have to be there, and of those that are left out one or more, if no segment has such a part.
+    /// All required parameters must be present, and one or more of the ignored ones, if no segment has an ignored part.
     pub(crate) parameters: Vec<Required>,
-    /// Whether there may be others.
+    /// Whether a URL may have other parameters.
     pub(crate) others: bool,
 }
 
-/// What a rule does to a URL that it matches.
+/// The effect of a rule on a URL that it matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks {
     /// Runs of the path that are left out, from byte to byte of the path.
@@ -70,17 +70,17 @@ pub(crate) struct Marks {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Body {
+pub(crate) enum RuleBody {
     Alias(Alias),
     Pattern(Pattern),
 }
 
-/// A rule of one host, and what it was seen to do.
+/// A rule of one host, and its support.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     /// `scheme://host:port` of a template; for an alias the host without `www.`, and the port.
     pub(crate) site: String,
-    pub(crate) body: Body,
+    pub(crate) body: RuleBody,
     /// A URL that it matches.
     pub example: String,
     /// URLs that it matched, those of one page included.
@@ -105,8 +105,8 @@ impl Rule {
     #[must_use]
     pub fn alias(&self) -> Option<Alias> {
         match self.body {
-            Body::Alias(alias) => Some(alias),
-            Body::Pattern(_) => None,
+            RuleBody::Alias(alias) => Some(alias),
+            RuleBody::Pattern(_) => None,
         }
     }
 
@@ -130,17 +130,17 @@ impl Rule {
     #[must_use]
     pub fn template(&self) -> String {
         match &self.body {
-            Body::Alias(alias) => alias.template(&self.site),
-            Body::Pattern(pattern) => format!("{}{}", self.site, pattern.text()),
+            RuleBody::Alias(alias) => alias.template(&self.site),
+            RuleBody::Pattern(pattern) => format!("{}{}", self.site, pattern.text()),
         }
     }
 
-    /// What each `*` of the template matches, in their order.
+    /// The shapes of the `*` of the template, in their order.
     #[must_use]
     pub fn shapes(&self) -> Vec<Shape> {
         match &self.body {
-            Body::Alias(_) => Vec::new(),
-            Body::Pattern(pattern) => pattern.shapes().copied().collect(),
+            RuleBody::Alias(_) => Vec::new(),
+            RuleBody::Pattern(pattern) => pattern.shapes().copied().collect(),
         }
     }
 
@@ -189,7 +189,7 @@ fn pieces(segment: &str) -> impl Iterator<Item = (bool, &str)> {
     })
 }
 
-impl Segment {
+impl PatternSegment {
     /// Whether a segment is one of these; adds the runs that are left out.
     fn matches(&self, segment: &str, start: usize, marks: &mut Marks) -> bool {
         let Self::Of(wanted) = self else { return true };
@@ -197,15 +197,15 @@ impl Segment {
         for piece in wanted {
             let Some((is_run, text)) = found.next() else { return false };
             let fits = match piece {
-                Piece::Between(between) => !is_run && between == text,
-                Piece::Is(run) => is_run && run == text,
-                Piece::Run => is_run,
-                Piece::Ignored(shape) => is_run && shape.has(text),
+                PatternPiece::Between(between) => !is_run && between == text,
+                PatternPiece::Is(run) => is_run && run == text,
+                PatternPiece::Run => is_run,
+                PatternPiece::Ignored(shape) => is_run && shape.has(text),
             };
             if !fits {
                 return false;
             }
-            if matches!(piece, Piece::Ignored(_)) {
+            if matches!(piece, PatternPiece::Ignored(_)) {
                 marks.runs.push((at, at + text.len()));
             }
             at += text.len();
@@ -217,9 +217,9 @@ impl Segment {
         let Self::Of(pieces) = self else { return out.push_str("{_}") };
         for piece in pieces {
             match piece {
-                Piece::Between(text) | Piece::Is(text) => escaped(text, out),
-                Piece::Run => out.push_str("{}"),
-                Piece::Ignored(_) => out.push('*'),
+                PatternPiece::Between(text) | PatternPiece::Is(text) => escaped(text, out),
+                PatternPiece::Run => out.push_str("{}"),
+                PatternPiece::Ignored(_) => out.push('*'),
             }
         }
     }
@@ -230,9 +230,13 @@ impl Segment {
             return Some(Self::Any);
         }
         let (mut found, mut literal, mut rest) = (Vec::new(), String::new(), text);
-        let flush = |literal: &mut String, found: &mut Vec<Piece>| {
+        let flush = |literal: &mut String, found: &mut Vec<PatternPiece>| {
             let of = |(is_run, text): (bool, &str)| {
-                if is_run { Piece::Is(text.to_owned()) } else { Piece::Between(text.to_owned()) }
+                if is_run {
+                    PatternPiece::Is(text.to_owned())
+                } else {
+                    PatternPiece::Between(text.to_owned())
+                }
             };
             found.extend(pieces(literal).map(of));
             literal.clear();
@@ -247,12 +251,12 @@ impl Segment {
                 }
                 '*' => {
                     flush(&mut literal, &mut found);
-                    found.push(Piece::Ignored(shapes.next()?));
+                    found.push(PatternPiece::Ignored(shapes.next()?));
                 }
                 '{' => {
                     rest = rest.strip_prefix('}')?;
                     flush(&mut literal, &mut found);
-                    found.push(Piece::Run);
+                    found.push(PatternPiece::Run);
                 }
                 '}' => return None,
                 c => literal.push(c),
@@ -264,7 +268,7 @@ impl Segment {
 }
 
 impl Pattern {
-    /// What is left out of the URL; none if the template does not match it.
+    /// The parts of the URL that are left out; `None` if the template does not match it.
     pub(crate) fn matches(&self, parts: &Parts<'_>, parameters: &[Parameter<'_>]) -> Option<Marks> {
         let (mut marks, mut wanted) = (Marks::default(), self.segments.iter());
         for segment in parts.segments() {
@@ -291,7 +295,7 @@ impl Pattern {
             match self.parameters.iter().filter(is_same).nth(nth).map(|one| &one.value) {
                 None if self.others => {}
                 None => return None,
-                Some(Value::Ignored(shape)) => {
+                Some(PatternValue::Ignored(shape)) => {
                     if !parameter.value.is_some_and(|value| shape.has(value)) {
                         return None;
                     }
@@ -299,8 +303,8 @@ impl Pattern {
                 }
                 Some(value) => {
                     let fits = match value {
-                        Value::None => parameter.value.is_none(),
-                        Value::Is(value) => parameter.value == Some(value),
+                        PatternValue::None => parameter.value.is_none(),
+                        PatternValue::Is(value) => parameter.value == Some(value),
                         _ => parameter.value.is_some(),
                     };
                     if !fits {
@@ -310,7 +314,8 @@ impl Pattern {
                 }
             }
         }
-        let required = self.parameters.iter().filter(|one| !matches!(one.value, Value::Ignored(_))).count();
+        let required =
+            self.parameters.iter().filter(|one| !matches!(one.value, PatternValue::Ignored(_))).count();
         let does_something = !marks.runs.is_empty() || !marks.parameters.is_empty();
         (kept == required && does_something).then_some(marks)
     }
@@ -318,15 +323,15 @@ impl Pattern {
     /// The shapes of what is left out, in the order in which they stand.
     fn shapes(&self) -> impl Iterator<Item = &Shape> {
         let of_segments = self.segments.iter().flat_map(|segment| match segment {
-            Segment::Any => &[][..],
-            Segment::Of(pieces) => pieces,
+            PatternSegment::Any => &[][..],
+            PatternSegment::Of(pieces) => pieces,
         });
         let of_segments = of_segments.filter_map(|piece| match piece {
-            Piece::Ignored(shape) => Some(shape),
+            PatternPiece::Ignored(shape) => Some(shape),
             _ => None,
         });
         of_segments.chain(self.parameters.iter().filter_map(|one| match &one.value {
-            Value::Ignored(shape) => Some(shape),
+            PatternValue::Ignored(shape) => Some(shape),
             _ => None,
         }))
     }
@@ -344,13 +349,13 @@ impl Pattern {
         let write = |one: &Required, out: &mut String| {
             escaped(&one.name, out);
             match &one.value {
-                Value::None => {}
-                Value::Is(value) => {
+                PatternValue::None => {}
+                PatternValue::Is(value) => {
                     out.push('=');
                     escaped(value, out);
                 }
-                Value::Any => out.push_str("={}"),
-                Value::Ignored(_) => out.push_str("=*"),
+                PatternValue::Any => out.push_str("={}"),
+                PatternValue::Ignored(_) => out.push_str("=*"),
             }
         };
         for one in self.parameters.iter().filter(|one| one.in_path) {
@@ -385,7 +390,7 @@ impl Pattern {
         };
         if !path.is_empty() {
             for segment in path.strip_prefix('/')?.split('/') {
-                found.segments.push(Segment::parse(segment, shapes)?);
+                found.segments.push(PatternSegment::parse(segment, shapes)?);
             }
         }
         let of_path = params.split(';').skip(1).map(|one| (true, one));
@@ -396,10 +401,10 @@ impl Pattern {
                 continue;
             }
             let (name, value) = match one.split_once('=') {
-                None => (one, Value::None),
-                Some((name, "{}")) => (name, Value::Any),
-                Some((name, "*")) => (name, Value::Ignored(shapes.next()?)),
-                Some((name, value)) => (name, Value::Is(unescaped(value))),
+                None => (one, PatternValue::None),
+                Some((name, "{}")) => (name, PatternValue::Any),
+                Some((name, "*")) => (name, PatternValue::Ignored(shapes.next()?)),
+                Some((name, value)) => (name, PatternValue::Is(unescaped(value))),
             };
             found.parameters.push(Required { in_path, name: unescaped(name), value });
         }

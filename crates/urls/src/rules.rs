@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::alias::unit;
 use crate::parts::{Parameter, Parts};
-use crate::rule::{Body, Marks, Rule};
+use crate::rule::{Marks, Rule, RuleBody};
 
 /// Rules of any number of hosts.
 ///
@@ -21,12 +21,12 @@ use crate::rule::{Body, Marks, Rule};
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
-    /// By unit, for aliases, and by site.
+    /// The numbers of the rules, by unit for aliases, and by site for templates.
     by_site: HashMap<String, Vec<usize>>,
 }
 
 impl Rules {
-    /// These rules.
+    /// Collects these rules.
     pub(crate) fn of(rules: Vec<Rule>) -> Self {
         let mut by_site: HashMap<String, Vec<usize>> = HashMap::new();
         for (number, rule) in rules.iter().enumerate() {
@@ -64,7 +64,7 @@ impl Rules {
     pub(crate) fn normalise_by(&self, url: &str, mut each: impl FnMut(usize)) -> String {
         let Some(mut parts) = Parts::parse(url) else { return url.to_owned() };
         for &number in self.by_site.get(&unit(&parts)).into_iter().flatten() {
-            if let Body::Alias(alias) = self.rules[number].body {
+            if let RuleBody::Alias(alias) = self.rules[number].body {
                 let before = (parts.scheme.len(), parts.host.len(), parts.path.len());
                 alias.apply(&mut parts);
                 if before != (parts.scheme.len(), parts.host.len(), parts.path.len()) {
@@ -77,7 +77,7 @@ impl Rules {
         let parameters: Vec<Parameter<'_>> = parts.parameters().collect();
         let mut marks = Marks::default();
         for &number in numbers {
-            if let Body::Pattern(pattern) = &self.rules[number].body
+            if let RuleBody::Pattern(pattern) = &self.rules[number].body
                 && let Some(found) = pattern.matches(&parts, &parameters)
             {
                 each(number);

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::alias::Alias;
-use crate::rule::{Body, Pattern, Rule};
+use crate::rule::{Pattern, Rule, RuleBody};
 use crate::rules::Rules;
 use crate::value::Shape;
 
@@ -17,7 +17,7 @@ pub const COLUMNS: &str =
 pub struct BadRules {
     /// The line, from 1.
     pub line: usize,
-    /// What was expected, and what was found.
+    /// The expected and the found value.
     pub why: String,
 }
 
@@ -25,8 +25,8 @@ pub struct BadRules {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = match &self.body {
-            Body::Alias(alias) => alias.name().to_owned(),
-            Body::Pattern(_) => self.shapes().iter().map(Shape::to_string).collect::<Vec<_>>().join("; "),
+            RuleBody::Alias(alias) => alias.name().to_owned(),
+            RuleBody::Pattern(_) => self.shapes().iter().map(Shape::to_string).collect::<Vec<_>>().join("; "),
         };
         write!(f, "{}\t{}\t{parts}\t{}\t", self.host(), self.template(), self.example)?;
         write!(f, "{}\t{}\t{}\t", self.pages, self.forms, self.near_forms)?;
@@ -80,7 +80,7 @@ fn read_rule(line: &str) -> Result<Rule, String> {
         text.parse::<u64>().map_err(|_| format!("{name}: expected a number, found {text:?}"))
     };
     let (site, body) = match Alias::ALL.into_iter().find(|alias| alias.name() == parts) {
-        Some(alias) => (host.to_owned(), Body::Alias(alias)),
+        Some(alias) => (host.to_owned(), RuleBody::Alias(alias)),
         None => read_template(template, parts)?,
     };
     let (pages, forms, near_forms) =
@@ -93,7 +93,7 @@ fn read_rule(line: &str) -> Result<Rule, String> {
     Ok(Rule { site, body, example: example.to_owned(), pages, forms, near_forms })
 }
 
-fn read_template(template: &str, parts: &str) -> Result<(String, Body), String> {
+fn read_template(template: &str, parts: &str) -> Result<(String, RuleBody), String> {
     let bad = || format!("expected a template as `twindex urls` writes it, found {template:?}");
     let mut shapes = Vec::new();
     for part in parts.split("; ") {
@@ -109,10 +109,8 @@ fn read_template(template: &str, parts: &str) -> Result<(String, Body), String> 
     let pattern = Pattern::parse(path, &mut shapes);
     let left = shapes.len();
     match pattern {
-        Some(pattern) if left == 0 => Ok((site.to_owned(), Body::Pattern(pattern))),
-        Some(_) => {
-            Err(format!("{wanted} parts, of which the template {template:?} has {} `*`", wanted - left))
-        }
+        Some(pattern) if left == 0 => Ok((site.to_owned(), RuleBody::Pattern(pattern))),
+        Some(_) => Err(format!("{wanted} parts, but the template {template:?} has {} `*`", wanted - left)),
         None => Err(bad()),
     }
 }

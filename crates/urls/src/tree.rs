@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::candidates::Ignored;
-use crate::page::{Pages, hash_of};
+use crate::page::{SitePages, hash_of};
 
 /// Divisions below each other.
 const DEPTH_MAX: usize = 4;
 /// Values of a place, at most, that a rule is confined to one by one.
 const VALUES_MAX: usize = 64;
 
-/// What is left of URLs without the parts of a candidate, and the pages that have it.
-pub(crate) struct Form {
+/// The rest of URLs without the ignored places, and the pages that have it.
+pub(crate) struct NormalForm {
     /// The first of them.
     pub(crate) page: u32,
     group: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Form {
     mixed: bool,
 }
 
-impl Form {
+impl NormalForm {
     /// Several URLs, all near.
     pub(crate) fn is_near(&self) -> bool {
         self.urls > 1 && !self.mixed
@@ -33,17 +33,17 @@ impl Form {
     }
 }
 
-/// All forms of the pages that have the parts of a candidate, and of those pages their forms.
-pub(crate) struct Forms {
-    pub(crate) forms: Vec<Form>,
+/// All forms of the pages that have ignored places, and the form of each page.
+pub(crate) struct NormalForms {
+    pub(crate) forms: Vec<NormalForm>,
     /// The pages that have one of the parts or more, and the form of each.
     pub(crate) pages: Vec<(u32, u32)>,
 }
 
-impl Forms {
+impl NormalForms {
     /// Of a candidate. `by_place` has the pages of each place, `by_hash` those of each hash.
     pub(crate) fn of(
-        pages: &Pages<'_>,
+        pages: &SitePages<'_>,
         candidate: &[Ignored],
         by_place: &[Vec<u32>],
         by_hash: &HashMap<u128, u32>,
@@ -80,12 +80,12 @@ impl Forms {
         found
     }
 
-    fn add(&mut self, pages: &Pages<'_>, page: u32, rest: u128, numbers: &mut HashMap<u128, u32>) {
+    fn add(&mut self, pages: &SitePages<'_>, page: u32, rest: u128, numbers: &mut HashMap<u128, u32>) {
         let form = *numbers.entry(rest).or_insert(self.forms.len() as u32);
         self.pages.push((page, form));
         match self.forms.get_mut(form as usize) {
             Some(known) => known.add(pages, page),
-            None => self.forms.push(Form {
+            None => self.forms.push(NormalForm {
                 page,
                 group: pages.groups[page as usize],
                 urls: 1,
@@ -95,8 +95,8 @@ impl Forms {
     }
 }
 
-impl Form {
-    fn add(&mut self, pages: &Pages<'_>, page: u32) {
+impl NormalForm {
+    fn add(&mut self, pages: &SitePages<'_>, page: u32) {
         self.urls += 1;
         self.mixed |= self.group != pages.groups[page as usize] || pages.mixed[page as usize];
     }
@@ -104,7 +104,7 @@ impl Form {
 
 /// The hash of a page without the parts of a candidate; none if it lacks a part of the path, all of the parameters, or
 /// has a value of another length.
-fn rest(pages: &Pages<'_>, page: u32, candidate: &[Ignored]) -> Option<u128> {
+fn rest(pages: &SitePages<'_>, page: u32, candidate: &[Ignored]) -> Option<u128> {
     let (mut rest, mut has) = (pages.hashes[page as usize], false);
     for &(place, length) in candidate {
         match pages.find(page, place) {
@@ -120,16 +120,16 @@ fn rest(pages: &Pages<'_>, page: u32, candidate: &[Ignored]) -> Option<u128> {
     has.then_some(rest)
 }
 
-/// What divides forms: the depth of paths, or a place.
+/// The property that divides forms: the depth of paths, or a place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum By {
+enum Division {
     Depth,
     Place(u32),
 }
 
-/// What is counted of the forms with one value.
+/// The counts of the forms with one value.
 #[derive(Clone, Copy, Default)]
-struct Counts {
+struct FormCounts {
     near: usize,
     against: usize,
     other: usize,
@@ -138,8 +138,8 @@ struct Counts {
 /// Divides forms into sets without counter-evidence, of `min` near forms or more, or of fewer that have one value in
 /// every place. Returns the sets of near forms.
 pub(crate) struct Tree<'t, 'u> {
-    pub(crate) pages: &'t Pages<'u>,
-    pub(crate) forms: &'t [Form],
+    pub(crate) pages: &'t SitePages<'u>,
+    pub(crate) forms: &'t [NormalForm],
     /// The places that are left out.
     pub(crate) ignored: HashSet<u32>,
     pub(crate) min: usize,
@@ -170,24 +170,24 @@ impl Tree<'_, '_> {
         }
     }
 
-    fn form(&self, form: u32) -> &Form {
+    fn form(&self, form: u32) -> &NormalForm {
         &self.forms[form as usize]
     }
 
-    fn value(&self, form: u32, by: By) -> Option<String> {
+    fn value(&self, form: u32, by: Division) -> Option<String> {
         let page = self.form(form).page;
         match by {
-            By::Depth => Some(self.pages.depths[page as usize].to_string()),
-            By::Place(place) => self.pages.find(page, place).map(str::to_owned),
+            Division::Depth => Some(self.pages.depths[page as usize].to_string()),
+            Division::Place(place) => self.pages.find(page, place).map(str::to_owned),
         }
     }
 
     /// The best division: the one that leaves most near forms in parts without counter-evidence, each with `min` or more.
     /// Where there is no counter-evidence, one that confines the rule to the values that were near, if these are few and
     /// others were not.
-    fn best(&self, forms: &[u32], is_pure: bool) -> Option<By> {
-        let mut counts: HashMap<By, HashMap<u64, Counts>> = HashMap::new();
-        let (mut all, whole) = (Counts::default(), |counts: &mut Counts, form: &Form| {
+    fn best(&self, forms: &[u32], is_pure: bool) -> Option<Division> {
+        let mut counts: HashMap<Division, HashMap<u64, FormCounts>> = HashMap::new();
+        let (mut all, whole) = (FormCounts::default(), |counts: &mut FormCounts, form: &NormalForm| {
             counts.near += usize::from(form.is_near());
             counts.against += usize::from(form.is_against());
             counts.other += usize::from(form.urls == 1);
@@ -195,14 +195,14 @@ impl Tree<'_, '_> {
         for &form in forms {
             let form = self.form(form);
             whole(&mut all, form);
-            let mut count = |by: By, value: &str| {
+            let mut count = |by: Division, value: &str| {
                 let value = xxhash_rust::xxh3::xxh3_64(value.as_bytes());
                 whole(counts.entry(by).or_default().entry(value).or_default(), form);
             };
-            count(By::Depth, &self.pages.depths[form.page as usize].to_string());
+            count(Division::Depth, &self.pages.depths[form.page as usize].to_string());
             for &part in self.pages.parts(form.page) {
                 if !self.ignored.contains(&part.place) {
-                    count(By::Place(part.place), self.pages.value(form.page, part));
+                    count(Division::Place(part.place), self.pages.value(form.page, part));
                 }
             }
         }
@@ -223,14 +223,14 @@ impl Tree<'_, '_> {
     }
 
     /// Near forms in parts without counter-evidence.
-    fn purifies(&self, values: &HashMap<u64, Counts>) -> Option<usize> {
+    fn purifies(&self, values: &HashMap<u64, FormCounts>) -> Option<usize> {
         let pure = values.values().filter(|counts| counts.against == 0 && counts.near >= self.min);
         let near = pure.map(|counts| counts.near).sum();
         (values.len() > 1 && near > 0).then_some(near)
     }
 
     /// Forms of values that no near form has, if the values of near forms are few, each with `min` near forms or more.
-    fn confines(&self, values: &HashMap<u64, Counts>) -> Option<usize> {
+    fn confines(&self, values: &HashMap<u64, FormCounts>) -> Option<usize> {
         let near = values.values().filter(|counts| counts.near > 0);
         let is_few = near.clone().count() <= VALUES_MAX && near.clone().all(|counts| counts.near >= self.min);
         let others = values.values().filter(|counts| counts.near == 0).map(|counts| counts.other).sum();

@@ -1,4 +1,4 @@
-//! What the values of a part of URLs look like, and what they are.
+//! The shape and the kind of the values of a part of URLs.
 
 use std::fmt;
 
@@ -50,7 +50,7 @@ impl Charset {
     }
 }
 
-/// What a part that varies is, by its name and its values. It is a word for people: rules do not depend on it.
+/// The kind of a varying part, by its name and its values. It is only for people: rules do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Chosen for each visit: the "cookie crumb".
@@ -94,7 +94,7 @@ pub struct Shape {
     pub min: usize,
     /// The most; `usize::MAX` for any number.
     pub max: usize,
-    /// What they are.
+    /// Their kind.
     pub kind: Kind,
 }
 

@@ -1,9 +1,9 @@
-//! Collapsed results that stay right while pages change: each page is in tantivy with the leader of its group, and a query
-//! shows one page of each group.
+//! Collapsed results that stay correct while pages change: each page is in tantivy with the leader of its group, and a
+//! query shows one page of each group.
 //!
-//! A batch puts, changes and deletes pages in twindex and commits. `Snapshot::changed_leaders` names the pages whose leader
-//! is another one than before the batch; these and the pages that changed are indexed again, no others. twindex commits
-//! first. Where a crash kept tantivy from its commit, all leaders are listed and compared with those that tantivy has.
+//! A batch adds, changes and deletes pages in twindex and commits. `Snapshot::changed_leaders` names the pages whose
+//! leader differs from that before the batch; only these and the changed pages are indexed again. twindex commits
+//! first. If a crash kept tantivy from its commit, all leaders are listed and compared with those in tantivy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -31,7 +31,7 @@ struct Search {
     body: Field,
 }
 
-/// What tantivy has of a page.
+/// The content of a page in tantivy.
 type Indexed = (u64, String);
 
 impl Search {
@@ -98,7 +98,7 @@ impl Search {
     }
 }
 
-/// The text of a page in one of its versions: where the version is odd, that of a page before it.
+/// The text of a page in one of its versions: for odd versions, the text of an earlier page.
 fn text(url: &str, version: u64) -> Result<String> {
     let number: u64 = url.rsplit('/').next().context("no number")?.parse()?;
     Ok(page(if version % 2 == 0 { number } else { mixed(number ^ version << 40) % (number + 1) }))
@@ -128,8 +128,8 @@ fn name(key: &KeyBuf) -> Result<String> {
     Ok(key.as_str().context("a key that is no URL")?.to_owned())
 }
 
-/// What a batch does, by page: the version that comes, or none where the page goes. New pages come; of those before, some
-/// change and some go.
+/// The changes of a batch, by page: the new version, or `None` for a deleted page. New pages are added; of the others,
+/// some change and some are deleted.
 fn changes(batch: u64, pages: u64) -> BTreeMap<u64, Option<u64>> {
     let first = batch * BATCH;
     let mut all: BTreeMap<u64, Option<u64>> = BTreeMap::new();
@@ -151,7 +151,7 @@ fn leaders(snapshot: &Snapshot, scratch: &Path) -> Result<BTreeMap<String, Strin
     Ok(all)
 }
 
-/// Makes tantivy have what a snapshot has, by all of both. Returns how many pages that took.
+/// Makes tantivy equal to a snapshot, by comparing all pages of both. Returns the number of pages changed.
 fn reconcile(search: &Search, indexing: &IndexWriter, snapshot: &Snapshot, scratch: &Path) -> Result<usize> {
     let (mut indexed, mut count) = (search.pages()?, 0);
     for (url, leader) in leaders(snapshot, scratch)? {
@@ -197,7 +197,7 @@ pub(crate) fn run(folder: &Path, pages: u64) -> Result<()> {
                 Some(version) => {
                     let sketch = sketcher.sketch(&text(&url, version)?)?;
                     let value = version.to_le_bytes();
-                    // Older pages stand for their groups.
+                    // Older pages represent their groups.
                     writer.put(
                         url.as_str(),
                         Document::from(&sketch).with_value(&value).with_priority(number),
@@ -234,8 +234,8 @@ pub(crate) fn run(folder: &Path, pages: u64) -> Result<()> {
     Ok(())
 }
 
-/// Compares tantivy with twindex, and collapsed results with those that the leaders and the texts give. Returns all pages
-/// with their leaders.
+/// Compares tantivy with twindex, and collapsed results with those computed from the leaders and the texts. Returns all
+/// pages with their leaders.
 pub(crate) fn check(folder: &Path, pages: u64) -> Result<BTreeMap<String, Indexed>> {
     let search = Search::open(&folder.join("search"))?;
     let near = open_near(&folder.join("near.twx"))?;

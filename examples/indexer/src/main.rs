@@ -1,20 +1,19 @@
-//! An indexer with two stores: twindex says whether a page is near one that is there, tantivy makes the new ones
+//! An indexer with two stores: twindex decides whether a page is near an existing one, tantivy makes the new ones
 //! searchable. Killed at any moment and started again, it ends with every page in tantivy exactly once, as a text or as
 //! the duplicate of another.
 //!
 //! ```sh
 //! cargo run -- run FOLDER PAGES             # index, or go on with it
 //! cargo run -- check FOLDER PAGES           # look at all pages in both stores
-//! cargo run -- torture FOLDER PAGES KILLS   # run, kill, run ..., check, and compare with a run that nobody killed
+//! cargo run -- torture FOLDER PAGES KILLS   # run, kill, run ..., check, and compare with an undisturbed run
 //! ```
 //!
-//! `collapse`, `check-collapse` and `torture-collapse` do the same with pages that also change and go, and with results that
-//! are collapsed by group: see `collapse.rs`.
+//! `collapse`, `check-collapse` and `torture-collapse` do the same with pages that also change and are deleted, and
+//! with results that are collapsed by group: see `collapse.rs`.
 //!
-//! Two stores cannot commit as one. So each keeps with its commit how many pages it has, tantivy commits first, and
-//! twindex second. After a crash tantivy may be a batch ahead: twindex then has these pages again, decides as it did
-//! before, as a commit is there as a whole or not at all, and tantivy, which knows that it has them, is not given
-//! them again.
+//! Two stores cannot commit as one. So each stores with its commit the number of its pages; tantivy commits first, and
+//! twindex second. After a crash tantivy may be one batch ahead. Then twindex gets these pages again and decides as
+//! before, as its commits are atomic; tantivy, which knows that it has them, does not get them again.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
@@ -39,11 +38,11 @@ mod pages;
 
 /// Pages of a commit.
 const BATCH: u64 = 1000;
-/// What is said once tantivy has pages of which twindex may not know yet.
+/// The line printed once tantivy has pages that twindex may not have yet.
 const SEARCHABLE: &str = "searchable";
-/// What is said once twindex has them.
+/// The line printed once twindex has them.
 const KNOWN: &str = "known";
-/// What tantivy may hold in memory.
+/// The memory limit of tantivy.
 const HEAP_BYTES: usize = 50_000_000;
 
 /// The search engine's side.
@@ -74,7 +73,7 @@ impl Search {
     }
 }
 
-/// The side that knows what is near what.
+/// Opens the index that decides which pages are near.
 fn open_near(folder: &Path) -> twindex::Result<Index> {
     let params = Params::builder().words(3).simhash(3).minhash(20, 6).build()?;
     match Index::create(folder, params) {
@@ -128,7 +127,7 @@ fn run(folder: &Path, pages: u64) -> Result<()> {
     Ok(())
 }
 
-/// What became of each page, in order: nothing where it is searchable, or the page it is a duplicate of.
+/// The outcome of each page, in order: `None` if it is searchable, or the page that it duplicates.
 fn check(folder: &Path, pages: u64) -> Result<Vec<Option<String>>> {
     let search = Search::open(&folder.join("search"))?;
     let near = open_near(&folder.join("near.twx"))?;
@@ -162,15 +161,15 @@ fn check(folder: &Path, pages: u64) -> Result<Vec<Option<String>>> {
     Ok(became)
 }
 
-/// Starts the indexer, and kills it at a moment that is different each time: just after its start, somewhere behind a
-/// commit of both, or between those of the one and the other. Returns false if it ended before.
+/// Starts the indexer, and kills it at a moment that differs each time: just after its start, somewhere after a commit
+/// of both, or between those of the one and the other. Returns false if it ended before.
 fn killed(verb: &str, folder: &Path, pages: u64, kill: u64, kills: u64) -> Result<bool> {
     let first = if verb == "run" { SEARCHABLE } else { KNOWN };
     let mut child = Command::new(std::env::current_exe()?)
         .args([verb.as_ref(), folder.as_os_str(), pages.to_string().as_ref()])
         .stdout(Stdio::piped())
         .spawn()?;
-    // Read from until the end: a pipe that is closed would end the process more gently.
+    // Read to the end: closing the pipe would end the process more gently.
     let mut lines = BufReader::new(child.stdout.take().context("no pipe")?).lines();
     let (at_start, between) = (kill % 3 == 1, kill % 3 == 2);
     if !at_start {
@@ -201,9 +200,9 @@ fn torture(folder: &Path, pages: u64, kills: u64) -> Result<()> {
             killed("run", &kept, pages, kill, kills)?,
             "all pages were done before kill {kill}: give it more pages"
         );
-        // The next start needs nobody's repair; this only tells what was met.
+        // The next start needs no repair; this only reports the state after the kill.
         let (search, near) = (kept.join("search"), kept.join("near.twx"));
-        // Opening makes what is missing, and that is the indexer's own to do.
+        // Opening creates missing files, which is the indexer's own task.
         if search.join("meta.json").is_file() && near.join("CURRENT").is_file() {
             ahead += u64::from(Search::open(&search)?.pages()? > pages_near(&open_near(&near)?)?);
         }

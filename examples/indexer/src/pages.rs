@@ -1,9 +1,9 @@
-//! Pages that a crawler might have met: each is the same whenever it is asked for, and a third are copies of an earlier one
-//! in which a word or two are others.
+//! Synthetic pages of a crawler: each is the same in every run, and a third are copies of an earlier one in which a
+//! word or two differ.
 
 /// Words of a page.
 const WORDS: u64 = 60;
-/// How many different words there are.
+/// The number of distinct words.
 const VOCABULARY: u64 = 20_000;
 
 /// Spreads a number over 64 bits (the finalizer of `splitmix64`).
@@ -20,7 +20,7 @@ pub(crate) fn url(number: u64) -> String {
 
 pub(crate) fn page(number: u64) -> String {
     let draw = mixed(number ^ 1 << 40);
-    // A copy is one of a page that is none, or of another copy.
+    // The original of a copy is an original, or another copy.
     let is_copy = number > 0 && draw.is_multiple_of(3);
     let first = if is_copy { mixed(draw) % number } else { number };
     let mut words: Vec<u64> = (0..WORDS).map(|at| mixed(first << 8 | at) % VOCABULARY).collect();

@@ -1,10 +1,9 @@
 //! Codec 2 of complete tables: Elias-Fano, at the entropy bound.
 //!
-//! R distinct values of 64 bits take at least about 64 - log2 R + 1.44 bits each. The first h = floor(log2 R)
-//! bits of a value, its *high*, are kept in unary: where i rows come before it, bit `i + high` of a stream is
-//! set, so that a zero follows the rows of each high (Elias 1974; Vigna, WSDM 2013, section 3). The
-//! other bits, its *low*, are in three columns, so that a scan reads 2 bytes a row and looks further for
-//! survivors only.
+//! R distinct values of 64 bits take at least about 64 - log2 R + 1.44 bits each. The first h = floor(log2 R) bits of a
+//! value, its *high*, are stored in unary: bit `i + high` of a stream is set for row i, so that a zero follows the rows
+//! of each high (Elias 1974; Vigna, WSDM 2013, section 3). The other bits, its *low*, are in three columns, so that a
+//! scan reads 2 bytes a row and the other columns only for survivors.
 //!
 //! ```text
 //! 0 directory  (2^D + 1) x 4 bytes: the first row of each prefix of D bits; the last is R
@@ -34,7 +33,7 @@ use twindex_kernel::Simd;
 pub const CODEC: u16 = 2;
 /// Parts of a section.
 const PARTS: usize = 6;
-/// Bits of a high that the directory leaves open: a bucket holds 64 to 128 rows of uniform values.
+/// Bits of a high that the directory does not cover: a bucket holds 64 to 128 rows of uniform values.
 const BUCKET_BITS: u32 = 6;
 /// Bits of the stream for each sample, and the longest piece that is walked without one.
 const SAMPLE: u64 = 4096;
@@ -42,13 +41,13 @@ const SAMPLE: u64 = 4096;
 const WORD: u64 = 64;
 /// Rows of the columns that are read at once, a page of the first.
 const STEP: u64 = 2048;
-/// Rows that a kernel looks at together.
+/// Rows that a kernel tests together.
 const LANES: usize = 64;
-/// From this radius on a scan reads the first 32 bits of the lows and not 16, through which a tenth and more
-/// of random rows would pass.
+/// From this radius on a scan reads the first 32 bits of the lows instead of 16: with 16, a tenth or more of random
+/// rows would pass.
 const RADIUS_WIDE: u32 = 5;
 
-/// Where the parts of a section stand: a function of its rows.
+/// The layout of a section: a function of its number of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compact {
     rows: u64,
@@ -88,7 +87,7 @@ impl Compact {
     /// The codec of a section of `rows` rows and `length` bytes.
     ///
     /// # Errors
-    /// A fault where these are not a length and a count that belong together.
+    /// A fault for a length that does not match the number of rows.
     pub fn open<'a>(source: impl Source<'a>, rows: u64, length: u64) -> Result<Self> {
         let layout = Self::of(rows);
         if rows > DOCUMENTS_MAX {
@@ -122,7 +121,7 @@ impl Compact {
         if bits <= self.high || start >= end {
             return self.ordered(source, bucket, start..end);
         }
-        // One high is left, so the lows decide.
+        // Only one high is left, so the lows decide.
         let mask = u64::MAX >> self.high;
         let lows = bounds.start() & mask..=bounds.end() & mask;
         search::between(start..end, &lows, search::Search::Binary, |row| self.low(source, row))
@@ -132,7 +131,7 @@ impl Compact {
     /// ascending, until it breaks. Two bytes a row are read, four from radius 5 on.
     ///
     /// # Errors
-    /// Those of the source and faults; what was handed out before is right.
+    /// Those of the source, and faults; the values already reported are correct.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -146,7 +145,7 @@ impl Compact {
         self.check(source, &rows)?;
         let low = query & (u64::MAX >> self.high);
         let (first, second) = ((low >> (48 - self.high)) as u16, (low >> (32 - self.high)) as u16);
-        let mut place = Place { bucket: 0, rows: 0..0 };
+        let mut place = BucketRows { bucket: 0, rows: 0..0 };
         let mut start = rows.start;
         while start < rows.end {
             let step = start..rows.end.min(start + STEP);
@@ -178,11 +177,11 @@ impl Compact {
     /// The value of a row.
     ///
     /// # Errors
-    /// Those of the source and faults, among them that there is no such row.
+    /// Those of the source, and faults, including one for a row that does not exist.
     #[inline]
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         self.check(source, &(row..row.saturating_add(1)))?;
-        let high = self.high(source, &mut Place { bucket: 0, rows: 0..0 }, row)?;
+        let high = self.high(source, &mut BucketRows { bucket: 0, rows: 0..0 }, row)?;
         Ok(self.whole(high, self.low(source, row)?))
     }
 
@@ -199,8 +198,8 @@ impl Compact {
         Ok(Some(rows.start))
     }
 
-    /// Hands all rows and their values to `each`, ascending, and checks everything on the way: directory,
-    /// stream and samples against each other, values that ascend strictly, zeros after the last row.
+    /// Hands all rows and their values to `each`, ascending, and checks everything: directory, stream and samples
+    /// against each other, values that ascend strictly, zeros after the last row.
     ///
     /// # Errors
     /// Those of the source, of `each`, and faults.
@@ -233,7 +232,7 @@ impl Compact {
                     return Err(source.corrupt(Fault::new(
                         at,
                         expected,
-                        "a row too many, or behind the last",
+                        "a row too many, or after the last",
                     )));
                 }
                 while bucket < high >> open {
@@ -266,7 +265,7 @@ impl Compact {
         self.check_rest_padding(source)
     }
 
-    /// Hints at what [`rows`](Self::rows) reads first.
+    /// Hints at the data that [`rows`](Self::rows) reads first.
     #[inline(always)]
     pub fn hint_directory<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         if let Some(bounds) = bounds(prefix, bits) {
@@ -276,7 +275,7 @@ impl Compact {
         }
     }
 
-    /// Hints at what [`scan`](Self::scan) reads first.
+    /// Hints at the data that [`scan`](Self::scan) reads first.
     #[inline(always)]
     pub fn hint_rows<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
         let start = self.first.saturating_add(rows.start.saturating_mul(2));
@@ -289,21 +288,21 @@ impl Compact {
     /// Writes the section of these values. Memory is a few KiB.
     ///
     /// # Errors
-    /// Those of the values and the columns; [`Error::Invalid`] where values do not ascend strictly or are not
-    /// as many as the layout's rows; [`Error::Limit`] for more than [`DOCUMENTS_MAX`].
+    /// Those of the values and the columns; [`Error::Invalid`] if values do not ascend strictly, or if their number is
+    /// not that of the layout's rows; [`Error::Limit`] for more than [`DOCUMENTS_MAX`].
     pub fn encode(
         &self,
         values: impl Iterator<Item = Result<u64>>,
         columns: &mut impl Columns,
     ) -> Result<()> {
-        let mut out = Encoder::new(self, columns)?;
+        let mut out = CompactEncoder::new(self, columns)?;
         for value in values {
             out.push(value?)?;
         }
         out.finish()
     }
 
-    /// The rows of buckets that follow each other, from the directory alone.
+    /// The rows of consecutive buckets, from the directory alone.
     #[inline(always)]
     fn buckets<'a>(&self, source: impl Source<'a>, buckets: Range<u64>) -> Result<Range<u64>> {
         let rows = if buckets.end - buckets.start == 1 {
@@ -340,14 +339,14 @@ impl Compact {
         Err(source.corrupt(Fault::new(0, expected, format!("{}..{}", rows.start, rows.end))))
     }
 
-    /// What a bucket has of the stream: its first bit, and the first bit after it.
+    /// The piece of the stream that belongs to a bucket: its first bit, and the first bit after it.
     #[inline(always)]
     fn piece(&self, bucket: u64, rows: &Range<u64>) -> Range<u64> {
         let open = self.high - self.prefix;
         rows.start + (bucket << open)..rows.end + ((bucket + 1) << open)
     }
 
-    /// The first row of a bucket whose high is at least `high`, which is one of the bucket's or the next
+    /// The first row of a bucket whose high is at least `high`, which must be a high of the bucket or the next one
     /// above.
     #[inline(always)]
     fn row_of_high<'a>(
@@ -365,10 +364,10 @@ impl Compact {
             return Ok(rows.end);
         }
         let piece = self.piece(bucket, rows);
-        // A sample is before the answer while the zero that ends the high before is still to come.
+        // A sample is before the answer if the zero that ends the previous high comes after it.
         let mut walk = self.walk(source, &piece, rows, |bit, row| bit.saturating_sub(row) < high)?;
         while let Some(ones) = walk.next_word() {
-            // The zeros that come before the one that ends the high before.
+            // The zeros before the one that ends the previous high.
             let Some(left) = high.checked_sub(walk.bit - walk.row + 1) else { break };
             let zeros = !ones & walk.valid();
             if u64::from(zeros.count_ones()) > left {
@@ -396,7 +395,7 @@ impl Compact {
 
     /// The high of a row.
     #[inline(always)]
-    fn high<'a>(&self, source: impl Source<'a>, place: &mut Place, row: u64) -> Result<u64> {
+    fn high<'a>(&self, source: impl Source<'a>, place: &mut BucketRows, row: u64) -> Result<u64> {
         if !place.rows.contains(&row) {
             *place = self.place(source, row)?;
         }
@@ -420,7 +419,7 @@ impl Compact {
 
     /// The bucket of a row: interpolation in the directory, about log2 D reads on uniform values.
     #[inline]
-    fn place<'a>(&self, source: impl Source<'a>, row: u64) -> Result<Place> {
+    fn place<'a>(&self, source: impl Source<'a>, row: u64) -> Result<BucketRows> {
         // The first entry over the row is that of the next bucket.
         let next = search::interpolate(1..1 << self.prefix, 0..=self.rows, row + 1, |bucket| {
             array(source, bucket * 4).map(|bytes| u64::from(u32::from_le_bytes(bytes)))
@@ -428,7 +427,7 @@ impl Compact {
         let bucket = next.max(1) - 1;
         let rows = self.buckets(source, bucket..bucket + 1)?;
         if rows.contains(&row) {
-            return Ok(Place { bucket, rows });
+            return Ok(BucketRows { bucket, rows });
         }
         Err(self.disorder(source, bucket, &rows))
     }
@@ -442,7 +441,7 @@ impl Compact {
         piece: &Range<u64>,
         rows: &Range<u64>,
         before: impl Fn(u64, u64) -> bool,
-    ) -> Result<Walk<'a>> {
+    ) -> Result<StreamWalk<'a>> {
         let (mut bit, mut row, mut end) = (piece.start, rows.start, piece.end);
         if piece.end - piece.start > SAMPLE {
             (bit, row) = self.sample(source, piece, rows, before)?;
@@ -451,11 +450,11 @@ impl Compact {
         }
         let words = bit / WORD..end.div_ceil(WORD);
         let bytes = source.read(self.stream + words.start * 8..self.stream + words.end * 8)?;
-        Ok(Walk { bytes, bit, row, end })
+        Ok(StreamWalk { bytes, bit, row, end })
     }
 
-    /// The last sample of a piece that is `before` the goal, as its bit and its row; the start of the piece
-    /// where none is.
+    /// The last sample of a piece that is `before` the goal, as its bit and its row; the start of the piece if there is
+    /// none.
     #[cold]
     fn sample<'a>(
         &self,
@@ -501,7 +500,7 @@ impl Compact {
     fn survivor<'a>(
         &self,
         source: impl Source<'a>,
-        place: &mut Place,
+        place: &mut BucketRows,
         row: u64,
         query: u64,
         radius: u32,
@@ -519,7 +518,7 @@ impl Compact {
         (high << 1) << (63 - self.high) | low
     }
 
-    /// The low of a row, which is one.
+    /// The low of an existing row.
     #[inline(always)]
     fn low<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         let first = u16::from_le_bytes(array(source, self.first + row * 2)?);
@@ -529,7 +528,7 @@ impl Compact {
         Ok(join(self.high, first, second, word >> (bit % 8)))
     }
 
-    /// The lows of a step of rows, from `start` on.
+    /// The lows of one step of rows, from `start` on.
     fn lows<'a>(&self, source: impl Source<'a>, start: u64) -> Result<Lows<'a>> {
         let rows = start..self.rows.min(start + STEP);
         let bits = rows.start * u64::from(32 - self.high)..rows.end * u64::from(32 - self.high);
@@ -557,7 +556,7 @@ impl Compact {
             if padding != 0 {
                 return Err(source.corrupt(Fault::new(
                     at,
-                    "zeros behind the last row",
+                    "zeros after the last row",
                     format!("{padding:#x}"),
                 )));
             }
@@ -578,14 +577,14 @@ fn column<'a>(source: impl Source<'a>, part: u64, rows: &Range<u64>) -> Result<&
     wire::column(bytes).map_err(|fault| source.corrupt(fault))
 }
 
-/// A low from the bits of its columns; those of the rest are at the end of `rest`, with others before them.
+/// A low from the bits of its columns; `rest` ends with the bits of this row, and may have others before them.
 #[inline(always)]
 fn join(high: u32, first: u16, second: u16, rest: u64) -> u64 {
     let bits = 32 - high;
     u64::from(first) << (16 + bits) | u64::from(second) << bits | rest & ((1 << bits) - 1)
 }
 
-/// The place of the one of `word` that has `before` ones below it: halves, as popcount narrows them.
+/// The position of the set bit of `word` that has `before` set bits below it: bisection by popcount.
 #[inline(always)]
 fn select(word: u64, before: u64) -> u32 {
     let (mut word, mut before, mut place) = (word, before as u32, 0);
@@ -599,7 +598,7 @@ fn select(word: u64, before: u64) -> u32 {
     place
 }
 
-/// The lanes whose elements of two columns are within the radius together, at most [`LANES`].
+/// The lanes whose elements in two columns are together within the radius, at most [`LANES`].
 #[inline(always)]
 fn near_pairs(firsts: &[U16], seconds: &[U16], first: u16, second: u16, radius: u32) -> u64 {
     const TOGETHER: usize = 16;
@@ -622,13 +621,13 @@ fn near_pairs(firsts: &[U16], seconds: &[U16], first: u16, second: u16, radius: 
 }
 
 /// A bucket and its rows.
-struct Place {
+struct BucketRows {
     bucket: u64,
     rows: Range<u64>,
 }
 
 /// A walk of the stream, word by word.
-struct Walk<'a> {
+struct StreamWalk<'a> {
     /// The words from that of `bit` on.
     bytes: &'a [u8],
     bit: u64,
@@ -637,8 +636,8 @@ struct Walk<'a> {
     end: u64,
 }
 
-impl Walk<'_> {
-    /// What is left of the word at the current bit, which becomes bit 0.
+impl StreamWalk<'_> {
+    /// The rest of the word at the current bit, which becomes bit 0.
     #[inline(always)]
     fn next_word(&self) -> Option<u64> {
         let word = self.bytes.first_chunk().filter(|_| self.bit < self.end)?;
@@ -656,7 +655,7 @@ impl Walk<'_> {
         u64::MAX >> (self.bit % WORD)
     }
 
-    /// Goes to the next word, over these rows.
+    /// Moves to the next word, past these rows.
     #[inline(always)]
     fn skip(&mut self, rows: u64) {
         self.bit += self.width();
@@ -665,12 +664,12 @@ impl Walk<'_> {
     }
 }
 
-/// The lows of rows that follow each other.
+/// The lows of consecutive rows.
 struct Lows<'a> {
     rows: Range<u64>,
     first: &'a [U16],
     second: &'a [U16],
-    /// From the byte of the first row's first bit on.
+    /// From the byte that contains the first row's first bit.
     rest: &'a [u8],
 }
 
@@ -686,14 +685,14 @@ impl Lows<'_> {
     }
 }
 
-/// A part on its way to the columns.
-pub(super) struct Part {
+/// A part that is being written to the columns.
+pub(super) struct ColumnBuffer {
     number: usize,
     bytes: Vec<u8>,
 }
 
-impl Part {
-    /// Bytes that are put at once.
+impl ColumnBuffer {
+    /// Bytes that are written at once.
     const FULL: usize = 4096;
 
     pub(super) fn new(number: usize) -> Self {
@@ -730,23 +729,23 @@ pub(super) fn counted(found: u64, rows: u64) -> Error {
     Error::Invalid(format!("a table of {rows} values was given {found}"))
 }
 
-struct Encoder<'c, C> {
+struct CompactEncoder<'c, C> {
     layout: Compact,
     columns: &'c mut C,
-    parts: [Part; PARTS],
+    parts: [ColumnBuffer; PARTS],
     row: u64,
     last: Option<u64>,
-    /// Entries of the directory that were put.
+    /// Entries of the directory that were written.
     entries: u64,
     /// The word of the stream that is being filled, and its number.
     word: u64,
     words: u64,
-    /// Bits of the rest that wait for a whole word, and how many.
+    /// Bits of the rest that do not fill a word yet, and their number.
     rest: u64,
     rest_bits: u32,
 }
 
-impl<'c, C: Columns> Encoder<'c, C> {
+impl<'c, C: Columns> CompactEncoder<'c, C> {
     fn new(layout: &Compact, columns: &'c mut C) -> Result<Self> {
         if layout.rows > DOCUMENTS_MAX {
             return Err(Error::Limit { what: "rows of a table", limit: DOCUMENTS_MAX, found: layout.rows });
@@ -754,7 +753,7 @@ impl<'c, C: Columns> Encoder<'c, C> {
         Ok(Self {
             layout: *layout,
             columns,
-            parts: std::array::from_fn(Part::new),
+            parts: std::array::from_fn(ColumnBuffer::new),
             row: 0,
             last: None,
             entries: 0,
@@ -782,7 +781,7 @@ impl<'c, C: Columns> Encoder<'c, C> {
         Ok(())
     }
 
-    /// Puts the entries of the directory up to that of `bucket`.
+    /// Writes the entries of the directory up to that of `bucket`.
     #[inline(always)]
     fn entries_up_to(&mut self, bucket: u64) -> Result<()> {
         while self.entries <= bucket {
@@ -792,7 +791,7 @@ impl<'c, C: Columns> Encoder<'c, C> {
         Ok(())
     }
 
-    /// Puts the words of the stream before number `word`, and the samples between them.
+    /// Writes the words of the stream before number `word`, and the samples between them.
     #[inline(always)]
     fn words_up_to(&mut self, word: u64) -> Result<()> {
         while self.words < word {
@@ -903,7 +902,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_is_a_function_of_the_rows() {
+    fn layout_is_a_function_of_the_rows() {
         for rows in (0..3000).chain([1 << 20, 10_000_000, 1 << 30]) {
             let layout = Compact::of(rows);
             assert!(layout.high <= 30 && layout.high >= layout.prefix && layout.high - layout.prefix <= 6);
@@ -918,7 +917,7 @@ mod tests {
     }
 
     #[test]
-    fn three_values_stand_where_the_format_says() {
+    fn three_values_are_encoded_as_in_the_format() {
         // R = 3: h = 1, D = 0, 31 bits of rest. The stream: row 0 with high 0, a zero, rows 1 and 2 with high
         // 1, a zero.
         let values = [0x0123_4567_89AB_CDEF, 0x8000_0000_0000_0001, 0xFFFF_FFFF_FFFF_FFFF];
@@ -930,7 +929,7 @@ mod tests {
         expected[192..198].copy_from_slice(&[0xCF, 0x8A, 0x00, 0x00, 0xFF, 0xFF]);
         let rest = 0x09AB_CDEF_u128 | 1 << 31 | 0x7FFF_FFFF << 62;
         expected[256..272].copy_from_slice(&rest.to_le_bytes());
-        // There are no samples, and a part without bytes takes no place.
+        // There are no samples, and an empty part takes no space.
         assert_eq!(testing::section::<Compact>(&values), expected);
         assert_eq!(Compact::of(3).length, 280);
     }
@@ -961,8 +960,8 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_in_a_hot_bucket_reads_few_bytes() {
-        // All rows in one bucket: without samples a look-up would read 12 KiB of the stream.
+    fn walk_in_a_hot_bucket_reads_few_bytes() {
+        // All rows in one bucket: without samples a lookup would read 12 KiB of the stream.
         let values: Vec<u64> = (0..100_000).map(|value| value << 20).collect();
         let section = testing::section::<Compact>(&values);
         let codec = Compact::of(100_000);

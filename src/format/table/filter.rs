@@ -2,8 +2,8 @@
 //!
 //! An entry is the *pointer*, the first 16 bits of the fingerprint's key in table 1, by which it is found there, and 0,
 //! 1 or 2 bytes of *filter*, the bits that follow in [`Design::entry_order`](crate::design::Design::entry_order). Both
-//! are compared with the query's, so that few entries are followed. Entries ascend within a bucket; two fingerprints
-//! may give equal ones, and both are kept.
+//! are compared with the query's, so that few entries are followed. Entries ascend within a bucket. Two fingerprints
+//! may have equal entries; both are stored.
 //!
 //! ```text
 //! directory  (2^d + 1) x 4, over the first d bits of the table's keys: floor(log2 rows) - 3 of those that lead it
@@ -39,7 +39,7 @@ pub fn width(of: u16) -> Option<u8> {
     (2..=4).find(|&width| codec(width) == of)
 }
 
-/// Where the parts of a partial table are in its section.
+/// The layout of a partial table's section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// Over the first bits of the table's keys.
@@ -63,14 +63,14 @@ impl Filter {
         Self { directory, width, pointers, filters, length: filters + filter_bytes }
     }
 
-    /// Where in the section the plane of pointers begins, which is checked first.
+    /// The offset in the section of the plane of pointers, which is checked first.
     #[must_use]
     pub fn scanned(&self) -> u64 {
         self.pointers
     }
 
-    /// What the table is sorted by: the bits of the directory, pointer and filter of an entry, one after the other
-    /// from the top. `prefix` has the bits of the directory, `entry` those of an entry.
+    /// The sort value of an entry: the bits of the directory, then pointer and filter, from the top. `prefix` has the
+    /// bits of the directory, `entry` those of an entry.
     #[inline(always)]
     #[must_use]
     pub fn value(&self, prefix: u64, entry: u64) -> u64 {
@@ -78,8 +78,8 @@ impl Filter {
         (prefix << width | entry) << (64 - self.directory.bits - width)
     }
 
-    /// The rows of the bucket that has the keys beginning with the `bits` bits of `prefix`: more than those, where the
-    /// directory has fewer bits.
+    /// The rows of the bucket that contains the keys beginning with the `bits` bits of `prefix`; if the directory has
+    /// fewer bits, the bucket contains other keys too.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -98,7 +98,7 @@ impl Filter {
         self.directory.hint(source, prefix, bits);
     }
 
-    /// Hints at what [`candidates`](Self::candidates) reads.
+    /// Hints at the data that [`candidates`](Self::candidates) reads.
     #[inline(always)]
     pub fn hint_rows<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
         hint_lines(source, self.pointers + rows.start * 2..self.pointers + rows.end * 2);
@@ -142,7 +142,7 @@ impl Filter {
         column(source, self.pointers + rows.start * 2..self.pointers + rows.end * 2)
     }
 
-    /// How far the filter of a row is from that of the query, whose entry is `entry`.
+    /// The distance between the filter of a row and that of the query, whose entry is `entry`.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -160,7 +160,7 @@ impl Filter {
         Ok(wire::short(source.read(at..at + width)?))
     }
 
-    /// Hands all entries to `each` in the order of the table, as what it is [sorted by](Self::value).
+    /// Hands all entries to `each` in the order of the table, as their [sort values](Self::value).
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), also where entries do not ascend, or what `each` returns.
@@ -191,8 +191,7 @@ impl Filter {
         Ok(())
     }
 
-    /// Writes ascending values of [`value`](Self::value), as many as the layout has rows. Memory: the
-    /// directory.
+    /// Writes ascending values of [`value`](Self::value), one for each row of the layout. Memory: the directory.
     ///
     /// # Errors
     /// What `values` and `columns` return.
@@ -233,19 +232,19 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Of a table with this layout. Memory: the directory.
+    /// An encoder for this layout. Memory: the directory.
     #[must_use]
     pub fn new(filter: &Filter) -> Self {
         let directory = DirectoryBuilder::new(filter.directory);
         Self { directory, width: filter.width, chunk: Default::default() }
     }
 
-    /// Says that the bucket of this prefix of the directory has this number of entries.
+    /// Sets the number of entries in the bucket of this directory prefix.
     pub fn bucket(&mut self, prefix: u64, rows: u32) {
         self.directory.count_bucket(prefix, rows);
     }
 
-    /// Appends entries in the order of the table: numbers whose last `8 * width` bits they are.
+    /// Appends entries in the order of the table, given as the last `8 * width` bits of numbers.
     ///
     /// # Errors
     /// What `columns` returns.

@@ -1,13 +1,13 @@
 //! Codec 3 of complete tables: blocks of Huffman-coded differences.
 //!
-//! The compression of Manku, Jain and Das Sarma (*Detecting Near-Duplicates for Web Crawling*, WWW 2007,
-//! section 3.2, 'Compression of Fingerprints'): in sorted order, the most significant bit in which a value
-//! differs from the one before is nearly always one of a few, so its position is Huffman-coded, and the bits
-//! below it follow as they are. Values are in blocks of 1,024 bytes that are decoded by themselves; an
-//! array of the blocks' last keys is searched by interpolation or bisection.
+//! The compression of Manku, Jain and Das Sarma (*Detecting Near-Duplicates for Web Crawling*, WWW 2007, section 3.2,
+//! 'Compression of Fingerprints'). In sorted order, the most significant bit in which a value differs from the one
+//! before is nearly always one of a few, so its position is Huffman-coded, and the bits below it follow unencoded.
+//! Values are in blocks of 1,024 bytes that are decoded independently; an array of the blocks' last keys is searched by
+//! interpolation or bisection.
 //!
-//! This is the classic codec, for comparison with the paper: `codec=manku` chooses it, `auto` never does. The main path
-//! uses [`planes`](super::planes) and [`compact`](super::compact).
+//! This is the classic codec, for comparison with the paper: `codec=manku` chooses it, `auto` never does. The default
+//! codecs are [`planes`](super::planes) and [`compact`](super::compact).
 //!
 //! ```text
 //! 0 head    64 bytes: the number of blocks B, 8 bytes; the lengths of the codes of positions 0 to 63, 4 bits
@@ -18,15 +18,15 @@
 //!           value the code of position p and the p bits below it. The rest of a block is zero
 //! ```
 //!
-//! A value goes in the current block if it fits. The code is the one of at most 15 bits that takes the fewest
-//! bits for all neighbours in the table, by package-merge (Larmore and Hirschberg, 1990) with ties broken as
-//! `code_lengths` says, and canonical: shorter codes first, of one length the lower positions first. So one
-//! list of values has one section.
+//! A value goes into the current block if it fits. The code is the one of at most 15 bits that takes the fewest bits
+//! for all neighbours in the table, by package-merge (Larmore and Hirschberg, 1990), with ties broken as `code_lengths`
+//! says. It is canonical: shorter codes first, and of equal lengths the lower positions first. So a list of values has
+//! exactly one encoding.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use super::compact::{Part, counted, follows};
+use super::compact::{ColumnBuffer, counted, follows};
 use super::search::{self, Search, array, bounds};
 use super::source::{Columns, Source};
 use crate::error::{Error, Result};
@@ -41,20 +41,20 @@ const BLOCK_BYTES: usize = 1024;
 const BLOCK_BITS: usize = BLOCK_BYTES * 8;
 /// Bytes of the head.
 const HEAD_BYTES: u64 = 64;
-/// Where the head's lengths and its reserved bytes begin.
+/// The offsets of the lengths and of the reserved bytes in the head.
 const HEAD_LENGTHS: usize = 8;
 const HEAD_RESERVED: usize = HEAD_LENGTHS + SYMBOLS / 2;
-/// Bits of a word of a block, and how many of them are there wherever in a byte it begins.
+/// Bits of a word of a block, and how many of them are available at any bit offset in a byte.
 const WORD_BITS: u32 = 64;
 const WORD_WHOLE: u32 = WORD_BITS - 7;
 /// Positions of a bit.
 const SYMBOLS: usize = 64;
 /// The longest code.
 const CODE_MAX: u32 = 15;
-/// Codes up to this length are looked up at once. Longer ones are those of fewer than one neighbour in 1,024.
+/// Codes up to this length are decoded by one table lookup. Longer ones occur for fewer than one neighbour in 1,024.
 const LOOKUP: u32 = 10;
 
-/// Where the parts of a section stand, and its code. Cheap to clone.
+/// The layout of a section, and its code. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Manku {
     rows: u64,
@@ -64,11 +64,11 @@ pub struct Manku {
     data: u64,
     /// Bytes of the section.
     pub length: u64,
-    code: Arc<Code>,
+    code: Arc<HuffmanCode>,
 }
 
 impl Manku {
-    fn of(rows: u64, blocks: u64, code: Code) -> Self {
+    fn of(rows: u64, blocks: u64, code: HuffmanCode) -> Self {
         let keys = HEAD_BYTES;
         let firsts = align(keys + blocks * 8);
         let data = place(firsts + (blocks + 1) * 4, blocks * BLOCK_BYTES as u64);
@@ -79,8 +79,8 @@ impl Manku {
     /// The codec of a section of `rows` rows and `length` bytes. Reads the head.
     ///
     /// # Errors
-    /// Those of the source, and faults of the head: blocks that do not fill the length or are more than the
-    /// rows, lengths that are of no code.
+    /// Those of the source, and faults of the head: blocks that do not fill the length or are more than the rows,
+    /// lengths that form no code.
     pub fn open<'a>(source: impl Source<'a>, rows: u64, length: u64) -> Result<Self> {
         let fault = |at: usize, expected: String, found: String| {
             Err(source.corrupt(Fault::new(at as u64, expected, found)))
@@ -100,7 +100,7 @@ impl Manku {
         if let Some(at) = (HEAD_RESERVED..head.len()).find(|&at| head[at] != 0) {
             return fault(at, "zero".into(), format!("{:#04x}", head[at]));
         }
-        let Some(code) = Code::of(lengths) else {
+        let Some(code) = HuffmanCode::of(lengths) else {
             return fault(HEAD_LENGTHS, "the lengths of a code".into(), format!("{lengths:?}"));
         };
         let layout = Self::of(rows, blocks, code);
@@ -147,7 +147,7 @@ impl Manku {
     /// ascending, until it breaks. Decodes the blocks of these rows.
     ///
     /// # Errors
-    /// Those of the source and faults; what was handed out before is right.
+    /// Those of the source, and faults; the values already reported are correct.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -177,7 +177,7 @@ impl Manku {
                     return Ok(ControlFlow::Break(()));
                 }
             }
-            // Blocks that overlap would be a lie, and those that follow each other come to an end.
+            // Overlapping blocks are corrupt; consecutive ones end.
             row = values.rows.end;
             block += 1;
             if row >= rows.end {
@@ -189,7 +189,7 @@ impl Manku {
     /// The value of a row: a search in the first rows, and a block decoded.
     ///
     /// # Errors
-    /// Those of the source and faults, among them that there is no such row.
+    /// Those of the source, and faults, including one for a row that does not exist.
     #[inline]
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         self.ordered(source, row..row.saturating_add(1))?;
@@ -218,9 +218,8 @@ impl Manku {
         Ok((values.last == value).then_some(row))
     }
 
-    /// Hands all rows and their values to `each`, ascending, and checks everything on the way: keys, first
-    /// rows and blocks against each other, values that ascend strictly, blocks that are full and end in
-    /// zeros, the code.
+    /// Hands all rows and their values to `each`, ascending, and checks everything: keys, first rows and blocks against
+    /// each other, values that ascend strictly, blocks that are full and end in zeros, the code.
     ///
     /// # Errors
     /// Those of the source, of `each`, and faults.
@@ -252,7 +251,7 @@ impl Manku {
                     if at == values.rows.start && self.code.bits(position).is_some_and(|bits| bits <= room) {
                         return fault(
                             values.at,
-                            "a value that the block before has no room for".into(),
+                            "a value that does not fit into the block before".into(),
                             value.to_string(),
                         );
                     }
@@ -264,7 +263,7 @@ impl Manku {
             if !values.ends_in_zeros() {
                 return fault(
                     values.at,
-                    format!("zeros behind bit {} of the block", values.bit),
+                    format!("zeros after bit {} of the block", values.bit),
                     "others".into(),
                 );
             }
@@ -295,7 +294,7 @@ impl Manku {
         Ok(())
     }
 
-    /// Hints at what [`rows`](Self::rows) reads first: the key that interpolation looks at.
+    /// Hints at the data that [`rows`](Self::rows) reads first: the key at which interpolation starts.
     #[inline(always)]
     pub fn hint_directory<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         if let Some(bounds) = bounds(prefix, bits) {
@@ -304,7 +303,7 @@ impl Manku {
         }
     }
 
-    /// Hints at what [`scan`](Self::scan) reads first: the first row of about the block.
+    /// Hints at the data that [`scan`](Self::scan) reads first: the first row of about the right block.
     #[inline(always)]
     pub fn hint_rows<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
         let block =
@@ -312,12 +311,11 @@ impl Manku {
         source.hint(self.firsts + block as u64 * 4);
     }
 
-    /// Writes the section of these values, which are asked for twice: first to choose the code. Memory is a
-    /// few KiB.
+    /// Writes the section of these values, which are iterated twice: first to choose the code. Memory is a few KiB.
     ///
     /// # Errors
-    /// Those of the values and the columns; [`Error::Invalid`] where values do not ascend strictly, are not
-    /// `rows`, or others the second time; [`Error::Limit`] for more than [`DOCUMENTS_MAX`].
+    /// Those of the values and the columns; [`Error::Invalid`] if values do not ascend strictly, are not `rows` in
+    /// number, or differ in the second pass; [`Error::Limit`] for more than [`DOCUMENTS_MAX`].
     pub fn encode<I: Iterator<Item = Result<u64>>>(
         rows: u64,
         values: impl Fn() -> I,
@@ -336,11 +334,11 @@ impl Manku {
             (last, row) = (Some(value), row + 1);
         }
         let lengths = code_lengths(&counts);
-        let mut encoder = Encoder {
+        let mut encoder = MankuEncoder {
             codes: codes(&lengths),
             lengths,
             columns,
-            parts: std::array::from_fn(Part::new),
+            parts: std::array::from_fn(ColumnBuffer::new),
             block: Vec::with_capacity(BLOCK_BYTES),
             bits: 0,
             waiting: 0,
@@ -384,7 +382,7 @@ impl Manku {
     /// The block of a row, by interpolation in the first rows.
     #[inline]
     fn block_of_row<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
-        // The first that is over the row is that of the next block.
+        // The first entry above the row is that of the next block.
         let next = search::interpolate(1..self.blocks, 0..=self.rows, row + 1, |block| {
             array(source, self.firsts + block * 4).map(|bytes| u64::from(u32::from_le_bytes(bytes)))
         })?;
@@ -393,7 +391,7 @@ impl Manku {
 
     /// The values of a block.
     #[inline(always)]
-    fn values<'a>(&self, source: impl Source<'a>, block: u64) -> Result<Values<'a, '_>> {
+    fn values<'a>(&self, source: impl Source<'a>, block: u64) -> Result<BlockValues<'a, '_>> {
         let pair = if block < self.blocks { array(source, self.firsts + block * 4)? } else { [0; 8] };
         let pair = u64::from_le_bytes(pair);
         let rows = pair & u64::from(u32::MAX)..pair >> 32;
@@ -402,7 +400,7 @@ impl Manku {
         }
         let at = self.data + block * BLOCK_BYTES as u64;
         let bytes = source.read(at..at + BLOCK_BYTES as u64)?;
-        Ok(Values { bytes, at, code: &self.code, row: rows.start, rows, bit: 0, last: 0 })
+        Ok(BlockValues { bytes, at, code: &self.code, row: rows.start, rows, bit: 0, last: 0 })
     }
 
     #[inline(always)]
@@ -421,7 +419,7 @@ impl Manku {
         source.corrupt(Fault::new(self.firsts + block * 4, expected, found))
     }
 
-    /// The error for a block whose values all lie below the last value that the keys give it.
+    /// The error for a block whose values are all below its last key.
     #[cold]
     fn falls_short<'a>(&self, source: impl Source<'a>, block: u64) -> Error {
         let at = self.keys + block * 8;
@@ -429,19 +427,19 @@ impl Manku {
     }
 }
 
-/// The position of the highest one of a number that is not 0.
+/// The position of the highest set bit of a nonzero number.
 #[inline(always)]
 fn most_significant(differs: u64) -> usize {
     63_u32.saturating_sub(differs.leading_zeros()) as usize
 }
 
-/// The lengths of the codes that take the fewest bits for symbols that occur so often, none over
-/// [`CODE_MAX`]; 0 for a symbol that does not occur, 1 for one that is alone.
+/// The lengths of the codes that take the fewest bits for symbols with these counts, none over [`CODE_MAX`]; 0 for a
+/// symbol that does not occur, 1 for a single symbol.
 ///
-/// Package-merge: symbols are sorted by count, then by number. A list begins as these; [`CODE_MAX`] - 1
-/// times, its items are paired from the first on (an odd last one is dropped), a pair weighs what both weigh,
-/// and symbols and pairs are merged by weight, where of two that weigh the same a symbol comes before a pair.
-/// Each time that a symbol is in the first 2 n - 2 items of the last list makes its code one bit longer.
+/// Package-merge: symbols are sorted by count, then by number. The list starts as the symbols. [`CODE_MAX`] - 1 times,
+/// its items are paired from the first on (an odd last one is dropped), a pair has the sum of both weights, and symbols
+/// and pairs are merged by weight, with symbols before pairs of equal weight. Each occurrence of a symbol in the first
+/// 2 n - 2 items of the last list makes its code one bit longer.
 fn code_lengths(counts: &[u64; SYMBOLS]) -> [u8; SYMBOLS] {
     let mut symbols: Vec<(u64, usize)> =
         (0..SYMBOLS).filter(|&symbol| counts[symbol] > 0).map(|symbol| (counts[symbol], symbol)).collect();
@@ -463,7 +461,7 @@ fn code_lengths(counts: &[u64; SYMBOLS]) -> [u8; SYMBOLS] {
             (pair[0].0 + pair[1].0, inside)
         });
         let mut merged: Vec<_> = symbols.iter().map(alone).chain(pairs).collect();
-        // Stable, so symbols stay before the pairs that weigh the same.
+        // Stable, so symbols stay before pairs of equal weight.
         merged.sort_by_key(|item| item.0);
         list = merged;
     }
@@ -475,7 +473,8 @@ fn code_lengths(counts: &[u64; SYMBOLS]) -> [u8; SYMBOLS] {
     lengths
 }
 
-/// The canonical codes of these lengths: counted up, shorter codes first, of one length lower symbols first.
+/// The canonical codes of these lengths, counting up: shorter codes first, and of equal lengths the lower symbols
+/// first.
 fn codes(lengths: &[u8; SYMBOLS]) -> [u16; SYMBOLS] {
     let mut codes = [0; SYMBOLS];
     let mut next = 0_u32;
@@ -491,19 +490,19 @@ fn codes(lengths: &[u8; SYMBOLS]) -> [u16; SYMBOLS] {
 
 /// A code, ready to decode.
 #[derive(Debug)]
-struct Code {
+struct HuffmanCode {
     lengths: [u8; SYMBOLS],
-    /// By the next [`LOOKUP`] bits: the symbol, and its code's length above it; 0 where the code is longer.
+    /// By the next [`LOOKUP`] bits: the symbol, and its code's length above it; 0 if the code is longer.
     short: [u16; 1 << LOOKUP],
-    /// Of each length, the first code, how many there are, and where their symbols are in `symbols`.
+    /// For each length, the first code, the number of codes, and the start of their symbols in `symbols`.
     first: [u32; CODE_MAX as usize + 1],
     count: [u32; CODE_MAX as usize + 1],
     start: [u32; CODE_MAX as usize + 1],
     symbols: [u8; SYMBOLS],
 }
 
-impl Code {
-    /// `None` where the lengths, at most [`CODE_MAX`], are of no complete code, of one symbol, or of none.
+impl HuffmanCode {
+    /// `None` if the lengths, at most [`CODE_MAX`], form no complete code, no code of one symbol, and no empty code.
     fn of(lengths: [u8; SYMBOLS]) -> Option<Self> {
         let used = lengths.iter().filter(|&&length| length > 0).count();
         let space: u32 = lengths
@@ -544,7 +543,7 @@ impl Code {
         Some(code)
     }
 
-    /// The symbol whose code these [`CODE_MAX`] bits begin with, and the code's length.
+    /// The symbol whose code is at the start of these [`CODE_MAX`] bits, and the code's length.
     #[inline(always)]
     fn decode(&self, bits: u32) -> Option<(u32, u32)> {
         let entry = self.short[(bits >> (CODE_MAX - LOOKUP)) as usize & ((1 << LOOKUP) - 1)];
@@ -565,18 +564,18 @@ impl Code {
         })
     }
 
-    /// Bits that a value takes which differs from the one before at this position.
+    /// Bits of a value that differs from the one before at this position.
     fn bits(&self, position: usize) -> Option<usize> {
         Some(usize::from(self.lengths[position]) + position).filter(|_| self.lengths[position] > 0)
     }
 }
 
 /// The values of one block, one after the other.
-struct Values<'a, 'c> {
+struct BlockValues<'a, 'c> {
     bytes: &'a [u8],
-    /// Where the block is in the section.
+    /// The offset of the block in the section.
     at: u64,
-    code: &'c Code,
+    code: &'c HuffmanCode,
     /// The rows of the block, and the next one.
     rows: Range<u64>,
     row: u64,
@@ -585,7 +584,7 @@ struct Values<'a, 'c> {
     last: u64,
 }
 
-impl Values<'_, '_> {
+impl BlockValues<'_, '_> {
     /// The next row and its value, `None` after the block's last.
     #[inline(always)]
     fn next<'s>(&mut self, source: impl Source<'s>) -> Result<Option<(u64, u64)>> {
@@ -613,7 +612,7 @@ impl Values<'_, '_> {
             self.long(length, position)
         };
         self.bit += (length + position) as usize;
-        // Values ascend, so the bit in which they differ was 0.
+        // Values ascend, so the highest differing bit was 0 before.
         if self.bit > BLOCK_BITS || self.last >> position & 1 == 1 {
             return None;
         }
@@ -621,7 +620,7 @@ impl Values<'_, '_> {
         Some(self.last & !(one - 1) | one | below)
     }
 
-    /// The bits below a position that do not are in one word with the code.
+    /// The bits below a position that do not fit into one word with the code.
     #[cold]
     fn long(&self, length: u32, position: u32) -> u64 {
         let at = self.bit + length as usize;
@@ -629,8 +628,8 @@ impl Values<'_, '_> {
         (bits >> 1) >> (WORD_BITS - 1 - position)
     }
 
-    /// The row of the first value that is at least `target`, from the value that was decoded last on; `None`
-    /// where the block has none.
+    /// The row of the first value that is at least `target`, starting at the value decoded last; `None` if the block
+    /// has none.
     #[inline(always)]
     fn seek<'s>(&mut self, source: impl Source<'s>, target: u64) -> Result<Option<u64>> {
         if self.row > self.rows.start && self.last >= target {
@@ -657,8 +656,8 @@ impl Values<'_, '_> {
     }
 }
 
-/// The next bits from `bit` on, at the top of a word: at least [`WORD_WHOLE`] of them, zeros below; zeros
-/// after the block, where [`Values::next`] finds that it has read too far.
+/// The next bits from `bit` on, at the top of a word: at least [`WORD_WHOLE`] of them, zeros below; zeros after the
+/// block, where [`BlockValues::next`] detects that it has read too far.
 #[inline(always)]
 fn word(bytes: &[u8], bit: usize) -> u64 {
     let at = bit / 8;
@@ -676,12 +675,12 @@ fn ending(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(padded)
 }
 
-struct Encoder<'c, C> {
+struct MankuEncoder<'c, C> {
     lengths: [u8; SYMBOLS],
     codes: [u16; SYMBOLS],
     columns: &'c mut C,
-    parts: [Part; 4],
-    /// The whole bytes of the current block, its bits, and the bits that wait for a whole byte.
+    parts: [ColumnBuffer; 4],
+    /// The whole bytes of the current block, its bits, and the bits that do not fill a byte yet.
     block: Vec<u8>,
     bits: usize,
     waiting: u64,
@@ -690,7 +689,7 @@ struct Encoder<'c, C> {
     last: Option<u64>,
 }
 
-impl<C: Columns> Encoder<'_, C> {
+impl<C: Columns> MankuEncoder<'_, C> {
     fn push(&mut self, value: u64) -> Result<()> {
         if let Some(last) = self.last {
             let position = most_significant(last ^ value);
@@ -712,7 +711,7 @@ impl<C: Columns> Encoder<'_, C> {
         Ok(())
     }
 
-    /// Appends the low `count` bits of `bits`, whose others are 0.
+    /// Appends the low `count` bits of `bits`, whose other bits are 0.
     fn bits(&mut self, bits: u64, count: usize) {
         let left = self.bits % 8;
         let mut all = u128::from(self.waiting) << count | u128::from(bits);
@@ -837,7 +836,7 @@ mod tests {
     }
 
     #[test]
-    fn three_values_stand_where_the_format_says() {
+    fn three_values_are_encoded_as_in_the_format() {
         let values = [0x0123_4567_89AB_CDEF_u64, 0x0123_4567_89AB_CDF5, 0x0123_4567_89AB_CDF6];
         // EF to F5 differ first in bit 4, F5 to F6 in bit 1: both once, so each code is 1 bit, of position 1
         // `0`, of position 4 `1`. Then 1 0101 and 0 0.
@@ -852,7 +851,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_in_a_bit_that_was_set_is_refused_at_once() {
+    fn difference_in_a_bit_that_was_set_is_refused() {
         let mut section = testing::section::<ByBinary>(&[0xEF, 0xF5, 0xF6]);
         let codec = Manku::open(Memory(&section), 3, section.len() as u64).unwrap();
         assert_eq!(codec.value(Memory(&section), 1).unwrap(), 0xF5);
@@ -881,11 +880,11 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_goes_on_behind_its_end_is_refused() {
+    fn block_that_continues_past_its_end_is_refused() {
         let values = testing::uniform(1000, 62);
         let mut section = testing::section::<ByBinary>(&values);
         let codec = Manku::open(Memory(&section), 1000, section.len() as u64).unwrap();
-        // The first block says that it has the rows of the second as well.
+        // The first block claims the rows of the second as well.
         let firsts = codec.firsts as usize;
         let second = u32::from_le_bytes(array(Memory(&section), codec.firsts + 4).unwrap());
         section.copy_within(firsts + 8..firsts + 12, firsts + 4);
@@ -911,8 +910,8 @@ mod tests {
         }
     }
 
-    /// Bits that symbols take by lengths found in another way: Huffman's, and where these are too long, all
-    /// that dynamic programming over sorted symbols can reach.
+    /// The fewest bits for the symbols, computed independently: by Huffman's algorithm, and if its codes are too long,
+    /// by dynamic programming over sorted symbols.
     fn least_bits(counts: &[u64], limit: u32) -> u64 {
         let mut sorted: Vec<u64> = counts.iter().copied().filter(|&count| count > 0).collect();
         sorted.sort_unstable_by_key(|&count| std::cmp::Reverse(count));
@@ -967,7 +966,7 @@ mod tests {
             let bits: u64 = all.iter().zip(lengths).map(|(count, length)| count * u64::from(length)).sum();
             assert_eq!(bits, least_bits(&all, CODE_MAX), "{counts:?}: {lengths:?}");
             assert!(lengths.iter().all(|&length| u32::from(length) <= CODE_MAX));
-            let code = Code::of(lengths).expect("a complete code");
+            let code = HuffmanCode::of(lengths).expect("a complete code");
             for (symbol, &bits) in
                 codes(&lengths).iter().enumerate().filter(|&(symbol, _)| lengths[symbol] > 0)
             {
@@ -981,13 +980,13 @@ mod tests {
     }
 
     #[test]
-    fn ties_are_broken_by_the_stated_rule() {
+    fn ties_are_broken_by_the_documented_rule() {
         // Weights 1 1 2 2 have two best codes: 2 2 2 2, and 3 3 2 1.
         let mut counts = [0; SYMBOLS];
         (counts[5], counts[9], counts[20], counts[40]) = (2, 1, 1, 2);
         let lengths = code_lengths(&counts);
         assert_eq!((lengths[5], lengths[9], lengths[20], lengths[40]), (2, 2, 2, 2));
-        // Of three that weigh the same, the first two in order are the longer ones.
+        // Among three of equal weight, the first two in order get the longer codes.
         let mut counts = [0; SYMBOLS];
         (counts[3], counts[7], counts[8]) = (4, 4, 4);
         let lengths = code_lengths(&counts);
@@ -995,11 +994,11 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_are_of_no_code_are_refused() {
+    fn lengths_that_form_no_code_are_refused() {
         let of = |some: &[u8]| {
             let mut lengths = [0; SYMBOLS];
             lengths[..some.len()].copy_from_slice(some);
-            Code::of(lengths).is_some()
+            HuffmanCode::of(lengths).is_some()
         };
         for good in [&[][..], &[1], &[0, 0, 1], &[1, 1], &[1, 2, 2], &[2, 2, 2, 2]] {
             assert!(of(good), "{good:?}");
@@ -1010,7 +1009,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_that_lie_are_refused() {
+    fn invalid_heads_are_refused() {
         let section = testing::section::<ByBinary>(&testing::uniform(1000, 61));
         let open = |section: &[u8], rows: u64| Manku::open(Memory(section), rows, section.len() as u64);
         assert!(open(&section, 1000).is_ok());

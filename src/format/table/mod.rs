@@ -1,14 +1,14 @@
 //! The permutation tables.
 //!
 //! A table holds the distinct fingerprints of a segment, each as its *key*: its bits in the table's order
-//! ([`design::order`](crate::design::order)), so that the bits which lead the table come first. Table 1 holds them all
-//! in full, by one of the codecs for complete tables; a fingerprint's place in it is its rank. The others hold them in
-//! full likewise, or in part ([`filter`]). Any codec serves any table; one file here describes each:
+//! ([`design::order`](crate::design::order)), so that the leading bits of the table come first. Table 1 holds complete
+//! keys, in one of the codecs for complete tables; the row of a fingerprint there is its rank. The other tables hold
+//! complete keys too, or parts of them ([`filter`]). Any codec works for any table; one file here describes each:
 //!
 //! | codec | holds | is for |
 //! |---|---|---|
 //! | [`planes`] | whole keys | speed |
-//! | [`filter`] | 2 to 4 bytes of each | speed and size, in all tables but the first |
+//! | [`filter`] | 2 to 4 bytes of each | speed and size, in all tables except the first |
 //! | [`compact`] | whole keys | size |
 //! | [`manku`] | whole keys | comparing with the paper |
 //! | [`plain`] | whole keys | comparing with the paper, and probes that need whole keys |
@@ -38,7 +38,7 @@ pub use planes::Planes;
 use search::Search;
 pub use source::{Columns, Probe, Source};
 
-/// How a table is coded.
+/// The encoding of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     /// Whole keys.
@@ -86,8 +86,8 @@ impl Codec {
         all.find(|codec| (codec.kind(), codec.number()) == (kind, number))
     }
 
-    /// Writes the table of `rows` values, ascending: keys, or of a partial table what it is [sorted
-    /// by](Filter::value). They can be gone through more than once.
+    /// Writes a table of `rows` values, ascending: keys, or the [sort values](Filter::value) of a partial table. They
+    /// can be iterated repeatedly.
     ///
     /// # Errors
     /// What `values` and `columns` return.
@@ -108,7 +108,7 @@ impl Codec {
     }
 }
 
-/// A table of a file: its codec, and where its parts stand.
+/// A table of a file: its codec and its layout.
 #[derive(Clone, Debug)]
 pub enum Layout {
     /// See [`planes`].
@@ -124,8 +124,8 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The layout of a section of this codec, `rows` and `length` in a table that leads with `lead` bits, checked as
-    /// far as its head goes.
+    /// The layout of a section of this codec, `rows` and `length`, in a table that leads with `lead` bits. Checks only
+    /// the head.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -158,7 +158,7 @@ impl Layout {
         Err(source.corrupt(super::wire::Fault::new(0, expected, format!("{length} bytes"))))
     }
 
-    /// Refuses a way to probe that the codec does not have.
+    /// Refuses a probe strategy that the codec does not support.
     ///
     /// # Errors
     /// [`Error::Invalid`], naming both.
@@ -174,7 +174,7 @@ impl Layout {
         Err(Error::Invalid(format!("probe {probe:?}: tables coded as {} are not probed so", self.name())))
     }
 
-    /// How it is probed unless somebody says otherwise.
+    /// The default probe strategy.
     #[must_use]
     pub fn probe(&self) -> Probe {
         if matches!(self, Self::Manku(_)) { Probe::Interpolation } else { Probe::Directory }
@@ -190,8 +190,8 @@ impl Layout {
         }
     }
 
-    /// The rows whose keys begin with the `bits` bits of `prefix`; of a partial table, whose directory may have fewer
-    /// bits, those of its bucket.
+    /// The rows whose keys begin with the `bits` bits of `prefix`. For a partial table, whose directory may have fewer
+    /// bits, the rows of its bucket.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -210,7 +210,7 @@ impl Layout {
         }
     }
 
-    /// Out of line, as these are long, and a call is little beside them.
+    /// Not inlined, as these functions are long, and a call costs little in comparison.
     #[inline(never)]
     fn rows_searched<'a>(
         &self,
@@ -230,7 +230,7 @@ impl Layout {
         }
     }
 
-    /// Hints at what [`rows`](Self::rows) reads first.
+    /// Hints at the data that [`rows`](Self::rows) reads first.
     #[inline(always)]
     pub fn hint_directory<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         match self {
@@ -242,7 +242,7 @@ impl Layout {
         }
     }
 
-    /// Hints at what is read first of these rows.
+    /// Hints at the data that is read first of these rows.
     #[inline(always)]
     pub fn hint_rows<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
         match self {
@@ -254,7 +254,7 @@ impl Layout {
         }
     }
 
-    /// Hints at what is read of a row that a scan found.
+    /// Hints at the data that is read of a row that a scan found.
     #[inline(always)]
     pub fn hint_row<'a>(&self, source: impl Source<'a>, row: u64) {
         match self {
@@ -264,7 +264,7 @@ impl Layout {
         }
     }
 
-    /// Hands the rows within `radius` of `query` and their keys to `each`, ascending; of a complete table.
+    /// Hands the rows within `radius` of `query` and their keys to `each`, ascending. Only for complete tables.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -290,7 +290,7 @@ impl Layout {
     /// The key of a row of a complete table.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], also for a row that there is not.
+    /// [`Error::Corrupt`], also for a row that does not exist.
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         match self {
             Self::Planes(planes) => planes.value(source, row),
@@ -316,7 +316,7 @@ impl Layout {
         }
     }
 
-    /// Hands all rows to `each` with what the table is sorted by, which ascends: keys, or entries of a partial one.
+    /// Hands all rows to `each` with their sort values, which ascend: keys, or entries of a partial table.
     ///
     /// # Errors
     /// [`Error::Corrupt`], or what `each` returns.

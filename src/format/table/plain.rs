@@ -1,7 +1,7 @@
-//! Codec 4 of complete tables: values as they are.
+//! Codec 4 of complete tables: uncompressed values.
 //!
-//! The uncompressed table of Manku, Jain and Das Sarma (WWW 2007, section 3.1): sorted values of 8 bytes,
-//! after a directory over their first bits. Every probe of the literature can be tried on it.
+//! The uncompressed table of Manku, Jain and Das Sarma (WWW 2007, section 3.1): sorted values of 8 bytes, after a
+//! directory over their first bits. It supports every probe strategy of the literature.
 //!
 //! ```text
 //! 0 directory  (2^d + 1) x 4 bytes: the first row of each prefix of d bits; the last is R
@@ -14,7 +14,7 @@ use std::ops::{ControlFlow, Range};
 
 use zerocopy::little_endian::U64;
 
-use super::compact::{Part, counted, follows};
+use super::compact::{ColumnBuffer, counted, follows};
 use super::search::{self, Search, array, bounds, top};
 use super::source::{Columns, Probe, Source, hint_lines};
 use crate::error::{Error, Result};
@@ -29,10 +29,10 @@ pub const CODEC: u16 = 4;
 const DIRECTORY_BITS: u32 = 16;
 /// Rows that are read at once, a page.
 const STEP: u64 = 512;
-/// Rows looked at together before branching.
+/// Rows tested together before branching.
 const CHUNK: usize = 16;
 
-/// Where the parts of a section stand: a function of its rows.
+/// The layout of a section: a function of its number of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plain {
     directory: Directory,
@@ -55,7 +55,7 @@ impl Plain {
     /// The codec of a section of `rows` rows and `length` bytes.
     ///
     /// # Errors
-    /// A fault where these are not a length and a count that belong together.
+    /// A fault for a length that does not match the number of rows.
     pub fn open<'a>(source: impl Source<'a>, rows: u64, length: u64) -> Result<Self> {
         let layout = Self::of(rows);
         if rows > DOCUMENTS_MAX {
@@ -69,7 +69,7 @@ impl Plain {
     }
 
     /// The rows whose first `bits` bits are `prefix`. By the directory in constant time on uniform values, by
-    /// interpolation in O(log log n); both in O(log n) on any, as by bisection.
+    /// interpolation in O(log log n); both in O(log n) on any values, as by bisection.
     ///
     /// # Errors
     /// Those of the source, and faults of the directory.
@@ -107,7 +107,7 @@ impl Plain {
     /// ascending, until it breaks.
     ///
     /// # Errors
-    /// Those of the source and faults; what was handed out before is right.
+    /// Those of the source, and faults; the values already reported are correct.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -147,7 +147,7 @@ impl Plain {
     /// The value of a row.
     ///
     /// # Errors
-    /// Those of the source, and a fault where there is no such row.
+    /// Those of the source, and a fault if there is no such row.
     #[inline]
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         self.check(source, &(row..row.saturating_add(1)))?;
@@ -167,8 +167,8 @@ impl Plain {
         Ok(Some(rows.start))
     }
 
-    /// Hands all rows and their values to `each`, ascending, and checks that they ascend strictly and stand
-    /// in the buckets that the directory says.
+    /// Hands all rows and their values to `each`, ascending, and checks that they ascend strictly and are in their
+    /// buckets of the directory.
     ///
     /// # Errors
     /// Those of the source, of `each`, and faults.
@@ -205,7 +205,7 @@ impl Plain {
         (next..=1 << self.directory.bits).try_for_each(|bucket| entry(bucket, self.directory.rows))
     }
 
-    /// Hints at what [`rows`](Self::rows) reads first by [`Probe::Directory`].
+    /// Hints at the data that [`rows`](Self::rows) reads first by [`Probe::Directory`].
     #[inline(always)]
     pub fn hint_directory<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         if let Some(bounds) = bounds(prefix, bits) {
@@ -215,7 +215,7 @@ impl Plain {
         }
     }
 
-    /// Hints at what [`scan`](Self::scan) reads first.
+    /// Hints at the data that [`scan`](Self::scan) reads first.
     #[inline(always)]
     pub fn hint_rows<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
         let start = self.values.saturating_add(rows.start.saturating_mul(8));
@@ -228,8 +228,8 @@ impl Plain {
     /// Writes the section of these values. Memory is a few KiB.
     ///
     /// # Errors
-    /// Those of the values and the columns; [`Error::Invalid`] where values do not ascend strictly or are not
-    /// as many as the layout's rows; [`Error::Limit`] for more than [`DOCUMENTS_MAX`].
+    /// Those of the values and the columns; [`Error::Invalid`] if values do not ascend strictly, or if their number is
+    /// not that of the layout's rows; [`Error::Limit`] for more than [`DOCUMENTS_MAX`].
     pub fn encode(
         &self,
         values: impl Iterator<Item = Result<u64>>,
@@ -239,7 +239,7 @@ impl Plain {
         if rows > DOCUMENTS_MAX {
             return Err(Error::Limit { what: "rows of a table", limit: DOCUMENTS_MAX, found: rows });
         }
-        let [mut entries, mut column] = std::array::from_fn(Part::new);
+        let [mut entries, mut column] = std::array::from_fn(ColumnBuffer::new);
         let (mut row, mut last, mut next) = (0_u64, None, 0);
         for value in values {
             let value = value?;
@@ -349,7 +349,7 @@ mod tests {
     codec!(ByBinary, by_binary, Probe::Binary);
 
     #[test]
-    fn three_values_stand_where_the_format_says() {
+    fn three_values_are_encoded_as_in_the_format() {
         let values = [0x0123_4567_89AB_CDEF_u64, 0x8000_0000_0000_0001, u64::MAX];
         let mut expected = vec![0; 64];
         expected[4] = 3;

@@ -1,6 +1,6 @@
-//! Codec `planes`: a directory, and what it leaves of each key in planes.
+//! Codec `planes`: a directory, and the other bits of each key in planes.
 //!
-//! A scan reads one plane of 16 bits and looks at the others for what is left only.
+//! A scan reads one plane of 16 bits, and the other planes only for rows that pass.
 //!
 //! ```text
 //! directory  (2^d + 1) x 4, over the first d bits of the keys: floor(log2 rows) - 3 of those that lead the table
@@ -25,7 +25,7 @@ use twindex_kernel::Simd;
 pub const CODEC: u16 = 1;
 /// From this radius on, a filter of 16 bits lets too much through to be worth its time.
 pub const WIDE: u32 = 5;
-/// Where the parts of a table are in its section.
+/// The layout of a table's section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planes {
     /// Over the first bits of the keys.
@@ -70,14 +70,14 @@ impl Planes {
         column(source, self.rest + rows.start * 4..self.rest + rows.end * 4)
     }
 
-    /// Where in the section the plane of bits 17 to 32 begins, which is checked first.
+    /// The offset in the section of the plane of bits 17 to 32, which is checked first.
     #[must_use]
     pub fn scanned(&self) -> u64 {
         self.second
     }
 
-    /// The rows whose keys begin with the `bits` bits of `prefix`: from the directory, and by binary search in the
-    /// bucket for what it does not resolve.
+    /// The rows whose keys begin with the `bits` bits of `prefix`: from the directory, then by binary search in the
+    /// bucket for bits that the directory does not cover.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -104,13 +104,13 @@ impl Planes {
         self.directory.hint(source, prefix, bits);
     }
 
-    /// Hints at what [`candidates`](Self::candidates) reads first.
+    /// Hints at the data that [`candidates`](Self::candidates) reads first.
     #[inline(always)]
     pub fn hint_rows<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
         hint_lines(source, self.second + rows.start * 2..self.second + rows.end * 2);
     }
 
-    /// Hints at the rests of a few rows: two cache lines, or three.
+    /// Hints at the other planes of a few rows: two cache lines, or three.
     #[inline(always)]
     pub fn hint_rests<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
         let (start, last) = (self.rest + rows.start * 4, self.rest + rows.end * 4 - 1);
@@ -119,7 +119,7 @@ impl Planes {
         source.hint(last);
     }
 
-    /// Hints at the rest of a row.
+    /// Hints at the other planes of a row.
     #[inline(always)]
     pub fn hint_row<'a>(&self, source: impl Source<'a>, row: u64) {
         let rest = self.rest + row * 4;
@@ -132,8 +132,8 @@ impl Planes {
         }
     }
 
-    /// The rows that may be within `radius` of `query` in all bits but the first 16, with bits 17 to 32; the others are
-    /// not.
+    /// The rows that may be within `radius` of `query` in all bits except the first 16, with their bits 17 to 32. All
+    /// other rows are farther away.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -162,8 +162,7 @@ impl Planes {
         Ok(())
     }
 
-    /// The key of a row whose bits 17 to 32 are `second`; `top` are its first 16 bits, taken from there if they have
-    /// no plane.
+    /// The key of a row whose bits 17 to 32 are `second`. `top` are its first 16 bits, used if they have no plane.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -175,7 +174,7 @@ impl Planes {
         Ok(u64::from(top) << 48 | u64::from(second) << 32 | u64::from(rest))
     }
 
-    /// As [`complete`](Self::complete), where no more is known than `top`.
+    /// As [`complete`](Self::complete), if only `top` is known.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -190,10 +189,10 @@ impl Planes {
         (bucket.checked_shl(64 - self.directory.bits).unwrap_or(0) >> 48) as u16
     }
 
-    /// The key of a row: O(1) where the first bits have a plane, otherwise a binary search in the directory.
+    /// The key of a row: O(1) if the first bits have a plane, otherwise a binary search in the directory.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], also for a row that there is not.
+    /// [`Error::Corrupt`], also for a row that does not exist.
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         if row >= self.directory.rows {
             let fault = Fault::new(0, format!("a row below {}", self.directory.rows), row);
@@ -233,7 +232,7 @@ impl Planes {
         if rows.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
-        // Where the first bits are in the directory alone, they are those of one bucket at a time.
+        // If the first bits are only in the directory, they are constant within a bucket.
         let mut bucket = if self.has_first() { 0 } else { self.directory.prefix_of(source, rows.start)? };
         let mut start = rows.start;
         let mut places: Vec<(u64, u16)> = Vec::new();
@@ -286,7 +285,7 @@ impl Planes {
                 let row = rows.start + place as u64;
                 let leads = key.checked_shr(64 - self.directory.bits).unwrap_or(0);
                 if last >= Some(key) || leads != bucket {
-                    let expected = format!("a key of bucket {bucket:x} behind {last:x?}");
+                    let expected = format!("a key of bucket {bucket:x} after {last:x?}");
                     return Err(source.corrupt(Fault::new(
                         self.second + row * 2,
                         expected,
@@ -300,7 +299,7 @@ impl Planes {
         Ok(())
     }
 
-    /// A walk that begins with a bucket, or with the end.
+    /// A walk that begins with a bucket, or at the end.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -313,8 +312,8 @@ impl Planes {
         Ok(Walk { bucket, row, ..Walk::default() })
     }
 
-    /// Appends the keys that come next, at most `most`, at least 1; none at the end, and only there. What is checked is
-    /// what [`for_each`](Self::for_each) checks.
+    /// Appends the next keys, at least 1 and at most `most`; none only at the end. Checks what
+    /// [`for_each`](Self::for_each) checks.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -331,7 +330,7 @@ impl Planes {
                 return Err(self.unsound(source));
             }
         }
-        // Counted rather than looked for, several at a time.
+        // Counted without branches, several at a time.
         let pairs = keys[start..].iter().zip(&keys[(start + 1).min(keys.len())..]);
         let ascend = pairs.filter(|(key, next)| key >= next).count() == 0;
         let follows = walk.last.zip(keys.get(start)).is_none_or(|(last, &key)| last < key);
@@ -343,8 +342,8 @@ impl Planes {
         Ok(())
     }
 
-    /// Appends the keys of the buckets that come next, as many as are `most` together, or the next ones of one that has
-    /// more; false where something is wrong.
+    /// Appends the keys of the next buckets, at most `most` together, or a part of one that has more; returns false if
+    /// it finds damage.
     #[inline(always)]
     fn walk_on<'a>(
         &self,
@@ -386,7 +385,7 @@ impl Planes {
         } else {
             keys.extend(low);
         }
-        // Buckets that are available in full, and one that is not.
+        // Buckets that fit completely, and one that does not.
         let mut from = 0;
         for (prefix, end) in (walk.bucket..).zip(ends).take(whole.max(1)) {
             let to = (u64::from(end.get()).min(stop) - start) as usize;
@@ -409,7 +408,7 @@ impl Planes {
         Ok(true)
     }
 
-    /// What is wrong in a table in which a walk has found something.
+    /// The error for a table in which a walk has found damage.
     #[cold]
     fn unsound<'a>(&self, source: impl Source<'a>) -> Error {
         match self.for_each(source, |_, _| Ok(())) {
@@ -437,25 +436,25 @@ impl Planes {
     }
 }
 
-/// How far somebody has walked through the keys of a table.
+/// The position of a walk through the keys of a table.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Walk {
     bucket: u64,
     row: u64,
-    /// The row is in the bucket, and not at its beginning.
+    /// Whether the row is inside of the bucket, after its first row.
     inside: bool,
     last: Option<u64>,
 }
 
 impl Walk {
-    /// The row that comes next.
+    /// The next row.
     #[must_use]
     pub fn row(&self) -> u64 {
         self.row
     }
 }
 
-/// Buckets that are walked through together.
+/// Buckets that are walked together.
 const BUCKETS: u64 = 1 << 9;
 
 /// Writes a table from slices of its keys.
@@ -468,14 +467,14 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Of a table with this layout. Memory: the directory.
+    /// An encoder for this layout. Memory: the directory.
     #[must_use]
     pub fn new(planes: &Planes) -> Self {
         let directory = DirectoryBuilder::new(planes.directory);
         Self { directory, has_first: planes.has_first(), row: 0, chunk: Default::default() }
     }
 
-    /// Appends keys, strictly ascending from the last one on.
+    /// Appends keys, which ascend strictly from the last one on.
     ///
     /// # Errors
     /// What `columns` returns.
@@ -504,7 +503,7 @@ impl Encoder {
     }
 }
 
-/// Values that go to the columns together: the first-level cache holds them and their bytes.
+/// Values that are written together: they and their bytes fit into the first-level cache.
 const TOGETHER: usize = 1 << 11;
 
 /// Appends `N` bytes of each of these values.
@@ -551,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_meets_all_keys_and_finds_the_damage_that_a_scan_finds() {
+    fn walk_visits_all_keys_and_finds_the_same_damage_as_a_scan() {
         for count in [0, 1, 7, 40, 5000, 600_000] {
             for shift in [0, 30] {
                 let mut keys: Vec<u64> = testing::uniform(count, 5).iter().map(|key| key >> shift).collect();

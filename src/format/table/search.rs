@@ -1,7 +1,7 @@
 //! Searches in columns of ascending values, and the values that begin with a prefix.
 //!
-//! Nothing here trusts the column: where its values do not ascend, a search still ends after O(log n) reads,
-//! at some place within the range it was given.
+//! Nothing here trusts the column: if its values do not ascend, a search still ends after O(log n) reads, at some row
+//! within the given range.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -9,12 +9,12 @@ use super::source::Source;
 use crate::error::Result;
 use crate::format::wire::Fault;
 
-/// Interpolations before a search goes on by doubling steps. Uniform keys need two or three.
+/// Interpolations before a search continues by doubling steps. Uniform keys need two or three.
 const INTERPOLATIONS: u32 = 4;
-/// A range of at most this number of rows is bisected, and the first of the doubling steps.
+/// A range of at most this number of rows is bisected; also the first of the doubling steps.
 const SHORT: u64 = 8;
 
-/// How a place is found in a column of whole keys.
+/// How a row is found in a column of whole keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Search {
     /// Interpolation, then doubling steps, then bisection.
@@ -23,8 +23,8 @@ pub enum Search {
     Binary,
 }
 
-/// The values whose first `bits` bits are `prefix`; `None` where no value has such a prefix (`prefix` has
-/// more bits than `bits` says, or `bits` is over 64).
+/// The values whose first `bits` bits are `prefix`; `None` if no value has such a prefix (`prefix` has more than `bits`
+/// bits, or `bits` is over 64).
 #[inline(always)]
 #[must_use]
 pub fn bounds(prefix: u64, bits: u32) -> Option<RangeInclusive<u64>> {
@@ -52,8 +52,7 @@ pub fn array<'a, const N: usize>(source: impl Source<'a>, at: u64) -> Result<[u8
         .map_err(|_| source.corrupt(Fault::new(at, format!("{N} bytes"), format!("{} bytes", bytes.len()))))
 }
 
-/// The first row of `rows` whose value is at least `target`, the end of `rows` where there is none. log2 of
-/// the rows reads.
+/// The first row of `rows` whose value is at least `target`, or the end of `rows`. Reads log2 of the number of rows.
 #[inline(always)]
 pub fn bisect(rows: Range<u64>, target: u64, mut value: impl FnMut(u64) -> Result<u64>) -> Result<u64> {
     let Range { start: mut low, end: mut high } = rows;
@@ -68,8 +67,8 @@ pub fn bisect(rows: Range<u64>, target: u64, mut value: impl FnMut(u64) -> Resul
     Ok(low)
 }
 
-/// As [`bisect`], where values are spread about evenly over `span`: interpolates a few times, goes on from
-/// there by doubling steps, then bisects. So uneven values cost O(log n) reads as well.
+/// As [`bisect`], for values that are spread about evenly over `span`: interpolates a few times, continues by doubling
+/// steps, then bisects. So uneven values cost O(log n) reads as well.
 #[inline]
 pub fn interpolate(
     rows: Range<u64>,
@@ -78,7 +77,7 @@ pub fn interpolate(
     mut value: impl FnMut(u64) -> Result<u64>,
 ) -> Result<u64> {
     let Range { start: mut low, end: mut high } = rows;
-    // What is known to be below the target or the target, and what is not below it.
+    // The largest known value that is at most the target, and the smallest known value that is not below it.
     let (mut least, mut most) = (target.min(*span.start()), target.max(*span.end()));
     let mut upwards = true;
     for _ in 0..INTERPOLATIONS {
@@ -126,8 +125,8 @@ pub fn between(
     };
     let start = first(rows.clone(), 0..=u64::MAX, *bounds.start())?;
     let end = match bounds.end().checked_add(1) {
-        // Values are distinct, so few rows are between: the span says how far to go.
-        Some(behind) => first(start..rows.end, *bounds.start()..=u64::MAX, behind)?,
+        // Values are distinct, so the width of the bounds limits the number of rows between.
+        Some(after) => first(start..rows.end, *bounds.start()..=u64::MAX, after)?,
         None => rows.end,
     };
     Ok(start..end)
@@ -140,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prefix_stands_for_the_values_that_begin_with_it() {
+    fn prefix_bounds_are_the_values_that_begin_with_it() {
         assert_eq!(bounds(0, 0), Some(0..=u64::MAX));
         assert_eq!(bounds(1, 0), None);
         assert_eq!(bounds(1, 1), Some(1 << 63..=u64::MAX));

@@ -1,7 +1,7 @@
-//! What must hold for every codec of complete tables, stated once.
+//! The properties of every codec of complete tables, stated once.
 //!
-//! A codec is tried on sets of values that are uniform, clustered and adverse; its answers are compared with
-//! plain loops over the values, and its bytes are damaged.
+//! A codec is tested on sets of values that are uniform, clustered and adversarial; its answers are compared with plain
+//! loops over the values, and its bytes are damaged.
 
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
@@ -20,7 +20,7 @@ thread_local! {
     static BYTES_READ: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A section in memory. Counts what is read.
+/// A section in memory. Counts the bytes read.
 #[derive(Clone, Copy)]
 pub(super) struct Memory<'a>(pub(super) &'a [u8]);
 
@@ -37,7 +37,7 @@ impl<'a> Source<'a> for Memory<'a> {
         BYTES_READ.set(BYTES_READ.get() + range.end.saturating_sub(range.start));
         let bytes = self.0.get(range.start as usize..range.end as usize);
         bytes.ok_or_else(|| {
-            self.corrupt(Fault::new(range.start, "a place in the section", format!("{range:?}")))
+            self.corrupt(Fault::new(range.start, "an offset in the section", format!("{range:?}")))
         })
     }
 
@@ -115,7 +115,7 @@ pub(super) fn section<C: Codec>(values: &[u64]) -> Vec<u8> {
     parts.joined().into_iter().map(Option::unwrap_or_default).collect()
 }
 
-/// Whether a section is that of these values, whatever is between its parts.
+/// Whether a section is that of these values, ignoring the bytes between its parts.
 fn is_section_of<C: Codec>(bytes: &[u8], values: &[u64]) -> bool {
     let mut parts = Parts::default();
     C::encode(values.len() as u64, values, &mut parts).unwrap();
@@ -194,7 +194,7 @@ fn decode<C: Codec>(codec: &C, bytes: &[u8]) -> Result<Vec<u64>> {
     Ok(values)
 }
 
-/// Values come back, by row, by value and all together; encoding twice gives the same bytes.
+/// Values round-trip, by row, by value and all together; encoding twice gives the same bytes.
 pub(super) fn values_come_back<C: Codec>(values: &[u64], name: &str) {
     let bytes = section::<C>(values);
     let codec = C::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
@@ -222,7 +222,7 @@ pub(super) fn values_come_back<C: Codec>(values: &[u64], name: &str) {
     }
 }
 
-/// Rows of prefixes are those between two partition points.
+/// The rows of a prefix are those between two partition points.
 pub(super) fn rows_are_between_partition_points<C: Codec>(values: &[u64], name: &str) {
     let bytes = section::<C>(values);
     let codec = C::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
@@ -272,7 +272,7 @@ impl<C: Codec> Kernel for Scan<'_, C> {
     }
 }
 
-/// Scans find what a plain loop finds, at every level.
+/// Scans find the same values as a plain loop, at every level.
 pub(super) fn scans_find_what_a_plain_loop_finds<C: Codec>(values: &[u64], name: &str) {
     let bytes = section::<C>(values);
     let codec = C::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
@@ -306,7 +306,7 @@ pub(super) fn scans_find_what_a_plain_loop_finds<C: Codec>(values: &[u64], name:
     }
 }
 
-/// Values that do not ascend, or are not as many as was said, are refused.
+/// Values that do not ascend, or whose number is wrong, are refused.
 pub(super) fn wrong_values_are_refused<C: Codec>() {
     for (rows, values) in
         [(2, &[5, 5][..]), (2, &[6, 5]), (3, &[1, 2]), (1, &[1, 2]), (0, &[1]), (1 << 40, &[])]
@@ -315,8 +315,8 @@ pub(super) fn wrong_values_are_refused<C: Codec>() {
     }
 }
 
-/// Whatever the bytes, every call comes back, and rows are within the table. Bytes that hold other values, or
-/// the same in another way than encoders write them, are refused where all of them are gone through.
+/// For any bytes, every call returns, and rows are within the table. Bytes that hold other values, or the same values
+/// in another encoding, are refused by a pass over all rows.
 pub(super) fn answers_something<C: Codec>(bytes: &[u8], rows: u64, query: u64) {
     let Ok(codec) = C::open(Memory(bytes), rows, bytes.len() as u64) else { return };
     for bits in [0, 1, 5, 9, 13, 20, 33, 64] {
@@ -340,7 +340,7 @@ pub(super) fn answers_something<C: Codec>(bytes: &[u8], rows: u64, query: u64) {
     }
     if let Ok(values) = decode(&codec, bytes) {
         assert_eq!(values.len() as u64, rows, "{}", C::NAME);
-        assert!(is_section_of::<C>(bytes, &values), "{}: damage that nobody notices", C::NAME);
+        assert!(is_section_of::<C>(bytes, &values), "{}: undetected damage", C::NAME);
     }
 }
 

@@ -1,22 +1,22 @@
-//! What is answered about groups, and what the answers may use.
+//! The answers about groups, and the resources that they may use.
 
 use std::path::Path;
 
 use crate::error::Result;
 use crate::key::KeyBuf;
 
-/// An answer, or that the bound on queries was too low for it.
+/// An answer, or the fact that the limit on queries was too low for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision<T> {
     /// The answer.
     Decided(T),
-    /// More queries would be needed than were allowed. The same snapshot, key and bound give this again; a higher bound, or
+    /// The limit on queries was reached. The same snapshot, key and limit give this again; a higher limit, or
     /// [`Snapshot::groups`](crate::Snapshot::groups), decides.
     Undecided,
 }
 
 impl<T> Decision<T> {
-    /// The answer, where there is one.
+    /// The answer, if there is one.
     #[must_use]
     pub fn decided(self) -> Option<T> {
         match self {
@@ -37,9 +37,9 @@ impl<T> Decision<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leader {
-    /// The leader's key; that of the document itself where it leads.
+    /// The leader's key; the document's own key if it leads.
     pub key: KeyBuf,
-    /// How many queries for near documents decided it, where nothing was known before.
+    /// The number of queries for near documents that decide it, without remembered answers.
     pub questions: u64,
 }
 
@@ -47,11 +47,11 @@ pub struct Leader {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Membership {
-    /// The leader's key; that of the document itself where it leads.
+    /// The leader's key; the document's own key if it leads.
     pub leader: KeyBuf,
-    /// How many documents the group has, this one among them.
+    /// The number of documents in the group, this one included.
     pub size: u64,
-    /// How many queries for near documents decided it, where nothing was known before.
+    /// The number of queries for near documents that decide it, without remembered answers.
     pub questions: u64,
 }
 
@@ -61,16 +61,16 @@ pub struct Membership {
 pub struct Group {
     /// The leader's key.
     pub leader: KeyBuf,
-    /// The keys of all its documents, the leader's among them, ascending.
+    /// The keys of all its documents, including the leader's, ascending.
     pub members: Vec<KeyBuf>,
-    /// How many queries for near documents decided it, where nothing was known before.
+    /// The number of queries for near documents that decide it, without remembered answers.
     pub questions: u64,
 }
 
-/// What a listing of all groups may use.
+/// The resources for a listing of all groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources<'a> {
-    /// Where scratch files go. They have no name, and are gone when the work or the process ends.
+    /// The folder of scratch files. They have no name, and disappear when the work or the process ends.
     pub dir: &'a Path,
     /// Bytes of memory.
     pub memory: usize,

@@ -1,42 +1,42 @@
-//! The documents that can be near one and come before it, a few at a time, in the order of priority.
+//! The documents that can be near a document and come before it, a few at a time, in the order of priority.
 //!
-//! A leader is found among the first neighbours as a rule. So long buckets are read by priority and only as far as needed, and
-//! a candidate is compared when it is its turn.
+//! The leader is usually among the first neighbours. So long buckets are read by priority and only as far as needed,
+//! and a candidate is compared only when its turn comes.
 
-use super::near::{GroupRule, Neighbourhood, Rank, rank};
+use super::near::{GroupRule, Neighbourhood, PriorityRank, rank};
 use crate::error::Result;
 use crate::segment::Segment;
 use crate::store::known_leaders::DocRef;
-use crate::store::part::Part;
+use crate::store::part::IndexPart;
 use crate::store::query::Query;
 
 /// A document that can be near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Candidate {
-    pub(super) rank: Rank,
+pub(super) struct LeaderCandidate {
+    pub(super) rank: PriorityRank,
     pub(super) document: DocRef,
-    /// Whether it is near, without a comparison.
+    /// Whether it is known to be near, without a comparison.
     pub(super) is_near: bool,
 }
 
-/// What is asked for: the first `count` documents after `from` and up to `upto`.
+/// The request: the first `count` documents after `from`, up to `upto`.
 #[derive(Clone, Copy)]
 pub(super) struct Span {
-    pub(super) from: Option<Rank>,
-    pub(super) upto: Rank,
+    pub(super) from: Option<PriorityRank>,
+    pub(super) upto: PriorityRank,
     pub(super) count: usize,
 }
 
 impl Span {
-    fn has(&self, rank: Rank) -> bool {
+    fn has(&self, rank: PriorityRank) -> bool {
         self.from.is_none_or(|from| rank > from) && rank <= self.upto
     }
 }
 
-/// Candidates of one part, as they are collected.
+/// The candidates collected from one part.
 #[derive(Default)]
 struct Collected {
-    /// Ordinals, some of them several times, and whether they are near.
+    /// Ordinals, possibly repeated, and whether they are known to be near.
     ordinals: Vec<(u32, bool)>,
     has_more: bool,
 }
@@ -46,7 +46,7 @@ impl Collected {
         self.ordinals.push((ordinal, is_near));
     }
 
-    /// Each ordinal once; near where it was near in one bucket.
+    /// Each ordinal once; near if it was near in any bucket.
     fn distinct(mut self) -> Vec<(u32, bool)> {
         self.ordinals.sort_unstable_by_key(|&(ordinal, is_near)| (ordinal, !is_near));
         self.ordinals.dedup_by_key(|&mut (ordinal, _)| ordinal);
@@ -55,26 +55,27 @@ impl Collected {
 }
 
 impl Neighbourhood {
-    /// The first candidates of a span, in their order, and whether there are more. Documents of one rank come together.
-    pub(super) fn candidates(&self, of: DocRef, span: Span) -> Result<(Vec<Candidate>, bool)> {
-        let query = self.question(of)?;
+    /// The first candidates of a span, in their order, and whether there are more. Documents of equal rank stay
+    /// together.
+    pub(super) fn candidates(&self, of: DocRef, span: Span) -> Result<(Vec<LeaderCandidate>, bool)> {
+        let query = self.query_of(of)?;
         let (mut all, mut has_more) = (Vec::new(), false);
         self.for_each_part(|number, part| {
             let mut found = Collected::default();
-            if let Part::Segment { segment, .. } = part {
+            if let IndexPart::Segment { segment, .. } = part {
                 self.of_segment(&query, segment, part, span, &mut found)?;
             } else {
                 query.for_each_candidate(part, |ordinal, is_near| found.add(ordinal, is_near))?;
             }
             has_more |= found.has_more;
             let distinct = found.distinct();
-            if let Part::Segment { segment, .. } = part {
+            if let IndexPart::Segment { segment, .. } = part {
                 segment.prepare_priorities(distinct.len() as u64)?;
             }
             for (ordinal, is_near) in distinct {
                 let (rank, document) = (rank(part, ordinal)?, DocRef { part: number, ordinal });
                 if span.has(rank) && document != of {
-                    all.push(Candidate { rank, document, is_near });
+                    all.push(LeaderCandidate { rank, document, is_near });
                 }
             }
             Ok(())
@@ -89,8 +90,8 @@ impl Neighbourhood {
         Ok((all, has_more))
     }
 
-    /// Puts candidates of equal ranks in the order of their keys, and removes those of the last rank that come after `of`.
-    fn order_by_key(&self, all: &mut Vec<Candidate>, of: DocRef, mine: Rank) -> Result<()> {
+    /// Sorts candidates of equal ranks by key, and removes those of the last rank that come after `of`.
+    fn order_by_key(&self, all: &mut Vec<LeaderCandidate>, of: DocRef, mine: PriorityRank) -> Result<()> {
         if all.windows(2).all(|two| two[0].rank != two[1].rank) && all.last().is_none_or(|last| last.rank < mine) {
             return Ok(());
         }
@@ -109,16 +110,17 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Of each long bucket the first live documents of the span; of the others all live documents.
+    /// The first live documents of the span of each long bucket; all live documents of the other buckets.
     fn of_segment(
         &self,
         query: &Query,
         segment: &Segment,
-        part: &Part<'_>,
+        part: &IndexPart<'_>,
         span: Span,
         found: &mut Collected,
     ) -> Result<()> {
-        // Documents of one fingerprint are one where nothing else makes documents near: only the first of them can lead.
+        // If only the fingerprint makes documents near, those with equal fingerprints count as one: only the first can
+        // lead.
         let is_one = self.rule == GroupRule::Distance;
         let mut short = Vec::new();
         query.for_each_bucket(segment, |bucket, is_near| {
@@ -154,7 +156,7 @@ impl Neighbourhood {
         })
     }
 
-    /// Whether a candidate resembles a document. The query of the document is held in `asked` for the next one.
+    /// Whether a candidate resembles a document. `asked` caches the query of the document.
     pub(super) fn resembles(
         &self,
         of: DocRef,
@@ -163,7 +165,7 @@ impl Neighbourhood {
     ) -> Result<bool> {
         let query = match asked.take() {
             Some((document, query)) if document == of => query,
-            _ => self.question(of)?,
+            _ => self.query_of(of)?,
         };
         let near = self.read(candidate, |part, ordinal| query.resembles(part, ordinal, &mut Vec::new()))?;
         *asked = Some((of, query));
@@ -171,7 +173,7 @@ impl Neighbourhood {
     }
 }
 
-/// The number of entries at the head of a sorted list for which `is_before` holds.
+/// The number of leading entries of a sorted list for which `is_before` holds.
 fn places_upto(list: &[u32], is_before: impl Fn(u32) -> Result<bool>) -> Result<usize> {
     let (mut low, mut high) = (0, list.len());
     while low < high {

@@ -1,53 +1,53 @@
-//! Whose leader changed between two snapshots.
+//! The documents whose leader changed between two snapshots.
 //!
-//! The leader of a document depends on the documents near it that come before it: on which there are, and on which of them
-//! lead. So what changed spreads from the documents whose records differ to what is near them and comes after them, and from
-//! there on only where a document began or ceased to lead.
+//! The leader of a document depends on the near documents before it: which ones exist, and which of them lead. So
+//! changes spread from the documents whose records differ to the near documents after them, and from there on only
+//! through documents that began or ceased to lead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::answer::Decision;
-use super::decide::Budget;
+use super::decide::QueryLimit;
 use super::near::Neighbourhood;
 use crate::error::{Error, Result};
 use crate::key::KeyBuf;
 use crate::store::known_leaders::DocRef;
-use crate::store::part::Part;
+use crate::store::part::IndexPart;
 use crate::store::snapshot::Snapshot;
 
-/// A document whose leader is another one than before.
+/// A document whose leader changed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct LeaderChange {
     /// Its key.
     pub key: KeyBuf,
-    /// The leader's key before; `None` for a document that was not there.
+    /// The leader's key before; `None` for a document that did not exist.
     pub before: Option<KeyBuf>,
-    /// The leader's key after; `None` for a document that is gone.
+    /// The leader's key after; `None` for a document that was deleted.
     pub after: Option<KeyBuf>,
 }
 
-/// A snapshot, and the leaders of it that were asked for.
-struct Side {
+/// A snapshot, and the leaders that were computed of it.
+struct SnapshotLeaders {
     around: Neighbourhood,
     snapshot: Snapshot,
 }
 
-impl Side {
+impl SnapshotLeaders {
     fn new(snapshot: &Snapshot) -> Result<Self> {
         Ok(Self { around: Neighbourhood::of_parts(snapshot)?, snapshot: snapshot.clone() })
     }
 
-    /// The keys of live documents in parts of which `is_wanted` is true.
+    /// The keys of the live documents of all parts that satisfy `is_wanted`.
     fn keys_of(&self, is_wanted: impl Fn(u32) -> bool, keys: &mut BTreeSet<KeyBuf>) -> Result<()> {
         self.around.for_each_part(|number, part| {
             if !is_wanted(number) {
                 return Ok(());
             }
             let documents = match part {
-                Part::Segment { segment, .. } => segment.documents() as u32,
-                Part::Memory(memory) => memory.limit,
+                IndexPart::Segment { segment, .. } => segment.documents() as u32,
+                IndexPart::Memory(memory) => memory.limit,
             };
             for ordinal in (0..documents).filter(|&ordinal| part.is_live(ordinal)) {
                 keys.insert(part.key(ordinal)?);
@@ -56,7 +56,7 @@ impl Side {
         })
     }
 
-    /// All that decides the place and the neighbours of a document.
+    /// Everything that decides the rank and the neighbours of a document.
     fn record(&self, key: &KeyBuf) -> Result<Option<(u64, Vec<u8>)>> {
         let Some(document) = self.around.find(key.as_key())? else { return Ok(None) };
         let mut bytes = Vec::new();
@@ -65,18 +65,18 @@ impl Side {
     }
 
     fn leader(&self, document: DocRef) -> Result<DocRef> {
-        match self.around.leader(document, &mut Budget::new(u64::MAX))? {
+        match self.around.leader(document, &mut QueryLimit::new(u64::MAX))? {
             Decision::Decided(leader) => Ok(leader),
             Decision::Undecided => {
-                Err(Error::Limit { what: "questions about a group", limit: u64::MAX, found: u64::MAX })
+                Err(Error::Limit { what: "queries for the leader of a document", limit: u64::MAX, found: u64::MAX })
             }
         }
     }
 }
 
-/// The keys whose documents may differ: those of parts that only one of the two has, and those that were deleted or came
-/// back in parts that both have.
-fn candidates(before: &Side, after: &Side) -> Result<BTreeSet<KeyBuf>> {
+/// The keys of documents that may differ: documents of parts that only one snapshot has, and documents of common parts
+/// whose deletion state differs.
+fn candidates(before: &SnapshotLeaders, after: &SnapshotLeaders) -> Result<BTreeSet<KeyBuf>> {
     let mut keys = BTreeSet::new();
     let (old, new) = (&before.snapshot.state().view, &after.snapshot.state().view);
     let place_in = |segments: &[Arc<crate::segment::Segment>], digest: u128, salt: u128| {
@@ -101,7 +101,7 @@ pub(super) fn between(since: &Snapshot, now: &Snapshot) -> Result<Vec<LeaderChan
     if (since.uuid(), since.params()) != (now.uuid(), now.params()) {
         return Err(Error::Invalid("changes of leaders are between two snapshots of one index".into()));
     }
-    let sides = [Side::new(since)?, Side::new(now)?];
+    let sides = [SnapshotLeaders::new(since)?, SnapshotLeaders::new(now)?];
     let mut waiting = BTreeSet::new();
     let mut differing = BTreeSet::new();
     for key in candidates(&sides[0], &sides[1])? {

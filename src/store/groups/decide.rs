@@ -1,38 +1,37 @@
-//! The leader of one document: the first document near it that is a leader itself, which its own neighbours decide.
+//! The leader of one document: the first near document that is a leader itself, which its own neighbours decide.
 //!
-//! The recursion is on a stack of its own, so that a chain of any length takes memory and not the thread's stack. Each
-//! question is what is near one document; documents before it are asked in their order, and the first leader among them
-//! ends it.
+//! The recursion uses a heap-allocated stack, so a chain of any length takes memory and not the thread's stack. Each
+//! query finds the documents near one document; those before it are decided in their order, until one is a leader.
 //!
-//! A document that waits holds the next neighbours only, and finds the others again when these have answered: so a chain
-//! of documents with many neighbours takes 32 KiB for each of them at most.
+//! A waiting document keeps only its next few neighbours, and searches the others again when these are decided. So a
+//! chain of documents with many neighbours takes at most 32 KiB for each of them.
 //!
-//! Questions are counted as if nothing were known: an answer that is remembered comes with the number that it took. So the
-//! count of a document is a function of the snapshot, and a bound on it decides the same way each time.
+//! Queries are counted as if nothing were remembered: a remembered answer includes the number of its queries. So the
+//! count of a document is a function of the snapshot, and a limit on it always decides the same way.
 
 use std::collections::HashMap;
 
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::answer::Decision;
-use super::candidates::{Candidate, Span};
-use super::near::{GroupRule, Neighbourhood, Rank};
+use super::candidates::{LeaderCandidate, Span};
+use super::near::{GroupRule, Neighbourhood, PriorityRank};
 use crate::error::Result;
-use crate::store::known_leaders::{DocRef, Known};
+use crate::store::known_leaders::{DocRef, KnownLeader};
 use crate::store::query::Query;
 
-/// Neighbours that a document holds at first where they have to be compared: its leader is among few as a rule.
+/// Neighbours that a document keeps at first, if they have to be compared: its leader is usually among the first few.
 const HELD_FIRST: usize = 32;
-/// Neighbours that a document holds while it waits, at most.
+/// Neighbours that a waiting document keeps at most.
 const HELD: usize = 1024;
 
-/// A bound on questions, and how many were asked.
-pub(super) struct Budget {
+/// A limit on queries, and the number made.
+pub(super) struct QueryLimit {
     most: u64,
     spent: u64,
 }
 
-impl Budget {
+impl QueryLimit {
     pub(super) fn new(most: u64) -> Self {
         Self { most, spent: 0 }
     }
@@ -41,50 +40,50 @@ impl Budget {
         self.spent
     }
 
-    /// Counts questions; false where these are too many.
-    fn spend(&mut self, questions: u64) -> bool {
-        self.spent = self.spent.saturating_add(questions);
+    /// Counts queries; returns false above the limit.
+    fn spend(&mut self, queries: u64) -> bool {
+        self.spent = self.spent.saturating_add(queries);
         // guard: a document is undecided by its own count of questions
         // without it: self.spent <= self.most -> true
         self.spent <= self.most
     }
 }
 
-/// A document that waits for its neighbours.
-struct Frame {
+/// A document that waits for the decision of its neighbours.
+struct DecisionFrame {
     document: DocRef,
-    rank: Rank,
-    /// Questions before it was asked about.
+    rank: PriorityRank,
+    /// The number of queries before this document.
     before: u64,
-    /// Some of the documents that can be near and come before it, the first one first.
-    candidates: Vec<Candidate>,
-    /// The one of them that is asked about.
+    /// Some of the documents before it that can be near, the first one first.
+    candidates: Vec<LeaderCandidate>,
+    /// The one of them that is being decided.
     next: usize,
-    /// How many are held next.
+    /// How many candidates are kept next.
     count: usize,
-    /// Whether there are more after these.
+    /// Whether there are more candidates after these.
     has_more: bool,
-    /// Those that were asked about and are no leaders, by the hash of their contents.
+    /// The decided ones that are not leaders, by the hash of their contents.
     refuted: HashMap<u128, DocRef>,
 }
 
 impl Neighbourhood {
     /// The leader of a document.
-    pub(super) fn leader(&self, of: DocRef, budget: &mut Budget) -> Result<Decision<DocRef>> {
+    pub(super) fn leader(&self, of: DocRef, budget: &mut QueryLimit) -> Result<Decision<DocRef>> {
         let known_leaders = &self.state.known_leaders;
-        let mut stack: Vec<Frame> = Vec::new();
+        let mut stack: Vec<DecisionFrame> = Vec::new();
         let mut asked = of;
         let mut query = None;
         loop {
-            // A document is asked about, and its answer is known or waits for others.
+            // A document is visited; its answer is known, or waits for others.
             let mut answer = known_leaders.get(asked);
-            if !budget.spend(answer.map_or(1, |known| known.questions)) {
+            if !budget.spend(answer.map_or(1, |known| known.queries)) {
                 return Ok(Decision::Undecided);
             }
             if answer.is_none() {
                 stack.push(self.frame(asked, budget.spent - 1)?);
             }
-            // Answers go to those that wait, until one of them asks on.
+            // The answer goes to the waiting documents, until one of them needs another query.
             loop {
                 let Some(frame) = stack.last_mut() else {
                     return Ok(answer.map_or(Decision::Undecided, |known| Decision::Decided(known.leader)));
@@ -109,7 +108,7 @@ impl Neighbourhood {
                     }
                 }
                 if let Some(leader) = leader {
-                    let known = Known { leader, questions: budget.spent - frame.before };
+                    let known = KnownLeader { leader, queries: budget.spent - frame.before };
                     known_leaders.add(frame.document, known);
                     answer = Some(known);
                     stack.pop();
@@ -118,19 +117,19 @@ impl Neighbourhood {
         }
     }
 
-    /// A document that waits for all of its neighbours.
-    fn frame(&self, document: DocRef, before: u64) -> Result<Frame> {
+    /// The frame of a document, with its first candidates.
+    fn frame(&self, document: DocRef, before: u64) -> Result<DecisionFrame> {
         let (candidates, refuted) = (Vec::new(), HashMap::new());
         let rank = self.rank(document)?;
-        // A search by distance finds all neighbours at once, and takes longer than holding them.
+        // A search by distance finds all neighbours at once, and costs more than keeping them.
         let count = if self.rule == GroupRule::Distance { HELD } else { HELD_FIRST };
-        let mut frame = Frame { document, rank, before, candidates, next: 0, count, has_more: true, refuted };
+        let mut frame = DecisionFrame { document, rank, before, candidates, next: 0, count, has_more: true, refuted };
         self.hold_next(&mut frame)?;
         Ok(frame)
     }
 
-    /// Replaces the candidates of a document, which have answered, by those after them.
-    fn hold_next(&self, frame: &mut Frame) -> Result<()> {
+    /// Replaces the decided candidates of a document by the next ones.
+    fn hold_next(&self, frame: &mut DecisionFrame) -> Result<()> {
         let from = frame.candidates.last().map(|last| last.rank);
         let span = Span { from, upto: frame.rank, count: frame.count };
         (frame.candidates, frame.has_more) = self.candidates(frame.document, span)?;
@@ -141,8 +140,8 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Remembers that a document is no leader, and so none of the same contents after it.
-    fn refute(&self, frame: &mut Frame, document: DocRef) -> Result<()> {
+    /// Records that a document is not a leader; then none with the same contents after it is.
+    fn refute(&self, frame: &mut DecisionFrame, document: DocRef) -> Result<()> {
         if frame.has_more || frame.next + 1 < frame.candidates.len() {
             let mut bytes = Vec::new();
             self.content(document, &mut bytes)?;
@@ -151,9 +150,9 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// The next neighbour that may be a leader. The first document of some contents is near all others of the same, and
-    /// comes before them; if it is no leader, a leader before it is near them too.
-    fn next_of(&self, frame: &mut Frame, query: &mut Option<(DocRef, Query)>) -> Result<Option<DocRef>> {
+    /// The next neighbour that may be a leader. The first document of some contents is near all others with the same
+    /// contents and comes before them. If it is not a leader, it has a leader, which is near them too.
+    fn next_of(&self, frame: &mut DecisionFrame, query: &mut Option<(DocRef, Query)>) -> Result<Option<DocRef>> {
         loop {
             if frame.next == frame.candidates.len() && frame.has_more {
                 self.hold_next(frame)?;
@@ -168,8 +167,8 @@ impl Neighbourhood {
         }
     }
 
-    /// Whether a document has the contents of one that was asked about and is no leader.
-    fn is_refuted(&self, frame: &Frame, document: DocRef) -> Result<bool> {
+    /// Whether an earlier document with the same contents was found not to be a leader.
+    fn is_refuted(&self, frame: &DecisionFrame, document: DocRef) -> Result<bool> {
         if frame.refuted.is_empty() {
             return Ok(false);
         }
@@ -180,14 +179,14 @@ impl Neighbourhood {
         Ok(mine == theirs) // or two contents of one hash
     }
 
-    /// The leader of a document, and all documents that have it.
-    pub(super) fn group(&self, of: DocRef, budget: &mut Budget) -> Result<Decision<(DocRef, Vec<DocRef>)>> {
+    /// The leader of a document, and all documents with the same leader.
+    pub(super) fn group(&self, of: DocRef, budget: &mut QueryLimit) -> Result<Decision<(DocRef, Vec<DocRef>)>> {
         let Decision::Decided(leader) = self.leader(of, budget)? else { return Ok(Decision::Undecided) };
         if !budget.spend(1) {
             return Ok(Decision::Undecided);
         }
         let mut members = vec![leader];
-        // Documents before the leader have leaders before it. Of those after it, equal ones have equal leaders.
+        // Documents before the leader have leaders before it. Among those after it, equal documents have equal leaders.
         let mut known: HashMap<u128, (DocRef, bool)> = HashMap::new();
         let (mut mine, mut theirs) = (Vec::new(), Vec::new());
         self.content(leader, &mut mine)?;

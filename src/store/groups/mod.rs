@@ -1,15 +1,15 @@
-//! Living groups: which document stands for each, by a rule that depends on nothing but the documents that are live.
+//! Living groups: the leader of each document, by a rule that depends only on the live documents.
 //!
 //! Documents are ordered by priority: the caller's number ([`ParamsBuilder::priorities`](crate::params::ParamsBuilder::priorities)),
 //! then the hash of the key ([`Key::priority_hash`]), then the key. A document is a *leader* if no leader before it is near
 //! it; every other document belongs to the first leader that is near it. Leaders are the lexicographically first maximal
 //! independent set of the graph in which near documents are neighbours. It is the rule of `dedup --keep key-hash`.
 //!
-//! - `near`: which documents are near one that is stored, and what comes before what;
-//! - `candidates`: what may be near and comes before, in the order of priority;
-//! - `decide`: the leader of one document, by asking about its neighbours and theirs;
+//! - `near`: the documents near a stored one, and their order;
+//! - `candidates`: documents before one that may be near it, in the order of priority;
+//! - `decide`: the leader of one document, from its neighbours and theirs;
 //! - `sweep`: all leaders, in the order of priority;
-//! - `changes`: whose leader changed between two snapshots.
+//! - `changes`: documents whose leader changed between two snapshots.
 //!
 //! Sources: Nguyen and Onak, *Constant-time approximation algorithms via local improvements*, FOCS 2008; Yoshida, Yamamoto
 //! and Ito, *An improved constant-time approximation algorithm for maximum matchings*, STOC 2009.
@@ -26,38 +26,39 @@ pub use changes::LeaderChange;
 pub use near::GroupRule;
 pub use sweep::Groups;
 
-use self::decide::Budget;
+use self::decide::QueryLimit;
 use self::near::Neighbourhood;
 use super::known_leaders::DocRef;
 use super::snapshot::Snapshot;
 use crate::error::Result;
 use crate::key::{Key, KeyBuf};
 
-/// A bound on questions that most documents stay far below: in cliques and chains of random priorities about two decide,
-/// in dense families tens to hundreds.
+/// A limit on queries that most documents stay far below: in cliques, and in chains of random priorities, about two
+/// queries decide; in dense families tens to hundreds.
 pub const GROUP_QUESTIONS: u64 = 10_000;
 
 impl Snapshot {
-    /// How it is known which documents are near in this index.
+    /// The rule by which documents are near in this index.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) for an index that does not know it of two stored documents: one of
-    /// resemblance that keeps neither sets nor signatures, and one whose tables may miss near fingerprints (free designs).
+    /// [`Error::Invalid`](crate::Error::Invalid) for an index that cannot decide it for two stored documents: one of
+    /// resemblance with neither sets nor signatures, and one whose tables may miss near fingerprints (free designs).
     pub fn group_rule(&self) -> Result<GroupRule> {
         GroupRule::of(self.params())
     }
 
-    /// The leader of a live document, by at most `questions` questions about near documents; `None` where there is no such
+    /// The leader of a live document, by at most `max_queries` queries for near documents; `None` if there is no such
     /// document.
     ///
-    /// Answers depend on the live documents alone: not on the order in which they came, nor on segments, logs and merges.
-    /// [`GROUP_QUESTIONS`] is a bound for most uses. Questions are counted as if nothing were known, though the snapshot
-    /// remembers answers, so that whether a document is [`Undecided`](Decision::Undecided) depends on the snapshot, the key
-    /// and the bound alone. A chain of documents that wait for each other takes memory, 32 KiB at most for each, and not the
-    /// stack of the thread. Documents with the same fingerprint, or the same set, are asked about once.
+    /// Answers depend only on the live documents: not on the order in which they came, nor on segments, logs and
+    /// merges. [`GROUP_QUESTIONS`] is a limit for most uses. Queries are counted as if nothing were remembered, though
+    /// the snapshot remembers answers; so whether a document is [`Undecided`](Decision::Undecided) depends only on the
+    /// snapshot, the key and the limit. A chain of documents that wait for each other takes memory, at most 32 KiB for
+    /// each, and not the stack of the thread. Documents with the same fingerprint, or the same set, need one query
+    /// together.
     ///
-    /// Where resemblance is [estimated](GroupRule::Estimated), the first question reads the bands of all segments, and these
-    /// hold 4 bytes for each band of a document from then on.
+    /// If resemblance is [estimated](GroupRule::Estimated), the first query reads the bands of all segments, which keep
+    /// 4 bytes for each band of a document from then on.
     ///
     /// ```
     /// use twindex::{Decision, Document, GROUP_QUESTIONS, Index, Params};
@@ -82,24 +83,24 @@ impl Snapshot {
     /// # Errors
     /// As [`group_rule`](Self::group_rule); [`Error::Invalid`](crate::Error::Invalid) for a key of the other kind,
     /// [`Error::Corrupt`](crate::Error::Corrupt).
-    pub fn leader<'k>(&self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<Leader>>> {
+    pub fn leader<'k>(&self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<Leader>>> {
         let around = Neighbourhood::of_parts(self)?;
         let Some(document) = around.find(key.into())? else { return Ok(None) };
-        let mut budget = Budget::new(questions);
+        let mut budget = QueryLimit::new(max_queries);
         let decided = around.leader(document, &mut budget)?;
         let leader = |leader: DocRef| Ok(Leader { key: around.key(leader)?, questions: budget.spent() });
         decided.map(leader).map(Some)
     }
 
-    /// The group of a live document: as [`leader`](Self::leader), with all documents that have the same leader, for which each
-    /// document that is near the leader is asked about.
+    /// The group of a live document: as [`leader`](Self::leader), with all documents that have the same leader. Decides
+    /// every document that is near the leader.
     ///
     /// # Errors
     /// As [`leader`](Self::leader).
-    pub fn group<'k>(&self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<Group>>> {
+    pub fn group<'k>(&self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<Group>>> {
         let around = Neighbourhood::of_parts(self)?;
         let Some(document) = around.find(key.into())? else { return Ok(None) };
-        let mut budget = Budget::new(questions);
+        let mut budget = QueryLimit::new(max_queries);
         let found = around.group(document, &mut budget)?.map(|(leader, members)| {
             let mut members: Vec<KeyBuf> =
                 members.into_iter().map(|member| around.key(member)).collect::<Result<_>>()?;
@@ -114,8 +115,8 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`leader`](Self::leader).
-    pub fn group_size<'k>(&self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<u64>>> {
-        let Some(found) = self.membership(key, questions)? else { return Ok(None) };
+    pub fn group_size<'k>(&self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<u64>>> {
+        let Some(found) = self.membership(key, max_queries)? else { return Ok(None) };
         found.map(|membership| Ok(membership.size)).map(Some)
     }
 
@@ -127,11 +128,11 @@ impl Snapshot {
     pub fn membership<'k>(
         &self,
         key: impl Into<Key<'k>>,
-        questions: u64,
+        max_queries: u64,
     ) -> Result<Option<Decision<Membership>>> {
         let around = Neighbourhood::of_parts(self)?;
         let Some(document) = around.find(key.into())? else { return Ok(None) };
-        let mut budget = Budget::new(questions);
+        let mut budget = QueryLimit::new(max_queries);
         let found = around.group(document, &mut budget)?;
         let membership = |(leader, members): (DocRef, Vec<DocRef>)| {
             let (leader, size) = (around.key(leader)?, members.len() as u64);
@@ -140,8 +141,8 @@ impl Snapshot {
         found.map(membership).map(Some)
     }
 
-    /// All groups, found in the order of priority: always decided, one question for each leader, O(n log n) besides. Memory:
-    /// as `resources` say; 8 bytes for each document, and what sorts 32, go to scratch files where that is too little.
+    /// All groups, computed in the order of priority: always decided, with one query for each leader, plus O(n log n).
+    /// Memory: as `resources` allow; beyond that, 8 bytes for each document, and 32 for sorting, go to scratch files.
     ///
     /// ```
     /// use twindex::{Fingerprint, Index, Params, Resources};
@@ -170,11 +171,11 @@ impl Snapshot {
         Groups::of(self, resources)
     }
 
-    /// The documents whose leader is another one than in an earlier or later snapshot of the same index, by key. Documents that
-    /// came have no leader before, documents that went have none after.
+    /// The documents whose leader differs from that in an earlier or later snapshot of the same index, by key. Added
+    /// documents have no leader before, deleted ones none after.
     ///
-    /// Takes questions about what changed and what is near it, not about all documents; where a merge of segments came
-    /// between, the records of the merged segments are compared. Every change is decided.
+    /// Queries only documents that changed and those near them, not all documents; after a merge of segments, it
+    /// compares the records of the merged segments. Every change is decided.
     ///
     /// # Errors
     /// As [`leader`](Self::leader); [`Error::Invalid`](crate::Error::Invalid) for a snapshot of another index.

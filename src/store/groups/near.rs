@@ -1,4 +1,4 @@
-//! Which documents are near one that is stored, and which comes first.
+//! The documents near a stored one, and their order.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use crate::params::{Near, Params};
 use crate::segment::features::FeatureColumn;
 use crate::segment::records::Kept;
 use crate::store::known_leaders::DocRef;
-use crate::store::part::Part;
+use crate::store::part::IndexPart;
 use crate::store::query::Query;
 use crate::store::snapshot::Snapshot;
 use crate::store::state::State;
 use crate::sys::column::Room;
 
-/// How it is known that two stored documents are near.
+/// The rule by which two stored documents are near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GroupRule {
     /// By the distance of their fingerprints, exactly.
     Distance,
-    /// By their sets of shingle hashes, exactly; or by the distance of their fingerprints, where that makes documents near.
+    /// By their sets of shingle hashes, exactly; or by the distance of their fingerprints, if the parameters use it.
     Counted,
-    /// By an estimate: they share a band, and so many of their stored minima agree that the estimate reaches the threshold.
-    /// That is a number of minima, and the same for both. Or by the distance of their fingerprints, where that makes
-    /// documents near.
+    /// By an estimate: they share a band, and enough of their stored minima agree that the estimate reaches the
+    /// threshold. The number of minima needed is the same in both directions. Or by the distance of their fingerprints,
+    /// if the parameters use it.
     Estimated,
 }
 
@@ -53,31 +53,32 @@ impl GroupRule {
     }
 }
 
-/// What comes first: the smaller number, then the smaller hash of the key; of equal ones the smaller key.
+/// The order of documents: the smaller priority first, then the smaller hash of the key; equal ranks are ordered by
+/// key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Rank {
+pub(super) struct PriorityRank {
     pub(super) number: u64,
     pub(super) hash: u64,
 }
 
-/// The documents of a snapshot, and which of them are near.
+/// The documents of a snapshot, and the near relation between them.
 pub(super) struct Neighbourhood {
     pub(super) state: Arc<State>,
-    /// Whether the memtable is asked as a segment.
+    /// Whether the memtable is used as a segment.
     as_segments: bool,
     pub(super) rule: GroupRule,
     near: Near,
-    /// Of each segment, where resemblance is estimated and the segments do not hold them.
+    /// For each segment, if resemblance is estimated and the segments do not keep them.
     features: Vec<FeatureColumn>,
 }
 
 impl Neighbourhood {
-    /// The snapshot as it is, for single questions.
+    /// The snapshot as it is, for single queries.
     pub(super) fn of_parts(snapshot: &Snapshot) -> Result<Self> {
         Self::new(snapshot, false)
     }
 
-    /// All of the snapshot as segments, for questions about many documents.
+    /// The whole snapshot as segments, for queries about many documents.
     pub(super) fn of_segments(snapshot: &Snapshot, room: &Room) -> Result<Self> {
         let mut around = Self::new(snapshot, true)?;
         if around.rule == GroupRule::Estimated {
@@ -93,12 +94,12 @@ impl Neighbourhood {
         Ok(Self { state: snapshot.shared_state(), as_segments, rule, near, features: Vec::new() })
     }
 
-    /// Passes each part and its number to `each`; none is held when the next one is read.
-    pub(super) fn for_each_part(&self, mut each: impl FnMut(u32, &Part<'_>) -> Result<()>) -> Result<()> {
+    /// Passes each part and its number to `each`; releases one part before it reads the next.
+    pub(super) fn for_each_part(&self, mut each: impl FnMut(u32, &IndexPart<'_>) -> Result<()>) -> Result<()> {
         if self.as_segments {
             for place in 0..self.state.segment_count() {
                 let (segment, deleted) = self.state.segment_at(place);
-                let part = Part::Segment { segment, deleted };
+                let part = IndexPart::Segment { segment, deleted };
                 each(place as u32, &part)?;
                 part.check_map()?;
             }
@@ -111,13 +112,13 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Reads something of a document.
-    pub(super) fn read<T>(&self, of: DocRef, read: impl FnOnce(&Part<'_>, u32) -> Result<T>) -> Result<T> {
+    /// Reads a property of a document.
+    pub(super) fn read<T>(&self, of: DocRef, read: impl FnOnce(&IndexPart<'_>, u32) -> Result<T>) -> Result<T> {
         let place = of.part as usize;
         let is_segment = self.as_segments || place < self.state.view.segments.len();
         let part = if is_segment {
             let (segment, deleted) = self.state.segment_at(place);
-            Some(Part::Segment { segment, deleted })
+            Some(IndexPart::Segment { segment, deleted })
         } else {
             self.state.parts().nth(place)
         };
@@ -146,8 +147,8 @@ impl Neighbourhood {
         Ok(found)
     }
 
-    /// The question what is near a document.
-    pub(super) fn question(&self, of: DocRef) -> Result<Query> {
+    /// The query for the documents near a document.
+    pub(super) fn query_of(&self, of: DocRef) -> Result<Query> {
         let (mut set, mut features) = (Vec::new(), Vec::new());
         let (kept, fingerprint, signature) = self.read(of, |part, ordinal| {
             let fingerprint = if self.near.within.is_some() { part.fingerprint(ordinal)? } else { None };
@@ -174,26 +175,26 @@ impl Neighbourhood {
         Ok(query)
     }
 
-    /// Replaces `out` by the features of a document; false for one without a sketch.
-    fn features_into(&self, of: DocRef, part: &Part<'_>, out: &mut Vec<u64>) -> Result<bool> {
+    /// Replaces `out` by the features of a document; returns false for a document without a sketch.
+    fn features_into(&self, of: DocRef, part: &IndexPart<'_>, out: &mut Vec<u64>) -> Result<bool> {
         if let Some(column) = self.features.get(of.part as usize) {
             return Ok(column.features(of.ordinal, out));
         }
-        if let Part::Segment { segment, .. } = part {
+        if let IndexPart::Segment { segment, .. } = part {
             return Ok(segment.held_features()?.features(of.ordinal, out));
         }
         Ok(part.features(of.ordinal, out))
     }
 
-    /// Passes each live document that is near this one, and that is wanted, to `each`; itself among them, unless it is near
-    /// nothing. Documents that are not wanted are not compared.
+    /// Passes each live document that is near this one and that satisfies `wanted` to `each`. The document itself is
+    /// included, unless it is near nothing. Other documents are not compared.
     pub(super) fn for_each_near(
         &self,
         of: DocRef,
-        mut is_wanted: impl FnMut(DocRef, &Part<'_>) -> Result<bool>,
-        mut each: impl FnMut(DocRef, &Part<'_>) -> Result<()>,
+        mut is_wanted: impl FnMut(DocRef, &IndexPart<'_>) -> Result<bool>,
+        mut each: impl FnMut(DocRef, &IndexPart<'_>) -> Result<()>,
     ) -> Result<()> {
-        let query = self.question(of)?;
+        let query = self.query_of(of)?;
         self.for_each_part(|part, documents| {
             let mut is_wanted = |ordinal| is_wanted(DocRef { part, ordinal }, documents);
             for found in query.find_among(documents, &mut 0, &mut is_wanted)? {
@@ -203,18 +204,18 @@ impl Neighbourhood {
         })
     }
 
-    pub(super) fn rank(&self, of: DocRef) -> Result<Rank> {
+    pub(super) fn rank(&self, of: DocRef) -> Result<PriorityRank> {
         self.read(of, rank)
     }
 
     /// The documents near this one that come after it, in their order.
     pub(super) fn after(&self, of: DocRef) -> Result<Vec<DocRef>> {
         let mine = self.rank(of)?;
-        let mut found: Vec<(Rank, DocRef)> = Vec::new();
+        let mut found: Vec<(PriorityRank, DocRef)> = Vec::new();
         self.for_each_near(
             of,
             |document, part| {
-                if let Part::Segment { segment, .. } = part {
+                if let IndexPart::Segment { segment, .. } = part {
                     segment.prepare_priorities(1)?;
                 }
                 Ok(document != of && rank(part, document.ordinal)? >= mine)
@@ -237,7 +238,7 @@ impl Neighbourhood {
         Ok(all)
     }
 
-    /// Keeps the documents whose keys are wanted, beside the key of `of`. Documents of one rank are rare.
+    /// Keeps the documents whose keys satisfy `wanted`, given the key of `of`. Documents of equal rank are rare.
     pub(super) fn retain_by_key(
         &self,
         documents: &mut Vec<DocRef>,
@@ -252,7 +253,7 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Sorts documents of one rank by their keys.
+    /// Sorts documents of equal rank by their keys.
     pub(super) fn sort_by_key(&self, documents: &mut [DocRef]) -> Result<()> {
         if documents.len() < 2 {
             return Ok(());
@@ -266,8 +267,8 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Replaces `out` by all that decides what a document is near: documents with the same bytes here are near the same
-    /// documents.
+    /// Replaces `out` by the bytes that decide which documents a document is near: documents with equal bytes are near
+    /// the same documents.
     pub(super) fn content(&self, of: DocRef, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
         self.read(of, |part, ordinal| {
@@ -299,12 +300,12 @@ impl Neighbourhood {
     }
 }
 
-fn key(part: &Part<'_>, ordinal: u32) -> Result<KeyBuf> {
+fn key(part: &IndexPart<'_>, ordinal: u32) -> Result<KeyBuf> {
     part.key(ordinal)
 }
 
 /// The rank of a document of a part.
-pub(super) fn rank(part: &Part<'_>, ordinal: u32) -> Result<Rank> {
+pub(super) fn rank(part: &IndexPart<'_>, ordinal: u32) -> Result<PriorityRank> {
     let [number, hash] = part.order(ordinal)?;
-    Ok(Rank { number, hash })
+    Ok(PriorityRank { number, hash })
 }

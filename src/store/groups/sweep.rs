@@ -1,5 +1,5 @@
-//! All leaders at once, in the order of priority: a document that no leader before it is near leads, and all near it that
-//! have no leader yet belong to it. One query for each leader decides everything.
+//! All leaders at once, in the order of priority: a document with no near leader before it leads, and all near
+//! documents without a leader belong to it. One query for each leader decides everything.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,10 +15,10 @@ use crate::store::known_leaders::DocRef;
 use crate::store::snapshot::Snapshot;
 use crate::sys::column::{Column, Room};
 
-/// No leader yet.
+/// The value for "no leader yet".
 const NONE: u32 = u32::MAX;
-/// Documents that are asked about together for each thread. Those of a group that one of them leads were asked about in
-/// vain, so they are few.
+/// Documents for which each thread queries in one round. If one of them leads others of the round, the queries of the
+/// others were wasted, so there are few.
 const TOGETHER: usize = 32;
 
 /// All groups of a snapshot: made by [`Snapshot::groups`].
@@ -28,7 +28,7 @@ pub struct Groups {
     rule: GroupRule,
     /// The number of the first document of each segment.
     bases: Vec<u32>,
-    /// The leader of each document, by number; none for those that are not live.
+    /// The leader of each document, by number; none for documents that are not live.
     leaders: Column<u32>,
     /// The size of each leader's group, by the leader's number.
     sizes: Column<u32>,
@@ -36,12 +36,12 @@ pub struct Groups {
     questions: u64,
 }
 
-/// Leaders on their way.
+/// The state of the sweep.
 struct Sweep<'a> {
     around: &'a Neighbourhood,
     groups: &'a mut Groups,
     threads: usize,
-    /// Documents without a leader, in their order.
+    /// Documents without a leader that wait for their query, in their order.
     waiting: Vec<u32>,
 }
 
@@ -90,7 +90,7 @@ impl Groups {
         };
         let threads = resources.threads.max(1);
         let mut sweep = Sweep { around: &around, groups: &mut groups, threads, waiting: Vec::new() };
-        // Documents of one number and one hash of their keys are rare, and in the order of their keys.
+        // Documents of equal priority and equal key hash are rare; they are sorted by key.
         let mut same: Vec<u32> = Vec::new();
         let mut last = None;
         sorter.finish()?.for_each(|[number, hash, place, _]| {
@@ -105,7 +105,7 @@ impl Groups {
         Ok(groups)
     }
 
-    /// The segment and the ordinal of a number.
+    /// The segment and the ordinal of a document number.
     fn place(&self, number: u32) -> DocRef {
         let part = self.bases.partition_point(|&base| base <= number) - 1;
         DocRef { part: part as u32, ordinal: number - self.bases[part] }
@@ -115,25 +115,25 @@ impl Groups {
         self.bases[of.part as usize] + of.ordinal
     }
 
-    /// How it was known which documents are near.
+    /// The rule by which documents are near.
     #[must_use]
     pub fn rule(&self) -> GroupRule {
         self.rule
     }
 
-    /// Groups, those of one document among them.
+    /// The number of groups, including those of one document.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Queries for near documents that were made; it depends on the number of threads.
+    /// The number of queries for near documents; depends on the number of threads.
     #[must_use]
     pub fn questions(&self) -> u64 {
         self.questions
     }
 
-    /// How many groups have how many documents, by size.
+    /// The number of groups of each size.
     #[must_use]
     pub fn sizes(&self) -> BTreeMap<u32, u64> {
         let mut counts = BTreeMap::new();
@@ -143,7 +143,7 @@ impl Groups {
         counts
     }
 
-    /// The leader's key of a live document, and the size of its group; `None` where there is no such document.
+    /// The leader's key of a live document, and the size of its group; `None` if there is no such document.
     ///
     /// # Errors
     /// As [`Snapshot::get`].
@@ -164,8 +164,8 @@ impl Groups {
         Ok(None)
     }
 
-    /// Passes each live document whose group has `min_size` documents or more to `each`, in the order of keys: its key, that
-    /// of its leader, and the size of the group.
+    /// Passes each live document whose group has at least `min_size` documents to `each`, in the order of keys: its
+    /// key, the key of its leader, and the size of the group.
     ///
     /// # Errors
     /// [`Error::Corrupt`], or what `each` returns.
@@ -201,7 +201,7 @@ impl Groups {
 }
 
 impl Sweep<'_> {
-    /// Takes documents of one rank, the next in order.
+    /// Adds documents of equal rank, the next in order.
     fn take_all(&mut self, same: &mut Vec<u32>) -> Result<()> {
         if same.len() > 1 {
             let mut documents: Vec<DocRef> = same.iter().map(|&number| self.groups.place(number)).collect();
@@ -215,12 +215,12 @@ impl Sweep<'_> {
                 self.waiting.push(number);
             }
         }
-        // One thread asks about nothing in vain.
+        // A single thread wastes no query.
         let together = if self.threads == 1 { 1 } else { TOGETHER * self.threads };
         if self.waiting.len() >= together { self.ask() } else { Ok(()) }
     }
 
-    /// Asks about all that wait, and lets those lead that have no leader when it is their turn.
+    /// Queries for all waiting documents; those without a leader when their turn comes become leaders.
     fn ask(&mut self) -> Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
         let found = self.near_all(&waiting)?;
@@ -244,7 +244,7 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// For each of these, what is near it and has no leader.
+    /// For each of these, the near documents without a leader.
     fn near_all(&self, waiting: &[u32]) -> Result<Vec<Vec<u32>>> {
         let near = |number: u32| {
             let mut near = Vec::new();

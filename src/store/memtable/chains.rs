@@ -1,50 +1,50 @@
 //! A hash table that grows by one bucket at a time.
 //!
-//! Linear hashing (Litwin, VLDB 1980): when buckets are full on average, one of them is split into two, in the order of
-//! their numbers. So no insertion rebuilds the table. A bucket is a line of the cache, and has hashes beside entries: a
-//! split reads nothing else, and an insertion waits for memory once. Entries that are the same, as the caller sees it,
-//! take one place of a bucket: the newest stands there, and leads to those before it.
+//! Linear hashing (Litwin, VLDB 1980): when buckets are full on average, the next one in the order of their numbers is
+//! split into two. So no insertion rebuilds the table. A bucket is one cache line and stores hashes beside entries: a
+//! split reads nothing else, and an insertion waits for memory once. Entries that the caller considers equal take one
+//! slot of a bucket: the slot holds the newest, which links to those before it.
 
 use super::NONE;
-use super::chunked::Chunked;
+use super::chunked::ChunkedVec;
 
-/// Buckets at first; a power of two.
+/// Initial number of buckets; a power of two.
 const BUCKETS: usize = 16;
-/// Places of a bucket.
+/// Slots of a bucket.
 const PLACES: usize = 7;
-/// Distinct entries for each bucket, beyond which there is a bucket more.
+/// Distinct entries for each bucket above which a bucket is added.
 const LOAD: usize = 5;
-/// `before` of an entry that is in no bucket.
+/// The value of `before` for an entry that is in no bucket.
 const SKIPPED: u32 = u32::MAX - 1;
 
-/// Entries are numbered from 0 on, in the order in which they come.
+/// A hash table of entries, numbered from 0 in the order of insertion.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chains {
-    buckets: Chunked<Bucket>,
-    /// What does not fit into buckets.
-    overflow: Chunked<Bucket>,
-    /// The first bucket of `overflow` that nobody needs; each leads to the next.
+    buckets: ChunkedVec<ChainBucket>,
+    /// Overflow buckets.
+    overflow: ChunkedVec<ChainBucket>,
+    /// The first free bucket of `overflow`; each links to the next.
     free: Option<u32>,
-    /// Of each entry the one before that is the same.
-    before: Chunked<u32>,
+    /// For each entry, the previous equal one.
+    before: ChunkedVec<u32>,
     distinct: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Bucket {
+struct ChainBucket {
     hashes: [u32; PLACES],
     entries: [u32; PLACES],
     len: u32,
-    /// The bucket of `overflow` that goes on.
+    /// The overflow bucket that continues this one.
     more: u32,
 }
 
-const EMPTY: Bucket = Bucket { hashes: [0; PLACES], entries: [0; PLACES], len: 0, more: NONE };
+const EMPTY: ChainBucket = ChainBucket { hashes: [0; PLACES], entries: [0; PLACES], len: 0, more: NONE };
 
-/// A place of a bucket, which may be one of `overflow`.
+/// A slot of a bucket, which may be an overflow bucket.
 #[derive(Clone, Copy)]
-struct Place {
+struct SlotRef {
     is_overflow: bool,
     bucket: usize,
     at: usize,
@@ -60,17 +60,17 @@ impl Chains {
         let buckets = self.buckets.len();
         let size = buckets.next_power_of_two();
         let bucket = hash as usize & (size - 1);
-        // The upper half is not complete while buckets are split.
+        // Half of the buckets may not be split yet.
         if bucket < buckets { bucket } else { bucket - size / 2 }
     }
 
-    fn bucket_mut(&mut self, is_overflow: bool, bucket: usize) -> &mut Bucket {
+    fn bucket_mut(&mut self, is_overflow: bool, bucket: usize) -> &mut ChainBucket {
         if is_overflow { self.overflow.get_mut(bucket) } else { self.buckets.get_mut(bucket) }
     }
 
-    /// The place of the entry of this hash that is the same, and the entry.
+    /// The slot of the entry that has this hash and is equal, and the entry.
     #[inline]
-    fn search(&self, hash: u32, is_same: impl Fn(u32) -> bool) -> Option<(Place, u32)> {
+    fn search(&self, hash: u32, is_same: impl Fn(u32) -> bool) -> Option<(SlotRef, u32)> {
         if self.buckets.len() == 0 {
             return None;
         }
@@ -79,7 +79,7 @@ impl Chains {
         loop {
             for at in 0..bucket.len as usize {
                 if bucket.hashes[at] == hash && is_same(bucket.entries[at]) {
-                    return Some((Place { is_overflow, bucket: number, at }, bucket.entries[at]));
+                    return Some((SlotRef { is_overflow, bucket: number, at }, bucket.entries[at]));
                 }
             }
             if bucket.more == NONE {
@@ -90,14 +90,14 @@ impl Chains {
         }
     }
 
-    /// Adds an entry. `is_same` compares it with an earlier one of its hash; returns the newest that is the same.
+    /// Adds an entry. `is_same` compares it with an earlier one of the same hash; returns the newest equal entry.
     pub(super) fn push(&mut self, hash: u64, is_same: impl Fn(u32) -> bool) -> Option<u32> {
         let hash = Self::hash(hash);
         if self.buckets.len() == 0 {
             (0..BUCKETS).for_each(|_| self.buckets.push(EMPTY));
         }
         let entry = self.before.len() as u32;
-        if let Some((Place { is_overflow, bucket, at }, before)) = self.search(hash, is_same) {
+        if let Some((SlotRef { is_overflow, bucket, at }, before)) = self.search(hash, is_same) {
             self.bucket_mut(is_overflow, bucket).entries[at] = entry;
             self.before.push(before);
             return Some(before);
@@ -111,7 +111,7 @@ impl Chains {
         None
     }
 
-    /// Puts an entry into a free place.
+    /// Puts an entry into a free slot.
     fn insert(&mut self, hash: u32, entry: u32) {
         let (mut is_overflow, mut number) = (false, self.home(hash));
         loop {
@@ -143,7 +143,7 @@ impl Chains {
         free
     }
 
-    /// Makes one bucket more, which takes its entries from another.
+    /// Adds one bucket, which takes its entries from another.
     fn split(&mut self) {
         let new = self.buckets.len();
         let half = new.next_power_of_two() / if new.is_power_of_two() { 1 } else { 2 };
@@ -158,23 +158,23 @@ impl Chains {
                 return;
             }
             let more = self.free.replace(number).unwrap_or(NONE);
-            bucket = std::mem::replace(self.overflow.get_mut(number as usize), Bucket { more, ..EMPTY });
+            bucket = std::mem::replace(self.overflow.get_mut(number as usize), ChainBucket { more, ..EMPTY });
         }
     }
 
-    /// Takes a number for an entry that is never found.
+    /// Assigns a number to an entry that is never found.
     pub(super) fn skip(&mut self) {
         self.before.push(SKIPPED);
     }
 
-    /// Removes the newest entry, which has this hash; returns the one before that is the same.
+    /// Removes the newest entry, which has this hash; returns the previous equal one.
     pub(super) fn pop(&mut self, hash: u64) -> Option<u32> {
         let before = self.before.pop()?;
         if before == SKIPPED {
             return None;
         }
         let entry = self.before.len() as u32;
-        if let Some((Place { is_overflow, bucket, at }, _)) =
+        if let Some((SlotRef { is_overflow, bucket, at }, _)) =
             self.search(Self::hash(hash), |other| other == entry)
         {
             let bucket = self.bucket_mut(is_overflow, bucket);
@@ -190,7 +190,7 @@ impl Chains {
         (before != NONE).then_some(before)
     }
 
-    /// Entries of this hash that are the same as the one which `is_same` takes, the newest first.
+    /// Entries of this hash for which `is_same` is true, the newest first.
     #[inline]
     pub(super) fn of(&self, hash: u64, is_same: impl Fn(u32) -> bool) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(self.newest(hash, is_same), move |&entry| self.before(entry))
@@ -202,20 +202,19 @@ impl Chains {
         self.search(Self::hash(hash), is_same).map(|(_, entry)| entry)
     }
 
-    /// The entry before this one that is the same: no entry that comes later changes that.
+    /// The previous equal entry; later insertions do not change it.
     #[inline]
     pub(super) fn before(&self, entry: u32) -> Option<u32> {
         let before = self.before.get(entry as usize);
         (before != NONE).then_some(before)
     }
 
-    /// True for an entry that had none before it that is the same.
+    /// True for an entry without a previous equal one.
     pub(super) fn is_first(&self, entry: u32) -> bool {
         self.before.get(entry as usize) == NONE
     }
 
-    /// Reads what the next calls for these hashes will read, so that they wait for memory together and not one after the
-    /// other.
+    /// Prefetches what the next lookups of these hashes will read, so that their memory accesses overlap.
     #[inline]
     pub(super) fn warm(&self, hashes: impl Iterator<Item = u64>) {
         if self.buckets.len() > 0 {
@@ -225,7 +224,7 @@ impl Chains {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of::<Bucket>() * (self.buckets.len() + self.overflow.len()) + 4 * self.before.len()
+        size_of::<ChainBucket>() * (self.buckets.len() + self.overflow.len()) + 4 * self.before.len()
     }
 }
 
@@ -233,7 +232,7 @@ impl Chains {
 mod tests {
     use super::*;
 
-    /// Values that repeat, some of which share a hash.
+    /// Repeated values, several of them with the same hash.
     fn value(step: u64) -> u64 {
         (step.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) % 5000
     }
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn split_moves_no_repeated_entries() {
+    fn split_does_not_move_repeated_entries() {
         let mut chains = Chains::default();
         for _ in 0..100_000 {
             chains.push(7 << 32, |_| true);
@@ -299,9 +298,9 @@ mod tests {
     }
 
     #[test]
-    fn bucket_with_more_than_its_places_goes_on_elsewhere_and_gives_that_back() {
+    fn full_bucket_continues_in_an_overflow_bucket_and_frees_it() {
         let (mut chains, mut hashes) = (Chains::default(), Vec::new());
-        // All of one bucket, until there are very many.
+        // All entries in one bucket, until there are very many.
         for entry in 0..60_u64 {
             hashes.push(entry << 42);
             chains.push(hashes[entry as usize], |_| false);

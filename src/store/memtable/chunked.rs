@@ -1,23 +1,23 @@
-//! A vector that grows without moving what is in it.
+//! A vector that grows without moving its elements.
 
 /// Elements of a chunk.
 const CHUNK: usize = 1 << 12;
 
-/// A vector in chunks of fixed size. Adding an element allocates at most one chunk, and never copies others: so it takes
+/// A vector in chunks of fixed size. Adding an element allocates at most one chunk and never copies others, so it takes
 /// a bounded time, however long the vector is.
 #[derive(Clone, Debug)]
-pub(super) struct Chunked<T> {
-    /// All full but the last, which has at least one element.
+pub(super) struct ChunkedVec<T> {
+    /// All chunks are full except the last, which has at least one element.
     chunks: Vec<Vec<T>>,
 }
 
-impl<T> Default for Chunked<T> {
+impl<T> Default for ChunkedVec<T> {
     fn default() -> Self {
         Self { chunks: Vec::new() }
     }
 }
 
-impl<T: Copy> Chunked<T> {
+impl<T: Copy> ChunkedVec<T> {
     pub(super) fn len(&self) -> usize {
         self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
     }
@@ -62,7 +62,7 @@ impl<T: Copy> Chunked<T> {
         &mut self.chunks[place / CHUNK][place % CHUNK]
     }
 
-    /// The elements from this one on to the end of its chunk.
+    /// The elements from this index on to the end of its chunk.
     pub(super) fn slice_from(&self, place: usize) -> &[T] {
         &self.chunks[place / CHUNK][place % CHUNK..]
     }
@@ -73,8 +73,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_stay_where_they_are_while_others_come_and_go() {
-        let mut chunked = Chunked::default();
+    fn elements_keep_their_index_while_others_are_added_and_removed() {
+        let mut chunked = ChunkedVec::default();
         for value in 0..3 * CHUNK {
             chunked.push(value);
         }

@@ -1,29 +1,29 @@
-//! The memtable: records that are in no segment yet, found by the same questions.
+//! The memtable: records that are in no segment yet, searchable by the same queries.
 //!
-//! Rows are what was done to keys, in order, and are never changed; a row is live for those who look at the first n
-//! rows if it is among them, is no delete, and none of them is of the same key and later. So a snapshot is a number of
-//! rows, and the writer goes on behind it.
+//! Rows are the operations on keys, in order, and never change. A row is live in a view of the first n rows if it is
+//! among them, is not a delete, and none of them is later and has the same key. So a snapshot is a number of rows, and
+//! the writer appends after it.
 //!
 //! - Keys: a hash table of chains, the newest row first.
 //! - Fingerprints: four blocks of 16 bits. Fingerprints that differ in at most 3 bits agree in one of them (Manku,
-//!   Jain, Das Sarma, WWW 2007, with four tables); each distinct one is in the chain of each of its four buckets
-//!   once, and its rows in a chain of their own. Few rows, or wider radii, are scanned.
+//!   Jain, Das Sarma, WWW 2007, with four tables). Each distinct fingerprint is once in the chain of each of its four
+//!   buckets, and its rows have a chain of their own. Few rows, or wider radii, are scanned.
 //! - Features: a hash table of chains over (band, band key).
-//! - Sets: the same over the tags of the elements that were rarest when the set came, as many as one of is in each set
-//!   near it. It is asked with all elements of a set.
-//! - Stamps: a tree, the least first. A row that expires is followed by a delete of its key, which no log has: so it is
-//!   live for those who look at fewer rows, and for nobody else.
+//! - Sets: the same over tags. Of each new set, the tags of its rarest elements are indexed, enough of them that every
+//!   near set contains one. A query looks up all elements of its set.
+//! - Stamps: a tree, the least first. A row that expires is followed by a delete of its key, which is in no log: so the
+//!   row is live in views of fewer rows, and in no other.
 //!
-//! One writer adds under a lock that readers share; it is held for one record, or for a step of a question. Whatever the
-//! writer does under it takes a bounded time, so that no reader waits for long: vectors grow by chunks ([`chunked`]), hash
-//! tables by buckets ([`chains`]), records by pieces ([`pieces`]), and what concerns many rows goes on in steps of a few
-//! rows, between which the lock is free. So do questions that meet many rows ([`questions`]): a reader who keeps the lock
-//! keeps the writer waiting, and then all readers behind the writer.
+//! One writer adds rows under a lock that readers share; it is held for one record, or for one step of a query.
+//! Everything that the writer does under the lock takes a bounded time, so that no reader waits for long: vectors grow
+//! by chunks ([`chunked`]), hash tables by buckets ([`chains`]), records by pieces ([`pieces`]), and work on many rows
+//! is done in steps of a few rows, between which the lock is free. Queries over many rows ([`queries`]) do the same: a
+//! reader that keeps the lock blocks the writer, and then all readers that wait after the writer.
 
 mod chains;
 mod chunked;
 mod pieces;
-mod questions;
+mod queries;
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -31,9 +31,9 @@ use std::ops::Bound;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use self::chains::Chains;
-use self::chunked::Chunked;
+use self::chunked::ChunkedVec;
 pub(super) use self::pieces::{FirstRows, Pieces};
-pub(super) use self::questions::At;
+pub(super) use self::queries::ScanPosition;
 use crate::error::Result;
 use crate::format::attached::Attached;
 use crate::format::fields::{Fields, unread};
@@ -45,58 +45,59 @@ use crate::segment::sets::nearness;
 use crate::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use twindex_sketch::Nearness;
 
-/// The end of a chain, and of a row's life where it has none.
+/// The end of a chain; also the end of the life of a row that has none.
 const NONE: u32 = u32::MAX;
-/// Radii that the blocks answer.
+/// The largest radius that the blocks answer.
 const BLOCKS_WITHIN: u32 = 3;
 /// Blocks of a fingerprint.
 const BLOCKS: usize = 4;
 /// Buckets of a block.
 const BUCKETS: usize = 1 << 16;
-/// Heads of buckets that are allocated together.
+/// Bucket heads that are allocated together.
 const HEADS: usize = 1 << 12;
-/// Fewer rows are scanned.
-const SCANNED: usize = 512;
-/// Rows that enter the blocks with each row that comes, as long as some are not there yet.
+/// Below this number, rows are scanned. In random schedules of threads (`scripts/races`) all are linked, as scans end with
+/// their chunk.
+const SCANNED: usize = if cfg!(all(test, twindex_shuttle)) { 0 } else { 512 };
+/// Rows that are added to the blocks with each new row, while some are missing there.
 const LINKED_AT_ONCE: usize = 8;
-/// Bytes of a row beside its record: chains of keys, fingerprints and blocks, and what hash tables take.
+/// Bytes of a row besides its record: chains of keys, fingerprints and blocks, and its share of hash tables.
 const ROW_BYTES: usize = 64;
-/// Rows that are added or forgotten before readers get a turn.
+/// Rows that are added or removed before readers get a turn.
 const STEP: usize = 256;
 
-/// Rows that one writer adds to, and many read.
+/// Rows that one writer adds, and many read.
 #[derive(Debug)]
 pub(super) struct Memtable {
     rows: RwLock<Rows>,
-    /// The writer's alone.
-    common: Mutex<Common>,
+    /// Used by the writer only.
+    common: Mutex<SetStatistics>,
 }
 
 impl Memtable {
     pub(super) fn new(params: &Params) -> Self {
-        let common = Common { rarity: Rarity::default(), nearness: nearness(params) };
+        let common = SetStatistics { rarity: TagCounts::default(), nearness: nearness(params) };
         Self { rows: RwLock::new(Rows::new(params)), common: Mutex::new(common) }
     }
 
-    /// A memtable for the rows that come when this one is full. What was common in this one is known there.
+    /// A memtable for the rows after this one is full. It inherits the counts of common elements.
     pub(super) fn next(&self) -> Self {
         let rows = Rows::new(self.read().params());
         let before = self.common.lock();
-        let common = Common { rarity: before.rarity.faded(), nearness: before.nearness };
+        let common = SetStatistics { rarity: before.rarity.faded(), nearness: before.nearness };
         Self { rows: RwLock::new(rows), common: Mutex::new(common) }
     }
 
-    /// The rows, for a step of a question.
+    /// The rows, for one step of a query.
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Rows> {
         self.rows.read()
     }
 
-    /// The rows, for one record more.
+    /// The rows, to add one record.
     pub(super) fn write(&self) -> RwLockWriteGuard<'_, Rows> {
         self.rows.write()
     }
 
-    /// Adds a document; `None` for one without tokens. It counts for nobody before this returns.
+    /// Adds a document; `None` for one without tokens. It is invisible before this returns.
     pub(super) fn put(&self, key: Key<'_>, kept: Option<Kept<'_>>, attached: Attached<'_>) -> Result<()> {
         let prefix = self.common.lock().keys_of(attached.fields)?;
         let mut steps = prefix.chunks(STEP);
@@ -111,20 +112,19 @@ impl Memtable {
         Ok(())
     }
 
-    /// Bytes it takes.
+    /// Bytes of memory in use.
     pub(super) fn memory(&self) -> usize {
         let rarity = 2 * self.common.lock().rarity.0.len();
         self.read().memory() + rarity
     }
 
-    /// Says that there are no documents any more whose stamps are not above this.
+    /// Removes all documents whose stamps are at most `stamp`.
     pub(super) fn expire(&self, stamp: u64) -> Result<()> {
         while self.write().expire(stamp, STEP)? {}
         Ok(())
     }
 
-    /// The keys between these bounds of rows that are live for those who look at the first `limit`, in no order, with
-    /// their rows.
+    /// The keys between these bounds that are live in the view of the first `limit` rows, in no order, with their rows.
     pub(super) fn keys_between(
         &self,
         limit: u32,
@@ -145,7 +145,7 @@ impl Memtable {
         }
     }
 
-    /// Forgets all rows but the first `rows`.
+    /// Truncates to the first `rows` rows.
     pub(super) fn truncate(&self, rows: u32) {
         while self.write().truncate(rows, STEP) {}
     }
@@ -167,17 +167,17 @@ fn fingerprint_hash(fingerprint: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// A key of a prefix is part of a hash already.
+/// A prefix key is already a part of a hash.
 fn prefix_hash(key: u32) -> u64 {
     u64::from(key) << 32
 }
 
-/// About how many sets have had an element, by part of its tag.
+/// About how many sets have an element, by a part of its tag.
 #[derive(Clone, Debug, Default)]
-struct Rarity(Vec<u16>);
+struct TagCounts(Vec<u16>);
 
-impl Rarity {
-    /// Elements that are counted together are one in so many.
+impl TagCounts {
+    /// The number of counters. Tags that are equal modulo this number share one.
     const CELLS: u32 = 1 << 20;
 
     fn count(&self, tag: u32) -> u32 {
@@ -199,15 +199,15 @@ impl Rarity {
     }
 }
 
-/// What the sets of documents that came have in common.
+/// Statistics about the sets added so far.
 #[derive(Debug)]
-struct Common {
-    rarity: Rarity,
+struct SetStatistics {
+    rarity: TagCounts,
     nearness: Option<Nearness>,
 }
 
-impl Common {
-    /// The keys by which a document with these fields is found by its set, which is counted.
+impl SetStatistics {
+    /// Counts a document's set, and returns the keys by which the document is found.
     fn keys_of(&mut self, fields: Fields<'_>) -> Result<Vec<u32>> {
         let (mut set, mut keys) = (Vec::new(), Vec::new());
         if let Some(near) = self.nearness {
@@ -227,13 +227,13 @@ fn bucket(fingerprint: u64, block: usize) -> usize {
     block * BUCKETS + (fingerprint >> (16 * block)) as usize % BUCKETS
 }
 
-/// The first row of each bucket of each block. Memory is taken where a bucket gets a row.
+/// The first row of each bucket of each block. Memory is allocated when a bucket gets a row.
 #[derive(Clone, Debug, Default)]
-struct Heads {
+struct BlockHeads {
     parts: Vec<Vec<u32>>,
 }
 
-impl Heads {
+impl BlockHeads {
     fn get(&self, bucket: usize) -> u32 {
         self.parts.get(bucket / HEADS).and_then(|part| part.get(bucket % HEADS)).copied().unwrap_or(NONE)
     }
@@ -250,28 +250,28 @@ impl Heads {
     }
 }
 
-/// What was done to keys, in order.
+/// The operations on keys, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Rows {
     records: Pieces,
     /// The next row of the same key.
-    replaced_by: Chunked<u32>,
+    replaced_by: ChunkedVec<u32>,
     live: u64,
     keys: Chains,
-    /// Of all rows, 0 where there is no sketch; none where none are kept.
-    fingerprints: Chunked<u64>,
+    /// The fingerprints of all rows, 0 without a sketch; empty if the index stores none.
+    fingerprints: ChunkedVec<u64>,
     /// Rows by their fingerprints.
     same_fingerprint: Chains,
-    /// Rows that are in the blocks, as far as they are the first of their fingerprint.
+    /// The number of rows that were added to the blocks, if they are the first of their fingerprint.
     linked: usize,
-    heads: Heads,
-    /// For each row that was the first of its fingerprint, the next such row in each of its buckets.
-    next: Chunked<[u32; BLOCKS]>,
+    heads: BlockHeads,
+    /// For each row that is the first of its fingerprint, the next such row in each of its buckets.
+    next: ChunkedVec<[u32; BLOCKS]>,
     features: Chains,
     prefixes: Chains,
     /// The row and the key of each entry of `prefixes`.
-    prefix_entries: Chunked<(u32, u32)>,
-    /// Stamps of rows that have not expired yet, and their rows.
+    prefix_entries: ChunkedVec<(u32, u32)>,
+    /// The stamps of rows that have not expired yet, with their rows.
     stamps: BTreeSet<(u64, u32)>,
     bands: usize,
     simhash: bool,
@@ -281,57 +281,57 @@ impl Rows {
     fn new(params: &Params) -> Self {
         Self {
             records: Pieces::new(params),
-            replaced_by: Chunked::default(),
+            replaced_by: ChunkedVec::default(),
             live: 0,
             keys: Chains::default(),
-            fingerprints: Chunked::default(),
+            fingerprints: ChunkedVec::default(),
             same_fingerprint: Chains::default(),
             linked: 0,
-            heads: Heads::default(),
-            next: Chunked::default(),
+            heads: BlockHeads::default(),
+            next: ChunkedVec::default(),
             features: Chains::default(),
             prefixes: Chains::default(),
-            prefix_entries: Chunked::default(),
+            prefix_entries: ChunkedVec::default(),
             stamps: BTreeSet::new(),
             bands: params.minhash.map_or(0, |minhash| minhash.bands.into()),
             simhash: params.simhash.is_some(),
         }
     }
 
-    /// Rows.
+    /// The number of rows.
     pub(super) fn len(&self) -> u32 {
         self.records.len() as u32
     }
 
-    /// Rows that are live now.
+    /// The number of rows that are live now.
     pub(super) fn live(&self) -> u64 {
         self.live
     }
 
-    /// Bytes they take.
+    /// Bytes of memory in use.
     pub(super) fn memory(&self) -> usize {
         let blocks = if self.linked > 0 { 4 * BLOCKS * BUCKETS } else { 0 };
         self.records.memory() + self.replaced_by.len() * ROW_BYTES + self.features.bytes() + self.prefixes.bytes() + 8 * self.prefix_entries.len() + blocks
     }
 
-    /// The records of all rows: of a key the last counts.
+    /// The records of all rows: of a repeated key the last row counts.
     pub(super) fn records(&self) -> &Pieces {
         &self.records
     }
 
-    /// The records of the first `rows`.
+    /// The records of the first `rows` rows.
     pub(super) fn first(&self, rows: u32) -> FirstRows {
         self.records.first(rows as usize)
     }
 
-    /// Adds a document, which its set does not find yet.
+    /// Adds a document that is not found by its set yet.
     fn put(&mut self, key: Key<'_>, kept: Option<Kept<'_>>, attached: Attached<'_>) -> Result<()> {
         self.records.put(key, kept, attached)?;
         self.index();
         Ok(())
     }
 
-    /// Lets the last row be found by these keys of its set.
+    /// Makes the last row findable by these keys of its set.
     fn add_prefix(&mut self, keys: &[u32]) {
         let row = self.len() - 1;
         self.prefixes.warm(keys.iter().copied().map(prefix_hash));
@@ -341,21 +341,21 @@ impl Rows {
         }
     }
 
-    /// Says that there is no document of this key any more.
+    /// Adds a delete of this key.
     pub(super) fn delete(&mut self, key: Key<'_>) -> Result<()> {
         self.records.delete(key)?;
         self.index();
         Ok(())
     }
 
-    /// Rows that have not been expired, whose stamps are above `before`, and not above `stamp`.
+    /// Rows that have not been expired and whose stamps are above `before` and at most `stamp`.
     pub(super) fn stamped_between(&self, before: Option<u64>, stamp: u64) -> impl Iterator<Item = u32> + '_ {
         let least = before.map_or(0, |before| before.saturating_add(1));
         let range = (least <= stamp).then(|| self.stamps.range((least, 0)..=(stamp, NONE)));
         range.into_iter().flatten().map(|&(_, row)| row)
     }
 
-    /// Does a step of [`Memtable::expire`], of at most this number of rows; true if there may be more.
+    /// One step of [`Memtable::expire`], of at most this number of rows; returns true if there may be more.
     fn expire(&mut self, stamp: u64, at_most: usize) -> Result<bool> {
         for _ in 0..at_most {
             let Some(&(least, row)) = self.stamps.first() else { return Ok(false) };
@@ -371,7 +371,7 @@ impl Rows {
         Ok(true)
     }
 
-    /// Does a step of [`Memtable::truncate`], of at most this number of rows; true if there may be more.
+    /// One step of [`Memtable::truncate`], of at most this number of rows; returns true if there may be more.
     fn truncate(&mut self, rows: u32, at_most: usize) -> bool {
         for _ in 0..at_most {
             if self.len() <= rows {
@@ -390,7 +390,7 @@ impl Rows {
         !self.records.is_delete(row as usize)
     }
 
-    /// Makes the last row known to the tables.
+    /// Adds the last row to the tables.
     fn index(&mut self) {
         let place = self.replaced_by.len();
         let row = place as u32;
@@ -414,7 +414,7 @@ impl Rows {
             let keys = self.records.band_keys(place);
             let hashes = || keys.iter().enumerate().map(|(band, &key)| feature_hash(band, key));
             self.features.warm(hashes());
-            // A row without a sketch has entries too, which nobody takes for features: so places can be computed.
+            // A row without a sketch has entries too, which are never found: so positions can be computed.
             for hash in hashes() {
                 self.features.push(hash, |_| true);
             }
@@ -439,7 +439,7 @@ impl Rows {
         }
     }
 
-    /// Lets a row enter the blocks, behind all rows before it.
+    /// Adds a row to the blocks, after all rows before it.
     fn link(&mut self, row: usize) {
         self.linked = row + 1;
         if self.same_fingerprint.is_first(row as u32) {
@@ -452,7 +452,7 @@ impl Rows {
         }
     }
 
-    /// Forgets the last row: the tables are as they were before it came.
+    /// Removes the last row: the tables are as they were before it was added.
     fn pop(&mut self) {
         let place = self.replaced_by.len() - 1;
         let row = place as u32;
@@ -490,7 +490,7 @@ impl Rows {
             *self.replaced_by.get_mut(before as usize) = NONE;
             if self.has_document(before) {
                 self.live += 1;
-                // It may have left the stamps when it expired, or when what replaced it did.
+                // Its stamp may be gone already, if it or its replacement has expired.
                 if let Some(stamp) = self.records.stamp(before as usize) {
                     self.stamps.insert((stamp, before));
                 }
@@ -499,20 +499,20 @@ impl Rows {
         self.records.pop();
     }
 
-    /// True if a row is live for those who look at the first `limit` rows.
+    /// True if a row is live in the view of the first `limit` rows.
     pub(super) fn is_live(&self, row: u32, limit: u32) -> bool {
         row < limit
             && self.replaced_by.get(row as usize) >= limit
             && !self.records.is_delete(row as usize)
     }
 
-    /// The newest row of a key among the first `limit`, a delete or not.
+    /// The newest row of a key among the first `limit` rows, whether a delete or not.
     pub(super) fn find(&self, key: Key<'_>, limit: u32) -> Option<u32> {
         let is_same = |row: u32| self.records.key(row as usize) == key;
         self.keys.of(key_hash(key), is_same).find(|&row| row < limit)
     }
 
-    /// The fingerprint of a row; `None` for one without a sketch, and where none are kept.
+    /// The fingerprint of a row; `None` without a sketch, and if the index stores none.
     pub(super) fn fingerprint(&self, row: u32) -> Option<u64> {
         let sketched = self.simhash && self.records.is_sketched(row as usize);
         sketched.then(|| self.fingerprints.get(row as usize))
@@ -530,16 +530,16 @@ mod tests {
         Params::builder().u64_keys().simhash(3).build().unwrap()
     }
 
-    /// Asks by steps of few rows.
-    fn in_steps(mut step: impl FnMut((&mut At, u32)) -> u32) {
-        let (mut at, mut steps) = (At::Start, 1);
-        while at != At::End {
+    /// Runs a query in steps of few rows.
+    fn in_steps(mut step: impl FnMut((&mut ScanPosition, u32)) -> u32) {
+        let (mut at, mut steps) = (ScanPosition::Start, 1);
+        while at != ScanPosition::End {
             step((&mut at, steps));
             steps = steps % 5 + 1;
         }
     }
 
-    /// A generator of numbers that lie near each other, and repeat.
+    /// A generator of numbers that are close to each other, and repeat.
     fn fingerprint(state: &mut u64) -> u64 {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let center = (*state >> 60).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -638,7 +638,7 @@ mod tests {
         assert_eq!((similar(0, 0, 30, 3), similar(0, 3, 31, 3)), (vec![0, 1, 2], vec![1]));
     }
 
-    /// All that rows answer.
+    /// All answers that rows give.
     fn answers(rows: &Rows, limit: u32) -> (u64, Vec<Option<u32>>, Vec<Vec<u32>>) {
         let keys = (0..300).map(|key| rows.find(Key::U64(key), limit).filter(|&row| rows.is_live(row, limit)));
         let mut found = Vec::new();
@@ -665,7 +665,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_were_forgotten_leave_nothing_behind() {
+    fn truncated_rows_leave_no_trace() {
         let params =
             Params::builder().u64_keys().simhash(3).minhash(2, 1).signature_bits(0).expire_after(100).build();
         let step = |rows: &mut Rows, step: u64| {

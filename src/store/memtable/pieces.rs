@@ -1,12 +1,12 @@
 //! The records of a memtable, in pieces.
 //!
-//! A column of [`Records`] is one vector, which moves when it grows. Pieces bound what moves; one that is full never
+//! A column of [`Records`] is one vector, which moves when it grows. Pieces limit how much moves; a full piece never
 //! changes, and is shared with copies of the rows.
 
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
-use super::chunked::Chunked;
+use super::chunked::ChunkedVec;
 use crate::error::Result;
 use crate::format::attached::Attached;
 use crate::format::fields::Fields;
@@ -17,21 +17,21 @@ use crate::segment::records::Kept;
 
 /// Rows of a piece at most.
 const ROWS: usize = 1 << 12;
-/// Bytes after which a piece takes no more rows.
+/// Bytes above which a piece takes no more rows.
 const BYTES: usize = 1 << 20;
 
-/// Rows that get no more.
+/// A piece that is full.
 #[derive(Clone, Debug)]
-struct Piece {
+struct RecordPiece {
     records: Records,
-    /// Of all rows, the first here.
+    /// The number of its first row among all rows.
     first: u32,
-    /// The rows by ascending key, once somebody asked for them.
+    /// The rows by ascending key, once requested.
     order: OnceLock<Vec<u32>>,
 }
 
-impl Piece {
-    /// The rows by ascending key, rows of the same key as they came.
+impl RecordPiece {
+    /// The rows by ascending key; rows of the same key in the order of insertion.
     fn order(&self) -> &[u32] {
         self.order.get_or_init(|| {
             let mut order: Vec<u32> = (0..self.records.len() as u32).collect();
@@ -41,7 +41,7 @@ impl Piece {
     }
 }
 
-/// True for a key that is not below `from`, and not above `to`.
+/// True for a key from `from` to `to`.
 fn is_between(key: Key<'_>, from: Bound<Key<'_>>, to: Bound<Key<'_>>) -> bool {
     is_behind(key, from) && !ends_before(key, to)
 }
@@ -62,23 +62,23 @@ fn ends_before(key: Key<'_>, to: Bound<Key<'_>>) -> bool {
     }
 }
 
-/// Records in the order in which they came.
+/// Records in the order of insertion.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Pieces {
-    full: Vec<Arc<Piece>>,
+    full: Vec<Arc<RecordPiece>>,
     last: Records,
-    /// Piece and place in it of each row.
-    places: Chunked<(u32, u32)>,
-    /// Bytes of the pieces that are full.
+    /// For each row, its piece and its position there.
+    places: ChunkedVec<(u32, u32)>,
+    /// Bytes of the full pieces.
     full_bytes: usize,
 }
 
 impl Pieces {
     pub(super) fn new(params: &Params) -> Self {
-        Self { full: Vec::new(), last: Records::new(params), places: Chunked::default(), full_bytes: 0 }
+        Self { full: Vec::new(), last: Records::new(params), places: ChunkedVec::default(), full_bytes: 0 }
     }
 
-    /// Rows.
+    /// The number of rows.
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
@@ -110,14 +110,14 @@ impl Pieces {
             let next = Records::new(self.last.params());
             let first = (self.places.len() - self.last.len()) as u32;
             let records = std::mem::replace(&mut self.last, next);
-            self.full.push(Arc::new(Piece { records, first, order: OnceLock::new() }));
+            self.full.push(Arc::new(RecordPiece { records, first, order: OnceLock::new() }));
         }
         push(&mut self.last)?;
         self.places.push((self.full.len() as u32, self.last.len() as u32 - 1));
         Ok(())
     }
 
-    /// Forgets the last row.
+    /// Removes the last row.
     pub(super) fn pop(&mut self) {
         self.places.pop();
         if self.last.is_empty()
@@ -129,7 +129,7 @@ impl Pieces {
         self.last.truncate(self.last.len() - 1);
     }
 
-    /// The first `rows`, in pieces: takes no longer than copying one of them.
+    /// The first `rows` rows, in pieces: takes no longer than copying one piece.
     pub(super) fn first(&self, rows: usize) -> FirstRows {
         let (whole, of_last) = match rows.checked_sub(1) {
             Some(last) => {
@@ -149,8 +149,8 @@ impl Pieces {
         (self.full.get(piece as usize).map_or(&self.last, |piece| &piece.records), place as usize)
     }
 
-    /// Hands the rows of a piece whose keys are between these bounds to `each`; false where there is no such piece. Takes
-    /// no longer than sorting a piece, which is done once for each that is full.
+    /// Hands the rows of a piece whose keys are between these bounds to `each`; returns false if there is no such
+    /// piece. Takes no longer than sorting a piece, which is done once for each full piece.
     pub(super) fn rows_between(
         &self,
         piece: usize,
@@ -240,15 +240,15 @@ impl Pieces {
     }
 }
 
-/// Rows that were taken out of a memtable: full pieces are shared with it.
+/// Rows taken out of a memtable: full pieces are shared with it.
 #[derive(Debug)]
 pub(in crate::store) struct FirstRows {
-    whole: Vec<Arc<Piece>>,
+    whole: Vec<Arc<RecordPiece>>,
     last: Records,
 }
 
 impl FirstRows {
-    /// All of them as one; the memtable need not be locked meanwhile.
+    /// All rows as one; the memtable need not be locked meanwhile.
     pub(in crate::store) fn into_records(self) -> Records {
         let mut all = Records::new(self.last.params());
         for piece in &self.whole {

@@ -1,9 +1,9 @@
-//! A batch becomes visible and durable: by a record of the log, or by a manifest.
+//! Makes a batch visible and durable: by a record of the log, or by a manifest.
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::states::{Coming, Life, Owed, Place, Pointer, Publish, Route};
+use super::states::{Coming, Life, Owed, DirectoryName, Pointer, Publish, Route};
 use super::{Durability, Writer, next_number};
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
@@ -15,11 +15,11 @@ use crate::store::state::State;
 use crate::store::{commit, names, recovery};
 use crate::trace::span;
 
-/// Bytes of commits that are held in memory where nothing is promised of them.
+/// Bytes of commits without any durability that are held in memory.
 const HELD: usize = 1 << 20;
-/// Logs of writers that ended with little in them; one more, and their rows become a segment.
+/// Small logs of ended writers that are left; with one more, their rows become a segment.
 pub(super) const LOGS: usize = 16;
-/// So many logs are never left: where writers are killed before they have made a segment, one of them stops to make it.
+/// The most logs that are left: if writers are killed before they have made a segment, one of them stops to make it.
 const LOGS_MAX: usize = 48;
 
 impl Writer {
@@ -27,21 +27,20 @@ impl Writer {
     /// nothing is written.
     ///
     /// # Errors
-    /// [`Error::AfterCommit`] where the batch is committed, and what a writer does after that failed (a full memtable
-    /// becomes a segment). Otherwise [`Error::Io`], for one when the disk is full: what was committed before stands,
-    /// and the batch is lost as a whole; if the very last steps failed, the sync of the directory among them, it may
-    /// have become current as a whole all the same: [`Index::refresh`](crate::Index::refresh) and
-    /// [`Snapshot::generation`](crate::Snapshot::generation) tell. [`Error::Locked`] if the lock file was taken away.
-    /// After any of them the writer is poisoned.
+    /// [`Error::AfterCommit`] if the batch is committed, but a later step of the writer failed (the flush of a full
+    /// memtable). Otherwise [`Error::Io`], for example if the disk is full: earlier commits are intact, and the batch
+    /// is lost as a whole. If one of the very last steps failed, such as the sync of the directory, the batch may still
+    /// have become current as a whole; [`Index::refresh`](crate::Index::refresh) and
+    /// [`Snapshot::generation`](crate::Snapshot::generation) show whether it has. [`Error::Locked`] if the lock file
+    /// was removed. After any of these errors the writer is poisoned.
     pub fn commit(&mut self) -> Result<u64> {
         self.check_process()?;
         self.guarded(|writer| writer.commit_batch(None))
     }
 
-    /// As [`commit`](Self::commit), also of an empty batch, and keeps `payload` with it: what
-    /// [`Snapshot::payload`](crate::Snapshot::payload) gives back, here and after opening, until another commit has
-    /// one. So a program can know how far another store of its own had come at this commit.
-    ///
+    /// As [`commit`](Self::commit), also for an empty batch, and stores `payload` with it.
+    /// [`Snapshot::payload`](crate::Snapshot::payload) returns it, also after reopening, until another commit has one.
+    /// So a program can record how far another store of its own had come at this commit.
     /// # Errors
     /// As [`commit`](Self::commit); [`Error::Limit`] for more than 65,536 bytes.
     pub fn commit_with(&mut self, payload: &[u8]) -> Result<u64> {
@@ -53,15 +52,14 @@ impl Writer {
         self.guarded(|writer| writer.commit_batch(Some(payload)))
     }
 
-    /// Makes durable what was committed and only promised to survive less.
+    /// Makes earlier commits durable that were acknowledged with a weaker durability.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit); [`Error::Invalid`] in the middle of a batch, where it was another writer that
-    /// committed it.
+    /// As [`commit`](Self::commit); [`Error::Invalid`] in the middle of a batch, if another writer made those commits.
     pub fn sync(&mut self) -> Result<()> {
         self.check_process()?;
         if self.log.is_none() && self.retired.is_none() && self.is_torn() {
-            // Of the writer before: it is written again, with a generation.
+            // Commits of the previous writer: they are written again, with a generation.
             self.check_between("sync what another writer has left")?;
             return self.guarded(|writer| {
                 writer.coming = Coming::Changed;
@@ -85,13 +83,13 @@ impl Writer {
             self.flush_table()?;
             self.merge_written()?;
         }
-        // Also of segments that were made when one was wanted, and is no more.
+        // Also takes over segments that were built when a single segment was requested, even if it is no longer.
         if !self.written.is_empty() {
             self.expire_written()?;
         }
         self.view.advance()?;
         if self.coming == Coming::Changed || collected && !self.batch.is_empty() {
-            // A part of the batch is in segments, and the rest must come with it.
+            // A part of the batch is in segments, and the rest must be published with it.
             self.flush_table()?;
             self.set_payload(payload);
             self.publish(Publish::Commit)?;
@@ -108,8 +106,8 @@ impl Writer {
         Ok(commit)
     }
 
-    /// The stamp of a document that was dropped counts as any other does. If it is the highest, the batch gets a document
-    /// of it that it deletes again.
+    /// The stamp of a dropped document counts as any other. If it is the highest, a document with this stamp is added
+    /// to the batch and deleted again.
     fn record_time(&mut self) -> Result<()> {
         // guard: the time of a dropped document is kept
         // without it: self.view.unrecorded() -> None::<u64>
@@ -122,7 +120,7 @@ impl Writer {
                 self.push(key.as_key(), None, Attached { stamp: Some(stamp), fields, ..Attached::default() }, true)?;
                 self.delete(&key)
             }
-            // There is a document of that key by now: the generation has the time.
+            // A document of that key exists by now: the generation stores the time.
             _ => {
                 self.coming = Coming::Changed;
                 Ok(())
@@ -130,7 +128,7 @@ impl Writer {
         }
     }
 
-    /// Without a batch: earlier commits may have promised less than this.
+    /// For a commit without a batch: earlier commits may have promised less than this.
     pub(super) fn keep_promise(&mut self, durability: Durability) -> Result<u64> {
         let torn = self.log.is_none() && self.is_torn();
         if self.log.is_some() && durability != Durability::None {
@@ -155,7 +153,7 @@ impl Writer {
         }
     }
 
-    /// Gives the batch to the log.
+    /// Appends the batch to the log.
     pub(super) fn log_batch(&mut self, payload: Option<&[u8]>) -> Result<()> {
         let commit = next_number("number of a commit", self.view.commit)?;
         self.check_lock()?;
@@ -164,7 +162,7 @@ impl Writer {
             let logs = self.next.logged.as_ref().map_or(0, |logged| logged.logs.len());
             if logs >= if self.settings.background { LOGS_MAX } else { LOGS } {
                 self.flush_table()?;
-                // A batch of deletes, or of a payload alone, has no rows, and the manifest has all of it.
+                // A batch of only deletes, or only a payload, has no rows, and the manifest contains all of it.
                 if self.is_torn() {
                     self.owed = Owed::Sync;
                 }
@@ -203,7 +201,7 @@ impl Writer {
         }
         self.view.count();
         if begins {
-            // The manifest names the log, and is of the number of the first commit in it.
+            // The manifest names the log, and has the number of the first commit in it.
             return self.publish_as(commit, Publish::Log).map(drop);
         }
         let manifest = Arc::clone(&self.shared.published.read().manifest);
@@ -234,12 +232,12 @@ impl Writer {
         Ok(())
     }
 
-    /// True where the last writer's log has batches that are not known to be durable.
+    /// True if the last writer's log has batches that are not known to be durable.
     pub(super) fn is_torn(&self) -> bool {
         self.shared.published.read().position.is_some_and(|at| at.synced < at.batches)
     }
 
-    /// Makes the generation to come the current one, if it is another, and removes what it does not need.
+    /// Publishes the next generation, if it differs from the current one, and removes the files that it does not need.
     pub(super) fn publish(&mut self, what: Publish) -> Result<u64> {
         if self.coming == Coming::AsPublished {
             return Ok(self.view.commit);
@@ -248,7 +246,7 @@ impl Writer {
         self.publish_as(generation, what)
     }
 
-    /// As [`publish`](Self::publish), whatever is in it, under this number.
+    /// As [`publish`](Self::publish), unconditionally and under this number.
     pub(super) fn publish_as(&mut self, generation: u64, what: Publish) -> Result<u64> {
         self.check_lock()?;
         // The manifest has the deletes of every batch, so all of them must be durable before it.
@@ -265,7 +263,7 @@ impl Writer {
             }
             None => self.shared.published.read().position.map_or(0, |position| position.synced),
         };
-        // Whoever cuts the log below that is found out.
+        // So a log that is truncated below this length is detected.
         if let Some(last) = self.next.logged.as_mut().and_then(|logged| logged.logs.last_mut())
             && last.grows
         {
@@ -291,9 +289,9 @@ impl Writer {
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let current = commit::write_manifest(vfs, dir, &self.next)?;
         let settles = what.acknowledges() || begins || self.owed == Owed::Sync;
-        // Nobody opens what has no name yet: there, one sync behind `CURRENT` is enough.
+        // A directory without its final name is opened by nobody: there, one sync after `CURRENT` is enough.
         // guard: the directory is synced before CURRENT names what is in it
-        if self.place == Place::Named || !settles {
+        if self.place == DirectoryName::Named || !settles {
             commit::sync_dir(vfs, dir)?;
         }
         self.pointer = Pointer::MayBeLost;
@@ -315,13 +313,13 @@ impl Writer {
         self.view.commit = generation;
         let before = Arc::clone(&self.shared.published.read());
         self.show(Arc::new(self.next.clone()));
-        // The commit stands whatever becomes of the garbage.
+        // The commit is complete even if the removal of files fails.
         let manifest = Arc::clone(&before.manifest);
         self.sweep_after(what.keeps_before().then_some(&*manifest), before);
         Ok(generation)
     }
 
-    /// Snapshots to come know what is durable now; a batch that is not committed yet is not shown to them.
+    /// Later snapshots know what is durable now; they do not see the uncommitted batch.
     pub(super) fn show_durable(&self) {
         let known = Arc::clone(&self.shared.published.read());
         let logs = known.manifest.logged.iter().flat_map(|logged| &logged.logs);
@@ -336,7 +334,7 @@ impl Writer {
         }
     }
 
-    /// Shows the view to all snapshots to come.
+    /// Makes the view visible to all later snapshots.
     pub(super) fn show(&self, manifest: Arc<Manifest>) {
         let position = match (&self.log, manifest.logged.as_ref().map(|logged| &logged.logs)) {
             (Some(log), Some(logs)) if !logs.is_empty() => {
@@ -353,8 +351,8 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if self.is_forked() {
-            // The files, the lock and the merge in the background are those of the process that opened this writer.
-            // The thread of the merge does not exist here, so waiting for it would never end.
+            // In a forked child: the files, the lock and the background merge belong to the process that opened this
+            // writer. The merge thread does not exist here, so waiting for it would never end.
             std::mem::forget(self.merging.take());
             std::mem::forget(self.flushing.take());
             std::mem::forget(self.sweeping.take());
@@ -370,28 +368,28 @@ impl Drop for Writer {
             && let Some(log) = &mut self.log
             && log.write().is_ok()
         {
-            // What was committed and held back is written now; whoever asked for that has been promised nothing. Commits
-            // are as durable without the mark, and nobody is left to report its failure to.
+            // Writes the commits that were held back; their callers were promised nothing. Commits are as durable
+            // without the mark, and a failure has no caller to report to.
             let _ = log.mark();
             self.show_durable();
         }
         let held = self.log.iter().chain(&self.retired).any(|log| log.held() > 0);
         if self.life != Life::Sound && (held || self.settings.durability == Durability::None) {
-            // Commits that were held back and could not be written are not there, whatever was shown of them.
+            // Commits that were held back and could not be written are lost, though snapshots showed them.
             let loaded = State::load(&*self.shared.vfs, &self.shared.dir, self.shared.access);
             if let Ok(state) = loaded {
                 self.shared.publish(state);
             }
         }
-        // Rows of a batch that was not committed.
+        // The rows of a batch that was not committed.
         let published = Arc::clone(&self.shared.published.read());
         let beyond = published.view.table.read().len() > published.view.rows;
         if beyond {
             published.view.table.truncate(published.view.rows);
         }
         self.shared.writing.store(false, Ordering::Release);
-        // Segments of a batch that was not committed. After a failure from which the new generation may or may not
-        // have come out current, they stay, and the next writer sweeps what is not named.
+        // The segments of a batch that was not committed. After a failure that leaves it open whether the new
+        // generation is current, they stay, and the next writer removes those that no manifest names.
         // guard: what CURRENT may name is not removed after a failure
         // without it: self.life == Life::InDoubt -> false
         if self.life == Life::InDoubt || !self.lock.is_current() {

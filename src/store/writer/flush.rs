@@ -1,4 +1,4 @@
-//! Records to segments: a full memtable, and batches that are too large for one.
+//! Makes segments of records: of a full memtable, and of batches that are too large for one.
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,27 +14,27 @@ use crate::segment::rows::Rows;
 use crate::segment::spilled::Room;
 use crate::segment::{Built, Segment, build};
 use crate::store::memtable::FirstRows;
-use crate::store::merging::{Merged, Merging, Source, Work};
+use crate::store::merging::{FinishedMerge, Merging, DocumentSource, MergeWork};
 use crate::store::names;
 use crate::store::state::{Frozen, open_segment};
 use crate::sync::pause;
 use crate::trace::event;
 use crate::sys::heap::Heap;
 
-/// Segments of a batch that are merged before there are more, where it is to become one.
+/// Segments of a batch that are merged before there are more, if the batch is to become a single segment.
 const MERGED_AT: usize = 64;
-/// Rows that the end of a writer leaves in the log; more become a segment, so that opening the index is quick.
+/// Rows that a closing writer leaves in the log; with more, they become a segment, so that opening the index is fast.
 const TAIL_ROWS: u32 = 1 << 13;
-/// How often a commit that waits looks whether the segment of the memtable before is done.
+/// How often a waiting commit checks whether the segment of the previous memtable is finished.
 const LOOKED: Duration = Duration::from_millis(1);
-/// Rows after which it is looked again whether a memtable is full in the middle of a batch.
+/// Rows between two checks whether the memtable is full, in the middle of a batch.
 const LOOKED_EVERY: u32 = 1024;
-/// Bytes of a log that ends, however few rows it has: commits of a payload alone have none. It bounds what there is to
-/// be read when the index is opened.
+/// Bytes at which a log ends, even with few rows: commits of only a payload have none. It limits what must be read when
+/// the index is opened.
 const LOG_BYTES: u64 = 256 << 20;
 
 impl Writer {
-    /// True where the memtable has `times` what it should have.
+    /// True if the memtable has `times` its limit.
     pub(super) fn is_full(&self, times: usize) -> bool {
         let Settings { memtable_rows, memtable_bytes, memory, .. } = self.settings;
         let rows = self.view.table.read().len();
@@ -42,8 +42,8 @@ impl Writer {
             || rows > 0 && self.view.table.memory() >= memtable_bytes.min(memory).saturating_mul(times)
     }
 
-    /// True once in a while: what the memtable takes need not be added up for each record. One record can be several
-    /// rows, where others expire by it.
+    /// True once in a while, so that the size of the memtable is not summed for each record. One record can add several
+    /// rows, if others expire by it.
     fn is_time_to_look(&mut self) -> bool {
         let Settings { memtable_rows, memtable_bytes, memory, .. } = self.settings;
         let is_small = memory.min(memtable_bytes) < MEMTABLE_BYTES || memtable_rows < LOOKED_EVERY;
@@ -54,7 +54,7 @@ impl Writer {
         is_time
     }
 
-    /// True where the log is longer than a memtable makes it.
+    /// True if the log is longer than a memtable makes it.
     pub(super) fn is_log_long(&self) -> bool {
         // guard: a log of payloads alone comes to an end
         // without it: log.end() >= LOG_BYTES -> false
@@ -84,9 +84,9 @@ impl Writer {
         })
     }
 
-    /// True for a batch that does not end before the memtable is too full: it is a large one, and comes with segments. It
-    /// must not become a record that no reader takes. Before it began, the memtable may have been nearly as full as
-    /// commits let it be.
+    /// True for a batch that continues while the memtable is too full: it is a large one, and is published with
+    /// segments. It must not become a record that readers refuse. Before it began, the memtable may have been nearly as
+    /// full as commits allow.
     fn is_batch_large(&mut self) -> bool {
         let Settings { memtables, background, .. } = self.settings;
         if self.coming == Coming::AsPublished {
@@ -95,19 +95,19 @@ impl Writer {
         if !background || self.settings.one_segment {
             return self.is_full(2);
         }
-        // Some of the batch is in segments already, or on its way.
+        // A part of the batch is in segments already, or in progress.
         let is_full = self.is_full(1);
         if is_full && self.flushing.is_some() {
             if self.is_forked() {
-                return true; // and it is refused: there is no thread to wait for here
+                return true; // a large batch is refused here, as there is no thread to wait for
             }
             self.hold_back();
         }
         is_full && self.flushing.as_ref().is_none_or(Merging::is_done)
     }
 
-    /// Makes room in the middle of a large batch: what is in the memtable comes with the generation to come, in a segment,
-    /// which a thread makes. The commit waits for it.
+    /// Frees the memtable in the middle of a large batch: a thread makes a segment of its rows, which is published with
+    /// the next generation. The commit waits for it.
     pub(super) fn freeze_batch(&mut self) -> Result<()> {
         self.check_lock()?;
         self.settle_flush()?;
@@ -123,9 +123,9 @@ impl Writer {
         self.start_flush()
     }
 
-    /// Moves the records held to a scratch file.
+    /// Moves the collected records to a scratch file.
     pub(super) fn set_aside(&mut self) -> Result<()> {
-        self.check_process()?; // a child made by fork shares the position in the scratch file
+        self.check_process()?; // a forked child shares the file position of the scratch file
         let scratch = self.shared.vfs.scratch(&self.shared.dir);
         let room = Room::new(self.settings.memory, &scratch);
         let records = std::mem::replace(&mut self.records, Records::new(&self.params));
@@ -136,13 +136,13 @@ impl Writer {
         rows.append(&records, room)
     }
 
-    /// Reserves capacity for rows to come without waiting for a segment: the memtable is frozen, and a thread makes a segment of
-    /// it. Its logs get no more batches, and belong to the index until the segment does. Whoever calls this shows the
-    /// view.
+    /// Frees the memtable for new rows without waiting for a segment: the memtable is frozen, and a thread makes a
+    /// segment of it. Its logs get no more batches, and belong to the index until the segment does. The caller must
+    /// publish the view.
     pub(super) fn freeze(&mut self) -> Result<()> {
         self.check_lock()?;
         let Some(log) = &mut self.log else { return Ok(()) };
-        // The next log begins with what is not durable in this one: nothing.
+        // The next log begins with the batches that are not durable in this one: none.
         log.sync()?;
         log.mark()?;
         self.show_durable();
@@ -160,18 +160,18 @@ impl Writer {
         self.start_flush()
     }
 
-    /// Lets a thread make a segment of the frozen memtable, if there is one that no thread works at: a writer may find
-    /// it as the one before has left it.
+    /// Starts a thread that makes a segment of the frozen memtable, if there is one without a thread: a writer may
+    /// inherit one from the writer before.
     pub(super) fn start_flush(&mut self) -> Result<()> {
         let Some(frozen) = self.view.frozen.as_ref().filter(|_| self.flushing.is_none()) else { return Ok(()) };
-        let source = Source::Frozen(Arc::clone(&frozen.table));
+        let source = DocumentSource::Frozen(Arc::clone(&frozen.table));
         let number = self.take_number()?;
-        let work = Work { inputs: vec![(source, Arc::default())], ..self.work(&[], number) };
+        let work = MergeWork { inputs: vec![(source, Arc::default())], ..self.work(&[], number) };
         self.flushing = Some(work.spawn(None)?);
         Ok(())
     }
 
-    /// Waits for the segment of the frozen memtable, if there is one; it is in the generation to come then.
+    /// Waits for the segment of the frozen memtable, if there is one; it is then in the next generation.
     pub(super) fn settle_flush(&mut self) -> Result<()> {
         self.start_flush()?;
         let Some(mut flushing) = self.flushing.take() else { return Ok(()) };
@@ -180,7 +180,7 @@ impl Writer {
         self.take_flushed(number, flushed)
     }
 
-    /// As [`settle_flush`](Self::settle_flush), if it is done.
+    /// As [`settle_flush`](Self::settle_flush), if the segment is finished.
     pub(super) fn poll_flush(&mut self) -> Result<()> {
         let Some(flushing) = &mut self.flushing else { return Ok(()) };
         let number = flushing.number;
@@ -193,7 +193,7 @@ impl Writer {
         }
     }
 
-    fn take_flushed(&mut self, number: u64, flushed: Result<Merged>) -> Result<()> {
+    fn take_flushed(&mut self, number: u64, flushed: Result<FinishedMerge>) -> Result<()> {
         self.written.push(number);
         let logs = self.view.frozen.as_ref().map(|frozen| Arc::clone(&frozen.logs)).unwrap_or_default();
         let flushed = flushed.inspect_err(|error| {
@@ -213,7 +213,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Gives the thread that makes a segment time to end before the memtable is too full.
+    /// Slows commits down so that a flush can end before the memtable is too full.
     pub(super) fn hold_back(&mut self) {
         let Some(flushing) = &self.flushing else { return };
         let (mut waited, start) = (Duration::ZERO, Instant::now());
@@ -230,8 +230,8 @@ impl Writer {
         }
     }
 
-    /// At the end of a writer: what takes long to read from the log becomes a segment, if nothing stands against it. A
-    /// failure leaves the log, which has it all.
+    /// At the end of a writer: rows that take long to read from the log become a segment, if possible. After a failure
+    /// they stay in the log.
     pub(super) fn shorten_tail(&mut self) {
         let is_long = self.view.frozen.is_some() || self.view.rows >= TAIL_ROWS;
         let is_graceful = self.settings.background && !std::thread::panicking();
@@ -247,7 +247,7 @@ impl Writer {
         }
     }
 
-    /// Writes the memtable as a segment of the generation to come, which needs no logs then.
+    /// Writes the memtable as a segment of the next generation, which then needs no logs.
     pub(super) fn flush_table(&mut self) -> Result<()> {
         self.settle_flush()?;
         let Some(records) = self.table_records() else { return Ok(()) };
@@ -259,7 +259,7 @@ impl Writer {
         self.add(built)
     }
 
-    /// The rows of the memtable, if there are any. Whoever asks them meanwhile does not wait.
+    /// The rows of the memtable, if there are any. Concurrent readers of the memtable do not wait.
     fn table_records(&self) -> Option<Records> {
         let rows = self.view.table.read();
         let first = (rows.len() > 0).then(|| rows.first(rows.len()));
@@ -267,7 +267,7 @@ impl Writer {
         first.map(FirstRows::into_records)
     }
 
-    /// What is in the memtable comes with the generation to come, in a segment that is there.
+    /// Moves the memtable's rows to the next generation, in an existing segment.
     pub(super) fn empty_table(&mut self) -> Result<()> {
         self.leave_table()?;
         if let Some(logged) = &mut self.next.logged {
@@ -276,17 +276,17 @@ impl Writer {
         Ok(())
     }
 
-    /// What is in the memtable comes with the generation to come, in a segment that is made.
+    /// Moves the memtable's rows to the next generation, in a segment that is being made.
     fn leave_table(&mut self) -> Result<()> {
         self.view.table = Arc::new(self.view.table.next());
         self.view.count();
         self.batch.clear();
-        // What was committed and held back is in the segment, which only comes with this batch; if that does not come,
-        // it is in the log.
+        // Commits that were held back are in the segment, which is only published with this batch; in case that fails,
+        // they are written to the log.
         if let Some(log) = &mut self.log {
             log.write()?;
         }
-        // What was committed and never synced is durable with the segment only.
+        // Commits that were never synced become durable only with the segment.
         if self.log.as_ref().map_or_else(|| self.is_torn(), |log| !log.is_synced()) {
             self.owed = Owed::Sync;
         }
@@ -296,7 +296,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The memtable as a segment in memory, which is empty then; nothing if it is empty.
+    /// Empties the memtable, and returns its rows as a segment in memory; `None` if it is empty.
     pub(super) fn take_table(&mut self) -> Result<Option<Segment>> {
         self.settle_flush()?;
         let Some(records) = self.table_records() else { return Ok(None) };
@@ -307,8 +307,8 @@ impl Writer {
         Segment::from_bytes(heap.take(), path).map(Some)
     }
 
-    /// As [`flush_records`](Self::flush_records), in the middle of a batch: its next records take the same memory, whose
-    /// pages need not come from the system again.
+    /// As [`flush_records`](Self::flush_records), in the middle of a batch: its next records reuse the same memory, so
+    /// that its pages are not requested from the system again.
     fn flush_and_reuse(&mut self) -> Result<()> {
         if let Some(mut records) = self.write_records()? {
             records.truncate(0);
@@ -317,7 +317,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the records held as a segment of the generation to come.
+    /// Writes the collected records as a segment of the next generation.
     pub(super) fn flush_records(&mut self) -> Result<()> {
         self.write_records().map(drop)
     }
@@ -327,7 +327,7 @@ impl Writer {
         if self.rows.is_none() && self.records.is_empty() {
             return Ok(None);
         }
-        // They are newer than what is in the memtable.
+        // They are newer than the rows of the memtable.
         self.flush_table()?;
         // Also by documents that are deleted again in the same batch, as in the log.
         self.coming.note(self.view.is_to_advance());
@@ -345,7 +345,7 @@ impl Writer {
         Ok(Some(records))
     }
 
-    /// As [`flush_records`](Self::flush_records), for what waits in a scratch file too.
+    /// As [`flush_records`](Self::flush_records), including records in a scratch file.
     pub(super) fn flush_rows(&mut self) -> Result<()> {
         self.set_aside()?;
         let Some(rows) = self.rows.take() else { return Ok(()) };
@@ -359,10 +359,10 @@ impl Writer {
         self.add(built)
     }
 
-    /// Adds a segment to the generation to come.
+    /// Adds a segment to the next generation.
     pub(super) fn add(&mut self, built: Built) -> Result<()> {
         if built.documents == 0 {
-            return Ok(()); // nothing but deletes
+            return Ok(()); // only deletes
         }
         self.coming = Coming::Changed;
         let entry = SegmentEntry {
@@ -373,7 +373,7 @@ impl Writer {
             documents: built.documents,
             deleted: roaring::RoaringBitmap::new(),
         };
-        // A writer that lost its lock must not take a name from the one that has it.
+        // A writer that lost its lock must not use a name that belongs to the new holder.
         self.check_lock()?;
         self.written.push(entry.number);
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
@@ -381,11 +381,11 @@ impl Writer {
         self.view.segments.push(open_segment(vfs, dir, self.shared.access, &self.next, &entry)?);
         self.view.deleted.push(Arc::default());
         self.next.segments.push(entry);
-        // The one segment to be has all that came, whatever it was made of meanwhile.
+        // The final single segment contains everything, whatever intermediate segments there were.
         if self.settings.one_segment { Ok(()) } else { self.view.expire_segment(self.view.segments.len() - 1, None) }
     }
 
-    /// The number of a segment to come.
+    /// The number of the next segment.
     pub(super) fn take_number(&mut self) -> Result<u64> {
         if self.next.segments.len() as u64 >= u64::from(SEGMENTS_MAX) {
             let found = self.next.segments.len() as u64 + 1;
@@ -398,23 +398,23 @@ impl Writer {
         Ok(number)
     }
 
-    /// Merges the segments of this batch to one, and removes them.
+    /// Merges the segments of this batch into one, and removes them.
     pub(super) fn merge_written(&mut self) -> Result<()> {
         let written = std::mem::take(&mut self.written);
-        // Whatever happens, they are known: they go when the writer goes, if not before.
+        // They stay registered: if they are not removed here, the end of the writer removes them.
         self.written.clone_from(&written);
         if !self.merge_all(None, |entry| written.contains(&entry.number))? {
             return Ok(());
         }
         self.written.retain(|number| !written.contains(number));
         for number in written {
-            // No manifest names these segments; what stays goes with the next sweep.
+            // No manifest names these segments; the next sweep removes what stays.
             let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));
         }
         Ok(())
     }
 
-    /// What is too old by the time before this batch is not live in the segments of this batch.
+    /// Removes documents from the segments of this batch that were too old at the time before it.
     pub(super) fn expire_written(&mut self) -> Result<()> {
         for place in 0..self.next.segments.len() {
             if self.written.contains(&self.next.segments[place].number) {
@@ -424,7 +424,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Leaves segments out of the generation to come.
+    /// Leaves segments out of the next generation.
     pub(super) fn keep_segments(&mut self, keep: impl Fn(usize, &SegmentEntry, u64) -> bool) {
         let (mut entries, mut segments, mut deletes) = (Vec::new(), Vec::new(), Vec::new());
         let all = std::mem::take(&mut self.next.segments).into_iter();
@@ -440,7 +440,7 @@ impl Writer {
         (self.next.segments, self.view.segments, self.view.deleted) = (entries, segments, deletes);
     }
 
-    /// Makes a segment of what is in the log, which is empty then.
+    /// Makes a segment of the log's rows, and empties the log.
     ///
     /// # Errors
     /// As [`commit`](Self::commit); [`Error::Invalid`] in the middle of a batch.

@@ -1,4 +1,4 @@
-//! Segments stay few: merges in the background and by hand, compaction, and files that nothing needs any more.
+//! Keeps segments few: merges in the background and on request, compaction, and removal of unneeded files.
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
@@ -12,31 +12,31 @@ use crate::segment::Segment;
 use crate::segment::merge::{self, Input};
 use crate::segment::spilled::Room;
 use crate::store::merge_plan::{self, Size};
-use crate::store::merging::{Merged, Source, Work};
+use crate::store::merging::{FinishedMerge, DocumentSource, MergeWork};
 use crate::store::{commit, names};
 use crate::trace::event;
 
 impl Writer {
-    /// Whether threads make segments of full memtables, and merge segments, while this writer goes on (at first so).
-    /// Otherwise the commit that fills a memtable makes the segment, and segments are merged only by
-    /// [`merge_step`](Self::merge_step) and [`compact`](Self::compact).
+    /// Whether threads flush full memtables and merge segments while this writer works (the default). Otherwise the
+    /// commit that fills a memtable makes the segment, and segments are merged only by [`merge_step`](Self::merge_step)
+    /// and [`compact`](Self::compact).
     pub fn set_background_merges(&mut self, background: bool) {
         self.settings.background = background;
     }
 
-    /// How fast merges in the background may write, in bytes a second; `None`, as at first, is as fast as they can.
+    /// The write rate of background merges, in bytes a second; `None`, the default, is unlimited.
     pub fn set_merge_rate(&mut self, rate: Option<u64>) {
         self.settings.rate = rate;
     }
 
-    /// Why merges in the background stopped, if they did: a full disk, or damage of a segment. The index is as it was,
-    /// with more segments than it should have. Taking the failure lets them begin again.
+    /// The failure that stopped background merges, if any: a full disk, or a damaged segment. The index is intact, with
+    /// more segments than it should have. Taking the failure allows merges again.
     pub fn take_merge_failure(&mut self) -> Option<Error> {
         self.merge_failure.take()
     }
 
-    /// Merges the chosen segments of the generation to come, and one that is in no generation, to one, in the place of
-    /// the last. False where there is nothing to do, as the only one is whole.
+    /// Merges the chosen segments of the next generation, and one that is in no generation, into one, in the place of
+    /// the last. Returns false if there is nothing to do, as the only one has no deletes.
     pub(super) fn merge_all(
         &mut self,
         newer: Option<&Segment>,
@@ -69,17 +69,17 @@ impl Writer {
         Ok(true)
     }
 
-    /// Merges all segments, and the batch with them, to one, and makes it visible and durable as
-    /// [`commit`](Self::commit) does: the index answers as before. The segment is byte by byte the one that an index
-    /// gets to which the live documents are given at once; without a live document there is none. An index that is
+    /// Merges all segments, and the batch with them, into one, and makes it visible and durable as
+    /// [`commit`](Self::commit) does: the index gives the same answers as before. The segment is byte for byte the one
+    /// of an index that gets the live documents in one batch; without a live document there is none. An index that is
     /// one such segment already is left alone.
     ///
-    /// Time is that of building it; memory up to twice the bytes of [`set_memory`](Self::set_memory), beside a
-    /// thousandth of the files; on the disk there is room needed for a second copy meanwhile. The old files are removed
-    /// once nothing names them, and stay for snapshots that have them open.
+    /// Time is that of building it; memory is up to twice the bytes of [`set_memory`](Self::set_memory), plus a
+    /// thousandth of the files; the disk needs space for a second copy meanwhile. The old files are removed once
+    /// nothing names them; snapshots that have them open can still read them.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit); [`Error::NoSpace`] where the disk has no room for it; [`Error::Corrupt`] for a
+    /// As [`commit`](Self::commit); [`Error::NoSpace`] if the disk has no space for it; [`Error::Corrupt`] for a
     /// damaged segment, and [`Error::Limit`] for more than 2^30 documents: the index stays as it was.
     pub fn compact(&mut self) -> Result<u64> {
         self.check_process()?;
@@ -94,7 +94,7 @@ impl Writer {
             writer.flush_records()?;
             writer.expire_written()?;
             writer.view.advance()?;
-            // Merged right away, it need not be a file before.
+            // Merged right away, it need not be written to a file first.
             let table = if writer.view.segments.is_empty() { None } else { writer.take_table()? };
             writer.flush_table()?;
             writer.merge_all(table.as_ref(), |_| true)?;
@@ -110,7 +110,7 @@ impl Writer {
         })
     }
 
-    /// Between batches: a full memtable becomes a segment, merges that are done take their place, and another begins.
+    /// Between batches: a full memtable is flushed, finished merges replace their sources, and the next merge begins.
     pub(super) fn maintain(&mut self) -> Result<()> {
         self.poll_flush()?;
         let is_full = self.is_full(1);
@@ -131,7 +131,7 @@ impl Writer {
         } else if is_full || self.is_log_long() {
             self.flush_table()?;
             if self.coming == Coming::AsPublished {
-                self.empty_table()?; // a log of payloads alone, of which the manifest keeps the last
+                self.empty_table()?; // a log of only payloads; the manifest stores the last one
             }
         }
         self.poll_merge()?;
@@ -163,14 +163,14 @@ impl Writer {
             .collect()
     }
 
-    /// A merge of the segments in these places.
-    pub(super) fn work(&self, chosen: &[usize], number: u64) -> Work {
+    /// A merge of the segments at these positions.
+    pub(super) fn work(&self, chosen: &[usize], number: u64) -> MergeWork {
         let input = |&place: &usize| {
             let (segment, deleted) = (&self.view.segments[place], &self.view.deleted[place]);
             let number = self.next.segments[place].number;
-            (Source::Segment(number, Arc::clone(segment)), Arc::clone(deleted))
+            (DocumentSource::Segment(number, Arc::clone(segment)), Arc::clone(deleted))
         };
-        Work {
+        MergeWork {
             vfs: Arc::clone(&self.shared.vfs),
             dir: self.shared.dir.clone(),
             access: self.shared.access,
@@ -181,11 +181,11 @@ impl Writer {
         }
     }
 
-    /// Waits for the merge in the background, if there is one, and lets its output take its place.
+    /// Waits for the background merge, if there is one, and publishes its output.
     ///
     /// # Errors
-    /// What stopped it, with which the index is as it was; otherwise as [`commit`](Self::commit). [`Error::Invalid`] in
-    /// the middle of a batch.
+    /// The failure that stopped the merge, after which the index is as it was; otherwise as [`commit`](Self::commit).
+    /// [`Error::Invalid`] in the middle of a batch.
     pub fn wait_for_merge(&mut self) -> Result<()> {
         self.check_between("wait for a merge")?;
         self.guarded(|writer| {
@@ -206,14 +206,14 @@ impl Writer {
         Err(Error::Invalid(format!("{what} between batches: commit this one first")))
     }
 
-    /// Waits for the merge in the background, if there is one; its output is in the generation to come then.
+    /// Waits for the background merge, if there is one; its output is then in the next generation.
     fn settle_merge(&mut self) -> Result<()> {
         let Some(mut merging) = self.merging.take() else { return Ok(()) };
         let merged = merging.join();
         self.take_merged(merging.number, merged)
     }
 
-    /// As [`settle_merge`](Self::settle_merge), if it is done.
+    /// As [`settle_merge`](Self::settle_merge), if the merge is finished.
     fn poll_merge(&mut self) -> Result<()> {
         let Some(merging) = &mut self.merging else { return Ok(()) };
         let number = merging.number;
@@ -226,7 +226,7 @@ impl Writer {
         }
     }
 
-    fn take_merged(&mut self, number: u64, merged: Result<Merged>) -> Result<()> {
+    fn take_merged(&mut self, number: u64, merged: Result<FinishedMerge>) -> Result<()> {
         match merged {
             Ok(merged) => {
                 merged.count(&self.shared.counters.merges);
@@ -236,7 +236,8 @@ impl Writer {
             Err(error) => {
                 event!(ERROR, %error, "a merge failed; take_merge_failure lets merges begin again");
                 self.shared.counters.merges.fail();
-                // Whoever took the lock away may have taken the number, too. What stays goes with the next sweep.
+                // If another process took the lock, it may use the same number. A leftover is removed by the next
+                // sweep.
                 if self.lock.is_current() {
                     let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));
                 }
@@ -246,17 +247,18 @@ impl Writer {
         }
     }
 
-    fn take_place(&mut self, merged: Merged) -> Result<()> {
+    fn take_place(&mut self, merged: FinishedMerge) -> Result<()> {
         self.written.extend(merged.number());
         if merged.fits(&self.next, &self.view) {
             merged.take_place(&mut self.next, &mut self.view)?;
             self.coming = Coming::Changed;
         }
-        // Otherwise what was deleted of its inputs since could not be deleted of the output.
+        // Otherwise documents deleted from its sources since could not be deleted from the output.
         Ok(())
     }
 
-    /// Does the merge that is due, here and now; false if none is. Called until then, it leaves few segments.
+    /// Runs the merge that is due, on this thread; returns false if none is. Repeated until then, it leaves few
+    /// segments.
     ///
     /// # Errors
     /// As [`compact`](Self::compact); [`Error::Invalid`] in the middle of a batch.
@@ -281,8 +283,8 @@ impl Writer {
         Ok(true)
     }
 
-    /// Removes files that the current generation does not need, the one before included: after this there is nothing to
-    /// go back to. Returns how many bytes that were. What a snapshot has open stays for it.
+    /// Removes files that the current generation does not need, including the generation before: after this there is no
+    /// fallback. Returns the bytes removed. Open snapshots keep their files.
     ///
     /// # Errors
     /// [`Error::Invalid`] in the middle of a batch, [`Error::Locked`] if the lock file was taken away, [`Error::Io`].
@@ -299,7 +301,7 @@ impl Writer {
     pub(super) fn sweep_all(&mut self) -> Result<u64> {
         self.settle_sweep();
         self.check_lock()?;
-        // A killed writer may have renamed CURRENT and not synced it; then the one before could come back.
+        // A killed writer may have renamed CURRENT without a sync; then the generation before could come back.
         // guard: the directory is synced before a new writer collects garbage
         if self.pointer == Pointer::MayBeLost {
             commit::sync_dir(&*self.shared.vfs, &self.shared.dir)?;

@@ -1,9 +1,9 @@
 //! Batches: put, delete, admit, commit.
 //!
-//! A small batch is a record of the log and rows of the memtable. When the memtable is full it becomes a segment;
-//! what is larger than a memtable is collected and becomes segments at once, without a log.
+//! A small batch is a record of the log and rows of the memtable. A full memtable becomes a segment; a batch larger
+//! than a memtable is collected and becomes segments at once, without a log.
 //!
-//! Here are the batch and what is asked of it; `flush` makes segments of it, `commits` makes it visible and durable,
+//! This file has the batch and its operations; `flush` makes segments of it, `commits` makes it visible and durable,
 //! and `merges` keeps segments few.
 
 mod commits;
@@ -19,15 +19,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use self::states::{Coming, Life, Owed, Place, Pointer, Route, Settings};
+use self::states::{Coming, Life, Owed, DirectoryName, Pointer, Route, Settings};
 use self::sweeping::Sweeping;
 use super::document::Document;
-use super::index::{Index, Shared};
+use super::index::{Index, SharedIndex};
 use super::log::OpenLog;
 use super::merging::Merging;
 use super::nearest::nearest;
 use super::query::{Hit, Query};
-use super::state::{State, View};
+use super::state::{State, LiveView};
 use super::{names, recovery};
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
@@ -39,82 +39,85 @@ use crate::params::{Near, Params};
 use crate::segment::Scratch;
 use crate::segment::records::{Kept, Records};
 use crate::segment::rows::Rows;
+use crate::sys::fork;
 use crate::sys::vfs::{HeldLock, LockFailure};
 
-/// What a commit promises when it returns. All of them are atomic, and visible to this process's snapshots at once.
+/// The durability of a commit when it returns. Every commit is atomic, and visible to this process's snapshots at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Durability {
-    /// Nothing: up to a megabyte is held in memory until a commit that promises more, [`Writer::sync`], or the writer's
-    /// end.
+    /// No promise: up to a megabyte is held in memory until a commit with a stronger promise, [`Writer::sync`], or the
+    /// writer's end.
     None,
-    /// It survives the end of the process, however that comes, and other processes see it; not that of the machine. One
-    /// later [`Writer::sync`] makes many such commits durable: a group commit.
+    /// It survives the end of the process, however the process ends, and other processes see it; it may not survive a
+    /// crash of the machine. One later [`Writer::sync`] makes many such commits durable: a group commit.
     Batch,
-    /// It survives the machine.
+    /// It survives a crash of the machine.
     #[default]
     Sync,
 }
 
-/// What [`Writer::admit`] found.
+/// The result of [`Writer::admit`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Admitted {
-    /// Nothing is near it; it was added.
+    /// No document is near it; it was added.
     New,
-    /// There was a document of this key, and nothing else is near the new one; it was replaced.
+    /// A document of this key existed, and no other document is near the new one; it was replaced.
     Updated,
-    /// There was a document of this key, and the new one is near another: a page that became a copy. It was replaced all
-    /// the same; where marks are kept, it has one now.
+    /// A document of this key existed, and the new one is near another: a page that became a copy. It was replaced; if
+    /// marks are stored, it has one now.
     Known {
         /// The nearest document of another key.
         near: Hit,
     },
-    /// This is the nearest. The document was added all the same, unless duplicates are dropped
+    /// This is the nearest document. The new document was added too, unless duplicates are dropped
     /// ([`Writer::set_drop_duplicates`]).
     Duplicate(Hit),
-    /// It is too old by its own stamp: nothing was added, and a document of this key stays as it is.
+    /// It is too old by its own stamp: nothing was added, and an existing document of this key stays as it is.
     Expired,
 }
 
-/// The first of these hits that has not this key.
+/// The first of these hits with another key.
 fn first_but(key: Option<Key<'_>>, hits: Vec<Hit>) -> Option<Hit> {
     hits.into_iter().find(|hit| key != Some(hit.key.as_key()))
 }
 
-/// The one writer of an index. What it was given is invisible until [`commit`](Writer::commit), and is gone if it
-/// is dropped before.
+/// The one writer of an index. Its batch is invisible until [`commit`](Writer::commit), and is lost if the writer is
+/// dropped before.
 #[derive(Debug)]
 pub struct Writer {
-    shared: Arc<Shared>,
+    shared: Arc<SharedIndex>,
     lock: Box<dyn HeldLock>,
-    /// The process that opened this writer. A child made by fork has a copy of the writer and must not use it.
+    /// The process that opened this writer. A forked child has a copy of the writer and must not use it.
     process: u32,
+    /// What [`fork::generation`] was then.
+    forks: u32,
     params: Params,
     sketch_digest: u128,
     settings: Settings,
-    /// Rows of the memtable when it was last looked whether they are too many.
+    /// The number of memtable rows at the last check of its size.
     looked_at: u32,
     route: Route,
-    /// Records of a batch that will be segments at once.
+    /// Collected records of a batch that becomes segments at once.
     records: Records,
-    /// Records given before those, where a batch is to become one segment and they can wait in a scratch file.
+    /// Records before those, in a scratch file, for a batch that is to become a single segment.
     rows: Option<Rows>,
-    /// What is live, with the batch.
-    view: View,
+    /// The live documents, including the batch.
+    view: LiveView,
     /// The operations of the batch whose rows are in the memtable.
     batch: Batch,
     /// This writer's log, once it has one.
     log: Option<OpenLog>,
-    /// The one before, as long as what is in it is in no published segment.
+    /// The log before, while its rows are in no published segment.
     retired: Option<OpenLog>,
-    /// The generation to come: the published one, and segments already written for this batch. The deletes of its
-    /// entries are those of the view when it is published.
+    /// The next generation: the published one, and segments already written for this batch. The deletes of its entries
+    /// are taken from the view when it is published.
     next: Manifest,
     coming: Coming,
     /// Numbers of the segments written since the last commit.
     written: Vec<u64>,
     merging: Option<Merging>,
-    /// The segment of the frozen memtable, under way.
+    /// The flush of the frozen memtable, in progress.
     flushing: Option<Merging>,
     merge_failure: Option<Error>,
     /// Files that are being removed.
@@ -122,11 +125,11 @@ pub struct Writer {
     life: Life,
     owed: Owed,
     pointer: Pointer,
-    place: Place,
+    place: DirectoryName,
     packed: Vec<u8>,
-    /// The fields and the set of the current document.
+    /// Buffers for the fields and the set of the current document.
     fields: (Vec<u8>, Vec<u64>),
-    /// The key of a document of the batch that was dropped, and has the highest stamp.
+    /// The key of a dropped document of the batch that has the highest stamp.
     dropped: Option<KeyBuf>,
     scratch: Scratch,
 }
@@ -148,8 +151,8 @@ impl Writer {
             },
             LockFailure::Io(error) => Error::io("lock", lock_path, error),
         })?;
-        // What another writer committed since the index was opened is what this one goes on from.
-        // Nobody else refreshes in between: it would take this writer's rows for those of an attempt that failed.
+        // This writer continues from what another writer committed since the index was opened. No other thread may
+        // refresh in between: it would take this writer's rows for those of a failed attempt.
         // guard: nobody refreshes while a writer begins
         let refreshing = shared.refreshing.lock();
         // guard: a writer goes on from what was committed before it had the lock
@@ -171,6 +174,7 @@ impl Writer {
         Ok(Self {
             lock,
             process: std::process::id(),
+            forks: fork::generation(),
             sketch_digest: state.sketch_digest,
             settings: Settings::of(&params),
             looked_at: 0,
@@ -192,7 +196,7 @@ impl Writer {
             life: Life::Sound,
             owed: Owed::Nothing,
             pointer: Pointer::MayBeLost,
-            place: Place::Named,
+            place: DirectoryName::Named,
             packed: Vec::new(),
             fields: Default::default(),
             dropped: None,
@@ -201,33 +205,33 @@ impl Writer {
         })
     }
 
-    /// How many bytes of records to hold in memory (1 GiB at first). A batch over that is written as several
-    /// segments; it still becomes visible as one.
+    /// The bytes of records to hold in memory (default 1 GiB). A larger batch is written as several segments; it still
+    /// becomes visible as a whole.
     pub fn set_memory(&mut self, bytes: usize) {
         self.settings.memory = bytes;
     }
 
-    /// When the memtable becomes a segment: at so many rows (65,536 at first) or so many bytes (64 MiB at first, and no more
-    /// than those of [`set_memory`](Self::set_memory)), whichever comes first. A thread makes the segment while commits go
-    /// on; meanwhile there are two memtables, and at most three times this in memory, as a commit waits where the
-    /// memtable is full twice ([`set_stalls`](Self::set_stalls)); in a batch that is larger than a memtable, at most four
-    /// times. At least one row and one byte count; at most 2^26 rows and 256 MiB, as what is in memory
-    /// has to be read from the logs again when the index is opened: some 2 microseconds a document. A small memtable
-    /// costs more merges: each document is written once more for each time that it is a quarter of the size.
+    /// The size at which the memtable is flushed: `rows` rows (default 65,536) or `bytes` bytes (default 64 MiB, and at
+    /// most those of [`set_memory`](Self::set_memory)), whichever comes first. A thread writes the segment while
+    /// commits continue. Meanwhile there are two memtables, and at most three times this in memory, as a commit waits
+    /// once the memtable is full twice ([`set_stalls`](Self::set_stalls)); in a batch larger than a memtable, at most
+    /// four times. The minimum is one row and one byte, the maximum 2^26 rows and 256 MiB, as the rows in memory are
+    /// read from the logs again when the index is opened: some 2 microseconds a document. A small memtable costs more
+    /// merges: each time the size is divided by 4, each document is written once more.
     pub fn set_memtable(&mut self, rows: u32, bytes: usize) {
         self.settings.memtable_rows = rows.clamp(1, states::MEMTABLE_ROWS_MAX);
         self.settings.memtable_bytes = bytes.clamp(1, states::MEMTABLE_BYTES_MAX);
     }
 
-    /// What is done where documents come faster than segments are made of them: where the memtable is full again, and the
-    /// one before is not yet a segment, each commit waits for up to `pause` (20 ms at first), and where the memtable is
-    /// full `memtables` times (2 at first, at least 1) until the segment is there. Batches that are larger than a memtable
-    /// pause in the same way every 1,024 documents.
+    /// What happens if documents arrive faster than segments are made. If the memtable is full again before the
+    /// previous one is a segment, each commit waits for up to `pause` (default 20 ms). If the memtable is full
+    /// `memtables` times (default 2, at least 1), each commit waits until the segment is finished. Batches that are
+    /// larger than a memtable pause in the same way every 1,024 documents.
     ///
     /// A longer pause slows all commits down a little instead of one of them very much. More memtables let a burst of
-    /// documents pass without a stop; they take the memory of that many more
-    /// ([`set_memtable`](Self::set_memtable)), and opening the index after a kill reads as many more from the logs.
-    /// [`Metrics::stalls`](crate::Metrics::stalls) counts the commits that waited, and how long.
+    /// documents pass without a stop; they take that much more memory ([`set_memtable`](Self::set_memtable)), and
+    /// opening the index after a kill reads that much more from the logs. [`Metrics::stalls`](crate::Metrics::stalls)
+    /// counts the commits that waited, and how long.
     ///
     /// ```
     /// use std::time::Duration;
@@ -247,39 +251,41 @@ impl Writer {
         self.settings.memtables = memtables.max(1) as usize;
     }
 
-    /// Whether a batch becomes one segment, whatever its size (at first not). Then a commit takes longer, sorts or
-    /// merges what is larger than the memory, in up to twice the bytes of [`set_memory`](Self::set_memory), and needs
-    /// room on the disk for a second copy of the batch meanwhile; and the segment does not depend on the memory.
+    /// Whether a batch of any size becomes a single segment (default false). Then a commit takes longer: it sorts or
+    /// merges what exceeds the memory, in up to twice the bytes of [`set_memory`](Self::set_memory), and needs disk
+    /// space for a second copy of the batch meanwhile. The segment does not depend on the memory.
     pub fn set_one_segment(&mut self, one_segment: bool) {
         self.settings.one_segment = one_segment;
     }
 
-    /// Whether small batches go to the log (at first so), where a commit costs one sync, and become segments when there
-    /// are 65,536 documents ([`set_memtable`](Self::set_memtable)). Otherwise each commit makes a segment: right for few large batches.
+    /// Whether small batches go to the log (the default), where a commit costs one sync, and become segments when there
+    /// are 65,536 documents ([`set_memtable`](Self::set_memtable)). Otherwise each commit makes a segment: right for
+    /// few large batches.
     pub fn set_logged(&mut self, logged: bool) {
         self.settings.logged = logged;
     }
 
-    /// The directory gets its name when all is in it: before that, a crash leaves nothing that is opened.
+    /// The directory gets its name when it is complete: after a crash before that, no index is found.
     pub(super) fn set_unnamed(&mut self) {
-        self.place = Place::Unnamed;
+        self.place = DirectoryName::Unnamed;
     }
 
-    /// What commits promise from now on, as far as they go to the log; those that make a segment are always durable.
+    /// The durability of commits from now on, for those that go to the log; a commit that makes a segment is always
+    /// durable.
     pub fn set_durability(&mut self, durability: Durability) {
         self.settings.durability = durability;
     }
 
-    /// Whether [`admit`](Self::admit) leaves out what it finds to be a duplicate; at first it does not.
+    /// Whether [`admit`](Self::admit) drops duplicates; the default is false.
     pub fn set_drop_duplicates(&mut self, drop: bool) {
         self.settings.drop_duplicates = drop;
     }
 
-    /// What [`admit`](Self::admit) takes for a duplicate from now on: at first what is near by the index's parameters
+    /// The near relation of [`admit`](Self::admit) from now on; the default is that of the index's parameters
     /// ([`Params::near`]).
     ///
-    /// Bands find what resembles by less than they were made for only in part
-    /// ([`Banding::recall`](crate::Banding::recall)). Any radius is answered, exactly.
+    /// Bands find only a part of the documents whose resemblance is below the one that they were made for
+    /// ([`Banding::recall`](crate::Banding::recall)). Any radius is answered completely.
     ///
     /// ```
     /// use twindex::params::Near;
@@ -304,30 +310,29 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether [`admit`](Self::admit) takes whatever shares a band for a duplicate, where it decides by resemblance;
-    /// at first it does not. Without it an index that keeps no signatures cannot decide by resemblance, and `admit`
-    /// fails: see [`Query::unverified`].
+    /// Whether [`admit`](Self::admit) treats every document that shares a band as a duplicate, if it decides by
+    /// resemblance; the default is false. Without it, an index that stores no signatures cannot decide by resemblance,
+    /// and `admit` fails: see [`Query::unverified`].
     pub fn set_unverified(&mut self, unverified: bool) {
         self.settings.unverified = unverified;
     }
 
-    /// Whether [`admit`](Self::admit) estimates resemblance from signatures, of documents that share a band; at first it
-    /// does not. Where the index keeps [sets](crate::params::ParamsBuilder::sets), `admit` counts otherwise. Where it keeps
-    /// none, `admit` otherwise only says what seems near, and fails if that would be dropped or marked.
+    /// Whether [`admit`](Self::admit) estimates resemblance from signatures, for documents that share a band; the
+    /// default is false. Then `admit` counts if the index stores [sets](crate::params::ParamsBuilder::sets). Without
+    /// sets, `admit` only reports what seems near, and fails if a document would be dropped or marked by it.
     pub fn set_estimated(&mut self, estimated: bool) {
         self.settings.estimated = estimated;
     }
 
-    /// How far the stamp of a document may be ahead of the highest before it; further, and the document is refused, as
-    /// by one wrong stamp everything would expire. At first that is the age at which documents expire. The first
-    /// document of an index may have any.
+    /// How far the stamp of a document may be ahead of the highest before it. A document beyond that is refused, as one
+    /// wrong stamp would expire everything. The default is the age at which documents expire. The first document of an
+    /// index may have any stamp.
     pub fn set_max_jump(&mut self, max_jump: u64) {
         self.settings.max_jump = max_jump;
     }
 
-    /// Adds a document, or replaces the one with this key. An empty sketch is kept under its key and near nothing. A
-    /// document that is too old when it comes takes the place of the one of its key all the same, and is not there
-    /// afterwards.
+    /// Adds a document, or replaces the one with this key. An empty sketch is stored under its key and near nothing. A
+    /// document that is already too old still replaces the one of its key, and does not exist afterwards.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] for a sketch made with other parameters; [`Error::Invalid`] or [`Error::Limit`]
@@ -342,9 +347,9 @@ impl Writer {
         })
     }
 
-    /// Looks up and adds as one step: the nearest document to this one, if any is near by the index's parameters, as
-    /// [`Snapshot::near`](crate::Snapshot::near) asks, or as [said otherwise](Self::set_near); of several that are as near,
-    /// the one of the smallest key. What this batch added before is found too: a batch decides as single commits do.
+    /// Looks up and adds in one step. Returns the nearest document, if any is near by the index's parameters, as with
+    /// [`Snapshot::near`](crate::Snapshot::near), or by [another rule](Self::set_near); among equally near ones, that
+    /// with the smallest key. Earlier documents of the same batch are found too: a batch decides as single commits do.
     ///
     /// | the document | key not there | key there |
     /// |---|---|---|
@@ -352,10 +357,10 @@ impl Writer {
     /// | is near no other | [`New`](Admitted::New): added | [`Updated`](Admitted::Updated): replaced |
     /// | is near another | [`Duplicate`](Admitted::Duplicate): added with a mark, or dropped | [`Known`](Admitted::Known): replaced, with a mark |
     ///
-    /// Marks are those of [`ParamsBuilder::marks`](crate::params::ParamsBuilder::marks); a document with a mark, an older
-    /// version of the document itself, and one that has expired are near nothing. The stamp of the document moves the time
-    /// before it is looked up, also if the document is dropped. A dropped document refreshes nothing: the one that it is
-    /// near keeps its stamp, and expires by it.
+    /// Marks are those of [`ParamsBuilder::marks`](crate::params::ParamsBuilder::marks). A document with a mark, an
+    /// older version of the document itself, and an expired document are near nothing. The stamp of the document moves
+    /// the time before the lookup, even if the document is dropped. A dropped document refreshes nothing: the document
+    /// that it is near keeps its stamp, and expires by it.
     ///
     /// ```
     /// use twindex::{Admitted, Index, Params};
@@ -379,9 +384,9 @@ impl Writer {
     /// ```
     ///
     /// # Errors
-    /// As [`put`](Self::put), and [`Error::Corrupt`]; [`Error::Invalid`] where duplicates are dropped or marked by resemblance and the
-    /// index keeps no sets to count it by, unless [estimates decide](Self::set_estimated) or
-    /// [sharing a band is enough](Self::set_unverified).
+    /// As [`put`](Self::put), and [`Error::Corrupt`]; [`Error::Invalid`] if duplicates are dropped or marked by
+    /// resemblance and the index stores no sets to count it, unless [estimates decide](Self::set_estimated) or [sharing
+    /// a band is enough](Self::set_unverified).
     pub fn admit<'k, 'd>(
         &mut self,
         key: impl Into<Key<'k>>,
@@ -451,7 +456,7 @@ impl Writer {
         })
     }
 
-    /// Runs a step with what this index keeps of the document's content, its fields, and its set.
+    /// Runs a step with the stored form of the document: its content, its fields, and its set.
     fn with_kept<T>(
         &mut self,
         document: &Document<'_>,
@@ -468,8 +473,8 @@ impl Writer {
         done
     }
 
-    /// The live document nearest to this one, with the batch, but for that of the key `known`; of documents without
-    /// tokens, where sets are kept, one of the same bytes.
+    /// The live document nearest to this one, including the batch, without the one of the key `known`. For a document
+    /// without tokens, if sets are stored: one with the same bytes.
     fn nearest(
         &mut self,
         kept: Option<Kept<'_>>,
@@ -500,26 +505,26 @@ impl Writer {
             }
             _ => {
                 let limit = if known.is_some() { 2 } else { 1 };
-                Ok(first_but(known, self.question(kept, set).limit(limit).run()?.hits))
+                Ok(first_but(known, self.admit_query(kept, set).limit(limit).run()?.hits))
             }
         }
     }
 
-    /// What [`admit`](Self::admit) asks about a document.
-    fn question(&self, kept: Option<Kept<'_>>, set: &[u64]) -> Query {
+    /// The query of [`admit`](Self::admit) for a document.
+    fn admit_query(&self, kept: Option<Kept<'_>>, set: &[u64]) -> Query {
         let Settings { near, unverified, estimated, .. } = self.settings;
         let query = Query::near(self.now(), kept, set, near).unmarked();
         let query = if unverified { query.unverified() } else { query };
         if estimated { query.estimated() } else { query }
     }
 
-    /// What is live, with the batch.
+    /// The live documents, including the batch.
     fn now(&self) -> Arc<State> {
         let manifest = Arc::clone(&self.shared.published.read().manifest);
         Arc::new(State::new(manifest, self.view.clone(), None, self.sketch_digest))
     }
 
-    /// True if there is a live document of this key, of the batch or before it.
+    /// True if there is a live document of this key, in the batch or before it.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a key of the other kind, [`Error::Corrupt`]; [`Error::Io`] where a large batch has to be
@@ -538,7 +543,7 @@ impl Writer {
         Ok(false)
     }
 
-    /// Lets all of the batch be found by what looks it up from here on, and its stamps count, as after a commit.
+    /// Makes the whole batch visible to lookups from here on, and its stamps count, as after a commit.
     fn make_searchable(&mut self) -> Result<()> {
         self.check_sound()?;
         self.route = Route::Memtable;
@@ -547,8 +552,8 @@ impl Writer {
             return Ok(());
         }
         self.guarded(|writer| {
-            writer.flush_records()?; // such records cannot be looked up
-            writer.expire_written() // nor may what is too old be found
+            writer.flush_records()?; // collected records cannot be looked up
+            writer.expire_written() // expired documents must not be found
         })
     }
 
@@ -573,12 +578,13 @@ impl Writer {
         self.flush_if_full()
     }
 
-    /// True where records of this batch become segments at once.
+    /// True if records of this batch become segments at once.
     fn collects(&self) -> bool {
         self.settings.makes_segments() && self.route == Route::BySettings || !self.records.is_empty() || self.rows.is_some()
     }
 
-    /// Refuses what the index does not keep, or lacks, and a stamp that is too far ahead.
+    /// Refuses values, stamps or fields that the index does not store, or that are missing, and a stamp that is too far
+    /// ahead.
     fn check_attached(&self, attached: Attached<'_>) -> Result<()> {
         attached.check(&self.params)?;
         self.view.check_stamp(attached.stamp, self.settings.max_jump)
@@ -621,12 +627,12 @@ impl Writer {
         }
     }
 
-    /// True in a child made by fork, which has this writer as a copy.
+    /// True in a forked child, which has a copy of this writer.
     fn is_forked(&self) -> bool {
         self.process != std::process::id()
     }
 
-    /// Refuses the use of this writer in a child made by fork.
+    /// Refuses the use of this writer in a forked child.
     fn check_process(&self) -> Result<()> {
         if self.is_forked() {
             return Err(Error::Invalid(format!(
@@ -640,10 +646,11 @@ impl Writer {
         Ok(())
     }
 
-    /// As [`check_process`](Self::check_process), at the first document of a batch. Every document would cost a system
-    /// call; later ones stay in memory, and what writes them to disk checks again.
+    /// As [`check_process`](Self::check_process), at the first document of a batch and after a fork that was noticed. A check
+    /// for every document would cost a system call; later ones stay in memory, and the step that writes them checks again.
     fn check_process_of_batch(&self) -> Result<()> {
-        if self.batch.is_empty() && self.records.is_empty() { self.check_process() } else { Ok(()) }
+        let is_first = self.batch.is_empty() && self.records.is_empty();
+        if is_first || self.forks != fork::generation() { self.check_process() } else { Ok(()) }
     }
 
     fn check_lock(&self) -> Result<()> {
@@ -662,7 +669,7 @@ impl Writer {
         Err(Error::Locked { path, holder: " (the lock file was replaced)".into() })
     }
 
-    /// Runs a step that touches the disk; its failure ends this writer.
+    /// Runs a step that uses the disk; a failure ends this writer.
     fn guarded<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.check_sound()?;
         let done = step(self);
@@ -674,7 +681,7 @@ impl Writer {
     }
 }
 
-/// The number after this one. A manifest can hold the largest only if somebody made it so.
+/// The next number. A manifest can contain the largest number only if it was forged.
 fn next_number(what: &'static str, number: u64) -> Result<u64> {
     number.checked_add(1).ok_or(Error::Limit { what, limit: u64::MAX, found: number })
 }

@@ -1,4 +1,4 @@
-//! What a writer answers while a batch is under way: of what is committed, and of the batch.
+//! What a writer answers while a batch is open: about committed documents, and about the batch.
 use std::sync::Arc;
 
 use super::{Admitted, Writer};
@@ -13,7 +13,7 @@ use crate::store::record::Record;
 use crate::store::snapshot::Snapshot;
 
 impl Writer {
-    /// What is kept of the document with this key, of the batch or before it.
+    /// The stored record of the document with this key, in the batch or before it.
     ///
     /// # Errors
     /// As [`contains`](Self::contains).
@@ -24,8 +24,8 @@ impl Writer {
         Record::find(&self.now(), key)
     }
 
-    /// What is near a document by the rule that [`admit`](Self::admit) goes by ([`set_near`](Self::set_near)), of the
-    /// batch or before it, the nearest first; at most `limit` of them. A document of the same key is among them.
+    /// The documents near a document by the rule of [`admit`](Self::admit) ([`set_near`](Self::set_near)), in the batch
+    /// or before it, the nearest first; at most `limit` of them. A document of the same key is included.
     ///
     /// ```
     /// use twindex::{Index, Params};
@@ -55,22 +55,23 @@ impl Writer {
             } else if set.is_empty() {
                 return Ok(Vec::new());
             }
-            Ok(writer.question(kept, set).limit(limit).run()?.hits)
+            Ok(writer.admit_query(kept, set).limit(limit).run()?.hits)
         })
     }
 
-    /// The leader of a document, of the batch or before it: [`Snapshot::leader`] of what a commit would leave. What has
-    /// become too old by a stamp of the batch counts until the commit, or until [`admit`](Self::admit) looks up a document.
+    /// The leader of a document, in the batch or before it: [`Snapshot::leader`] as after a commit. A document that
+    /// became too old by a stamp of the batch counts until the commit, or until [`admit`](Self::admit) looks up a
+    /// document.
     ///
     /// # Errors
     /// As [`contains`](Self::contains) and [`Snapshot::leader`].
-    pub fn leader<'k>(&mut self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<Leader>>> {
+    pub fn leader<'k>(&mut self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<Leader>>> {
         self.make_searchable()?;
-        Snapshot::new(self.now()).leader(key, questions)
+        Snapshot::new(self.now()).leader(key, max_queries)
     }
 
-    /// As [`admit`](Self::admit), with the leader of the document's group and the group's size, of all documents with the batch:
-    /// [`Snapshot::membership`] of what a commit would leave. There is none for a duplicate that was dropped.
+    /// As [`admit`](Self::admit), with the leader and the size of the document's group, including the batch:
+    /// [`Snapshot::membership`] as after a commit. `None` for a duplicate that was dropped.
     ///
     /// ```
     /// use twindex::{Admitted, GROUP_QUESTIONS, Index, Params};
@@ -94,38 +95,38 @@ impl Writer {
         &mut self,
         key: impl Into<Key<'k>>,
         document: impl Into<Document<'d>>,
-        questions: u64,
+        max_queries: u64,
     ) -> Result<(Admitted, Option<Decision<Membership>>)> {
         let key = key.into();
         let admitted = self.admit(key, document)?;
         self.make_searchable()?;
-        let membership = Snapshot::new(self.now()).membership(key, questions)?;
+        let membership = Snapshot::new(self.now()).membership(key, max_queries)?;
         Ok((admitted, membership))
     }
 
-    /// The group of a document, of the batch or before it: [`Snapshot::group`] of what a commit would leave.
+    /// The group of a document, in the batch or before it: [`Snapshot::group`] as after a commit.
     ///
     /// # Errors
     /// As [`leader`](Self::leader).
-    pub fn group<'k>(&mut self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<Group>>> {
+    pub fn group<'k>(&mut self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<Group>>> {
         self.make_searchable()?;
-        Snapshot::new(self.now()).group(key, questions)
+        Snapshot::new(self.now()).group(key, max_queries)
     }
 
-    /// The number of documents in a document's group, of the batch or before it: [`Snapshot::group_size`] of what a commit
-    /// would leave.
+    /// The number of documents in a document's group, in the batch or before it: [`Snapshot::group_size`] as after a
+    /// commit.
     ///
     /// # Errors
     /// As [`leader`](Self::leader).
-    pub fn group_size<'k>(&mut self, key: impl Into<Key<'k>>, questions: u64) -> Result<Option<Decision<u64>>> {
+    pub fn group_size<'k>(&mut self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<u64>>> {
         self.make_searchable()?;
-        Snapshot::new(self.now()).group_size(key, questions)
+        Snapshot::new(self.now()).group_size(key, max_queries)
     }
 
-    /// Removes all documents whose keys begin with `prefix`, of the batch and before it, and returns how many they were. An
+    /// Removes all documents whose keys begin with `prefix`, in the batch and before it, and returns their number. An
     /// empty prefix removes all.
     ///
-    /// Takes time and memory for the keys that are removed, whatever else there is.
+    /// Time and memory are in proportion to the keys removed.
     ///
     /// # Errors
     /// As [`delete`](Self::delete); [`Error::Invalid`] where keys are numbers.
@@ -160,7 +161,7 @@ impl Writer {
             writer.view.count();
             Ok(())
         })?;
-        self.flush_if_full()?; // not before all are gone: a segment could have those that are to go
+        self.flush_if_full()?; // only after all deletes: a flush before them could write documents that are to be deleted
         Ok(keys.len() as u64)
     }
 }

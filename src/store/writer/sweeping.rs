@@ -1,5 +1,5 @@
-//! What nothing needs any more goes beside commits, where it is large: file systems, and the system's memory, take their
-//! time to free it.
+//! Removes large unneeded files, and frees old states, concurrently with commits: the file system and the system's
+//! memory take time to free them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,14 +11,14 @@ use crate::store::commit;
 use crate::store::state::State;
 use crate::sync;
 
-/// Files of fewer bytes are removed at once.
-const LARGE: u64 = 1 << 20;
-/// How often it is looked whether a state is free.
+/// Files of fewer bytes are removed at once. In random schedules of threads (`scripts/races`) no file is too small.
+const LARGE: u64 = if cfg!(all(test, twindex_shuttle)) { 0 } else { 1 << 20 };
+/// How many times the thread checks whether a state can be freed.
 const LOOKS: u32 = 100;
-/// How long after the other.
+/// The pause between two of these checks.
 const LOOKED: Duration = Duration::from_millis(10);
 
-/// A thread that removes files, and drops what was published before. Dropped, it is waited for.
+/// A thread that removes files, and drops old states. Dropping it waits for it.
 #[derive(Debug)]
 pub(super) struct Sweeping {
     thread: Option<sync::JoinHandle<()>>,
@@ -36,19 +36,19 @@ impl Drop for Sweeping {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join(); // it returns nothing, and a panic of it has been printed
+            let _ = thread.join(); // the thread returns nothing, and its panic has been printed
         }
     }
 }
 
 impl Writer {
-    /// After a generation was published: removes the files that it does not need, nor the one before where that is `kept`,
-    /// and lets go of the state `before`. A failure costs space only; the next sweep tries again.
+    /// After a generation was published: removes the files that it does not need, except those of the generation before
+    /// if it is `kept`, and drops the state `before`. A failure costs space only; the next sweep tries again.
     pub(super) fn sweep_after(&mut self, kept: Option<&Manifest>, before: Arc<State>) {
         let busy: Vec<u64> = self.merging.iter().chain(&self.flushing).map(|work| work.number).collect();
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let Ok(garbage) = commit::garbage(vfs, dir, &self.next, kept, &busy) else { return };
-        // A file of a number to come is made again under its name, and one of no number too: these do not wait.
+        // A file whose number is still to come, or without a number, is made again under its name: remove it now.
         // guard: a name that is given again is not removed later
         // without it: file.is_numbered -> true
         let waits =
@@ -60,7 +60,7 @@ impl Writer {
         if large.is_empty() && !(frees_memory && self.settings.background) {
             return;
         }
-        // What the thread before has not come to is found again by the next sweep.
+        // Files that the previous thread did not reach are found again by the next sweep.
         if self.sweeping.as_ref().is_some_and(|sweeping| !sweeping.is_done()) {
             return;
         }
@@ -69,7 +69,7 @@ impl Writer {
             let (vfs, done, stop) = (Arc::clone(&self.shared.vfs), Arc::clone(&done), Arc::clone(&stop));
             move || {
                 commit::remove(&*vfs, &large);
-                // Who drops a state last frees it: better not a thread that asks.
+                // The last owner of a state frees it: better this thread than one that queries.
                 let mut looks = 0;
                 while Arc::strong_count(&before) > 1 && looks < LOOKS && !stop.load(Ordering::Relaxed) {
                     sync::pause(LOOKED);
@@ -88,7 +88,7 @@ impl Writer {
         });
     }
 
-    /// Waits until files that are being removed are.
+    /// Waits until the files in progress are removed.
     pub(super) fn settle_sweep(&mut self) {
         drop(self.sweeping.take());
     }

@@ -18,6 +18,7 @@ use twindex_corpus::sketching::{Wanted, for_each_sketched, refused};
 use twindex_corpus::text::Made;
 
 use crate::attached_args::AttachedArgs;
+use crate::boilerplate_args::BoilerplateArgs;
 use crate::interrupt::HalfDone;
 use crate::options::{FingerprintArgs, IdSource, InputArgs, Output, Repeated, Usage, Work, parse_size};
 use crate::param_args::{Brought, ParamArgs};
@@ -72,6 +73,8 @@ pub(crate) struct Build {
     #[command(flatten)]
     attached: AttachedArgs,
     #[command(flatten)]
+    boilerplate: BoilerplateArgs,
+    #[command(flatten)]
     params: ParamArgs,
     #[command(flatten)]
     pub(super) work: Work,
@@ -115,16 +118,7 @@ impl Build {
         let source = self.id_source()?;
         // What cannot be read is refused before anything is written.
         let sketches = SketchFiles::among(&self.input.inputs)?;
-        let repeated = (self.repeated_keys != Repeated::Last).then_some("repeated-keys");
-        let brought = self.fingerprint.are_read().then_some("fingerprint-field");
-        let option = self.input.document_option().or(source.map(|_| "ids")).or(repeated).or(brought);
-        if let (Some(_), Some(option)) = (&sketches, option) {
-            return Err(Usage::new(format!(
-                "--{option} says how documents are read, and {} is a file of sketches; leave it out",
-                self.input.inputs[0].display()
-            ))
-            .into());
-        }
+        self.check_brought(sketches.is_some(), source)?;
         self.attached.check_documents(self.fingerprints.is_none() && sketches.is_none())?;
         let inputs = self.resume.then(|| self.input_ids(sketches.is_some())).transpose()?;
         let mut documents = match self.fingerprints {
@@ -288,7 +282,10 @@ impl Build {
                     (self.params.params(brought, table.as_ref())?, table)
                 };
                 self.attached.apply(&mut params)?;
-                (Index::create_from(Arc::new(RealVfs), &self.index, params, table.as_ref())?, true)
+                let list = self.boilerplate.apply(&mut params)?;
+                let index = Index::create_from(Arc::new(RealVfs), &self.index, params, table.as_ref())?;
+                BoilerplateArgs::keep(list.as_deref(), &self.index)?;
+                (index, true)
             }
             Err(error) => return Err(error.into()),
         })
@@ -315,6 +312,28 @@ struct Added {
 }
 
 impl Build {
+    /// Refuses options about documents where none are read.
+    fn check_brought(&self, sketches: bool, source: Option<IdSource>) -> anyhow::Result<()> {
+        let repeated = (self.repeated_keys != Repeated::Last).then_some("repeated-keys");
+        let brought = self.fingerprint.are_read().then_some("fingerprint-field");
+        let without = self.boilerplate.option();
+        let option =
+            self.input.document_option().or(source.map(|_| "ids")).or(repeated).or(brought).or(without);
+        if without.is_some() && self.fingerprints.is_some() {
+            return Err(
+                Usage::new("--boilerplate leaves spans out of texts, and --fingerprints has none").into()
+            );
+        }
+        if let Some(option) = option.filter(|_| sketches) {
+            return Err(Usage::new(format!(
+                "--{option} says how documents are read, and {} is a file of sketches; leave it out",
+                self.input.inputs[0].display()
+            ))
+            .into());
+        }
+        Ok(())
+    }
+
     /// How documents are read.
     fn options(&self) -> InputOptions {
         let options = self.fingerprint.apply(self.input.options());
@@ -407,7 +426,8 @@ impl Build {
             other => other.into(),
         };
         let wanted = Wanted { shard: self.shard.shard, repeated_keys, ..Wanted::default() };
-        for_each_sketched(documents, &index.sketcher()?, &wanted, &progress, |one| {
+        let sketcher = self.boilerplate.sketcher(index)?;
+        for_each_sketched(documents, &sketcher, &wanted, &progress, |one| {
             let put = writer.put(one.key.as_slice(), self.attached.document(one));
             put.map_err(|error| refused(&one.place, "cannot add the document", error))?;
             added.documents += 1;

@@ -5,14 +5,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use twindex::params::{BOTTOM_MAX, Preset};
+use twindex::params::{BOTTOM_MAX, Preset, WeightUnit};
 use twindex_corpus::{Annotations, Dedup as Job, Report};
 use twindex_join::SampledBy;
 
 use crate::feature_args::FeatureArgs;
 use crate::keep_args::{Kept, parse_keep};
 use crate::options::{FingerprintArgs, IdsArgs, InputArgs, Output, Repeated, Work};
-use crate::param_args::{Sets, parse_minima, parse_preset, parse_signature_bits, parse_threshold};
+use crate::param_args::{
+    Sets, parse_minima, parse_preset, parse_signature_bits, parse_threshold, parse_weight_unit,
+};
 use crate::progress::Watching;
 use crate::report::{self, count, counted};
 use crate::text_args::TextArgs;
@@ -39,6 +41,7 @@ use crate::text_args::TextArgs;
                       in a later one that stays\n    \
     OUT/hosts.tsv     where keys, or the fields of --url-field, are URLs: pages of each host, and those near another page,
                       one of the host, one of another; OUT/mirrors.tsv has each two hosts with near pages, and shares
+    OUT/boilerplate   with --without-boilerplate: the list of spans that did not count, for --against OUT, `stream`, `query`\n\
     OUT/revisits.warc with --write-revisits: what of a web archive was the same as a kept page\n    \
     OUT/run.json      the inputs and options, by which `twindex why OUT KEY` reads the documents again\n    \
     OUT/index         the index of the kept ones, for `query`, `stats`, `verify` (not with --method exact)\n\n\
@@ -124,11 +127,28 @@ pub(crate) struct Dedup {
     sets: Sets,
     #[command(flatten)]
     text: TextArgs,
-    /// What a shingle weighs where resemblance is counted: `distinct`, each the same; `tf`, as often as it occurs, so that
-    /// resemblance is the sum of the lesser frequencies by the sum of the greater ones
+    /// Leave out of all texts, when they are compared, the spans that more than N documents share: menus, footers, licences.
+    /// OUT/boilerplate has the list; with --against OUT its list is used, and N must be that of the list, if it is given.
+    /// The inputs are read three times. N should be larger than any family of copies
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    without_boilerplate: Option<u32>,
+    /// Words of a span of --without-boilerplate, 1 to 65535 [default: 10]
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    boilerplate_words: Option<u32>,
+    /// Leave out the spans of this list, OUT/boilerplate of an earlier run, instead of a new one
+    #[arg(long, value_name = "FILE")]
+    boilerplate: Option<PathBuf>,
+    /// What a shingle weighs where resemblance is counted: `distinct`, each the same; `tf`, as often as it occurs, or with
+    /// --features-field as much as its vector says; `idf`, that times its inverse document frequency by --idf. Resemblance is
+    /// the sum of the lesser weights by the sum of the greater ones
     #[arg(long, value_enum, value_name = "WEIGHTS", default_value = "distinct")]
     weights: Weights,
-    /// Weight the shingles of --method simhash by this table, from `twindex idf`; text is cut as for the table
+    /// What weights that may be fractions, of --weights idf and of vectors, are rounded to before they are counted: 1/256 to
+    /// 2. A resemblance changes by at most U / the mean weight; a shingle costs as much as its units [default: 1]
+    #[arg(long, value_name = "U", value_parser = parse_weight_unit)]
+    weight_unit: Option<WeightUnit>,
+    /// Weight the shingles of --method simhash, or of --weights idf, by this table, from `twindex idf`; text is cut as for
+    /// the table
     #[arg(long, value_name = "FILE")]
     idf: Option<PathBuf>,
     /// Which of near documents to keep: the `first` of the input; the `longest` by its tokens (of equal ones the first);
@@ -159,11 +179,12 @@ pub(crate) struct Dedup {
     /// one of them [default: no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     max_cluster: Option<u32>,
-    /// Buckets, texts that share a shingle, and groups of identical documents of more than this are not paired all with
-    /// all, but as stars, with their first member and the one before; fewer where that would not bound the work, and
-    /// the summary says so
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(2..))]
-    max_bucket: u32,
+    /// With --pairs all and --clusters components: buckets, texts that share a shingle, and groups of identical documents of
+    /// more than this are not paired all with all, but as stars, with their first member and the one before; fewer where
+    /// that would not bound the work, and the summary says so. Without it, components that would need more are refused
+    /// [default: 10000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    max_bucket: Option<u32>,
     /// Also write all documents, each in its own form with what was decided about it: `cluster_id`, `cluster_size`, kept, score
     /// and `near_key`, the key of the document that is kept for it, as fields of an object, columns, or lines of a record's head
     #[arg(long)]
@@ -199,6 +220,7 @@ enum Method {
 enum Weights {
     Distinct,
     Tf,
+    Idf,
 }
 
 /// Which documents an index is made of.
@@ -320,10 +342,15 @@ impl Dedup {
             signature_bits: self.signature_bits,
             sets: self.sets == Sets::Kept,
             text: self.text.options(),
+            without_boilerplate: self.without_boilerplate,
+            boilerplate_words: self.boilerplate_words,
+            boilerplate: self.boilerplate.clone(),
             weights: match self.weights {
                 Weights::Distinct => twindex_corpus::Weights::Distinct,
                 Weights::Tf => twindex_corpus::Weights::Frequencies,
+                Weights::Idf => twindex_corpus::Weights::Idf,
             },
+            weight_unit: self.weight_unit,
             idf: self.idf.clone(),
             keep: self.keep.keep,
             keep_field: self.keep.field.clone(),
@@ -356,6 +383,7 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
     let input = &report.input;
     let share = report.removed as f64 * 100.0 / input.documents.max(1) as f64;
     let mut lines = what_was_read(job, report);
+    lines.extend(report.boilerplate.as_ref().map(without_spans));
     if let Some(dropped) = report.dropped {
         let against: Vec<String> = job.against.iter().map(|path| path.display().to_string()).collect();
         lines.push(format!(
@@ -468,6 +496,23 @@ fn what_was_read(job: &Job, report: &Report) -> Vec<String> {
     ]
 }
 
+/// What did not count because many documents share it.
+fn without_spans(found: &twindex_corpus::LeftOutReport) -> String {
+    format!(
+        "  left out   {:>11}  words, in {}: {} of {} words that more than {} share; {} no other words",
+        count(found.words_left_out),
+        counted(found.documents, "document"),
+        counted(found.spans, "span"),
+        count(found.words.into()),
+        counted(found.more_than.into(), "document"),
+        match found.documents_without_words {
+            0 => "none has".to_owned(),
+            1 => "1 has".to_owned(),
+            some => format!("{} have", count(some)),
+        }
+    )
+}
+
 /// How many clusters there are of each class of sizes.
 fn sizes(report: &Report) -> Vec<String> {
     let sizes = report.cluster_sizes.iter().skip(1).filter(|&&(_, clusters)| clusters > 0);
@@ -518,9 +563,10 @@ fn remarks(job: &Job, report: &Report) -> Vec<String> {
             if report.chained == 1 { "is" } else { "are" }
         ));
     }
+    let max_bucket = job.max_bucket.unwrap_or(twindex_corpus::MAX_BUCKET);
     let capped = [(report.capped_buckets, "bucket", "texts"), (report.capped_shingles, "shingle", "texts")];
     for (number, what, members) in capped.into_iter().filter(|&(number, ..)| number > 0) {
-        let lowered = if report.bucket_cap < u64::from(job.max_bucket) {
+        let lowered = if report.bucket_cap < u64::from(max_bucket) {
             format!(", lowered to {} to bound the work", count(report.bucket_cap))
         } else {
             String::new()
@@ -529,7 +575,7 @@ fn remarks(job: &Job, report: &Report) -> Vec<String> {
             "{} of more {members} than --max-bucket {}{lowered} (the largest: {}): these were paired as stars, with \
              the first and the one before, so that pairs.tsv has not all pairs",
             counted(number, what),
-            count(job.max_bucket.into()),
+            count(max_bucket.into()),
             count(report.largest_bucket),
         ));
     }
@@ -559,7 +605,7 @@ fn remarks(job: &Job, report: &Report) -> Vec<String> {
         remarks.push(format!(
             "{} of identical documents over --max-bucket {}: paired with their first member only",
             counted(report.starred_groups, "group"),
-            count(job.max_bucket.into())
+            count(max_bucket.into())
         ));
     }
     if job.method != twindex_corpus::Method::Exact {

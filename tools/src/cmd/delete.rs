@@ -14,8 +14,9 @@ use crate::report::{self, counted};
 /// Options of `delete`.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  twindex delete pages.twx https://example.org/a https://example.org/b\n\n\
-    All of them go in one commit. A key that is not there is counted, and no error. Their bytes go when their segment is \
+    after_help = "Examples:\n  twindex delete pages.twx https://example.org/a https://example.org/b\n  \
+    twindex keys pages.twx | grep ^https://example.org/ | twindex delete pages.twx - --escaped\n\n\
+    For `-` alone, keys are read from standard input, one a line. All of them go in one commit. A key that is not there is counted, and no error. Their bytes go when their segment is \
     merged: `twindex compact`."
 )]
 pub(crate) struct Delete {
@@ -38,17 +39,17 @@ struct Report {
 impl Delete {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let index = Index::open(&self.index)?;
-        let keys = self.keys.keys(&self.index, &index.params())?;
         let mut writer = index.writer()?;
         let (mut deleted, mut absent) = (0, 0);
-        for key in &keys {
-            if writer.contains(key)? {
-                writer.delete(key)?;
+        self.keys.for_each_or_lines(&self.index, &index.params(), |key| {
+            if writer.contains(&key)? {
+                writer.delete(&key)?;
                 deleted += 1;
             } else {
                 absent += 1;
             }
-        }
+            Ok(())
+        })?;
         writer.commit()?;
         drop(writer);
         let report = Report { documents: index.snapshot().documents(), deleted, absent };

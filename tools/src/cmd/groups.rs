@@ -95,7 +95,7 @@ impl Groups {
             lines.out.flush().context("cannot write to standard output")?;
             return Ok(ExitCode::SUCCESS);
         };
-        let key = key_args::parse(key, true, &self.index, snapshot.params())?;
+        let key = key_args::parse(key.as_bytes(), true, &self.index, snapshot.params())?;
         let Some((leader, members)) = self.group(&snapshot, &key)? else {
             eprintln!("twindex: {}: no document `{}`", self.index.display(), shown(key.as_key()));
             return Ok(ExitCode::FAILURE);

@@ -25,7 +25,8 @@ use crate::text_args::TextArgs;
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     twindex idf pages.jsonl -o pages.idf\n  \
-    twindex build pages.twx pages.jsonl --method simhash --idf pages.idf\n\n\
+    twindex build pages.twx pages.jsonl --method simhash --idf pages.idf\n  \
+    twindex dedup pages.jsonl --weights idf --idf pages.idf -o deduped\n\n\
     The table says what a shingle weighs in the simhash: 1 + log2((N + 1) / (d + 1)) where d of N documents have it. \
     An index keeps a copy of its table. Another collection gives another table, and fingerprints made with different \
     tables are not compared. Documents without tokens are not counted.")]

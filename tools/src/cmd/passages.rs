@@ -2,7 +2,7 @@
 //! [`twindex_corpus::Passages`]; here are its options, and its summary.
 
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -13,6 +13,7 @@ use twindex_corpus::{
 };
 
 use crate::keep_args::{Kept, parse_keep};
+use crate::key_args::KeyArgs;
 use crate::options::{IdsArgs, InputArgs, Output, Repeated, Work};
 use crate::progress::Watching;
 use crate::report::{self, count, counted};
@@ -53,6 +54,30 @@ enum Verb {
         Columns: key, document, start, end, document_start, document_end, words; places are bytes of both texts.\n\
         With --json a line for each text: its words, those that were found, and the documents with their words.")]
     Query(Box<Query>),
+    /// Merge the parts of an index of passages, one for each run that added documents, into one
+    #[command(after_help = "Example:\n  twindex passages compact days.psg\n\n\
+        Documents that were deleted are dropped. The index answers as before; who reads it meanwhile reads on. A crash \
+        leaves it as it was before or after.")]
+    Compact {
+        /// The index
+        index: PathBuf,
+        #[command(flatten)]
+        work: Work,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Delete documents from an index of passages
+    #[command(after_help = "Example:\n  twindex passages delete days.psg https://example.org/a\n\n\
+        All documents with one of these keys are no sources and no answers any more. A key that is not there is counted, and \
+        no error. Their bytes go with `passages compact`.")]
+    Delete {
+        /// The index
+        index: PathBuf,
+        #[command(flatten)]
+        keys: KeyArgs,
+        #[command(flatten)]
+        output: Output,
+    },
     /// Check every byte of an index of passages
     #[command(after_help = "Example:\n  twindex passages verify days.psg")]
     Verify {
@@ -72,9 +97,10 @@ struct Query {
     /// The most documents of an answer; those with the most shared words come first
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
-    /// The most places of one fingerprint that are followed; answers say where there were more
-    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
-    max_places: u32,
+    /// Bound the time: of a fingerprint with more places than this the first are followed. Answers may lack documents then,
+    /// and a note says so [default: all places are followed]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_places: Option<u32>,
     /// Also write a page to FILE with the answers that share the most words, each text beside the stored document
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -169,13 +195,15 @@ impl Passages {
         match self.verb {
             None => self.find.run(),
             Some(Verb::Query(query)) => query.run(),
+            Some(Verb::Compact { index, work, output }) => compact(&index, &work, &output),
+            Some(Verb::Delete { index, keys, output }) => delete(&index, &keys, &output),
             Some(Verb::Verify { index }) => {
                 let index_there = PassagesIndex::open(&index)?;
                 index_there.verify()?;
                 report::print_lines(&[format!(
                     "{}: sound: {} in {}, {}",
                     index.display(),
-                    counted(index_there.documents().into(), "document"),
+                    counted((index_there.documents() - index_there.deleted()).into(), "document"),
                     counted(index_there.parts() as u64, "part"),
                     report::bytes(index_there.bytes())
                 )])?;
@@ -183,6 +211,65 @@ impl Passages {
             }
         }
     }
+}
+
+/// Merges the parts of an index.
+fn compact(index: &Path, work: &Work, output: &Output) -> anyhow::Result<ExitCode> {
+    work.apply()?;
+    let compacted = PassagesIndex::compact(index, work.memory / 2)?;
+    let there = PassagesIndex::open(index)?;
+    let (parts, dropped) = compacted.map_or((there.parts(), 0), |done| (done.parts, done.dropped));
+    if output.json {
+        report::print_json(&serde_json::json!({
+            "documents": there.documents(),
+            "parts_before": parts,
+            "parts": there.parts(),
+            "dropped": dropped,
+            "bytes": there.bytes(),
+        }))?;
+    } else if !output.quiet {
+        let done = match compacted {
+            None => "one part, nothing to merge".to_owned(),
+            Some(done) => format!(
+                "{} merged, {} dropped",
+                counted(done.parts as u64, "part"),
+                counted(done.dropped, "deleted document")
+            ),
+        };
+        report::print_lines(&[format!(
+            "{}: {done}; {}, {}",
+            index.display(),
+            counted(there.documents().into(), "document"),
+            report::bytes(there.bytes())
+        )])?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Deletes documents of an index.
+fn delete(index: &Path, keys: &KeyArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let deleted = PassagesIndex::delete(index, &keys.byte_keys(index)?.into_iter().collect())?;
+    let there = PassagesIndex::open(index)?;
+    let left = there.documents() - there.deleted();
+    if output.json {
+        report::print_json(&serde_json::json!({
+            "documents": left,
+            "deleted": deleted.documents,
+            "absent": deleted.absent,
+        }))?;
+    } else if !output.quiet {
+        let absent = match deleted.absent {
+            0 => String::new(),
+            absent => format!(", {} not there", counted(absent, "key")),
+        };
+        report::print_lines(&[format!(
+            "{}: {} deleted{absent}, {} left",
+            index.display(),
+            counted(deleted.documents, "document"),
+            counted(left.into(), "document")
+        )])?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 impl Query {
@@ -197,7 +284,7 @@ impl Query {
             inputs: self.input.inputs.clone(),
             input: self.ids.apply(self.input.options()),
             limit: self.limit,
-            max_places: self.max_places as usize,
+            max_places: self.max_places.map(|places| places as usize),
         };
         if let Some(html) = &self.html {
             let inputs = [&query.inputs[..], &self.documents].concat();
@@ -226,9 +313,10 @@ impl Query {
         }
         if capped > 0 && !self.output.quiet {
             report::note(&format!(
-                "{} with a fingerprint of more than {} places, of which the first were followed (--max-places)",
+                "{} with a fingerprint of more than {} places, of which the first were followed: documents may be missing \
+                 (--max-places)",
                 counted(capped, "text"),
-                count(u64::from(self.max_places))
+                count(self.max_places.unwrap_or(u32::MAX).into())
             ));
         }
         Ok(ExitCode::SUCCESS)

@@ -25,6 +25,7 @@ use twindex_corpus::tsv;
 use twindex_join::Agreement;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::boilerplate_args::BoilerplateArgs;
 use crate::feature_args::FeatureArgs;
 use crate::options::{
     AccessArgs, FingerprintArgs, IdsArgs, InputArgs, Output, RepeatedArgs, Usage, Work, parse_resemblance,
@@ -74,6 +75,8 @@ pub(crate) struct Query {
     ids: IdsArgs,
     #[command(flatten)]
     repeated: RepeatedArgs,
+    #[command(flatten)]
+    boilerplate: BoilerplateArgs,
     /// Instead of an index, raw fingerprints, read in pieces of 64 MB: little-endian 64-bit numbers, named by position
     #[arg(long, value_name = "FILE", conflicts_with_all = ["index", "inputs"],
         requires_all = ["fingerprints", "within"])]
@@ -554,6 +557,7 @@ impl Query {
         } else {
             contents::check(self.index(), &snapshot.params().shingling, self.input.reads_features())?;
         }
+        let sketcher = self.boilerplate.sketcher(index)?;
         let options = self.fingerprint.apply(self.ids.apply(self.input.options()));
         let mut documents = Documents::open(&self.input.inputs, &options)?;
         let progress =
@@ -577,7 +581,7 @@ impl Query {
         });
         let texts = texts.transpose()?;
         let wanted = Wanted { shingles: exact, ..self.repeated.wanted(self.work.memory / 4) };
-        for_each_shingled(&mut documents, &index.sketcher()?, &wanted, &progress, |one, shingles| {
+        for_each_shingled(&mut documents, &sketcher, &wanted, &progress, |one, shingles| {
             let mut answers = if let Some(texts) = &texts {
                 self.counted(snapshot, &one.sketch, agreement, shingles, texts)?
             } else {

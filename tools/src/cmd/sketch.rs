@@ -331,6 +331,11 @@ impl<'s> State<'s> {
     }
 }
 
+/// Whether a document may have many elements for each shingle, so that a chunk of documents may be large.
+fn has_units(sketcher: &Sketcher) -> bool {
+    sketcher.params().minhash.is_some_and(|minhash| minhash.unit.is_some())
+}
+
 /// Writes a file of sketches, and counts the empty ones.
 fn write_sketches(
     documents: &mut Documents,
@@ -342,15 +347,16 @@ fn write_sketches(
 ) -> anyhow::Result<u64> {
     let (mut out, mut empty) = (Vec::new(), 0);
     let mut encoder = Encoder::new(params, &mut out);
-    if wanted.repeated_keys != RepeatedKeys::Any {
+    if wanted.repeated_keys != RepeatedKeys::Any || has_units(sketcher) {
         // Keys are decided in the order of the input.
         let (mut parts, mut rows, mut held) = (Parts::default(), Encoded::new(params), 0);
+        let together = if has_units(sketcher) { 1 } else { ROWS_TOGETHER };
         for_each_sketched(documents, sketcher, wanted, progress, |one| {
             empty += u64::from(one.sketch.is_empty());
             let pushed = parts.push(params, &one.key, &one.sketch, &mut rows);
             pushed.with_context(|| format!("{}: cannot keep the sketch", one.place))?;
             held += 1;
-            if held == ROWS_TOGETHER {
+            if held == together {
                 encoder.append(&rows, &mut out);
                 sink.write_all(&out).context(CANNOT_WRITE)?;
                 out.clear();
@@ -397,7 +403,7 @@ fn write_table(
 ) -> anyhow::Result<u64> {
     let mut empty = 0;
     sink.write_all(TSV_HEAD.as_bytes()).context(CANNOT_WRITE)?;
-    if wanted.repeated_keys != RepeatedKeys::Any {
+    if wanted.repeated_keys != RepeatedKeys::Any || has_units(sketcher) {
         let mut line = Vec::new();
         for_each_sketched(documents, sketcher, wanted, progress, |one| {
             empty += u64::from(one.sketch.is_empty());

@@ -1,5 +1,7 @@
 //! `twindex stream`: look up each document and add it, in order.
 
+mod deciding;
+
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,20 +9,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
-use twindex::params::{KeyKind, Near};
+use twindex::params::{KeyKind, Near, Threshold};
 use twindex::sys::RealVfs;
-use twindex::{Admitted, Decision, Durability, Error, GROUP_QUESTIONS, Index, Membership, Params, Writer};
+use twindex::{Decision, Durability, Error, GROUP_QUESTIONS, Index, Membership, Params, Writer};
 use twindex_corpus::contents;
-use twindex_corpus::input::{Counts, Documents, InputOptions};
+use twindex_corpus::input::{Counts, DecidingFields, Documents, InputOptions, inside_of};
 use twindex_corpus::sketching::{
     Sketched, Taking, for_each_sketched, for_each_sketched_as_it_comes, refused,
 };
 use twindex_corpus::text::Made;
 use twindex_corpus::tsv;
 
+use self::deciding::{Asked, Deciding, Fate, Outcome};
 use crate::attached_args::AttachedArgs;
+use crate::boilerplate_args::BoilerplateArgs;
 use crate::json_lines::{Columns, JsonLines};
 use crate::options::{FingerprintArgs, IdsArgs, InputArgs, Output, RepeatedArgs, Usage, Work};
 use crate::param_args::{Brought, ParamArgs};
@@ -31,6 +35,8 @@ use crate::verifying::{Counted, counted};
 
 /// What a line says, in the objects of `--json`.
 const COLUMNS: &str = "key\tdecision\tnear_key\tdistance\tresemblance";
+/// The same, by containment.
+const COLUMNS_CONTAINED: &str = "key\tdecision\tnear_key\tdistance\tcontainment";
 /// Documents of a batch at most, however fast they come.
 const BATCH_MAX: usize = 10_000;
 
@@ -44,7 +50,9 @@ const BATCH_MAX: usize = 10_000;
     if one is near, their distance, and their resemblance (- where unknown). Distances are exact. Resemblance is counted where the index keeps sets, as a new one \
     does, and then no duplicate is missed; otherwise it is an estimate from signatures, which has to be asked for. \
     Duplicates are added with a mark, unless they are dropped, and only what has no mark is compared with. An index that is there says what is near; --threshold and --within say otherwise for \
-    this run. A line is printed only when what it says is durable. What comes by a pipe is \
+    this run. With --near containment a document is a duplicate if enough of it is contained in one that is at least as large, and \
+    the last column has how much; a larger document that comes later is new, and each earlier one that it contains gets a line \
+    with `contained`, the larger one, and how much of it does. A line is printed only when what it says is durable. What comes by a pipe is \
     taken as it comes, and committed at the latest when --commit-every is over and nothing more has come. The index is made if \
     it is not there.")]
 pub(crate) struct Stream {
@@ -72,14 +80,35 @@ pub(crate) struct Stream {
     /// at all, and whatever shares a band is a duplicate
     #[arg(long, value_enum, value_name = "HOW")]
     verify: Option<Counted>,
+    /// What is counted of two documents. Containment, from --threshold on, needs an index by all shingles, which is made of the
+    /// sets in the index for this run, in a half of --memory: some 5 KB for a document of 300. It has to be named in each
+    /// run, and goes with sets and without stamps
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "resemblance")]
+    near: NearBy,
+    /// Compare documents only with those that have the same value in this field, column, or field of a record's head, so that each
+    /// value keeps its own; `host` and `domain` are those of the URL, `field:NAME` is a field with such a name. The value is
+    /// kept as that of the document. It has to be named in each run, and goes with sets and without stamps
+    #[arg(long, value_name = "FIELD", conflicts_with_all = ["value_field", "groups"])]
+    inside: Option<String>,
     #[command(flatten)]
     attached: AttachedArgs,
+    #[command(flatten)]
+    boilerplate: BoilerplateArgs,
     #[command(flatten)]
     params: ParamArgs,
     #[command(flatten)]
     work: Work,
     #[command(flatten)]
     output: Output,
+}
+
+/// What is counted of two documents.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum NearBy {
+    /// What both have, of what either has
+    Resemblance,
+    /// What both have, of what the document has, in one that is at least as large
+    Containment,
 }
 
 /// Fields of `--json`.
@@ -89,14 +118,18 @@ struct Report {
     #[serde(flatten)]
     counts: Counts,
     admitted: u64,
-    /// By what documents are duplicates.
-    near: super::stats::Near,
+    /// By what documents are duplicates; null where containment decides.
+    near: Option<super::stats::Near>,
+    /// The share of a document from which on it is contained in another one; null where that does not decide.
+    containment: Option<f64>,
     /// How a resemblance was verified; null where none decides.
     verify: Option<Counted>,
     new: u64,
     duplicates: u64,
     known: u64,
     expired: u64,
+    /// Earlier documents that are contained in later ones, once for each of these; null where containment does not decide.
+    contained: Option<u64>,
     empty: u64,
     commits: u64,
     /// The longest that one document had to wait for, by the clock: its look-up, and a commit if it came with one.
@@ -109,7 +142,7 @@ struct Report {
 /// What was found, and lines that wait for the commit.
 struct Admitting<'w, W: Write> {
     writer: &'w mut Writer,
-    attached: &'w AttachedArgs,
+    deciding: Deciding<'w>,
     /// Whether lines say which group the document is in.
     groups: bool,
     every: Duration,
@@ -123,6 +156,7 @@ struct Admitting<'w, W: Write> {
     duplicates: u64,
     known: u64,
     expired: u64,
+    contained: u64,
     empty: u64,
     commits: u64,
     longest: Duration,
@@ -151,30 +185,33 @@ impl<W: Write> Admitting<'_, W> {
         stopped.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Adds the line of a document.
-    fn told(&mut self, key: &[u8], admitted: &Admitted, group: Option<&Membership>) -> io::Result<()> {
+    /// Adds the line of a document, and one for each that it contains.
+    fn told(&mut self, key: &[u8], outcome: &Outcome, group: Option<&Membership>) -> io::Result<()> {
         if self.out.is_none() {
             return Ok(());
         }
         let line = &mut self.waiting;
         tsv::write_field(line, key)?;
-        match admitted {
-            Admitted::Duplicate(hit) | Admitted::Known { near: hit } => {
-                let is_known = matches!(admitted, Admitted::Known { .. });
-                line.extend_from_slice(if is_known { b"\tknown\t" } else { b"\tduplicate\t" });
-                tsv::write_field(line, hit.key.as_bytes().unwrap_or_default())?;
-                match hit.distance {
+        line.extend_from_slice(match outcome.fate {
+            Fate::New => b"\tnew",
+            Fate::Duplicate => b"\tduplicate",
+            Fate::Known => b"\tknown",
+            Fate::Expired => b"\texpired",
+        });
+        match &outcome.near {
+            None => line.extend_from_slice(b"\t-\t-\t-"),
+            Some(near) => {
+                line.push(b'\t');
+                tsv::write_field(line, near.key.as_bytes().unwrap_or_default())?;
+                match near.distance {
                     Some(distance) => write!(line, "\t{distance}")?,
                     None => line.extend_from_slice(b"\t-"),
                 }
-                match hit.resemblance {
-                    Some(resemblance) => write!(line, "\t{:.3}", resemblance.value())?,
+                match near.share {
+                    Some(share) => write!(line, "\t{share:.3}")?,
                     None => line.extend_from_slice(b"\t-"),
                 }
             }
-            Admitted::Updated => line.extend_from_slice(b"\tknown\t-\t-\t-"),
-            Admitted::Expired => line.extend_from_slice(b"\texpired\t-\t-\t-"),
-            _ => line.extend_from_slice(b"\tnew\t-\t-\t-"),
         }
         match group {
             _ if !self.groups => {}
@@ -186,6 +223,12 @@ impl<W: Write> Admitting<'_, W> {
             None => line.extend_from_slice(b"\t-\t-"),
         }
         line.push(b'\n');
+        for (earlier, share) in &outcome.contained {
+            tsv::write_key(line, earlier)?;
+            line.extend_from_slice(b"\tcontained\t");
+            tsv::write_field(line, key)?;
+            writeln!(line, "\t-\t{share:.3}")?;
+        }
         Ok(())
     }
 }
@@ -210,22 +253,28 @@ fn has_more(_within: Duration) -> bool {
 impl<W: Write> Taking for Admitting<'_, W> {
     fn take(&mut self, one: &Sketched) -> anyhow::Result<()> {
         let start = Instant::now();
-        let (key, document) = (one.key.as_slice(), self.attached.document(one));
-        let admitted = if self.groups {
-            self.writer.admit_grouped(key, document, GROUP_QUESTIONS)
+        let (outcome, group) = if self.deciding.is_own() {
+            (self.deciding.admit(self.writer, one)?, None)
         } else {
-            self.writer.admit(key, document).map(|admitted| (admitted, None))
+            let (key, document) = (one.key.as_slice(), self.deciding.document(one));
+            let admitted = if self.groups {
+                self.writer.admit_grouped(key, document, GROUP_QUESTIONS)
+            } else {
+                self.writer.admit(key, document).map(|admitted| (admitted, None))
+            };
+            let (admitted, group) =
+                admitted.map_err(|error| refused(&one.place, "cannot admit the document", error))?;
+            (Outcome::from(admitted), group)
         };
-        let (admitted, group) =
-            admitted.map_err(|error| refused(&one.place, "cannot admit the document", error))?;
-        match &admitted {
-            Admitted::Duplicate(_) => self.duplicates += 1,
-            Admitted::Updated | Admitted::Known { .. } => self.known += 1,
-            Admitted::Expired => self.expired += 1,
-            _ => self.new += 1,
+        match outcome.fate {
+            Fate::Duplicate => self.duplicates += 1,
+            Fate::Known => self.known += 1,
+            Fate::Expired => self.expired += 1,
+            Fate::New => self.new += 1,
         }
+        self.contained += outcome.contained.len() as u64;
         self.empty += u64::from(one.sketch.is_empty());
-        self.told(&one.key, &admitted, group.and_then(Decision::decided).as_ref())?;
+        self.told(&one.key, &outcome, group.and_then(Decision::decided).as_ref())?;
         self.batch += 1;
         if self.since.elapsed() >= self.every || self.batch >= BATCH_MAX {
             self.commit()?;
@@ -245,10 +294,10 @@ impl<W: Write> Taking for Admitting<'_, W> {
 }
 
 /// Where lines go: to standard output, as they are or as JSON.
-fn lines_out(is_json: bool, has_numbers_as_keys: bool) -> Box<dyn Write> {
+fn lines_out(is_json: bool, columns: &'static str, has_numbers_as_keys: bool) -> Box<dyn Write> {
     let out = BufWriter::new(io::stdout().lock());
     if is_json {
-        Box::new(JsonLines::new(out, Columns::of(COLUMNS, has_numbers_as_keys), None))
+        Box::new(JsonLines::new(out, Columns::of(columns, has_numbers_as_keys), None))
     } else {
         Box::new(out)
     }
@@ -261,7 +310,10 @@ impl Stream {
         self.fingerprint.check(&self.input)?;
         self.params.check_fingerprints(self.fingerprint.are_read())?;
         let options = self.fingerprint.apply(self.ids.apply(self.input.options()));
-        Ok(InputOptions { as_it_comes: true, attached: self.attached.fields(), ..options })
+        let mut attached = self.attached.fields();
+        let (inside, inside_url) = inside_of(self.inside.as_deref());
+        attached.deciding = DecidingFields { inside, inside_url, ..attached.deciding };
+        Ok(InputOptions { as_it_comes: true, attached, ..options })
     }
 
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
@@ -274,9 +326,17 @@ impl Stream {
         // A regular file is read ahead, as it cannot let wait.
         let piped = documents.total_bytes().is_none();
         let (index, (near, verify)) = self.open()?;
-        let sketcher = index.sketcher()?;
+        let sketcher = self.boilerplate.sketcher(&index)?;
+        let deciding = Deciding::of(
+            &index,
+            &self.index,
+            self.asked(near, verify),
+            &self.attached,
+            self.work.memory / 2,
+        )?;
+        let containment = deciding.containment();
         let mut writer = index.writer()?;
-        writer.set_memory(self.work.memory / 2);
+        writer.set_memory(if containment.is_some() { self.work.memory / 4 } else { self.work.memory / 2 });
         writer.set_durability(Durability::Sync);
         writer.set_drop_duplicates(self.drop_duplicates);
         writer.set_near(near).with_context(|| self.index.display().to_string())?;
@@ -286,20 +346,22 @@ impl Stream {
         // A bar would be drawn between the lines.
         let lines = !self.output.json && io::stdout().is_terminal();
         let progress = Progress::bytes(documents.total_bytes(), "admitting", self.output.quiet || lines);
+        let columns = if containment.is_some() { COLUMNS_CONTAINED } else { COLUMNS };
         let mut admitting = Admitting {
             writer: &mut writer,
-            attached: &self.attached,
+            deciding,
             groups: self.groups,
             every: Duration::from_millis(self.commit_every),
             stdin: self.input.inputs.iter().any(|input| input.as_os_str() == "-"),
             since: Instant::now(),
             waiting: Vec::new(),
             batch: 0,
-            out: Some(lines_out(self.output.json, index.params().key == KeyKind::U64)),
+            out: Some(lines_out(self.output.json, columns, index.params().key == KeyKind::U64)),
             new: 0,
             duplicates: 0,
             known: 0,
             expired: 0,
+            contained: 0,
             empty: 0,
             commits: 0,
             longest: Duration::ZERO,
@@ -312,7 +374,8 @@ impl Stream {
         };
         // What was admitted before a bad document is kept: its lines say so.
         let last = admitting.commit();
-        let Admitting { new, duplicates, known, expired, empty, commits, longest, out, .. } = admitting;
+        let Admitting { new, duplicates, known, expired, contained, empty, commits, longest, out, .. } =
+            admitting;
         drop(out);
         drop(progress);
         streamed?; // after which a failed writer can only say that it has failed
@@ -323,13 +386,15 @@ impl Stream {
         let remarks = counts.remarks().into_iter().chain(report::empty_remark(empty));
         let report = Report {
             admitted: counts.documents,
-            near: near.into(),
+            near: containment.is_none().then(|| near.into()),
+            containment,
             verify,
             counts: Counts { documents: index.snapshot().documents(), ..counts },
             new,
             duplicates,
             known,
             expired,
+            contained: containment.is_some().then_some(contained),
             empty,
             commits,
             longest_pause_seconds: longest.as_secs_f64(),
@@ -340,21 +405,7 @@ impl Stream {
         if self.output.json {
             report::print_json(&report)?;
         } else if !self.output.quiet {
-            report::note(&format!(
-                "{}: {} new, {} duplicate, {} known; {} in the index, {}, {:.1} s",
-                self.index.display(),
-                count(report.new),
-                count(report.duplicates),
-                count(report.known),
-                count(report.counts.documents),
-                report::counted(report.commits, "commit"),
-                report.seconds
-            ));
-            report::note(&by(near, verify));
-            if report.expired > 0 {
-                let expired = report::counted(report.expired, "document");
-                report::note(&format!("{expired} too old by the stamp when they came, and not added"));
-            }
+            self.note(&report, &by(near, verify));
             if !self.drop_duplicates && !index.params().marks {
                 report::note(
                     "this index keeps no marks: duplicates that were added decide what comes later, too",
@@ -367,14 +418,59 @@ impl Stream {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Says what was found, and `by` what duplicates are such where containment does not decide.
+    fn note(&self, report: &Report, by: &str) {
+        report::note(&format!(
+            "{}: {} new, {} duplicate, {} known; {} in the index, {}, {:.1} s",
+            self.index.display(),
+            count(report.new),
+            count(report.duplicates),
+            count(report.known),
+            count(report.counts.documents),
+            report::counted(report.commits, "commit"),
+            report.seconds
+        ));
+        match (report.containment, report.contained) {
+            (Some(share), Some(contained)) => report::note(&format!(
+                "duplicates by {share} or more of a document in one at least as large, counted; {} contained in later ones",
+                report::counted(contained, "earlier document")
+            )),
+            _ => report::note(by),
+        }
+        if report.expired > 0 {
+            let expired = report::counted(report.expired, "document");
+            report::note(&format!("{expired} too old by the stamp when they came, and not added"));
+        }
+    }
+
+    /// What the options say of the decision on a document.
+    fn asked(&self, near: Near, verify: Option<Counted>) -> Asked {
+        let share = near.threshold.unwrap_or(Threshold::USUAL).value();
+        Asked {
+            containment: (self.near == NearBy::Containment).then_some(share),
+            is_inside: self.inside.is_some(),
+            counts_sets: verify.is_none_or(|verify| verify == Counted::Exact) && near.within.is_none(),
+            groups: self.groups,
+            drop_duplicates: self.drop_duplicates,
+        }
+    }
+
     /// What is near in this run, if the index can tell, and how a resemblance is verified.
     fn near(&self, params: &Params) -> anyhow::Result<(Near, Option<Counted>)> {
         let path = self.index.display();
-        let near = self.params.near(params)?.unwrap_or_else(|| params.near());
+        let named = self.params.near(params)?;
+        let mut near = named.unwrap_or_else(|| params.near());
+        if named.is_none() && (self.inside.is_some() || self.near == NearBy::Containment) {
+            near.within = None; // by a distance only where it is named, and then it is refused
+        }
         if near.threshold.is_some() && params.minhash.is_none() {
             anyhow::bail!(
                 "{path}: this index keeps no MinHash, so --threshold cannot be answered; leave it out"
             );
+        }
+        if self.near == NearBy::Containment {
+            // It is not found by what the index keeps for a resemblance.
+            return Ok((near, Some(self.verify.unwrap_or(Counted::Exact))));
         }
         let verify = counted(&self.index, params, near, self.verify)?;
         if let (Some(Counted::Signature), Some(threshold)) = (verify, near.threshold)
@@ -417,8 +513,12 @@ impl Stream {
                 self.attached.apply(&mut params)?;
                 // Duplicates are distinguished from documents that decide.
                 params.marks = true;
+                params.values |= self.inside.is_some();
+                let list = self.boilerplate.apply(&mut params)?;
                 let near = self.near(&params)?;
-                Ok((Index::create_from(Arc::new(RealVfs), &self.index, params, table.as_ref())?, near))
+                let index = Index::create_from(Arc::new(RealVfs), &self.index, params, table.as_ref())?;
+                BoilerplateArgs::keep(list.as_deref(), &self.index)?;
+                Ok((index, near))
             }
             Err(error) => Err(error.into()),
         }

@@ -605,7 +605,7 @@ fn ways_of_joining_that_go_with_nothing_are_refused_as_usage() {
         ("--max-cluster 1", &["--max-cluster"]),
         ("--max-cluster 9", &["--max-cluster goes with --clusters components"]),
         ("--max-work 9 --clusters components", &["--max-work goes with"]),
-        ("--max-work 9 --join bands", &["--max-work goes with"]),
+        ("--max-work 9 --method simhash", &["--max-work goes with"]),
     ] {
         let output = bench.command(&format!("dedup in.jsonl -o out {options}")).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{options}");

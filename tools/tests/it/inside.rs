@@ -358,3 +358,44 @@ fn texts_that_are_lost_are_no_copies_inside_a_value() {
     let kept = kept.map(|(key, kept)| (key.to_owned(), kept.to_owned()));
     assert_eq!(kept_of(&bench, "out"), BTreeMap::from(kept));
 }
+
+#[test]
+fn a_stream_inside_values_keeps_what_dedup_keeps_and_a_history_is_queried_by_its_index() {
+    let bench = Bench::new();
+    let documents = fielded(75, 240, 3);
+    let (old, new) = documents.split_at(120);
+    for (name, some) in [("all", &documents[..]), ("old", old), ("new", new)] {
+        bench.write(&format!("{name}.jsonl"), jsonl(some));
+    }
+    let options = "-q --threshold 0.7 --words 3 --inside lang";
+    bench.ok(&format!("dedup all.jsonl -o all {options}"));
+    let stays: BTreeSet<String> = kept_of(&bench, "all").into_values().collect();
+    // One document after the other, in two runs.
+    let mut admitted = String::new();
+    for day in ["old", "new"] {
+        admitted += &bench.ok(&format!("stream i.twx {day}.jsonl {options} --drop-duplicates"));
+    }
+    let decided: Vec<Vec<&str>> = admitted.lines().map(|line| line.split('\t').collect()).collect();
+    let new_ones: BTreeSet<&str> =
+        decided.iter().filter(|columns| columns[1] == "new").map(|columns| columns[0]).collect();
+    assert_eq!(new_ones, stays.iter().map(String::as_str).collect());
+    let lang: BTreeMap<&str, &str> = documents.iter().map(|one| (one.key.as_str(), one.lang)).collect();
+    let duplicates: Vec<_> = decided.iter().filter(|columns| columns[1] == "duplicate").collect();
+    assert!(duplicates.len() > 10 && duplicates.iter().all(|columns| lang[columns[0]] == lang[columns[2]]));
+    // Without the field more goes.
+    let across = bench.ok("stream across.twx all.jsonl -q --threshold 0.7 --words 3 --drop-duplicates");
+    assert!(across.lines().filter(|line| line.contains("\tduplicate\t")).count() > duplicates.len() + 10);
+
+    // The index of the results has sets and values, and is enough for the next day: texts of the history are not there.
+    bench.ok(&format!("dedup old.jsonl -o old {options}"));
+    let shown = bench.json("stats old/index");
+    assert!(shown.to_string().contains("\"sets\""), "{shown}");
+    bench.write("old/kept.jsonl", "{\"id\":\"x\",\"text\":\"nothing of what was kept\",\"lang\":\"en\"}\n");
+    bench.ok(&format!("dedup new.jsonl -o new {options} --against old"));
+    let mut days = kept_of(&bench, "old");
+    days.extend(all_kept_of(&bench, "new"));
+    assert_eq!(days, kept_of(&bench, "all"));
+    // A document is found by its text alone, whatever its value.
+    bench.write("one.txt", &old[0].text);
+    assert!(bench.ok("query old/index one.txt --resembling 0.8").contains(&old[0].key));
+}

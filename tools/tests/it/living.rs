@@ -1,7 +1,7 @@
 //! The verbs of an index that lives on: `stream`, `delete`, `get`, `keys`, `gc`, `snapshot`, `merge`. What they print
 //! is what is in the index, and what they refuse leaves every file as it was.
 
-use crate::support::{Bench, documents, jsonl, says};
+use crate::support::{Bench, documents, jsonl, refused, says, succeeded};
 
 fn rows(out: &str) -> Vec<Vec<&str>> {
     out.lines().map(|line| line.split('\t').collect()).collect()
@@ -62,6 +62,30 @@ fn documents_are_got_and_deleted_by_key() {
     bench.ok("compact i.twx -q");
     assert_eq!(bench.ok("keys i.twx"), "a\nd\n");
     assert_eq!(bench.json("gc i.twx")["bytes_removed"].as_u64(), Some(0));
+}
+
+#[test]
+fn keys_of_standard_input_are_deleted_in_one_commit_or_none_is() {
+    let bench = Bench::new();
+    let keys: [String; 30] = std::array::from_fn(|number| format!("{}\t{number:02}", number % 3));
+    let texts = keys.each_ref().map(|key| (key.as_str(), "one two three four five six seven"));
+    bench.write("in.jsonl", jsonl(&documents(texts)));
+    bench.ok("build i.twx in.jsonl -q");
+    let all = bench.ok("keys i.twx");
+    assert_eq!(all.lines().count(), 30);
+    let bad = format!("0\\t00\n{}\n", "x".repeat(300_000));
+    let message = refused("a long line", bench.command("delete i.twx - --escaped").write_stdin(bad));
+    says(&message, &["<stdin>:2: more than 262142 bytes"]);
+    let message =
+        refused("an empty line", bench.command("delete i.twx - --escaped").write_stdin("0\\t00\n\nx"));
+    says(&message, &["<stdin>:2", "empty"]);
+    assert_eq!(bench.ok("keys i.twx"), all);
+    let some: String = all.lines().filter(|key| key.starts_with('1')).flat_map(|key| [key, "\r\n"]).collect();
+    let said = succeeded("delete", bench.command("delete i.twx - --escaped").write_stdin(some + "absent"));
+    assert_eq!(said, "i.twx: 10 documents deleted, 1 key not there, 20 left\n");
+    assert!(!bench.ok("keys i.twx").lines().any(|key| key.starts_with('1')));
+    // An argument among others is a key, and so is one without a line.
+    says(&succeeded("-", &mut bench.command("delete i.twx - x")), &["2 keys not there"]);
 }
 
 #[test]

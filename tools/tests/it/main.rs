@@ -2,7 +2,9 @@
 //! those of `dedup`.
 
 mod archives;
+mod boilerplate;
 mod cli;
+mod containing;
 mod corpora;
 mod dedup;
 mod disk;

@@ -328,6 +328,49 @@ fn query_finds_the_documents_that_contain_parts_of_a_text_and_which_parts() {
     assert_eq!((&answers[1]["words"], &answers[1]["words_found"]), (&json!(1), &json!(0)));
 }
 
+#[test]
+fn deleted_documents_are_no_sources_and_no_answers_before_and_after_parts_are_merged() {
+    let bench = Bench::new();
+    let text = |number: usize| (0..20).map(|at| format!("term{number}x{at} ")).collect::<Vec<_>>().concat();
+    let document = |key: &str, number: usize| (key.to_owned(), text(number));
+    bench.write("1.jsonl", lines(&[document("a", 1), document("b", 2)]));
+    bench.write("2.jsonl", lines(&[document("c", 3), document("d", 1)]));
+    bench.write("3.jsonl", lines(&[document("e", 1), document("f", 2)]));
+    for day in [1, 2] {
+        bench.ok(&format!("passages {day}.jsonl -o out{day} --min-words 12 --index days.psg -q"));
+    }
+    let found = |more: &str| rows_of(&bench.ok(&format!("passages query days.psg 3.jsonl -q {more}")));
+    let documents = |rows: &[String]| -> Vec<String> {
+        rows.iter().map(|row| row.split('\t').nth(1).unwrap().to_owned()).collect()
+    };
+    assert_eq!(documents(&found("")), ["a", "d", "b"]);
+    // A bound of the time leaves documents out, and says so.
+    let bounded = bench.command("passages query days.psg 3.jsonl --max-places 1").output().unwrap();
+    says(&String::from_utf8(bounded.stderr).unwrap(), &["documents may be missing", "--max-places"]);
+
+    let deleted = bench.json("passages delete days.psg a nobody");
+    assert_eq!(deleted, json!({"documents": 3, "deleted": 1, "absent": 1}));
+    for merged in [false, true] {
+        if merged {
+            let done = bench.json("passages compact days.psg --memory 1M");
+            assert_eq!(
+                (&done["parts_before"], &done["parts"], &done["dropped"]),
+                (&json!(2), &json!(1), &json!(1))
+            );
+            says(&bench.ok("passages compact days.psg"), &["one part, nothing to merge", "3 documents"]);
+        }
+        says(&bench.ok("passages verify days.psg"), &["sound: 3 documents in"]);
+        assert_eq!(documents(&found("")), ["d", "b"]);
+        // The first source of the text of `a` is `d` now.
+        bench.ok("passages 3.jsonl -o out3 --force --min-words 12 --against days.psg -q");
+        let length = text(1).trim().len();
+        let expected = [format!("e\t0\t{length}\td\t0\t20"), format!("f\t0\t{length}\tb\t0\t20")];
+        assert_eq!(bench.rows("out3/spans.tsv", SPANS), expected);
+    }
+    says(&bench.refused("passages delete nothing a"), &["nothing", "PASSAGES"]);
+    says(&bench.refused("passages compact nothing"), &["nothing", "PASSAGES"]);
+}
+
 /// The lines of an answer, after its header.
 fn rows_of(table: &str) -> Vec<String> {
     crate::support::rows(table, "key\tdocument\tstart\tend\tdocument_start\tdocument_end\twords")

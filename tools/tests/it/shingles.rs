@@ -168,7 +168,7 @@ fn shingles_that_too_many_have_are_capped_and_named_and_their_documents_hang_tog
     bench.ok("dedup in.jsonl --clusters components -o whole --method shingles -q");
     let whole: BTreeSet<String> = bench.rows("whole/pairs.tsv", ESTIMATES).into_iter().collect();
     assert!(whole.len() == 60 * 59 / 2 && pairs.iter().all(|pair| whole.contains(pair)));
-    let said = bench.ok("dedup in.jsonl -o out --force --method shingles --max-bucket 20");
+    let said = bench.ok("dedup in.jsonl -o out --force --pairs all --method shingles --max-bucket 20");
     says(
         &said,
         &[

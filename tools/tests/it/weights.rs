@@ -1,6 +1,9 @@
-//! `dedup --weights tf` counts the sum of the lesser frequencies by the sum of the greater ones, and no estimate of it.
+//! `dedup --weights` counts the sum of the lesser weights by the sum of the greater ones, and no estimate of it: of
+//! frequencies, of those times inverse document frequencies, and of the weights of vectors, in whole units.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use twindex::sketch::idf;
 
 use crate::support::{Bench, Random, jsonl};
 
@@ -126,6 +129,7 @@ fn weights_of_minima_need_what_they_are_made_of() {
         ("--minhash-weights idf --idf words.idf", "minhash=darts"),
         ("--idf words.idf", "--minhash-weights idf"),
         ("--minhash-weights idf --idf words.idf --family darts --sets kept", "fractions"),
+        ("--weight-unit 1", "minhash-unit without"),
     ] {
         let output = bench.command(&format!("{build} {options}")).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{options}");
@@ -136,4 +140,216 @@ fn weights_of_minima_need_what_they_are_made_of() {
     bench.ok("verify x.twx");
     let near = bench.ok("query x.twx docs.jsonl --resembling 0.5 --verify signature -q");
     assert!(near.lines().count() > 20, "{near}");
+}
+
+/// Documents as words, or features, with their weights, in the order of the lines.
+type Weighted = Vec<(String, BTreeMap<String, f64>)>;
+
+/// Vectors of families, and their lines.
+fn vectors(random: &mut Random, prefix: &str, count: usize) -> (String, Weighted) {
+    let all: Weighted = (0..count)
+        .map(|number| {
+            let family = random.below(9);
+            let vector = (0..8)
+                .filter(|feature| !(feature * (family % 4 + 1)).is_multiple_of(5))
+                .map(|feature| {
+                    let drift = if random.below(4) == 0 { random.below(300) } else { 0 };
+                    (format!("f{feature}"), ((feature * 37 + family * 91) % 700 + drift + 20) as f64 / 100.0)
+                })
+                .collect();
+            (format!("{prefix}{number:03}"), vector)
+        })
+        .collect();
+    let lines =
+        all.iter().map(|(id, f)| serde_json::json!({ "id": id, "f": f }).to_string() + "\n").collect();
+    (lines, all)
+}
+
+/// The lines of pairs.tsv of all that resemble by 0.7 or more, their weights rounded to units.
+#[allow(clippy::cast_sign_loss, reason = "weights are above 0")]
+fn pairs_in_units(documents: &Weighted, times: impl Fn(&str) -> f64, unit: f64) -> BTreeSet<String> {
+    let rounded = |weights: &BTreeMap<String, f64>, word: &str| {
+        let weight = weights.get(word).copied().unwrap_or(0.0);
+        ((weight * 65_536.0).round() / 65_536.0 * times(word) / unit + 0.5).floor() as u64
+    };
+    let mut wanted = BTreeSet::new();
+    for (place, (a, one)) in documents.iter().enumerate() {
+        for (b, other) in &documents[place + 1..] {
+            let words: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+            let both = |take: fn(u64, u64) -> u64| -> u64 {
+                words.iter().map(|word| take(rounded(one, word), rounded(other, word))).sum()
+            };
+            let (least, most) = (both(u64::min), both(u64::max));
+            if 10 * least >= 7 * most {
+                wanted.insert(format!("{a}\t{b}\t{:.6}\t{least}\t{most}", least as f64 / most as f64));
+            }
+        }
+    }
+    wanted
+}
+
+/// In how many documents each word is.
+fn document_frequencies(documents: &Weighted) -> BTreeMap<String, u32> {
+    let mut found = BTreeMap::new();
+    for word in documents.iter().flat_map(|(_, weights)| weights.keys()) {
+        *found.entry(word.clone()).or_insert(0) += 1;
+    }
+    found
+}
+
+/// The weights of words by how often they occur.
+fn by_frequency(documents: &[(String, String)]) -> Weighted {
+    let of_text =
+        |text: &str| frequencies(text).into_iter().map(|(word, n)| (word.to_owned(), n as f64)).collect();
+    documents.iter().map(|(id, text)| (id.clone(), of_text(text))).collect()
+}
+
+#[test]
+fn resemblance_by_document_frequencies_and_of_vectors_is_that_of_brute_force_in_units() {
+    let bench = Bench::new();
+    let mut random = Random(21);
+    let texts = documents(&mut random, "d", 70);
+    bench.write("texts.jsonl", jsonl(&texts));
+    bench.ok("idf texts.jsonl -o texts.idf --words 1 --min-df 1 -q");
+    let (lines, vectors) = vectors(&mut random, "v", 90);
+    bench.write("vectors.jsonl", lines);
+    bench.ok("idf vectors.jsonl -o vectors.idf --features-field f --min-df 1 -q");
+    let texts = by_frequency(&texts);
+    let of_texts = [(1.0, ""), (1.0, "--weight-unit 1"), (0.25, "--weight-unit 0.25")];
+    let of_vectors = [(0.25, "--weight-unit 0.25"), (0.0625, "--weight-unit 0.0625")];
+    for (input, documents, table, options, units) in [
+        ("texts.jsonl", &texts, Some("texts.idf"), "--words 1 --weights idf", &of_texts[..]),
+        ("vectors.jsonl", &vectors, None, "--features-field f --weights tf", &of_vectors),
+        ("vectors.jsonl", &vectors, Some("vectors.idf"), "--features-field f --weights idf", &of_vectors),
+    ] {
+        let (counts, all) = (document_frequencies(documents), documents.len() as u32);
+        let times = |word: &str| {
+            if table.is_some() { f64::from(idf::weight(all, counts[word])) / 256.0 } else { 1.0 }
+        };
+        let named = table.map_or_else(String::new, |table| format!("--idf {table}"));
+        let mut different = BTreeSet::new();
+        for &(unit, option) in units {
+            bench.ok(&format!(
+                "dedup {input} -o out --force {options} {named} {option} --threshold 0.7 --pairs all -q"
+            ));
+            let found = bench.rows("out/pairs.tsv", "a\tb\tresemblance\tintersection\tunion");
+            let found: BTreeSet<String> = found.into_iter().collect();
+            assert_eq!(found, pairs_in_units(documents, times, unit), "{input} {options} {option}");
+            assert!(found.len() > 10, "{input} {options}: {}", found.len());
+            different.insert(found);
+        }
+        assert_eq!(different.len(), 2, "{input}: units decide");
+    }
+}
+
+#[test]
+fn documents_that_stay_by_weights_in_units_are_the_same_at_each_door() {
+    let bench = Bench::new();
+    let mut random = Random(23);
+    let (old, new) = (documents(&mut random, "a", 60), documents(&mut random, "b", 60));
+    let ((old_vectors, _), (new_vectors, _)) = (vectors(&mut random, "a", 60), vectors(&mut random, "b", 60));
+    let texts = [jsonl(&old), jsonl(&new)];
+    for (number, ([old, new], how, table, index)) in [
+        (texts, "--words 1 --weights idf", "--words 1", "--words 1 --minhash-weights idf"),
+        (
+            [old_vectors.clone(), new_vectors.clone()],
+            "--features-field f --weights tf --weight-unit 0.125",
+            "",
+            "--features-field f --minhash-weights tf --weight-unit 0.125",
+        ),
+        (
+            [old_vectors, new_vectors],
+            "--features-field f --weights idf --weight-unit 0.25",
+            "--features-field f",
+            "--features-field f --minhash-weights idf --weight-unit 0.25",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = |file: &str| format!("{number}{file}");
+        bench.write(&name("old.jsonl"), &old);
+        bench.write(&name("new.jsonl"), &new);
+        bench.write(&name("all.jsonl"), old + &new);
+        let mut idf = String::new();
+        if !table.is_empty() {
+            bench.ok(&format!("idf {number}all.jsonl -o {number}.idf {table} --min-df 1 -q"));
+            idf = format!("--idf {number}.idf");
+        }
+        let options = format!("{how} {idf} --threshold 0.85 -q");
+        bench.ok(&format!("dedup {number}all.jsonl -o {number}all {options}"));
+        bench.ok(&format!("dedup {number}old.jsonl -o {number}day1 {options}"));
+        bench.ok(&format!("dedup {number}new.jsonl -o {number}day2 --against {number}day1 {options}"));
+        let kept = |folder: &str| bench.read(&format!("{number}{folder}/kept.jsonl"));
+        let counts = ["all", "day1", "day2"].map(|folder| kept(folder).lines().count());
+        assert!(counts[0] < 110 && counts[2] > 0, "a test of something: {counts:?} of 120 {how}");
+        assert_eq!(kept("day1") + &kept("day2"), kept("all"), "{how}");
+        // By the texts of the day before, and by its index alone.
+        bench.ok(&format!(
+            "dedup {number}new.jsonl -o {number}day3 --against {number}day1 --max-work 1000000 {options}"
+        ));
+        assert_eq!(kept("day3"), kept("day2"), "{how}");
+        std::fs::remove_file(bench.path(&name("day1/kept.jsonl"))).unwrap();
+        bench.ok(&format!("dedup {number}new.jsonl -o {number}day4 --against {number}day1/index {options}"));
+        assert_eq!(kept("day4"), kept("day2"), "{how}");
+        // An index that decides document by document; the texts' unit is that of `dedup`.
+        let unit = if number == 0 { "--weight-unit 1" } else { "" };
+        bench.ok(&format!(
+            "stream {number}.twx {number}all.jsonl --method minhash {index} {unit} {idf} --threshold 0.85 \
+             --drop-duplicates -q"
+        ));
+        let stats = bench.json(&format!("stats {number}.twx"));
+        assert_eq!(stats["documents"].as_u64(), Some(kept("all").lines().count() as u64), "{how}");
+        // What went, and why.
+        let gone = bench.rows(&name("all/pairs.tsv"), "document\tkept\tresemblance\tintersection\tunion");
+        for row in gone.iter().take(3) {
+            let why = bench.json(&format!("why {number}all {}", row.split('\t').next().unwrap()));
+            assert_eq!(why["agrees"].as_bool(), Some(true), "{why}");
+        }
+        // Weights in other units are not those of the index.
+        let other = format!("{how} --weight-unit 0.5")
+            .replace("--weight-unit 0.125 ", "")
+            .replace("--weight-unit 0.25 ", "");
+        let line = format!(
+            "dedup {number}new.jsonl -o {number}x --against {number}day1/index {other} {idf} --threshold 0.85 -q"
+        );
+        let output = bench.command(&line).output().unwrap();
+        let refused = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{refused}");
+        assert!(refused.contains("minhash-unit"), "{refused}");
+    }
+}
+
+#[test]
+fn weights_that_units_do_not_hold_are_bad_records_and_options_without_meaning_are_refused() {
+    let bench = Bench::new();
+    let vectors = r#"{"id":"a","f":{"x":1,"y":2}}
+{"id":"b","f":{"x":0.1}}
+{"id":"c","f":{"x":1,"y":2.1}}
+{"id":"d","f":{"x":1e9}}
+"#;
+    bench.write("vectors.jsonl", vectors);
+    bench.write("texts.jsonl", jsonl(&documents(&mut Random(1), "d", 5)));
+    bench.ok("idf texts.jsonl -o texts.idf --words 1 -q");
+    let dedup = "dedup vectors.jsonl -o out --features-field f --weights tf -q";
+    let said = bench.refused(dedup);
+    assert!(said.contains("vectors.jsonl:2") && said.contains("less than half of the unit 1"), "{said}");
+    let said = bench.refused(&format!("{dedup} --weight-unit 0.125"));
+    assert!(said.contains("vectors.jsonl:4") && said.contains("16777216 units"), "{said}");
+    let report = bench.json(&format!("{dedup} --skip-bad 2"));
+    assert_eq!((report["kept"].as_u64(), report["removed"].as_u64()), (Some(1), Some(1)), "{report}");
+    for (options, named) in [
+        ("texts.jsonl --weights idf", "needs a table"),
+        ("texts.jsonl --weights tf --weight-unit 0.5", "--weight-unit goes with"),
+        ("texts.jsonl --weight-unit 0.5", "--weight-unit goes with"),
+        ("texts.jsonl --weights tf --idf texts.idf", "--idf goes with"),
+        ("texts.jsonl --words 1 --weights idf --idf texts.idf --weight-unit 0.3", "multiple of 1/65536"),
+        ("texts.jsonl --words 1 --weights idf --idf texts.idf --weight-unit 3", "1/256 to 2"),
+        ("texts.jsonl --words 1 --weights idf --idf texts.idf --verify signature", "--weights goes with"),
+    ] {
+        let output = bench.command(&format!("dedup {options} -o x")).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{options}: {said}");
+        assert!(said.contains(named), "{options}: {said}");
+    }
 }

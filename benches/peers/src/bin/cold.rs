@@ -1,12 +1,12 @@
-//! Cold queries within radius 3: with the buckets announced to the system before they are read, beside a map that is
-//! only said to be read at random (`MADV_RANDOM`), and a plain one.
+//! Cold queries within radius 3: with the buckets prefetched before they are read, compared with a map that is only
+//! advised as random (`MADV_RANDOM`), and a plain one.
 //!
 //! `cargo run --release --manifest-path benches/peers/Cargo.toml --bin cold -- FINGERPRINTS [ROUNDS]`
 //!
-//! Uniform fingerprints in one segment, 10,000 queries, half of which have an answer, some together. Before each run
-//! the segment is closed and the system forgets its file (`posix_fadvise`, for which nobody need be root); the run
-//! opens it and asks. All must agree on the number of answers, and must have read from the disk. Seconds are those of
-//! the clock, ratios medians of those within a round. Needs Linux, and a temporary folder (TMPDIR) on a disk.
+//! Uniform fingerprints in one segment, 10,000 queries, half of them with an answer, some together. Before each run the
+//! segment is closed and its file is dropped from the page cache (`posix_fadvise`, which needs no root); the run opens
+//! it and queries. All contestants must agree on the number of answers, and must have read from the disk. Seconds are
+//! wall time, ratios medians of those within a round. Needs Linux, and a temporary folder (TMPDIR) on a disk.
 
 use std::fs;
 use std::io;
@@ -33,7 +33,7 @@ const QUERIES: usize = 10_000;
 const TOGETHER: [usize; 4] = [16, 64, 1_000, 10_000];
 const NAMES: [&str; 3] = ["announced", "MADV_RANDOM alone", "plain map"];
 
-/// The file system, whose maps are said to be read at random.
+/// The file system, with maps advised as random.
 #[derive(Debug)]
 struct Random;
 
@@ -112,7 +112,7 @@ fn bytes_read() -> Result<u64> {
     Ok(line.context("no read_bytes in /proc/self/io")?.trim().parse()?)
 }
 
-/// Seconds, megabytes read, and answers, of one contestant that begins with nothing in memory.
+/// Seconds, megabytes read, and answers, of one contestant that starts with nothing in memory.
 fn run(path: &PathBuf, contestant: usize, queries: &[u64], together: usize) -> Result<(f64, f64, u64)> {
     forget(path)?;
     let read = bytes_read()?;

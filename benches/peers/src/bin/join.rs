@@ -1,12 +1,12 @@
 //! All pairs of fingerprints within 3 bits: this crate, from the bare fingerprints and from an index, and
-//! all-pairs-hamming with two chunks of 32 bits, which is its fastest way.
+//! all-pairs-hamming with two chunks of 32 bits, its fastest configuration.
 //!
 //! `cargo run --release --manifest-path benches/peers/Cargo.toml --bin join -- FINGERPRINTS [ROUNDS]`
 //!
 //! Three fingerprints in ten are an earlier one with up to six bits flipped. The contestants find all pairs once a
-//! round, in turn, and must agree on how many there are and on their sum. The index is a segment in a mapped file with
-//! checksums; its pairs are looked up as documents. Seconds are those of the processor on this thread; ratios are medians of
-//! those within a round, as a shared machine changes between rounds.
+//! round, in turn, and must agree on their number and on their sum. The index is a segment in a mapped file with
+//! checksums; its pairs are looked up as documents. Seconds are CPU time of this thread; ratios are medians of those
+//! within a round, as a shared machine changes between rounds.
 
 use std::hint::black_box;
 
@@ -20,7 +20,7 @@ mod measure;
 
 const WITHIN: u32 = 3;
 
-/// How many pairs, and a sum of them that does not depend on their order.
+/// The number of pairs, and a sum of them that does not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Found {
     pairs: u64,

@@ -2,12 +2,12 @@
 //!
 //! `cargo run --release --manifest-path benches/peers/Cargo.toml --bin search -- FINGERPRINTS [ROUNDS]`
 //!
-//! Uniform fingerprints; as many distinct queries, a million at most, half of which are a stored one with up to three
-//! bits flipped. The contestants answer all of them once a round, in turn, and must agree on the number of answers.
-//! twindex has its segment in a mapped file with checksums, the others have theirs in memory; a second segment has the
-//! design `small`. Seconds are those of the processor on this thread; ratios are medians of those within a round, as a
-//! shared machine changes between rounds. At the end, how long the first segment takes to open, headers verified: by the
-//! clock, warm, and after the system was asked to forget the file.
+//! Uniform fingerprints; as many distinct queries, a million at most, half of them a stored one with up to three bits
+//! flipped. The contestants answer all of them once a round, in turn, and must agree on the number of answers. twindex
+//! has its segment in a mapped file with checksums, the others have theirs in memory; a second segment has the design
+//! `small`. Seconds are CPU time of this thread; ratios are medians of those within a round, as a shared machine
+//! changes between rounds. The last line is the time to open the first segment, headers verified: wall time, warm, and
+//! after the file was dropped from the page cache.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -59,7 +59,7 @@ impl Textbook {
             let bucket = (query >> 48) as usize;
             for row in &rows[starts[bucket] as usize..starts[bucket + 1] as usize] {
                 let differ = row ^ query;
-                // Blocks of earlier tables follow from the right: equal in one of them, and it was counted there.
+                // Blocks of earlier tables, from the right: a pair that is equal in one of them was counted there.
                 let counted = (0..block).any(|earlier| differ >> (16 * earlier) & 0xFFFF == 0);
                 count += u64::from(differ.count_ones() <= WITHIN && !counted);
             }
@@ -68,7 +68,7 @@ impl Textbook {
     }
 }
 
-/// Bytes a fingerprint of the tables alone: no keys, and nothing that leads to them.
+/// Bytes a fingerprint of the tables alone: without keys and postings.
 fn table_bytes(segment: &Segment) -> f64 {
     let is_table = |kind| matches!(kind, Kind::Table | Kind::FilterTable | Kind::Hot);
     let tables = segment.sections().iter().filter(|section| is_table(section.kind));

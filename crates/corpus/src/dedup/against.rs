@@ -2,14 +2,15 @@
 //!
 //! An index of the history is queried for each new document: by the sets of shingle hashes that it keeps, by signatures
 //! where resemblance is estimated, or by fingerprints. The cost is that of the new documents, whatever the size of the
-//! history. Where resemblance is counted and an index cannot say it, the texts of the history are read, and its documents
+//! history. Inside values of a field, those that the index keeps are compared. Where resemblance is counted and an index cannot
+//! say it, the texts of the history are read, and its documents
 //! come before all others. Both remove the same documents, and name the same one for each: of the documents of the history
 //! that are near, the one with the smallest key.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use twindex::{Index, Key, Params, Resemblance, Sketch, Snapshot};
+use twindex::{Hit, Index, Key, Params, Resemblance, Sketch, Snapshot};
 
 use super::dropped::{Dropped, HowNear};
 use super::layout::{INDEX, kept_files};
@@ -55,11 +56,10 @@ impl Dedup {
             };
             Ok(Past { history: Some(history?), indexes: Vec::new() })
         };
-        // Only what resembles is found by sets; and a chain, a value, or the work has to be known of all documents.
+        // Only what resembles is found by sets; and a chain, or the work has to be known of all documents.
         let is_by_sets = self.method == Method::Minhash
             && self.near == NearBy::Resemblance
             && self.clusters == Clustering::Leaders
-            && self.inside.is_none()
             && self.max_work.is_none()
             && self.texts.is_empty()
             // What is near one in an index goes when it is read, and is not remembered.
@@ -67,7 +67,11 @@ impl Dedup {
         if !is_by_sets {
             return read(None);
         }
-        let open = |path: &PathBuf| Against::open(path, Question::Counted(self.threshold()), params);
+        let inside = self.inside.as_deref();
+        let open = |path: &PathBuf| {
+            let against = Against::open(path, Question::Counted(self.threshold()), params)?;
+            against.inside(path, inside)
+        };
         match self.against.iter().map(open).collect() {
             Ok(indexes) => Ok(Past { history: None, indexes }),
             Err(why) => read(Some(why)),
@@ -154,6 +158,8 @@ impl History {
 pub(super) struct Against {
     snapshot: Snapshot,
     question: Question,
+    /// Only documents with the same value are near.
+    is_inside: bool,
 }
 
 /// When a document is near.
@@ -195,7 +201,7 @@ impl Against {
             ))
             .into());
         }
-        Ok(Self { snapshot, question })
+        Ok(Self { snapshot, question, is_inside: false })
     }
 
     /// The index, if it can be queried by sets of shingle hashes made as `params` make them.
@@ -216,20 +222,46 @@ impl Against {
             ))
             .into());
         }
-        Ok(Self { snapshot, question: Question::Counted(threshold) })
+        Ok(Self { snapshot, question: Question::Counted(threshold), is_inside: false })
+    }
+
+    /// The same, of documents inside a value of this field, if there is one: the results at `path` must have been made so.
+    fn inside(self, path: &Path, field: Option<&str>) -> anyhow::Result<Self> {
+        let Some(field) = field else { return Ok(self) };
+        let run = RunFile::read(path)?;
+        let made = run.as_ref().and_then(RunFile::inside);
+        if made != Some(field) || !self.snapshot.params().values {
+            let path = path.display();
+            return Err(InvalidOptions::new(format!(
+                "--against {path}: its index does not keep the values of {field} (it is kept by a run with --inside {field})"
+            ))
+            .into());
+        }
+        Ok(Self { is_inside: true, ..self })
+    }
+
+    /// The documents that the set of a new one is near, with the same value if one is asked for.
+    fn counted(&self, set: &[u64], threshold: f64, inside: &[u8]) -> twindex::Result<Vec<Hit>> {
+        let query = self.snapshot.resembling_set(set, threshold).unmarked();
+        if !self.is_inside {
+            return Ok(query.run()?.hits);
+        }
+        let hits = query.run_with_records()?.into_iter();
+        Ok(hits.filter(|(_, record)| record.value == inside).map(|(hit, _)| hit).collect())
     }
 
     /// The nearest document of the index, if one is near; where it is counted, the near one with the smallest key.
     pub(super) fn near(&self, sketch: &Sketch, rest: &mut Rest<'_>) -> twindex::Result<Option<Dropped>> {
         let query = match self.question {
             Question::Counted(threshold) => {
+                let inside = rest.inside;
                 // A document without shingles has a set of its own, the hash of its bytes.
                 let is_wordless = rest.shingles.is_empty();
                 let set = if is_wordless { sketch.set() } else { rest.distinct() };
                 if set.is_empty() {
                     return Ok(None);
                 }
-                let near = self.snapshot.resembling_set(set, threshold).unmarked().run()?.hits;
+                let near = self.counted(set, threshold, inside)?;
                 let first = near.into_iter().min_by(|a, b| a.key.cmp(&b.key));
                 return Ok(first.and_then(|hit| {
                     let (intersection, union) = match hit.resemblance? {
@@ -246,7 +278,7 @@ impl Against {
                 self.snapshot.within(fingerprint, within)
             }
         };
-        let near = |hit: twindex::Hit| {
+        let near = |hit: Hit| {
             let near = match (self.question, hit.distance, hit.resemblance) {
                 (Question::Within(_), Some(distance), _) => Some(HowNear::Distance(distance)),
                 (_, _, Some(resemblance)) => Some(HowNear::Resemblance(resemblance)),

@@ -7,7 +7,9 @@ use std::ops::RangeInclusive;
 
 use anyhow::anyhow;
 use twindex::Params;
-use twindex::params::{BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Near, SIGNATURE_BITS, SimhashWeights};
+use twindex::params::{
+    BANDS_MAX, BOTTOM_MAX, FEATURE_BITS_MAX, Near, SIGNATURE_BITS, SimhashWeights, WeightUnit,
+};
 use twindex::planner::banding::{Banding, MINIMA, MINIMA_TO_ESTIMATE, RECALL};
 use twindex::sketch::IdfTable;
 use twindex_join::SampledBy;
@@ -42,9 +44,13 @@ pub(super) fn check_range<T: Copy + PartialOrd + Display>(
 }
 
 /// Refuses what a job on files and one on texts have in common and is out of its range.
-pub(super) fn check_common(threshold: f64, max_bucket: u32, memory: usize) -> Result<(), InvalidOptions> {
+pub(super) fn check_common(
+    threshold: f64,
+    max_bucket: Option<u32>,
+    memory: usize,
+) -> Result<(), InvalidOptions> {
     check_range("threshold", threshold, THRESHOLD_MIN..=1.0)?;
-    check_range("max_bucket", max_bucket, 2..=u32::MAX)?;
+    check_range("max_bucket", max_bucket.unwrap_or(2), 2..=u32::MAX)?;
     check_range("memory", memory, MEMORY_MIN..=usize::MAX)
 }
 
@@ -123,15 +129,7 @@ impl Dedup {
         if self.within.is_some() && self.method != Method::Simhash {
             return Err(InvalidOptions::new("--within goes with --method simhash").into());
         }
-        if self.idf.is_some() && self.method != Method::Simhash {
-            return Err(InvalidOptions::new("--idf goes with --method simhash").into());
-        }
-        if self.weights != Weights::Distinct && !self.is_weighted() {
-            return Err(InvalidOptions::new(
-                "--weights goes with --method minhash and --verify exact, and not with --join bands: it is counted",
-            )
-            .into());
-        }
+        self.check_weights()?;
         if self.threshold.is_some() && !self.resembles() {
             return Err(InvalidOptions::new("--threshold goes with --method minhash or shingles").into());
         }
@@ -148,6 +146,7 @@ impl Dedup {
             return Err(InvalidOptions::new(format!("{option} goes with --method shingles")).into());
         }
         self.check_fingerprints()?;
+        self.check_left_out()?;
         self.check_join()?;
         check_clusters(self.clusters, self.max_cluster)?;
         check_cut(self.keep, self.max_cluster)?;
@@ -160,10 +159,9 @@ impl Dedup {
             )
             .into());
         }
-        if self.max_work.is_some() && !(self.compares_with_kept()) {
+        if self.max_work.is_some() && !(self.resembles() && self.clusters == Clustering::Leaders) {
             return Err(InvalidOptions::new(
-                "--max-work goes with --method minhash, --verify exact and --clusters leaders: others do not count \
-                 comparisons",
+                "--max-work goes with --method minhash or shingles, and --clusters leaders: others do not count comparisons",
             )
             .into());
         }
@@ -184,6 +182,50 @@ impl Dedup {
         }
         self.text.check_features(self.input.features)?;
         self.text.check_fingerprints(self.input.fingerprint.is_some())
+    }
+
+    /// Refuses weights that go with nothing, and what they need.
+    fn check_weights(&self) -> Result<(), InvalidOptions> {
+        if self.idf.is_some() && self.method != Method::Simhash && self.weights != Weights::Idf {
+            return Err(InvalidOptions::new("--idf goes with --method simhash, or with --weights idf"));
+        }
+        if self.weights != Weights::Distinct && !self.is_weighted() {
+            return Err(InvalidOptions::new(
+                "--weights goes with --method minhash and --verify exact, and not with --join bands: it is counted",
+            ));
+        }
+        if self.weights == Weights::Idf && self.idf.is_none() {
+            return Err(InvalidOptions::new(
+                "--weights idf needs a table: --idf FILE, which `twindex idf` makes",
+            ));
+        }
+        if self.weight_unit.is_some() && self.unit().is_none() {
+            return Err(InvalidOptions::new(
+                "--weight-unit goes with --weights idf, and with --weights tf and --features-field: other weights are whole",
+            ));
+        }
+        Ok(())
+    }
+
+    /// What weights are rounded to, where they may be fractions.
+    fn unit(&self) -> Option<WeightUnit> {
+        let has_fractions = match self.weights {
+            Weights::Distinct => false,
+            Weights::Frequencies => self.input.features,
+            Weights::Idf => true,
+        };
+        has_fractions.then(|| self.weight_unit.unwrap_or(WeightUnit::ONE))
+    }
+
+    /// Says to what weights are rounded, and how much that may change.
+    pub(super) fn note_weights(&self, observer: &dyn Observer) {
+        if let Some(unit) = self.unit() {
+            observer.note(&format!(
+                "--weights: rounded to whole units of {unit}, and counted exactly then; a resemblance differs from that of \
+                 unrounded weights by at most {unit} / the mean weight of the shingles of both documents. A smaller \
+                 --weight-unit is more exact; each unit costs as much as a shingle"
+            ));
+        }
     }
 
     /// Refuses what needs a text where documents are fingerprints.
@@ -469,10 +511,16 @@ impl Dedup {
                     NearBy::Resemblance => builder.near(Near::resembling(self.threshold())?),
                     NearBy::Containment => builder,
                 };
-                let builder = builder.minhash_weights(self.weights.of_index());
-                // With a field, hashes in the corpus are those of the shingle and the value, which no question has.
-                let keeps_sets = self.sets && self.holds_sets() && self.inside.is_none();
+                let builder = builder.minhash_weights(self.weights.of_index(table));
+                let builder = match self.unit() {
+                    Some(unit) => builder.weight_unit(unit),
+                    None => builder,
+                };
+                let keeps_sets = self.sets && self.holds_sets();
                 let builder = if keeps_sets { builder.sets().marks() } else { builder };
+                // A later run compares with documents of the same value.
+                let keeps_values = keeps_sets && self.inside.is_some();
+                let builder = if keeps_values { builder.values() } else { builder };
                 let builder = match self.sampled_by() {
                     None => builder,
                     Some(SampledBy::Bottom(t)) => builder.bottom(t),

@@ -18,12 +18,14 @@ use super::contained::Contained;
 use super::corpus::Corpus;
 use super::groups::Grouped;
 use super::hosts::Hosts;
+use super::inside::take_outside;
 use super::keys::ByKey;
-use super::near::{Join, Limits, Near, Signatures, Verify};
+use super::near::{Join, Limits, Near, Verify};
 use super::priority::{OrderedBy, Priority};
 use super::revisits::{Revisits, write_revisits};
 use super::rules::{Clustering, NearBy, Rules};
 use super::score::Score;
+use super::signatures::Signatures;
 use super::sketches::{Sketched, Wanted};
 use super::{Dedup, IndexOf, ListedPairs, Method, layout, out};
 use crate::input::{Noted, SUFFIX_OF_KEYS, is_name_of_kept};
@@ -71,7 +73,7 @@ impl Indexed<'_> {
     /// Makes an index of all documents, to find out which are near: without sets and marks.
     fn make_of_all(&self, path: &Path, memory: usize, corpus: &Corpus) -> anyhow::Result<Snapshot> {
         let mut params = self.params.clone();
-        (params.sets, params.marks) = (false, false);
+        (params.sets, params.marks, params.values) = (false, false, false);
         Indexed { params: &params, ..*self }.make(path, memory, corpus, (|_| Wanted::Kept, false))
     }
 
@@ -100,13 +102,18 @@ impl Indexed<'_> {
             grouped.sets.release_before(grouped.sets.len() as u32);
         }
         let mut read = Vec::new();
-        self.sketches.put(&mut writer, self.params, last, &wanted, |number, out| {
+        let value = |number: u32| grouped.value_of(group(number));
+        self.sketches.put(&mut writer, self.params, last, (&wanted, value), |number, out| {
             let group = group(number);
             if frees_sets {
                 grouped.sets.release_before(group);
             }
             read.clear();
             out.extend_from_slice(grouped.sets.set(group, &mut read)?);
+            // The set of an index is that of the text alone, as a query has it.
+            if take_outside(out, grouped.value_of(group)) {
+                out.sort_unstable();
+            }
             Ok(())
         })?;
         writer.commit()?;

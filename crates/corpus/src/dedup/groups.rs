@@ -106,7 +106,7 @@ pub(super) enum NewSet<'s> {
     /// To be added, sorted.
     Held(&'s [u64]),
     /// As that, made when it is needed, with the number of tokens.
-    Late(&'s dyn Fn() -> (Vec<u64>, u64)),
+    Late(&'s dyn Fn() -> twindex::Result<(Vec<u64>, u64)>),
 }
 
 impl<'s> NewSet<'s> {
@@ -207,7 +207,7 @@ impl Grouped {
             }
             NewSet::Held(set) => self.push(set)?,
             NewSet::Late(set) => {
-                let (set, late) = set();
+                let (set, late) = set()?;
                 tokens = late;
                 self.push(&set)?
             }
@@ -236,6 +236,11 @@ impl Grouped {
     /// Whether two groups are of one value of the field inside of which documents are compared, if there is one.
     pub(super) fn are_compared(&self, a: u32, b: u32) -> bool {
         self.groups[a as usize].inside == self.groups[b as usize].inside
+    }
+
+    /// The value of a group; empty where no field is compared by.
+    pub(super) fn value_of(&self, group: u32) -> &[u8] {
+        self.values.of_number(self.groups[group as usize].inside)
     }
 
     /// Documents so far.

@@ -52,6 +52,11 @@ impl Values {
         self.values.get(place)
     }
 
+    /// The value of a number; empty for [`NO_FIELD`].
+    pub(super) fn of_number(&self, number: u32) -> &[u8] {
+        number.checked_sub(1).map_or(&[], |place| self.values.get(place))
+    }
+
     /// The places of values, in the order of the values. Takes about `memory` bytes beside the room.
     pub(super) fn sorted(&self, room: &Room, memory: usize) -> twindex::Result<Column<u32>> {
         self.values.sorted(0..self.values.len() as u32, room, memory)
@@ -83,4 +88,10 @@ pub(super) fn put_inside(hashes: &mut [u64], value: &[u8]) {
     for hash in hashes {
         *hash ^= salt;
     }
+}
+
+/// Turns hashes that were [combined](put_inside) with a value into those of the text alone, in place. False if they were.
+pub(super) fn take_outside(hashes: &mut [u64], value: &[u8]) -> bool {
+    put_inside(hashes, value); // twice is not at all
+    !value.is_empty()
 }

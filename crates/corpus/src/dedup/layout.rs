@@ -6,14 +6,26 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::hosts::{HOSTS, MIRRORS};
+use crate::boilerplate::BOILERPLATE;
 use crate::input::{is_name_of_annotated, is_name_of_kept, is_name_of_keys};
 use crate::urls::URLS;
 
 /// The files that `dedup` makes always; who finds neither finds the work of somebody else.
 pub(super) const PROOF: [&str; 2] = ["pairs.tsv", "clusters.tsv"];
 /// The files in OUT, beside those of the documents that are kept.
-const FILES: [&str; 10] =
-    ["pairs.tsv", "clusters.tsv", "against.tsv", HOSTS, MIRRORS, URLS, CONTAINED, REPORT, RUN, REVISITS];
+const FILES: [&str; 11] = [
+    "pairs.tsv",
+    "clusters.tsv",
+    "against.tsv",
+    HOSTS,
+    MIRRORS,
+    URLS,
+    CONTAINED,
+    REPORT,
+    RUN,
+    REVISITS,
+    BOILERPLATE,
+];
 /// The documents of a history that are contained in later ones.
 pub(super) const CONTAINED: &str = "contained.tsv";
 /// Revisit records of pages that go.

@@ -17,6 +17,7 @@
 
 mod against;
 mod annotated;
+mod capped;
 mod choices;
 mod clusters;
 mod contained;
@@ -30,9 +31,11 @@ mod inside;
 mod journal;
 pub(crate) mod keys;
 pub(crate) mod layout;
+mod left_out;
 mod lines;
 mod near;
 mod near_file;
+mod near_kept;
 mod out;
 mod priority;
 mod report;
@@ -41,6 +44,7 @@ mod revisits;
 mod rules;
 mod run_file;
 mod score;
+mod signatures;
 mod sketches;
 mod texts;
 mod weights;
@@ -52,7 +56,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use twindex::params::Preset;
+use twindex::params::{Preset, WeightUnit};
 use twindex::sketch::IdfTable;
 use twindex::{Params, Sketch, Sketcher};
 use twindex_join::{Leaders, Told};
@@ -63,30 +67,33 @@ use self::find::{Done, Indexed};
 use self::groups::{Anchors, NewSet};
 use self::inside::shingles_inside;
 use self::journal::{Asked, Journal, Parts};
+use self::left_out::Spans;
 use self::near::Limits;
 use self::out::Out;
 use self::report::common_shingles;
 use self::resume::remembered;
 use self::run_file::RunFile;
 use self::sketches::Sketches;
+use crate::boilerplate::digest;
 use crate::idf;
 use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
 use crate::repeated::RepeatedKeys;
 use crate::sharing::Sharing;
-use crate::sketching::{Rest, Wanted, for_each_remembered};
+use crate::sketching::{Rest, Wanted, elements_max, for_each_remembered};
 use crate::text::TextOptions;
 use crate::watch::{self, Stages, Stopwatch};
 
 pub use self::annotated::Annotations;
 pub use self::hosts::{Host, HostCounter, Hosts, Mirror};
+pub use self::left_out::LeftOutReport;
 pub use self::near::{Join, Verify};
 pub use self::priority::Keep;
 pub use self::report::{CommonShingle, Report};
 pub use self::revisits::Revisits;
 pub use self::rules::{Clustering, NearBy};
 pub use self::texts::{Beside, DedupTexts, Found, set_of_text};
-pub use self::weights::Weights;
+pub use self::weights::{Weighing, Weights};
 pub use self::why::{Explanation, Fate, FieldOfBoth, Listed, Reason, Sets, Why};
 pub use self::word_diff::{Hunk, Run, Stands, WordDiff};
 
@@ -173,9 +180,18 @@ pub struct Dedup {
     pub sets: bool,
     /// How texts are cut into shingles.
     pub text: TextOptions,
+    /// Spans that more documents of the inputs than this share do not count: nothing is near because of them. None by
+    /// default. With [`against`](Self::against), the list of the history is used, which must be one of such spans.
+    pub without_boilerplate: Option<u32>,
+    /// Words of such a span, 1 to 65,535; [`BOILERPLATE_WORDS`](crate::BOILERPLATE_WORDS) by default.
+    pub boilerplate_words: Option<u32>,
+    /// A list of spans that do not count, `OUT/boilerplate` of an earlier run, instead of a new one.
+    pub boilerplate: Option<PathBuf>,
     /// What a shingle weighs where resemblance is counted; [`Weights::Distinct`] by default.
     pub weights: Weights,
-    /// An IDF table that weights the shingles of [`Method::Simhash`].
+    /// What weights that may be fractions, of [`Weights::Idf`] and of vectors, are rounded to; 1 by default.
+    pub weight_unit: Option<WeightUnit>,
+    /// An IDF table that weights the shingles of [`Method::Simhash`], or those of [`Weights::Idf`].
     pub idf: Option<PathBuf>,
     /// Which of near documents stays.
     pub keep: Keep,
@@ -197,8 +213,10 @@ pub struct Dedup {
     /// default.
     pub max_cluster: Option<u32>,
     /// Buckets, texts that share a shingle, and groups of identical documents of more than this, 2 or more, are paired as
-    /// stars: with their first member and the one before.
-    pub max_bucket: u32,
+    /// stars: with their first member and the one before. That is for [`ListedPairs::All`] and [`Clustering::Components`];
+    /// with [`Clustering::Leaders`] what stays does not depend on it. 10,000 where it is not given, and then components that
+    /// would need more are refused.
+    pub max_bucket: Option<u32>,
     /// What is written with documents of what was decided about them.
     pub annotations: Annotations,
     /// Write `OUT/revisits.warc`: for each page of a WARC file that goes, and whose payload is that of the kept one, byte
@@ -270,7 +288,11 @@ impl Dedup {
             signature_bits: None,
             sets: true,
             text: TextOptions::default(),
+            without_boilerplate: None,
+            boilerplate_words: None,
+            boilerplate: None,
             weights: Weights::Distinct,
+            weight_unit: None,
             idf: None,
             keep: Keep::First,
             keep_field: None,
@@ -280,7 +302,7 @@ impl Dedup {
             pairs: ListedPairs::Covering,
             max_work: None,
             max_cluster: None,
-            max_bucket: MAX_BUCKET,
+            max_bucket: None,
             annotations: Annotations::default(),
             write_revisits: false,
             memory: MEMORY,
@@ -314,13 +336,18 @@ impl Dedup {
         let features = self.input.features;
         let table = self.idf.as_deref().map(|path| idf::open_for(path, &self.text, features)).transpose()?;
         let table = table.map(Arc::new);
-        let params = self.params(table.as_deref())?;
+        let mut params = self.params(table.as_deref())?;
         let documents = self.open(&params)?;
+        let mut spans = self.spans(&documents, &params, &out, observer)?;
+        if let Some(spans) = &spans {
+            params.shingling.boilerplate = Some(digest(&spans.list));
+        }
         let past = self.past(&params)?;
         self.check_annotated(&past)?;
         self.note_recall(&params, observer)?;
+        self.note_weights(observer);
         if self.resume {
-            let read = (documents, &past, table.as_ref());
+            let read = (documents, &past, (table.as_ref(), spans.as_mut()));
             return self.run_resumed(&out, &params, read, observer);
         }
         journal::check_none(out.path(), self.force)?;
@@ -329,7 +356,8 @@ impl Dedup {
         let half_done = observer.half_done(folder.path());
 
         let place = Place { folder: folder.path(), journal: None, observer };
-        let report = self.work(&params, documents, &past, table.as_ref(), place)?;
+        let leaving = (table.as_ref(), spans.as_mut());
+        let report = self.work(&params, documents, &past, leaving, place)?;
         drop(half_done);
         crate::lost::check()?;
         out.put_in_place(folder.path(), self.force)?;
@@ -343,7 +371,7 @@ impl Dedup {
         &self,
         out: &Out<'_>,
         params: &Params,
-        (documents, past, table): (Documents, &Past, Option<&Arc<IdfTable>>),
+        (documents, past, lists): (Documents, &Past, Lists<'_>),
         observer: &dyn Observer,
     ) -> anyhow::Result<Report> {
         let asked = Asked::of(self.deciding_options(params), &documents, &self.other_files())?;
@@ -359,7 +387,7 @@ impl Dedup {
         let folder = journal.results()?;
 
         let place = Place { folder: &folder, journal: Some(&journal), observer };
-        let report = self.work(params, documents, past, table, place)?;
+        let report = self.work(params, documents, past, lists, place)?;
         crate::lost::check()?;
         journal.publish(&folder)?;
         out.put_in_place(&folder, force)?;
@@ -373,21 +401,28 @@ impl Dedup {
         params: &Params,
         mut documents: Documents,
         past: &Past,
-        table: Option<&Arc<IdfTable>>,
+        (table, mut spans): Lists<'_>,
         Place { folder, journal, observer }: Place<'_>,
     ) -> anyhow::Result<Report> {
         let whole = Stopwatch::start();
-        let max_bucket = self.max_bucket as usize;
+        let max_bucket = self.max_bucket.unwrap_or(MAX_BUCKET) as usize;
         let mut stages = Stages::default();
 
         let watch = Stopwatch::start();
         let Past { history, indexes: against } = past;
-        let sketcher = match table {
-            None => Sketcher::new(params)?,
-            Some(table) => Sketcher::with_idf(params, Arc::clone(table))?,
+        let sketcher = match (table, &mut spans) {
+            (None, None) => Sketcher::new(params)?,
+            (Some(table), _) => Sketcher::with_idf(params, Arc::clone(table))?,
+            (None, Some(spans)) => {
+                spans.note(&mut stages);
+                spans.put(folder)?;
+                spans.sketcher(params)?
+            }
         };
+        let mut left_out = spans.map(|spans| spans.report());
         // The others are in the corpus.
         let sketcher = sketcher.with_sets_of_wordless_only();
+        let sketcher = sketcher.with_elements_max(elements_max(self.memory));
         // Where texts are only compared for being equal there is no index.
         let is_indexed = self.method != Method::Exact;
         let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;
@@ -400,7 +435,8 @@ impl Dedup {
         }
         let kept = journal.map(|journal| journal.parts("reading")).transpose()?;
         let with = (&sketcher, &against[..], kept);
-        let read = self.read(&mut documents, with, sketches.as_mut(), &mut corpus, observer);
+        let noted = (sketches.as_mut(), left_out.as_mut());
+        let read = self.read(&mut documents, with, noted, &mut corpus, observer);
         let (empty, exact) = read.map_err(|error| self.say_memory(error))?;
         let sketched = sketches.map(Sketches::finish).transpose()?;
         corpus.end(!self.is_by_sets());
@@ -409,7 +445,15 @@ impl Dedup {
         stages.insert("exact", exact.min(read));
         stages.add("read", watch);
 
-        let limits = Limits { folder, journal, observer, memory: self.memory / 2, max_bucket, watched: None };
+        let limits = Limits {
+            folder,
+            journal,
+            observer,
+            memory: self.memory / 2,
+            max_bucket,
+            may_cap: self.max_bucket.is_some(),
+            watched: None,
+        };
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
         let Done { near, clusters, contained, hosts, revisits, pairs, kept_files, annotated_files } =
             self.find(indexed.as_ref(), &corpus, against, &limits, &mut stages)?;
@@ -417,6 +461,7 @@ impl Dedup {
 
         let input = documents.counts().clone();
         let report = Report {
+            boilerplate: left_out,
             empty,
             identical: clusters.identical(&corpus),
             dropped: (!self.against.is_empty())
@@ -506,7 +551,7 @@ impl Dedup {
         &self,
         documents: &mut Documents,
         (sketcher, against, mut kept): (&Sketcher, &[Against], Option<Parts<'_>>),
-        mut sketches: Option<&mut Sketches>,
+        (mut sketches, mut left_out): (Option<&mut Sketches>, Option<&mut LeftOutReport>),
         corpus: &mut Corpus,
         observer: &dyn Observer,
     ) -> anyhow::Result<(u64, Duration)> {
@@ -541,6 +586,9 @@ impl Dedup {
             look,
             |one, (near, told), words| {
                 empty += u64::from(one.sketch.is_empty() && !one.is_opaque);
+                if let Some(left_out) = &mut left_out {
+                    left_out.add(one);
+                }
                 if let Some(near) = near {
                     return corpus.drop_near(one, &near);
                 }
@@ -584,6 +632,9 @@ impl Dedup {
         self.method == Method::Exact || self.holds_sets()
     }
 }
+
+/// The table that weighs shingles, and the list of spans that do not count.
+type Lists<'l> = (Option<&'l Arc<IdfTable>>, Option<&'l mut Spans>);
 
 /// Where a job works, and who watches it.
 struct Place<'p> {

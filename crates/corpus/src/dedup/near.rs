@@ -3,21 +3,22 @@
 use std::path::Path;
 
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
-use twindex::sketch::{Nearness, matches};
+use twindex::Snapshot;
+use twindex::sketch::Nearness;
 use twindex::sys::Column;
-use twindex::{Key, Resemblance, Snapshot};
 use twindex_join::{
     Agreement, Common, Effort, Families, Forest, Pairs, Sorted, Sorter, Watched, candidates_agreeing,
     cover_sets, for_each_pair_between, for_each_pair_inside, merge_elements, numbered_pairs_within,
     prefix_candidates, set_candidates,
 };
 
+use super::capped::Capped;
 use super::corpus::Corpus;
 use super::groups::Grouped;
 use super::journal::Journal;
 use super::rules::{Clustering, NearBy, Rules};
-use super::score::{Estimate, Kind, Sampled, Score};
+use super::score::{Kind, Sampled, Score};
+use super::signatures::Signatures;
 use crate::observer::Observer;
 use crate::watch::{Stages, Stopwatch};
 
@@ -70,19 +71,6 @@ pub(super) enum Decided {
     Components(Forest),
 }
 
-/// What has so many members that they were not all paired with one another.
-#[derive(Clone, Copy, Default, Deserialize, Serialize)]
-pub(super) struct Capped {
-    /// Buckets of bands.
-    pub buckets: u64,
-    /// Shingles in the prefixes of texts.
-    pub shingles: u64,
-    /// Members of the largest bucket, or texts with the most frequent shingle.
-    pub largest: u64,
-    /// Members beyond which one is capped: `--max-bucket`, or less.
-    pub cap: u64,
-}
-
 /// Where the work is done, what it may take, and who watches it.
 pub(super) struct Limits<'a> {
     pub folder: &'a Path,
@@ -91,6 +79,8 @@ pub(super) struct Limits<'a> {
     pub observer: &'a dyn Observer,
     pub memory: usize,
     pub max_bucket: usize,
+    /// Components may be made of a part of the pairs of common shingles and large buckets: the user has named `max_bucket`.
+    pub may_cap: bool,
     /// Where a caller sees how far it is, and what may end the work.
     pub watched: Option<&'a Watched>,
 }
@@ -101,6 +91,12 @@ const CHUNK: usize = 512;
 const BATCH: usize = 1 << 14;
 /// Standard errors by which an estimate may stay below the threshold and the pair be counted all the same.
 const ERRORS: f64 = 3.0;
+
+/// Whether the resemblance may reach the threshold, by what samples have in common.
+pub(super) fn may_be_near(common: &Common, threshold: f64) -> bool {
+    let estimate = common.resemblance();
+    estimate.value() + ERRORS * estimate.standard_error() >= threshold
+}
 
 /// Takes verified pairs.
 struct Collector<'r> {
@@ -131,6 +127,20 @@ impl<'r> Collector<'r> {
         let is_wanted = rules.all_pairs || rules.clustering == Clustering::Components;
         let sorter = is_wanted.then(|| Sorter::new(limits.folder, memory));
         Ok(Self { grouped, sorter, deciding, verifying: 0.0 })
+    }
+
+    /// As [`new`](Self::new), where it may have been decided before what stays.
+    fn deciding(
+        grouped: &'r Grouped,
+        rules: &Rules<'r>,
+        limits: &Limits<'_>,
+        decided: Option<Decided>,
+    ) -> twindex::Result<Self> {
+        let collector = Self::new(grouped, rules, limits)?;
+        Ok(match decided {
+            Some(decided) => Self { deciding: Deciding::Made(decided), ..collector },
+            None => collector,
+        })
     }
 
     fn push(&mut self, a: u32, b: u32, score: Score) -> twindex::Result<()> {
@@ -287,10 +297,7 @@ impl Near {
         decided: Option<Decided>,
     ) -> twindex::Result<Self> {
         let (watch, threshold) = (Stopwatch::start(), rules.threshold);
-        let mut collector = Collector::new(grouped, rules, limits)?;
-        if let Some(decided) = decided {
-            collector.deciding = Deciding::Made(decided);
-        }
+        let mut collector = Collector::deciding(grouped, rules, limits, decided)?;
         let mut families = Families::new(&grouped.sets, limits.memory / 4)?;
         let (memory, threads) = (limits.memory / 4, rayon::current_num_threads());
         let count = |batch: &[(u32, u32)]| {
@@ -302,13 +309,16 @@ impl Near {
         } else {
             set_candidates(&grouped.sets, threshold, limits.max_bucket, memory, threads, count)?
         };
+        let capped = Capped { buckets: 0, shingles: found.capped, largest: found.largest, cap: found.cap };
+        capped.check(rules.clustering, limits.may_cap)?;
         let mut near = collector.finish(Kind::Resemblance, &watch)?;
         near.candidates = found.candidates;
-        near.capped = Capped { buckets: 0, shingles: found.capped, largest: found.largest, cap: found.cap };
+        near.capped = capped;
         Ok(near)
     }
 
-    /// Pairs that share a band, or as many as asked for, and pass the verification.
+    /// What stays by the bands that groups share, as many as asked for, and what passes the verification; and all pairs if they
+    /// are wanted.
     pub(super) fn by_bands(
         corpus: &Corpus,
         snapshot: &Snapshot,
@@ -316,13 +326,46 @@ impl Near {
         verify: Verify,
         rules: &Rules<'_>,
         limits: &Limits<'_>,
-    ) -> anyhow::Result<Self> {
+    ) -> twindex::Result<Self> {
+        if rules.clustering == Clustering::Components {
+            return Self::pairs_by_bands(corpus, snapshot, agreement, verify, rules, limits, None);
+        }
+        let kept = Self::kept_by_bands(corpus, snapshot, agreement, verify, rules, limits)?;
+        if !rules.all_pairs {
+            return Ok(kept);
+        }
+        let decided = Some(kept.decided);
+        let all = Self::pairs_by_bands(corpus, snapshot, agreement, verify, rules, limits, decided)?;
+        Ok(Self {
+            candidates: kept.candidates,
+            seconds: (kept.seconds.0 + all.seconds.0, all.seconds.1),
+            ..all
+        })
+    }
+
+    /// All pairs that share bands and pass the verification; and what is decided by them, unless that is known.
+    fn pairs_by_bands(
+        corpus: &Corpus,
+        snapshot: &Snapshot,
+        agreement: Agreement,
+        verify: Verify,
+        rules: &Rules<'_>,
+        limits: &Limits<'_>,
+        decided: Option<Decided>,
+    ) -> twindex::Result<Self> {
         let (watch, threshold) = (Stopwatch::start(), rules.threshold);
-        let mut collector = Collector::new(&corpus.grouped, rules, limits)?;
+        let mut collector = Collector::deciding(&corpus.grouped, rules, limits, decided)?;
         let room = (limits.folder, limits.memory / 4);
         let found = candidates_agreeing(snapshot, agreement, limits.max_bucket, room, |place| {
             Ok(corpus.group_at(place.key()?.as_key()))
         })?;
+        let capped = Capped {
+            buckets: found.capped_buckets,
+            shingles: 0,
+            largest: found.largest_bucket,
+            cap: found.cap,
+        };
+        capped.check(rules.clustering, limits.may_cap)?;
         let mut number = 0;
         let kind = match verify {
             Verify::Exact => {
@@ -351,26 +394,46 @@ impl Near {
         };
         let mut near = collector.finish(kind, &watch)?;
         near.candidates = number as u64;
-        near.capped = Capped {
-            buckets: found.capped_buckets,
-            shingles: 0,
-            largest: found.largest_bucket,
-            cap: found.cap,
-        };
+        near.capped = capped;
         Ok(near)
     }
 
-    /// Pairs whose sketches share elements, and which resemble each other by `threshold` or more, by an estimate or
-    /// counted.
+    /// What stays by the elements that sketches share, and the resemblance, by an estimate or counted; and all pairs if they
+    /// are wanted.
     pub(super) fn by_sketches(
         grouped: &Grouped,
         verify: Verify,
         rules: &Rules<'_>,
         limits: &Limits<'_>,
         stages: &mut Stages,
-    ) -> anyhow::Result<Self> {
+    ) -> twindex::Result<Self> {
+        if rules.clustering == Clustering::Components {
+            return Self::pairs_by_sketches(grouped, verify, rules, limits, stages, None);
+        }
+        let kept = Self::kept_by_sketches(grouped, verify, rules, limits)?;
+        if !rules.all_pairs {
+            return Ok(kept);
+        }
+        let all = Self::pairs_by_sketches(grouped, verify, rules, limits, stages, Some(kept.decided))?;
+        Ok(Self {
+            candidates: kept.candidates,
+            seconds: (kept.seconds.0 + all.seconds.0, all.seconds.1),
+            ..all
+        })
+    }
+
+    /// All pairs whose sketches share elements and which resemble each other by the threshold or more; and what is decided by
+    /// them, unless that is known.
+    fn pairs_by_sketches(
+        grouped: &Grouped,
+        verify: Verify,
+        rules: &Rules<'_>,
+        limits: &Limits<'_>,
+        stages: &mut Stages,
+        decided: Option<Decided>,
+    ) -> twindex::Result<Self> {
         let (watch, threshold) = (Stopwatch::start(), rules.threshold);
-        let Some((by, sketches)) = &grouped.sketches else { return Ok(Self::none(grouped, rules, limits)?) };
+        let Some((by, sketches)) = &grouped.sketches else { return Self::none(grouped, rules, limits) };
 
         let merging = Stopwatch::start();
         let merged = merge_elements(sketches, (limits.folder, limits.memory / 2))?;
@@ -380,18 +443,17 @@ impl Near {
         let largest = merged.largest;
         let formed = merged.form_pairs(limits.max_bucket, (limits.folder, limits.memory / 4))?;
         stages.add("pair_formation", forming);
+        let capped = Capped { buckets: 0, shingles: formed.capped, largest, cap: formed.cap };
+        capped.check(rules.clustering, limits.may_cap)?;
 
         let merging = Stopwatch::start();
         // What the lists and the places in them take is half of what is left beside the sets.
         let half = Limits { memory: limits.memory / 2, ..*limits };
-        let mut collector = Collector::new(grouped, rules, &half)?;
+        let mut collector = Collector::deciding(grouped, rules, &half, decided)?;
         let (kind, met) = if verify == Verify::Exact {
             let mut families = Families::new(&grouped.sets, limits.memory / 4)?;
             let mut batch = Vec::with_capacity(BATCH);
-            let may_be_near = |common: &Common| {
-                let estimate = common.resemblance();
-                estimate.value() + ERRORS * estimate.standard_error() >= threshold
-            };
+            let may_be_near = |common: &Common| may_be_near(common, threshold);
             let met = formed.common(sketches, *by, may_be_near, |a, b, _| {
                 batch.push((a, b));
                 if batch.len() == BATCH {
@@ -412,7 +474,7 @@ impl Near {
         stages.insert("pair_merge", merging.cpu_seconds() - collector.verifying);
         let mut near = collector.finish(kind, &watch)?;
         near.candidates = met;
-        near.capped = Capped { buckets: 0, shingles: formed.capped, largest, cap: formed.cap };
+        near.capped = capped;
         near.most_common = formed.most_common;
         Ok(near)
     }
@@ -466,62 +528,5 @@ impl Near {
             let score = score.pack();
             for_each_pair_between(members.of(a), members.of(b), max_bucket, |a, b| each(a, b, score))
         })
-    }
-}
-
-/// The signatures of the groups, where they are in the index.
-pub(super) struct Signatures<'s> {
-    snapshot: &'s Snapshot,
-    /// Segment and ordinal of a document of each group.
-    places: Column<[u32; 2]>,
-    minima: u32,
-    bits: u8,
-}
-
-impl<'s> Signatures<'s> {
-    pub(super) fn of(corpus: &Corpus, snapshot: &'s Snapshot) -> twindex::Result<Self> {
-        let (minima, bits) = snapshot
-            .params()
-            .minhash
-            .map_or((0, 0), |minhash| (minhash.minima() as u32, minhash.signature_bits));
-        let grouped = &corpus.grouped;
-        let mut places = Column::filled(&grouped.room, grouped.groups.len(), [u32::MAX, 0])?;
-        for (number, (segment, deleted)) in snapshot.segments().enumerate() {
-            segment.for_each_key(|ordinal, key: Key<'_>| {
-                if let Some(group) = corpus.group_at(key).filter(|_| !deleted.contains(ordinal)) {
-                    places[group as usize] = [number as u32, ordinal];
-                }
-            })?;
-        }
-        Ok(Self { snapshot, places, minima, bits })
-    }
-
-    pub(super) fn kind(&self) -> Kind {
-        Kind::Estimate { minima: self.minima, bits: self.bits }
-    }
-
-    /// The estimate for two groups.
-    pub(super) fn estimate(&self, a: u32, b: u32) -> twindex::Result<Score> {
-        let (left, right) = (self.signature(a)?, self.signature(b)?);
-        let matches = matches(left, right, self.minima as usize, self.bits) as u32;
-        Ok(Score::Estimate(Estimate { matches, minima: self.minima, bits: self.bits }))
-    }
-
-    fn signature(&self, group: u32) -> twindex::Result<&[u8]> {
-        let [segment, ordinal] = self.places[group as usize];
-        // Every document is in the index; one that is not shares nothing.
-        let segment = self.snapshot.segments().nth(segment as usize);
-        segment.map_or(Ok(&[]), |(segment, _)| segment.signature(ordinal))
-    }
-
-    fn estimated(&self, pairs: &[(u32, u32)], threshold: f64) -> twindex::Result<Vec<(u32, u32, Score)>> {
-        let mut found = Vec::new();
-        for &(a, b) in pairs {
-            let score = self.estimate(a, b)?;
-            if score.resemblance().is_some_and(|resemblance: Resemblance| resemblance.at_least(threshold)) {
-                found.push((a, b, score));
-            }
-        }
-        Ok(found)
     }
 }

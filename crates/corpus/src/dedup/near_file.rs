@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use twindex::sys::Column;
 use zerocopy::{FromZeros, IntoBytes};
 
+use super::capped::Capped;
 use super::groups::Grouped;
-use super::near::{Capped, Decided, Near};
+use super::near::{Decided, Near};
 use super::score::Kind;
 
 /// What there is beside the columns.

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::corpus::Corpus;
 use super::hosts::Hosts;
+use super::left_out::LeftOutReport;
 use super::near::Near;
 use super::revisits::Revisits;
 use crate::input::Counts;
@@ -34,6 +35,9 @@ pub struct Report {
     /// Documents of a history that are contained in a later one that stays: with `--near containment`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contained: Option<u64>,
+    /// What does not count because many documents share it, with `--without-boilerplate`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boilerplate: Option<LeftOutReport>,
     /// Documents without words, or features.
     pub empty: u64,
     /// Pairs of texts that were compared.

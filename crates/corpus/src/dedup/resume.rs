@@ -117,7 +117,11 @@ impl Dedup {
             signature_bits: _, // of the parameters
             sets,
             text,
+            without_boilerplate,
+            boilerplate_words,
+            boilerplate,
             weights,
+            weight_unit,
             idf,
             keep,
             keep_field,
@@ -160,7 +164,11 @@ impl Dedup {
             ("--sharing", format!("{sharing:?}")),
             ("--sets", sets.to_string()),
             ("--stop-words", text),
+            ("--without-boilerplate", format!("{without_boilerplate:?}")),
+            ("--boilerplate-words", format!("{boilerplate_words:?}")),
+            ("--boilerplate", format!("{boilerplate:?}")),
             ("--weights", format!("{weights:?}")),
+            ("--weight-unit", format!("{weight_unit:?}")),
             ("--idf", format!("{idf:?}")),
             ("--keep", format!("{keep:?}")),
             ("the field of --keep", format!("{keep_field:?}")),
@@ -170,7 +178,7 @@ impl Dedup {
             ("--pairs", format!("{pairs:?}")),
             ("--max-work", format!("{max_work:?}")),
             ("--max-cluster", format!("{max_cluster:?}")),
-            ("--max-bucket", max_bucket.to_string()),
+            ("--max-bucket", format!("{max_bucket:?}")),
             ("--annotate, --cluster-size or --annotation-prefix", format!("{annotations:?}")),
             ("--write-revisits", write_revisits.to_string()),
             ("the reading of inputs", format!("{input:?}")),
@@ -184,7 +192,14 @@ impl Dedup {
             Some(StopList::File(path)) => Some(path.clone()),
             _ => None,
         };
-        self.against.iter().chain(&self.texts).chain(&self.idf).cloned().chain(stop_words).collect()
+        self.against
+            .iter()
+            .chain(&self.texts)
+            .chain(&self.idf)
+            .chain(&self.boilerplate)
+            .cloned()
+            .chain(stop_words)
+            .collect()
     }
 }
 

@@ -142,7 +142,8 @@ const KEEPS: [(&str, Keep); 6] = [
     ("max", Keep::Max),
     ("min", Keep::Min),
 ];
-const WEIGHTS: [(&str, Weights); 2] = [("distinct", Weights::Distinct), ("tf", Weights::Frequencies)];
+const WEIGHTS: [(&str, Weights); 3] =
+    [("distinct", Weights::Distinct), ("tf", Weights::Frequencies), ("idf", Weights::Idf)];
 const INVALID: [(&str, InvalidUtf8); 4] = [
     ("usual", InvalidUtf8::Usual),
     ("error", InvalidUtf8::Error),
@@ -298,6 +299,11 @@ impl RunFile {
         };
         known().with_context(|| format!("{}: not as `dedup` writes it", path.display()))?;
         Ok(Some(run))
+    }
+
+    /// The field inside of whose values documents were compared.
+    pub(super) fn inside(&self) -> Option<&str> {
+        self.inside.as_deref()
     }
 
     pub(super) fn method(&self) -> anyhow::Result<Method> {

@@ -101,13 +101,14 @@ impl Sketches {
 impl Sketched {
     /// Puts the documents that are wanted, of those numbered in the order in which they were added, into an index with
     /// the parameters `kept`; those that are duplicates with a mark. If it is the `last` time, their space is given back
-    /// meanwhile. Where the index keeps sets, `set_of` appends that of a document with words.
-    pub(super) fn put(
+    /// meanwhile. Where the index keeps sets, `set_of` appends that of a document with words; where it keeps values,
+    /// `value_of` has them.
+    pub(super) fn put<'v>(
         &self,
         writer: &mut Writer,
         kept: &Params,
         last: bool,
-        mut wanted: impl FnMut(u32) -> Wanted,
+        (mut wanted, value_of): (impl FnMut(u32) -> Wanted, impl Fn(u32) -> &'v [u8]),
         mut set_of: impl FnMut(u32, &mut Vec<u64>) -> twindex::Result<()>,
     ) -> anyhow::Result<()> {
         let mut read = Vec::new();
@@ -129,6 +130,9 @@ impl Sketched {
                         read.clear();
                         set_of(number, &mut read)?;
                         document = document.with_set(&read);
+                    }
+                    if kept.values {
+                        document = document.with_value(value_of(number));
                     }
                     if wanted == Wanted::AsDuplicate && kept.marks {
                         document = document.as_duplicate();

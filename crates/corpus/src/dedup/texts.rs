@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use twindex::Error;
-use twindex::params::Shingling;
-use twindex::sketch::occurrences::set_apart;
-use twindex::sketch::{Buffers, Shingler, Sketch};
+use twindex::params::{Shingling, WeightUnit};
+use twindex::sketch::{Buffers, IdfTable, Shingler, Sketch};
 use twindex::sys::{Column, Room};
 use twindex_join::Watched;
 use xxhash_rust::xxh3::xxh3_128;
@@ -23,7 +23,7 @@ use super::out::Listed;
 use super::priority::{Keep, OrderedBy, Priority};
 use super::rules::{Clustering, NearBy, Rules};
 use super::score::Score;
-use super::weights::Weights;
+use super::weights::{Weighing, Weights};
 use super::{ListedPairs, MAX_BUCKET, MEMORY};
 use crate::InvalidOptions;
 use crate::input::FieldNumber;
@@ -32,6 +32,9 @@ use crate::input::FieldNumber;
 const CHUNK: usize = 256;
 /// Texts that are shingled before their sets are put away.
 const TOGETHER: usize = 64 * CHUNK;
+
+/// The elements of a text, ascending, and its tokens.
+type Shingled = (Vec<u64>, u64);
 
 /// A job on texts in memory: what [`Dedup`](super::Dedup) does by default, without keys, files and an index.
 ///
@@ -51,6 +54,10 @@ pub struct DedupTexts {
     pub near: NearBy,
     /// What a shingle weighs in a text; all the same by default.
     pub weights: Weights,
+    /// The table of [`Weights::Idf`], of documents that were cut as [`shingling`](Self::shingling) says.
+    pub idf: Option<Arc<IdfTable>>,
+    /// What weights of [`Weights::Idf`] are rounded to; 1 by default.
+    pub weight_unit: Option<WeightUnit>,
     /// How they are cut into shingles; five words by default.
     pub shingling: Shingling,
     /// Which of near texts stays. [`Keep::SmallestKey`] and [`Keep::KeyHash`] go by [`Beside::keys`]; without them the first
@@ -66,7 +73,7 @@ pub struct DedupTexts {
     /// As [`Dedup::max_cluster`](super::Dedup::max_cluster).
     pub max_cluster: Option<u32>,
     /// As [`Dedup::max_bucket`](super::Dedup::max_bucket).
-    pub max_bucket: u32,
+    pub max_bucket: Option<u32>,
     /// Bytes for work that can go to disk instead, beside the texts and what is returned; [`MEMORY_MIN`](super::MEMORY_MIN) or more.
     pub memory: usize,
 }
@@ -77,13 +84,15 @@ impl Default for DedupTexts {
             threshold: 0.8,
             near: NearBy::Resemblance,
             weights: Weights::Distinct,
+            idf: None,
+            weight_unit: None,
             shingling: Shingling::words(5, 0),
             keep: Keep::First,
             clusters: Clustering::Leaders,
             pairs: ListedPairs::Covering,
             max_work: None,
             max_cluster: None,
-            max_bucket: MAX_BUCKET,
+            max_bucket: None,
             memory: MEMORY,
         }
     }
@@ -226,6 +235,10 @@ impl DedupTexts {
         check_cut(self.keep, self.max_cluster)?;
         check_containment(self.near, self.clusters, self.pairs)?;
         beside.check(self.keep, texts.len())?;
+        let weighing = Weighing::new(self.weights, self.idf.clone(), self.weight_unit)?;
+        if let Some(table) = &self.idf {
+            table.check_shingling(&self.shingling).map_err(|error| InvalidOptions::new(error.to_string()))?;
+        }
         if u32::try_from(texts.len()).is_err() {
             return Err(
                 Error::Limit { what: "texts", limit: u32::MAX.into(), found: texts.len() as u64 }.into()
@@ -234,13 +247,14 @@ impl DedupTexts {
         let history = beside.history as u32;
         let scratch = tempfile::tempdir()
             .map_err(|error| Error::io("create a scratch folder in", &std::env::temp_dir(), error))?;
-        let (grouped, history_groups) = self.group(texts, beside, scratch.path(), watched)?;
+        let (grouped, history_groups) = self.group(texts, beside, &weighing, (scratch.path(), watched))?;
         let limits = Limits {
             folder: scratch.path(),
             journal: None,
             observer: &(),
             memory: self.memory / 2,
-            max_bucket: self.max_bucket as usize,
+            max_bucket: self.max_bucket.unwrap_or(MAX_BUCKET) as usize,
+            may_cap: self.max_bucket.is_some(),
             watched: Some(watched),
         };
         let numbers = beside.numbers.unwrap_or_default().iter().map(|number| number.bits());
@@ -315,40 +329,43 @@ impl DedupTexts {
         &self,
         texts: &[&[u8]],
         beside: Beside<'_>,
-        folder: &Path,
-        watched: &Watched,
+        weighing: &Weighing,
+        (folder, watched): (&Path, &Watched),
     ) -> anyhow::Result<(Grouped, u32)> {
         watched.begin("shingling", texts.len() as u64);
         let room = Room::new(folder, self.memory / 4);
         let mut grouped = Grouped::new(&room, self.memory / 4, None)?;
         let shingler = Shingler::new(&self.shingling)?;
         let shingles = |text: &[u8], inside: &[u8], buffers: &mut Buffers| {
-            let mut set = set_of_text(text, &shingler, self.weights, buffers);
+            let mut set = set_of_text(text, &shingler, weighing, buffers)?;
             if !inside.is_empty() {
                 put_inside(&mut set, inside);
                 set.sort_unstable();
             }
-            (set, buffers.tokens() as u64)
+            Ok::<_, Error>((set, buffers.tokens() as u64))
         };
+        // A shingle of a weight has several elements.
+        let together = if matches!(weighing, Weighing::Idf { .. }) { CHUNK } else { TOGETHER };
         let (sketch, mut seen) = (Sketch::default(), HashSet::new()); // seen in one piece
         let mut history_groups = 0;
-        for (number, some) in texts.chunks(TOGETHER).enumerate() {
-            let inside = |at: usize| beside.inside(number * TOGETHER + at);
+        for (number, some) in texts.chunks(together).enumerate() {
+            let inside = |at: usize| beside.inside(number * together + at);
             let hashes: Vec<u128> = some.par_iter().with_min_len(CHUNK).map(|text| xxh3_128(text)).collect();
             seen.clear();
             let mut is_new = |(at, &hash): (usize, &u128)| {
                 !grouped.may_have(hash, inside(at)) && seen.insert((hash, inside(at)))
             };
             let is_new: Vec<bool> = (0..).zip(&hashes).map(&mut is_new).collect();
-            let sets: Vec<Option<(Vec<u64>, u64)>> = (some, is_new)
+            let sets: twindex::Result<Vec<Option<Shingled>>> = (some, is_new)
                 .into_par_iter()
-                .with_min_len(CHUNK)
+                .with_min_len(CHUNK * together / TOGETHER)
                 .enumerate()
                 .map_init(Buffers::default, |buffers, (at, (text, is_new))| {
-                    (is_new && !watched.is_stopped()).then(|| shingles(text, inside(at), buffers))
+                    (is_new && !watched.is_stopped()).then(|| shingles(text, inside(at), buffers)).transpose()
                 })
                 .collect();
             watched.check()?; // sets are missing if it was stopped
+            let sets = sets?;
             for (at, ((text, hash), set)) in some.iter().zip(hashes).zip(sets).enumerate() {
                 let inside = inside(at);
                 let is_equal = |other: u32| anyhow::Ok(texts[other as usize] == *text);
@@ -370,30 +387,39 @@ impl DedupTexts {
     }
 }
 
-/// The set by which a text is counted, ascending: its shingles, each as often as `weights` say. A text that is not UTF-8 has
-/// none: only an equal one is a copy. `buffers` know its tokens then.
+/// The set by which a text is counted, ascending: its shingles, each as many elements as `weighing` says. A text that is not
+/// UTF-8 has none: only an equal one is a copy. `buffers` know its tokens then.
+///
+/// # Errors
+///
+/// More units of weight than a document may have ([`ELEMENTS_MAX`](twindex::sketch::whole::ELEMENTS_MAX)).
 ///
 /// ```
 /// use twindex::params::Shingling;
 /// use twindex::sketch::{Buffers, Shingler};
-/// use twindex_corpus::{Weights, set_of_text};
+/// use twindex_corpus::{Weighing, set_of_text};
 ///
 /// let shingler = Shingler::new(&Shingling::words(1, 0))?;
-/// let size = |weights| set_of_text(b"a rose is a rose", &shingler, weights, &mut Buffers::default()).len();
-/// assert_eq!((size(Weights::Distinct), size(Weights::Frequencies)), (3, 5));
+/// let size = |weighing| {
+///     let set = set_of_text(b"a rose is a rose", &shingler, &weighing, &mut Buffers::default())?;
+///     Ok::<_, twindex::Error>(set.len())
+/// };
+/// assert_eq!((size(Weighing::Distinct)?, size(Weighing::Frequencies)?), (3, 5));
 /// # Ok::<(), twindex::Error>(())
 /// ```
-pub fn set_of_text(text: &[u8], shingler: &Shingler, weights: Weights, buffers: &mut Buffers) -> Vec<u64> {
+pub fn set_of_text(
+    text: &[u8],
+    shingler: &Shingler,
+    weighing: &Weighing,
+    buffers: &mut Buffers,
+) -> twindex::Result<Vec<u64>> {
     let mut set = Vec::new();
     let text = std::str::from_utf8(text).unwrap_or_default();
-    match weights {
-        Weights::Distinct => shingler.distinct(text, buffers, &mut set),
-        Weights::Frequencies => {
-            shingler.occurrences(text, buffers, &mut set);
-            set_apart(&mut set);
-            set.sort_unstable();
-            set.dedup();
-        }
+    if matches!(weighing, Weighing::Distinct) {
+        shingler.distinct(text, buffers, &mut set);
+    } else {
+        shingler.occurrences(text, buffers, &mut set);
+        weighing.apply(&mut set)?;
     }
-    set
+    Ok(set)
 }

@@ -84,7 +84,7 @@ impl SharedPage {
     pub fn add(&mut self, answer: &PassageAnswer) {
         self.texts += 1;
         self.found += u64::from(!answer.documents.is_empty());
-        self.documents += answer.documents_found as u64;
+        self.documents += answer.documents_found;
         for (place, document) in answer.documents.iter().enumerate() {
             let rank = (Reverse(document.words), self.texts, place);
             if self.pairs.len() == SHOWN {

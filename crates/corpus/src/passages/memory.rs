@@ -81,7 +81,7 @@ impl PassagesOfTexts {
     /// # Errors
     ///
     /// As there; [`InvalidOptions`](crate::InvalidOptions) for numbers or keys that are not there for each text, a
-    /// history, and values of [`Beside::inside`].
+    /// history, and values of `inside`.
     pub fn run_beside(&self, texts: &[&str], beside: Beside<'_>) -> anyhow::Result<Vec<Line>> {
         self.run_watched(texts, beside, &Watched::default())
     }

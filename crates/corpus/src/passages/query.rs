@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use twindex_passages::index::Match;
+use twindex_passages::index::{Limits, Match};
 use twindex_passages::{Hashed, PassageIndex, Work};
 
 use super::options::How;
@@ -23,8 +23,9 @@ pub struct PassageQuery {
     pub input: InputOptions,
     /// The most documents of an answer; those with the most shared words come first.
     pub limit: usize,
-    /// The most places of a fingerprint that are followed; an answer reports where there were more.
-    pub max_places: usize,
+    /// The most places of a fingerprint that are followed, where the time is to be bounded; an answer says where there were
+    /// more, and may lack documents then. All by default.
+    pub max_places: Option<usize>,
 }
 
 /// What a text shares with the documents of an index.
@@ -43,8 +44,8 @@ pub struct PassageAnswer {
     /// Documents that share a passage, as far as the limit goes.
     pub documents: Vec<SharedDocument>,
     /// How many there are.
-    pub documents_found: usize,
-    /// Fingerprints of which only some places were followed.
+    pub documents_found: u64,
+    /// Fingerprints of which not all places were followed.
     pub capped: u32,
 }
 
@@ -62,10 +63,10 @@ pub struct SharedDocument {
 }
 
 impl PassageQuery {
-    /// Asks with the usual limits: 100 documents, and 4096 places of a fingerprint.
+    /// Asks with the usual limit of 100 documents.
     pub fn new<P: Into<PathBuf>>(index: impl Into<PathBuf>, inputs: impl IntoIterator<Item = P>) -> Self {
         let (index, inputs) = (index.into(), inputs.into_iter().map(Into::into).collect());
-        Self { index, inputs, input: InputOptions::default(), limit: 100, max_places: 4096 }
+        Self { index, inputs, input: InputOptions::default(), limit: 100, max_places: None }
     }
 
     /// Passes the answer for each text to `each`, in the order of the input, and returns what was read.
@@ -114,9 +115,9 @@ impl PassageQuery {
         hashed: &Hashed,
         work: &mut Work,
     ) -> anyhow::Result<PassageAnswer> {
-        let answer = index.find(hashed, work, self.max_places)?;
-        let documents_found = answer.documents.len();
-        let shared = answer.documents.into_iter().take(self.limit).map(|one| {
+        let places = self.max_places.unwrap_or(usize::MAX);
+        let answer = index.find(hashed, work, Limits { documents: self.limit, places })?;
+        let shared = answer.documents.into_iter().map(|one| {
             let key = index.key(one.document)?.to_vec();
             Ok(SharedDocument { key, words: one.words, matches: one.matches })
         });
@@ -126,7 +127,7 @@ impl PassageQuery {
             words: answer.words,
             words_found: answer.words_found,
             documents: shared.collect::<twindex::Result<_>>()?,
-            documents_found,
+            documents_found: answer.documents_found,
             capped: answer.capped,
         })
     }

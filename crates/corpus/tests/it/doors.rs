@@ -95,7 +95,7 @@ fn numbers_out_of_range_are_refused_by_name_before_anything_is_read() {
         (refused(|job| job.sharing.bits = Some(0)), "sharing.bits: expected 1 to"),
         (refused(|job| job.signature_bits = Some(3)), "signature_bits: expected one of"),
         (refused(|job| job.max_cluster = Some(1)), "max_cluster: expected 2 to"),
-        (refused(|job| job.max_bucket = 1), "max_bucket: expected 2 to"),
+        (refused(|job| job.max_bucket = Some(1)), "max_bucket: expected 2 to"),
         (refused(|job| job.memory = 0), "memory: expected 65536 to"),
         (
             refused(|job| (job.method, job.modulus, job.bottom) = (Method::Shingles, Some(25), Some(128))),
@@ -106,7 +106,7 @@ fn numbers_out_of_range_are_refused_by_name_before_anything_is_read() {
     }
     for job in [
         DedupTexts { threshold: f64::NAN, ..DedupTexts::default() },
-        DedupTexts { max_bucket: 0, ..DedupTexts::default() },
+        DedupTexts { max_bucket: Some(0), ..DedupTexts::default() },
         DedupTexts { max_cluster: Some(1), ..DedupTexts::default() },
         DedupTexts { memory: 1, ..DedupTexts::default() },
     ] {

@@ -2,6 +2,7 @@
 
 mod corpora;
 mod doors;
+mod families;
 mod histories;
 mod paths;
 mod resume;

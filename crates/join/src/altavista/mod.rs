@@ -19,15 +19,21 @@
 //! worth nothing and costs most. The paper leaves out what more than 1,000 documents have. Here an element of more
 //! documents than the cap pairs each of them with the first and with the one before only, at linear cost, so that a
 //! family of more copies than that hangs together. What the pairs of their documents have in common is no longer what
-//! was counted; [`FormedPairs::common`] counts it in the sketches themselves. So the cap decides which pairs are looked
-//! at, and never what is said about one of them.
+//! was counted; [`FormedPairs::common`] counts it in the sketches themselves. So the cap decides which pairs are checked,
+//! and never what is said about one of them.
+//!
+//! **Decisions.** Pairs are for lists and components. Which documents stay is decided by comparing with kept ones alone
+//! ([`SketchMeasure`] with [`cover_measured`](crate::cover_measured)), and nothing is capped.
 //!
 //! **Departures.** Beside the sketches of the paper (all shingle hashes that m divides) bottom-t sketches are joined.
 //! There, elements in common are not a sample of the union: two documents of different lengths look at different shares
 //! of their hashes. A count is then a bound, and what passes it is counted among the first t of the union, as
 //! [`samples`](twindex_sketch::samples) has it.
 
+mod near;
 mod postings;
+
+pub use near::SketchMeasure;
 
 use std::ops::Range;
 use std::path::Path;
@@ -37,7 +43,6 @@ use crate::candidates::Work;
 use crate::runs::Sorter;
 use crate::sets::ShingleSets;
 use twindex::error::{Error, Result};
-use twindex::params::MODULAR_MAX;
 use twindex_sketch::{Containment, Resemblance, Sample};
 
 /// Candidate pairs, once for each shared element, for each document, above which the cap is lowered; and in all where that
@@ -241,25 +246,18 @@ impl FormedPairs {
         mut each: impl FnMut(u32, u32, Common) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, E> {
         let (mut of_a, mut of_b, mut held) = (Vec::new(), Vec::new(), None);
-        let is_whole = |size: u64| matches!(by, SampledBy::Bottom(_)) || size < MODULAR_MAX as u64;
+        let is_whole = |size: u64| by.is_whole(size);
         let are_whole = (0..sketches.len() as u32).all(|document| is_whole(sketches.size(document)));
-        let most = |both, either: u32| match by {
-            SampledBy::Modulus(modulus) => Common { both, either, share: 1.0 / f64::from(modulus) },
-            // Of the first t of the union; of all of it, if that is less.
-            SampledBy::Bottom(t) => Common { both, either: either.min(t.into()), share: 0.0 },
-        };
-        // With as many more as it may have, and a partner that has nothing else.
         let least = |a: u32| {
             let (size, uncounted) = (sketches.size(a) as u32, self.uncounted[a as usize]);
-            let may_be = |count: u32| is_wanted(&most(count.saturating_add(uncounted).min(size), size));
-            if are_whole { first_of(1..size.saturating_add(1), may_be) } else { 1 }
+            if are_whole { by.least_shared(size, uncounted, &is_wanted) } else { 1 }
         };
         self.pairs.for_each(least, |a, b, count| {
             let (in_a, in_b) = (sketches.size(a), sketches.size(b));
             let uncounted = self.uncounted[a as usize].min(self.uncounted[b as usize]);
             // Pairs through over-common elements were counted too; there are few of these.
             let both = count.saturating_add(uncounted).min(in_a.min(in_b) as u32);
-            let most = most(both, (in_a + in_b).saturating_sub(both.into()) as u32);
+            let most = by.at_most(both, (in_a + in_b).saturating_sub(both.into()) as u32);
             match by {
                 SampledBy::Modulus(_)
                     if is_whole(in_a.max(in_b)) && (uncounted == 0 || !is_wanted(&most)) =>

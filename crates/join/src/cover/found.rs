@@ -2,19 +2,13 @@
 
 use super::super::hamming::Effort;
 use super::super::threads::{cut, on_threads};
-use super::index::{Index, Postings};
+use super::index::Index;
+use super::places::Places;
 use super::rarity::{Head, Rarity};
 use super::{BLOCK_ELEMENTS, BLOCK_SETS, Counting, Covering, Looked, PIECE_ELEMENTS, PIECE_SETS};
 use twindex::error::Result;
 use twindex::sys::Column;
 use twindex_sketch::Nearness;
-
-/// Places of one window, where many sets share elements.
-const WINDOW: usize = 1 << 12;
-/// Fewer places than this are sorted.
-const FEW: usize = 64;
-/// How many elements ahead slots are prefetched.
-const AHEAD: usize = 8;
 
 /// What is left of a piece of a block when it was compared with what was kept before.
 #[derive(Default)]
@@ -36,20 +30,11 @@ struct Worker<'a> {
     places: Places,
 }
 
-/// The places that the elements of a set lead to, in their order.
-#[derive(Default)]
-struct Places {
-    /// Of elements that one set has.
-    single: Vec<u32>,
-    /// Bits of a window.
-    window: Vec<u64>,
-}
-
 /// Decides on all sets.
 pub(super) fn cover(covering: &mut Covering<'_>, effort: Effort<'_>) -> Result<()> {
     let (sets, near) = (covering.sets, covering.near);
     let threads = effort.threads.max(1);
-    let rarity = Rarity::of(sets, near, effort.memory / 2, threads)?;
+    let rarity = Rarity::of(sets, 1.0 - near.threshold(), effort.memory / 2, threads)?;
     let most = effort.memory.saturating_sub(rarity.bytes());
     let mut workers: Vec<Worker<'_>> = (0..threads)
         .map(|_| Worker {
@@ -231,65 +216,9 @@ impl Lookup<'_> {
         counting: &mut Counting<'_>,
     ) -> Result<Looked> {
         let mut looked = Looked::default();
-        let Places { single, window } = places;
-        let mut chains: Vec<&[u32]> = Vec::new();
-        single.clear();
-        for (at, &element) in elements.iter().enumerate() {
-            if let Some(&later) = elements.get(at + AHEAD) {
-                self.index.fetch(later);
-            }
-            match self.index.postings(element) {
-                Postings::None => {}
-                Postings::One(place) => single.extend((place >= self.from).then_some(place)),
-                Postings::Several(places) => {
-                    let from =
-                        if self.from == 0 { 0 } else { places.partition_point(|&place| place < self.from) };
-                    chains.extend((from < places.len()).then(|| &places[from..]));
-                }
-            }
-        }
-        let all = single.len() + chains.iter().map(|chain| chain.len()).sum::<usize>();
-        if all <= FEW {
-            single.extend(chains.drain(..).flatten());
-        }
-        single.sort_unstable();
-        let mut rest = &single[..];
-        // Windows in which there is any, in their order.
-        window.resize(WINDOW / u64::BITS as usize, 0);
-        while !chains.is_empty() {
-            let next = chains.iter().map(|chain| chain[0]).chain(rest.first().copied()).min().unwrap_or(0);
-            let start = next as usize / WINDOW * WINDOW;
-            window.fill(0);
-            let mut mark = |places: &mut &[u32]| {
-                let end = places.iter().position(|&place| place as usize >= start + WINDOW);
-                let (now, later) = places.split_at(end.unwrap_or(places.len()));
-                for &place in now {
-                    let at = place as usize - start;
-                    window[at / 64] |= 1 << (at % 64);
-                }
-                *places = later;
-            };
-            chains.iter_mut().for_each(&mut mark);
-            mark(&mut rest);
-            chains.retain(|chain| !chain.is_empty());
-            for (word, &bits) in window.iter().enumerate() {
-                let mut bits = bits;
-                while bits != 0 {
-                    let place = start + 64 * word + bits.trailing_zeros() as usize;
-                    bits &= bits - 1;
-                    if self.is_near(place as u32, sketch, counting, &mut looked)? {
-                        return Ok(looked);
-                    }
-                }
-            }
-        }
-        let mut last = None;
-        for &place in rest {
-            if last != Some(place) && self.is_near(place, sketch, counting, &mut looked)? {
-                break;
-            }
-            last = Some(place);
-        }
+        places.visit(self.index, elements, self.from, |place| {
+            self.is_near(place, sketch, counting, &mut looked)
+        })?;
         Ok(looked)
     }
 

@@ -16,11 +16,16 @@
 //!
 //! Only kept sets are compared with, the nearest in priority first, and none any more once one is near. So the work is
 //! linear, beside these comparisons, which are counted. Nothing is capped.
+//!
+//! [`cover_measured`] decides in the same way where elements only lead to what may be near, and a [`Measure`] says whether it
+//! is.
 
 mod found;
 mod index;
 mod listed;
+mod measured;
 mod pairs;
+mod places;
 mod rarity;
 
 use super::bitmaps::bitmap_candidates;
@@ -32,6 +37,7 @@ use twindex::error::{Error, Result};
 use twindex::sys::{Column, Room};
 use twindex_sketch::{Nearness, intersection_from};
 
+pub use measured::{Measure, Measured, cover_measured};
 pub use pairs::Pairs;
 
 /// What stays, and what goes for what.
@@ -63,6 +69,23 @@ pub struct Priority<'a> {
     pub by_index: bool,
     /// Where it is said how many sets are decided on, and what may end the work.
     pub watched: Option<&'a Watched>,
+}
+
+impl Priority<'_> {
+    /// The set with this place in the order.
+    fn at(&self, rank: u32) -> u32 {
+        self.order.map_or(rank, |order| order[rank as usize])
+    }
+
+    /// Refuses more comparisons than are allowed.
+    fn check_work(&self, comparisons: u64) -> Result<()> {
+        match self.most {
+            Some(limit) if comparisons > limit => {
+                Err(Error::Limit { what: "comparisons with kept sets", limit, found: comparisons })
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Sets that are taken together, and elements of theirs. What is found does not depend on it, how much is compared does.
@@ -178,7 +201,7 @@ impl<'a> Covering<'a> {
 
     /// The set with this place in the order.
     fn at(&self, rank: u32) -> u32 {
-        self.priority.order.map_or(rank, |order| order[rank as usize])
+        self.priority.at(rank)
     }
 
     /// Whether the set at this place stays whatever it is near.
@@ -204,10 +227,7 @@ impl<'a> Covering<'a> {
     fn take(&mut self, set: u32, looked: Looked) -> Result<bool> {
         self.covered.comparisons += looked.comparisons;
         self.covered.counted += looked.counted;
-        if let Some(limit) = self.priority.most.filter(|&most| self.covered.comparisons > most) {
-            let found = self.covered.comparisons;
-            return Err(Error::Limit { what: "comparisons with kept sets", limit, found });
-        }
+        self.priority.check_work(self.covered.comparisons)?;
         if let Some((by, shared)) = looked.by {
             self.covered.by[set as usize] = by;
             self.covered.shared[set as usize] = shared;

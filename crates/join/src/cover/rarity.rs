@@ -15,7 +15,6 @@ use super::super::sets::ShingleSets;
 use super::super::threads::{cut, on_threads};
 use twindex::error::Result;
 use twindex_kernel::prefetch;
-use twindex_sketch::Nearness;
 
 /// Cells for each element that is counted, where there is the memory.
 const CELLS: u64 = 4;
@@ -47,15 +46,16 @@ pub(super) struct Head {
 }
 
 impl Rarity {
-    /// Counts the elements of all sets, in about `memory` bytes, on threads.
-    pub(super) fn of(sets: &ShingleSets, near: Nearness, memory: usize, threads: usize) -> Result<Self> {
+    /// Counts the elements of all sets, in about `memory` bytes, on threads. Sets are looked for by this `part` of their
+    /// elements, about.
+    pub(super) fn of(sets: &ShingleSets, part: f64, memory: usize, threads: usize) -> Result<Self> {
         let elements = sets.elements();
         let most = 4 * memory.max(LEAST) as u64;
         let bits = (CELLS * elements).clamp(64, most).ilog2();
         let cells = 1_u64 << bits;
         // As many as the table has cells for, and enough to find out sets that share nothing.
         let fitting = cells as f64 / (CELLS_LEAST * elements.max(1)) as f64;
-        let share = fitting.max(SPARE * (1.0 - near.threshold())).min(1.0);
+        let share = fitting.max(SPARE * part).min(1.0);
         #[allow(clippy::cast_sign_loss, reason = "a share")]
         let last = if share < 1.0 { (share * u64::MAX as f64) as u64 } else { u64::MAX };
         let mut table = Vec::new();

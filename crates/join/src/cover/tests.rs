@@ -189,3 +189,65 @@ fn a_family_in_which_all_share_something_is_compared_with_its_kept_ones_only() {
         }
     }
 }
+
+/// Near are sets that share `least` elements, and resemble each other by half.
+struct Half<'s> {
+    sets: &'s [Vec<u64>],
+    least: usize,
+}
+
+impl Half<'_> {
+    fn shared(&self, a: u32, b: u32) -> Option<u64> {
+        let (a, b) = (&self.sets[a as usize], &self.sets[b as usize]);
+        let shared = intersection_from(a, b, self.least)?;
+        (2 * shared >= a.len() + b.len() - shared).then_some(shared as u64)
+    }
+}
+
+impl Measure for Half<'_> {
+    type Scratch = ();
+
+    fn least_shared(&self, _: usize) -> usize {
+        self.least
+    }
+
+    fn score(&self, (): &mut (), later: u32, kept: u32) -> Result<Option<u64>> {
+        Ok(self.shared(later, kept))
+    }
+}
+
+#[test]
+fn a_measure_decides_by_the_rule_whatever_the_memory_the_threads_and_the_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut removed, mut passes) = (0, 0);
+    for seed in 0..60 {
+        let count = [0, 1, 40, 200][(seed % 4) as usize];
+        let sets = corpus(seed, count, [6, 30, 60][(seed % 3) as usize]);
+        let measure = Half { sets: &sets, least: [1, 2, 5][(seed / 3 % 3) as usize] };
+        let (order, fixed) = (shuffled(count, seed), seed as usize % 5);
+        let (mut by, mut scores): (Vec<u32>, Vec<u64>) = ((0..count as u32).collect(), vec![0; count]);
+        let mut kept: Vec<u32> = Vec::new();
+        for (rank, &set) in order.iter().enumerate() {
+            let earlier = if rank < fixed { &[][..] } else { &kept };
+            match earlier.iter().find_map(|&other| measure.shared(set, other).map(|shared| (other, shared))) {
+                Some((other, shared)) => (by[set as usize], scores[set as usize]) = (other, shared),
+                None => kept.push(set),
+            }
+        }
+        removed += count - kept.len();
+        for (memory, threads) in [(1 << 24, 1), (1 << 13, 3), (0, 2)] {
+            let stored = stored(&sets, dir.path(), memory);
+            let priority = Priority { order: Some(&order), fixed: fixed as u32, ..Priority::default() };
+            let effort = Effort { dir: dir.path(), memory, threads };
+            let found = cover_measured(&stored, &measure, priority, effort).unwrap();
+            assert_eq!((&found.by[..], &found.scores[..]), (&by[..], &scores[..]), "{seed} {memory}");
+            passes = passes.max(found.passes);
+            if let Some(most) = found.comparisons.checked_sub(1) {
+                let less = Priority { most: Some(most), ..priority };
+                let error = cover_measured(&stored, &measure, less, effort).unwrap_err().to_string();
+                assert!(error.contains("comparisons with kept sets"), "{error}");
+            }
+        }
+    }
+    assert!(removed > 800 && passes > 2, "a test of something: {removed} {passes}");
+}

@@ -87,12 +87,25 @@ impl Builder {
     ///
     /// [`Error::Io`] from a scratch file; [`Error::Limit`] for more than 2^32 - 1 documents.
     pub fn push(&mut self, key: &[u8], extract: &Extract) -> Result<()> {
+        let document = self.push_bytes(key, &extract.hashes, &extract.places)?;
+        extract.selected.iter().try_for_each(|&(fingerprint, at)| {
+            self.push_posting(fingerprint >> (64 - FINGERPRINT_BITS), document, at)
+        })
+    }
+
+    /// Adds a place of a fingerprint, as it is stored.
+    pub(super) fn push_posting(&mut self, stored: u64, document: u32, at: u32) -> Result<()> {
+        self.postings.push(u128::from(stored) << 64 | u128::from(document) << 32 | u128::from(at))
+    }
+
+    /// Adds the next document without its places of fingerprints; returns its number.
+    pub(super) fn push_bytes(&mut self, key: &[u8], hashes: &[u8], places: &[u8]) -> Result<u32> {
         let Some(document) = u32::try_from(self.documents).ok().filter(|&number| number < u32::MAX) else {
             let limit = u64::from(u32::MAX);
             return Err(Error::Limit { what: "documents of a part", limit, found: self.documents + 1 });
         };
         self.documents += 1;
-        self.units += (extract.hashes.len() / 4) as u64;
+        self.units += (hashes.len() / 4) as u64;
         let units = self.units;
         let mut append = |number: usize, bytes: &[u8]| {
             let spill = &mut self.spills[number];
@@ -102,14 +115,10 @@ impl Builder {
         let keys = append(0, key)?;
         append(1, &keys.to_le_bytes())?;
         append(2, &units.to_le_bytes())?;
-        append(3, &extract.hashes)?;
-        let places = append(5, &extract.places)?;
+        append(3, hashes)?;
+        let places = append(5, places)?;
         append(4, &places.to_le_bytes())?;
-        for &(fingerprint, at) in &extract.selected {
-            let stored = u128::from(fingerprint >> (64 - FINGERPRINT_BITS));
-            self.postings.push(stored << 64 | u128::from(document) << 32 | u128::from(at))?;
-        }
-        Ok(())
+        Ok(document)
     }
 
     /// All documents were added: sorts their postings. The folder of scratch files is not needed any more.
@@ -231,7 +240,7 @@ impl Built {
         }
         out.finish()?;
         let sum = u64::from_le_bytes(*head.last_chunk().unwrap_or(&[0; 8]));
-        Ok(Entry { number, bytes: header.ends[SECTIONS - 1], documents, header: sum })
+        Ok(Entry { number, bytes: header.ends[SECTIONS - 1], documents, header: sum, gone: 0, deleted: 0 })
     }
 }
 

@@ -1,12 +1,13 @@
 //! Which documents of an index contain parts of a text.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use twindex::Result;
 
 use super::PassageIndex;
-use super::part::{Hashes, Part};
+use super::part::{Hashes, Part, Postings};
 use crate::finder::{Gram, Work};
 use crate::hashed::Hashed;
 
@@ -39,14 +40,75 @@ pub struct Matches {
 /// What was found of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Documents, those with the most units first, equal ones in the order in which they were added.
+    /// Documents, those with the most units first, equal ones in the order in which they were added, as far as the limit
+    /// goes.
     pub documents: Vec<Matches>,
+    /// How many there are.
+    pub documents_found: u64,
     /// Units of the text.
     pub words: u32,
-    /// Units of the text that occur in one or more of these documents.
+    /// Units of the text that occur in one or more of all documents that were found.
     pub words_found: u32,
-    /// Fingerprints with too many postings: only the first were followed.
+    /// Fingerprints with more places than the limit: only the first were followed, and what is in others may be missing.
     pub capped: u32,
+}
+
+/// How much of an answer is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most documents of an answer.
+    pub documents: usize,
+    /// The most places of a fingerprint that are followed. With fewer than there are, an answer may lack documents, and
+    /// parts of others.
+    pub places: usize,
+}
+
+impl Limits {
+    /// All documents, by all places.
+    pub const NONE: Self = Self { documents: usize::MAX, places: usize::MAX };
+}
+
+/// A document that may be one of those with the most shared units; the best come first.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Best {
+    words: Reverse<u32>,
+    document: u32,
+    runs: Vec<Run>,
+}
+
+/// What was found so far.
+struct Found {
+    answer: Answer,
+    /// The units of the text that a document has.
+    covered: Vec<bool>,
+    /// The best documents, the worst of them on top.
+    best: BinaryHeap<Best>,
+}
+
+impl Found {
+    /// Adds a document, if it shares anything.
+    fn add(&mut self, document: u32, runs: Vec<Run>, most: usize) {
+        if runs.is_empty() {
+            return;
+        }
+        for run in &runs {
+            self.covered[run.start..run.end].fill(true);
+        }
+        self.answer.documents_found += 1;
+        let words = union(runs.iter().map(|run| run.start..run.end).collect());
+        self.best.push(Best { words: Reverse(words), document, runs });
+        if self.best.len() > most {
+            self.best.pop();
+        }
+    }
+}
+
+/// A run that a text shares with a document: its units in the text, and how much further they are than in the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Run {
+    diagonal: usize,
+    start: usize,
+    end: usize,
 }
 
 /// How far the units around a place agree: the number of units before it, and from it on.
@@ -66,97 +128,151 @@ fn agreeing(
 }
 
 impl PassageIndex {
-    /// Passes the postings of a fingerprint in all parts to `each`: the document, the unit, and its part with the number
-    /// of the document there; until it returns false.
+    /// Passes the postings of a fingerprint in all parts to `each`, but for those of deleted documents: the document, the
+    /// unit, and its part with the number of the document there; until it returns false.
     fn for_each_posting(
         &self,
         fingerprint: u64,
         mut each: impl FnMut(u32, usize, (&Part, u32)) -> Result<bool>,
     ) -> Result<()> {
         for (part, &start) in self.parts.iter().zip(&self.starts) {
-            let mut goes_on = true;
-            part.for_each_posting(fingerprint, |(document, position)| {
-                goes_on = each(start.saturating_add(document), position as usize, (part, document))?;
-                Ok(goes_on)
-            })?;
-            if !goes_on {
-                break;
+            let mut postings = part.postings(fingerprint)?;
+            while let Some((document, position)) = postings.first() {
+                if !each(start.saturating_add(document), position as usize, (part, document))? {
+                    return Ok(());
+                }
+                postings.step()?;
             }
         }
         Ok(())
     }
 
-    /// The documents that share a run of units with a text: the text was cut and hashed as the index was. Of each
-    /// fingerprint up to `most` postings are followed.
+    /// The documents that share a run of units with a text: the text was cut and hashed as the index was.
     ///
-    /// Time: a look-up for each selected fingerprint, and the shared runs for each document that has them.
+    /// The places of all fingerprints are followed together, document by document, so that what is known of a document is
+    /// complete when it is compared with others, and no more than `limit` documents are remembered, however many have a
+    /// fingerprint.
+    ///
+    /// Time: a look-up for each selected fingerprint; a comparison with the units around each of its places; and the shared
+    /// runs for each document that has them. Memory: up to 128 places of each selected fingerprint, and the runs of `limit`
+    /// documents.
     ///
     /// # Errors
     ///
     /// [`twindex::Error::Corrupt`].
-    pub fn find(&self, hashed: &Hashed, work: &mut Work, most: usize) -> Result<Answer> {
+    pub fn find(&self, hashed: &Hashed, work: &mut Work, limits: Limits) -> Result<Answer> {
         let own: Vec<u32> = (0..hashed.len()).map(|unit| work.unit_hash(hashed, unit)).collect();
-        let width = self.shape.width();
-        let mut selected = Vec::new();
-        work.for_each_selected(hashed, |at, fingerprint| selected.push((at, fingerprint)));
-        // Runs by document and diagonal; of each diagonal the last one, which may cover the next seed.
-        let mut runs: BTreeMap<u32, BTreeMap<usize, Vec<Range<usize>>>> = BTreeMap::new();
-        let mut capped = 0;
-        for (at, fingerprint) in selected {
-            let mut followed = 0;
-            self.for_each_posting(fingerprint, |document, there, (part, in_part)| {
-                if followed == most {
-                    capped += 1;
-                    return Ok(false);
-                }
-                followed += 1;
-                // Modulo the numbers of the machine.
-                let diagonal = at.wrapping_sub(there);
-                let known = runs.get(&document).and_then(|runs| runs.get(&diagonal)?.last());
-                if known.is_some_and(|run| run.contains(&at)) {
-                    return Ok(true);
-                }
-                let hashes = part.hashes(in_part)?;
-                let far = (usize::MAX, usize::MAX);
-                let (before, after) = agreeing(|unit| own.get(unit).copied(), hashes, at, there, far);
-                if before + after >= width && after > 0 {
-                    let run = at - before..at + after;
-                    runs.entry(document).or_default().entry(diagonal).or_default().push(run);
-                }
-                Ok(true)
-            })?;
+        let mut selected: Vec<(u64, usize)> = Vec::new();
+        work.for_each_selected(hashed, |at, fingerprint| selected.push((fingerprint, at)));
+        selected.sort_unstable();
+        let mut found =
+            Found { answer: Answer::default(), covered: vec![false; own.len()], best: BinaryHeap::new() };
+        // How many places of each fingerprint were followed.
+        let mut followed: Vec<usize> = vec![0; selected.len()];
+        for (part, &start) in self.parts.iter().zip(&self.starts) {
+            self.find_in_part((part, start), (&selected, &mut followed), &own, limits, &mut found)?;
         }
-        let mut covered = vec![false; own.len()];
-        let mut documents = Vec::new();
-        for (document, diagonals) in runs {
-            let places = self.places(document)?;
-            let (mut matches, mut units) = (Vec::new(), Vec::new());
-            for (diagonal, run) in
-                diagonals.iter().flat_map(|(diagonal, runs)| runs.iter().map(move |run| (diagonal, run)))
-            {
-                let place = hashed.place(run.start, run.len());
-                let there = |unit: usize| unit.wrapping_sub(*diagonal);
-                let first = places.get(there(run.start));
-                let last = places.get(there(run.end - 1));
-                let Some((first, last)) = first.zip(last) else { continue };
-                let (document_start, document_end) = (first.0, last.1);
-                let words = run.len() as u32;
-                matches.push(Match {
-                    start: place.start,
-                    end: place.end,
-                    document_start,
-                    document_end,
-                    words,
-                });
-                units.push(run.clone());
-                covered[run.clone()].fill(true);
+        let Found { mut answer, covered, best } = found;
+        answer.capped = followed.iter().filter(|&&followed| followed > limits.places).count() as u32;
+        answer.words = own.len() as u32;
+        answer.words_found = covered.iter().filter(|&&covered| covered).count() as u32;
+        for one in best.into_sorted_vec() {
+            answer.documents.push(self.matches(one, hashed)?);
+        }
+        Ok(answer)
+    }
+
+    /// Finds documents of a part.
+    fn find_in_part(
+        &self,
+        (part, start): (&Part, u32),
+        (selected, followed): (&[(u64, usize)], &mut [usize]),
+        own: &[u32],
+        limits: Limits,
+        found: &mut Found,
+    ) -> Result<()> {
+        // Of each fingerprint that the part has its places, by the document of the next one.
+        let mut open: Vec<(Range<usize>, Postings<'_>)> = Vec::new();
+        let mut next: BinaryHeap<Reverse<(u32, usize)>> = BinaryHeap::new();
+        let mut first = 0;
+        while first < selected.len() {
+            let same = selected[first..].iter().take_while(|one| one.0 == selected[first].0).count();
+            let postings = part.postings(selected[first].0)?;
+            if let Some((document, _)) = postings.first() {
+                next.push(Reverse((document, open.len())));
+                open.push((first..first + same, postings));
             }
-            matches.sort_unstable();
-            documents.push(Matches { document, words: union(units), matches });
+            first += same;
         }
-        documents.sort_by_key(|one| (std::cmp::Reverse(one.words), one.document));
-        let words_found = covered.iter().filter(|&&covered| covered).count() as u32;
-        Ok(Answer { documents, words: own.len() as u32, words_found, capped })
+        let mut seeds: Vec<(usize, usize)> = Vec::new();
+        while let Some(&Reverse((document, _))) = next.peek() {
+            seeds.clear();
+            while let Some(&Reverse((of, number))) = next.peek()
+                && of == document
+            {
+                next.pop();
+                let (ats, postings) = &mut open[number];
+                while let Some((_, there)) = postings.first().filter(|one| one.0 == document) {
+                    let followed = &mut followed[ats.start];
+                    *followed = followed.saturating_add(1);
+                    if *followed > limits.places {
+                        break;
+                    }
+                    // Modulo the numbers of the machine.
+                    let of =
+                        selected[ats.clone()].iter().map(|one| (one.1.wrapping_sub(there as usize), one.1));
+                    seeds.extend(of);
+                    postings.step()?;
+                }
+                let later = postings.first().filter(|_| followed[ats.start] <= limits.places);
+                next.extend(later.map(|(document, _)| Reverse((document, number))));
+            }
+            seeds.sort_unstable();
+            let runs = self.runs(&seeds, own, part.hashes(document)?);
+            found.add(start.saturating_add(document), runs, limits.documents);
+        }
+        Ok(())
+    }
+
+    /// The runs that a document shares, by diagonals: from seeds, each a diagonal and a unit of the text, ascending.
+    fn runs(&self, seeds: &[(usize, usize)], own: &[u32], hashes: Hashes<'_>) -> Vec<Run> {
+        let width = self.shape.width();
+        let mut runs: Vec<Run> = Vec::new();
+        for &(diagonal, at) in seeds {
+            // A run that is known may have this seed, too.
+            if runs.last().is_some_and(|run| run.diagonal == diagonal && (run.start..run.end).contains(&at)) {
+                continue;
+            }
+            let far = (usize::MAX, usize::MAX);
+            let there = at.wrapping_sub(diagonal);
+            let (before, after) = agreeing(|unit| own.get(unit).copied(), hashes, at, there, far);
+            if before + after >= width && after > 0 {
+                runs.push(Run { diagonal, start: at - before, end: at + after });
+            }
+        }
+        runs
+    }
+
+    /// The places of what a document shares.
+    fn matches(&self, one: Best, hashed: &Hashed) -> Result<Matches> {
+        let Best { words: Reverse(words), document, runs } = one;
+        let places = self.places(document)?;
+        let mut matches = Vec::new();
+        for Run { diagonal, start, end } in runs {
+            let place = hashed.place(start, end - start);
+            let there = |unit: usize| unit.wrapping_sub(diagonal);
+            let (first, last) = (places.get(there(start)), places.get(there(end - 1)));
+            let Some((first, last)) = first.zip(last) else { continue };
+            matches.push(Match {
+                start: place.start,
+                end: place.end,
+                document_start: first.0,
+                document_end: last.1,
+                words: (end - start) as u32,
+            });
+        }
+        matches.sort_unstable();
+        Ok(Matches { document, words, matches })
     }
 
     /// As [`Work::for_each_recurring`], for documents that come after those of an index: passes each t-gram of

@@ -22,6 +22,16 @@ pub(super) const FENCE_BYTES: usize = 16;
 pub(super) const LIST_HEAD_BYTES: usize = 16;
 /// See [`LIST_HEAD_BYTES`].
 pub(super) const LIST_ENTRY_BYTES: usize = 32;
+/// The version of a list that says which documents were deleted, and bytes of an entry of it.
+pub(super) const LIST_VERSION_GONE: u32 = 2;
+/// See [`LIST_VERSION_GONE`].
+pub(super) const LIST_ENTRY_BYTES_GONE: usize = 48;
+/// The most bytes of a list.
+pub(super) const LIST_BYTES_MAX: u64 = (LIST_HEAD_BYTES + PARTS_MAX * LIST_ENTRY_BYTES_GONE + 8) as u64;
+/// How a file of deleted documents begins, and bytes of it before their numbers.
+pub(super) const GONE_MAGIC: [u8; 8] = *b"TWXPSGD1";
+/// See [`GONE_MAGIC`].
+pub(super) const GONE_HEAD_BYTES: usize = 32;
 /// The most parts of an index.
 pub(super) const PARTS_MAX: usize = 1 << 16;
 /// The most bytes of the settings.
@@ -246,15 +256,30 @@ pub(super) struct Entry {
     pub(super) documents: u64,
     /// The checksum at the end of its header.
     pub(super) header: u64,
+    /// The number in the name of the file of its deleted documents; 0 if there is none.
+    pub(super) gone: u64,
+    /// How many these are.
+    pub(super) deleted: u64,
+}
+
+impl Entry {
+    /// Bytes of each entry of a list of these.
+    pub(super) fn bytes_of(entries: &[Self]) -> usize {
+        let has_gone = entries.iter().any(|entry| entry.gone > 0);
+        if has_gone { LIST_ENTRY_BYTES_GONE } else { LIST_ENTRY_BYTES }
+    }
 }
 
 /// The list of parts as bytes.
 pub(super) fn list_to_bytes(entries: &[Entry]) -> Vec<u8> {
     let mut bytes = LIST_MAGIC.to_vec();
-    bytes.extend_from_slice(&VERSION.to_le_bytes());
+    let width = Entry::bytes_of(entries);
+    let version = if width == LIST_ENTRY_BYTES { VERSION } else { LIST_VERSION_GONE };
+    bytes.extend_from_slice(&version.to_le_bytes());
     bytes.extend_from_slice(&(entries.len() as u32).to_le_bytes());
     for entry in entries {
-        for number in [entry.number, entry.bytes, entry.documents, entry.header] {
+        let numbers = [entry.number, entry.bytes, entry.documents, entry.header, entry.gone, entry.deleted];
+        for number in &numbers[..width / 8] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
     }
@@ -293,19 +318,23 @@ pub(super) fn list_from_bytes(bytes: &[u8]) -> Result<Vec<Entry>, (u64, String, 
         return fault(end, format!("the checksum {sum:016x}"), format!("{:016x}", u64_at(end)));
     }
     let (version, count) = (u64_at(8) as u32, (u64_at(8) >> 32) as usize);
-    if version != VERSION {
-        return fault(8, format!("version {VERSION}"), version.to_string());
-    }
-    if count > PARTS_MAX || LIST_HEAD_BYTES + count * LIST_ENTRY_BYTES != end {
+    let width = match version {
+        VERSION => LIST_ENTRY_BYTES,
+        LIST_VERSION_GONE => LIST_ENTRY_BYTES_GONE,
+        other => return fault(8, format!("version {VERSION} or {LIST_VERSION_GONE}"), other.to_string()),
+    };
+    if count > PARTS_MAX || LIST_HEAD_BYTES + count * width != end {
         return fault(12, format!("entries in {} bytes", end - LIST_HEAD_BYTES), count.to_string());
     }
     Ok((0..count)
-        .map(|number| LIST_HEAD_BYTES + number * LIST_ENTRY_BYTES)
+        .map(|number| LIST_HEAD_BYTES + number * width)
         .map(|at| Entry {
             number: u64_at(at),
             bytes: u64_at(at + 8),
             documents: u64_at(at + 16),
             header: u64_at(at + 24),
+            gone: if width > LIST_ENTRY_BYTES { u64_at(at + 32) } else { 0 },
+            deleted: if width > LIST_ENTRY_BYTES { u64_at(at + 40) } else { 0 },
         })
         .collect())
 }
@@ -393,7 +422,8 @@ mod tests {
         assert_eq!(end, HEADER_BYTES);
         let list = table("#### List of passages");
         assert_eq!(list.iter().map(|(_, _, size)| size).sum::<usize>(), LIST_HEAD_BYTES);
-        let bytes = list_to_bytes(&[Entry { number: 1, bytes: 2, documents: 3, header: 4 }]);
+        let entry = Entry { number: 1, bytes: 2, documents: 3, header: 4, gone: 0, deleted: 0 };
+        let bytes = list_to_bytes(&[entry]);
         assert_eq!(bytes[..8], LIST_MAGIC);
         assert_eq!(bytes.len(), LIST_HEAD_BYTES + LIST_ENTRY_BYTES + 8);
         let spec = include_str!("../../../../format-spec.md");
@@ -408,16 +438,19 @@ mod tests {
 
     #[test]
     fn list_of_parts_comes_back_and_each_changed_bit_is_refused() {
-        let entry = |number| Entry { number, bytes: 9, documents: 3, header: 77 };
-        let bytes = list_to_bytes(&[entry(1), entry(5)]);
-        assert_eq!(list_from_bytes(&bytes).unwrap(), [entry(1), entry(5)]);
-        for bit in 0..8 * bytes.len() {
-            let mut changed = bytes.clone();
-            changed[bit / 8] ^= 1 << (bit % 8);
-            assert!(list_from_bytes(&changed).is_err(), "bit {bit}");
-        }
-        for length in 0..bytes.len() {
-            assert!(list_from_bytes(&bytes[..length]).is_err());
+        let entry =
+            |number, gone| Entry { number, bytes: 9, documents: 3, header: 77, gone, deleted: gone.min(2) };
+        for entries in [[entry(1, 0), entry(5, 0)], [entry(1, 7), entry(5, 0)]] {
+            let bytes = list_to_bytes(&entries);
+            assert_eq!(list_from_bytes(&bytes).unwrap(), entries);
+            for bit in 0..8 * bytes.len() {
+                let mut changed = bytes.clone();
+                changed[bit / 8] ^= 1 << (bit % 8);
+                assert!(list_from_bytes(&changed).is_err(), "bit {bit}");
+            }
+            for length in 0..bytes.len() {
+                assert!(list_from_bytes(&bytes[..length]).is_err());
+            }
         }
     }
 }

@@ -1,30 +1,34 @@
 //! An index of passages: which stored documents contain parts of a text, and which parts.
 //!
-//! An index is a folder of immutable *parts*, one for each time that documents were added, and a list of them. A part has
+//! An index is a folder of immutable *parts*, one for each time that documents were added, and a list of them, which says
+//! which documents were deleted, too. A part has
 //! of each document its key, a hash of 32 bits of each unit, the places of the units in the text, and for each selected
 //! fingerprint where it was selected, sorted. No texts are kept. A shared run of `t` units shares a selected fingerprint;
 //! from there the match is extended in both directions by comparing the hashes of units, which also confirms it.
 
 mod build;
+mod change;
 mod find;
 mod format;
+mod gone;
 mod part;
 
 use std::path::{Path, PathBuf};
 
-use twindex::sys::vfs::{HeldLock, LockFailure};
 use twindex::sys::{RealVfs, Vfs};
 use twindex::{Error, Result};
 
 pub use self::build::{Builder, Built, Extract};
-pub use self::find::{Answer, Match, Matches};
-use self::format::{Entry, LIST_ENTRY_BYTES, LIST_HEAD_BYTES, PARTS_MAX, list_from_bytes, list_to_bytes};
+pub use self::change::{Compacted, Deleted};
+pub use self::find::{Answer, Limits, Match, Matches};
+use self::format::{Entry, LIST_BYTES_MAX, LIST_HEAD_BYTES, list_from_bytes};
+use self::gone::Gone;
 use self::part::Part;
 use crate::finder::Shape;
 
 /// The list of parts, in the folder.
 pub const LIST: &str = "PASSAGES";
-/// The lock of who adds documents.
+/// The lock of who changes the index.
 const LOCK: &str = "LOCK";
 
 /// The name of a part.
@@ -32,10 +36,17 @@ fn part_name(number: u64) -> String {
     format!("passages-{number:06}.part")
 }
 
+/// The name of a file of deleted documents.
+fn gone_name(number: u64) -> String {
+    format!("passages-{number:06}.gone")
+}
+
 /// Whether a file of an index has this name.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
-    let number = name.strip_prefix("passages-").and_then(|rest| rest.strip_suffix(".part"));
+    let number = name
+        .strip_prefix("passages-")
+        .and_then(|rest| rest.strip_suffix(".part").or_else(|| rest.strip_suffix(".gone")));
     [LIST, LOCK].contains(&name) || number.is_some_and(|number| number.parse::<u64>().is_ok())
 }
 
@@ -57,24 +68,47 @@ impl PassageIndex {
     /// [`Error::NotAnIndex`] where there is none; [`Error::Corrupt`] for a list or a header that is damaged, or parts that
     /// do not belong together; [`Error::Io`].
     pub fn open(folder: &Path) -> Result<Self> {
+        let mut before = None;
+        loop {
+            let Some(entries) = read_list(folder)? else {
+                let why = format!("there is no file {LIST} in it; `twindex passages --index` makes an index");
+                return Err(Error::NotAnIndex { path: folder.to_owned(), why });
+            };
+            match Self::of_list(folder, &entries) {
+                // A writer has put another list in the place of this one, and removed its files.
+                Err(Error::Io { source, .. })
+                    if source.kind() == std::io::ErrorKind::NotFound && before.as_ref() != Some(&entries) =>
+                {
+                    before = Some(entries);
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    /// Opens what a list names.
+    fn of_list(folder: &Path, entries: &[Entry]) -> Result<Self> {
         let list = folder.join(LIST);
-        let Some(entries) = read_list(folder)? else {
-            let why = format!("there is no file {LIST} in it; `twindex passages --index` makes an index");
-            return Err(Error::NotAnIndex { path: folder.to_owned(), why });
-        };
         let corrupt = |number: usize, expected: String, found: String| Error::Corrupt {
             path: list.clone(),
             section: "entries",
-            offset: (LIST_HEAD_BYTES + number * LIST_ENTRY_BYTES) as u64,
+            offset: (LIST_HEAD_BYTES + number * Entry::bytes_of(entries)) as u64,
             expected,
             found,
         };
         let (mut parts, mut starts, mut documents) = (Vec::new(), Vec::new(), 0_u64);
         for (number, entry) in entries.iter().enumerate() {
-            let part = Part::open(&folder.join(part_name(entry.number)))?;
+            let mut part = Part::open(&folder.join(part_name(entry.number)))?;
             if part.identity() != (entry.bytes, entry.documents, entry.header) {
                 let found = format!("{:?}", part.identity());
                 return Err(corrupt(number, format!("part {} as it is", entry.number), found));
+            }
+            if entry.gone > 0 {
+                part.gone = read_gone(folder, entry)?;
+            }
+            if u64::from(part.gone.count()) != entry.deleted {
+                let found = format!("{} of them", part.gone.count());
+                return Err(corrupt(number, format!("{} deleted documents", entry.deleted), found));
             }
             starts.push(documents as u32);
             documents += entry.documents;
@@ -108,60 +142,6 @@ impl PassageIndex {
     /// As [`open`](Self::open), where there is one.
     pub fn open_if_there(folder: &Path) -> Result<Option<Self>> {
         if read_list(folder)?.is_some() { Self::open(folder).map(Some) } else { Ok(None) }
-    }
-
-    /// Adds the documents of a part that was built as a new one, and makes it durable; makes the index, and its folder, if there is
-    /// none. `settings` say how the texts were cut, and are the same for all parts.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Locked`] while another adds; [`Error::ParamsMismatch`] if the index was made with other options;
-    /// [`Error::AlreadyExists`] if the folder is there and has something else in it; those of [`open`](Self::open).
-    pub fn append(folder: &Path, built: Built, settings: &str) -> Result<()> {
-        let is_there = RealVfs.exists(folder).map_err(|error| Error::io("look for", folder, error))?;
-        if !is_there {
-            RealVfs.create_dir(folder).map_err(|error| Error::io("create", folder, error))?;
-        }
-        let names = RealVfs.list(folder).map_err(|error| Error::io("list", folder, error))?;
-        let ours = |name: &std::ffi::OsString| {
-            name.to_str().is_some_and(|name| is_name(name) || name.starts_with(".twindex-tmp-"))
-        };
-        if !names.iter().all(ours) {
-            return Err(Error::AlreadyExists { path: folder.to_owned() });
-        }
-        let _lock = lock(folder)?;
-        let mut entries = Vec::new();
-        if let Some(index) = Self::open_if_there(folder)? {
-            index.check(built.shape(), built.seed(), settings)?;
-            entries = read_list(folder)?.unwrap_or_default();
-        }
-        // What a crash left is no part.
-        for name in names.iter().filter_map(|name| name.to_str()) {
-            let is_part =
-                name.starts_with("passages-") && !entries.iter().any(|entry| part_name(entry.number) == name);
-            if is_part || name.starts_with(".twindex-tmp-") {
-                let path = folder.join(name);
-                RealVfs.unlink(&path).map_err(|error| Error::io("remove", &path, error))?;
-            }
-        }
-        if entries.len() == PARTS_MAX {
-            return Err(Error::Limit {
-                what: "parts of an index",
-                limit: PARTS_MAX as u64,
-                found: PARTS_MAX as u64 + 1,
-            });
-        }
-        let number = entries.iter().map(|entry| entry.number).max().unwrap_or(0) + 1;
-        entries.push(built.write(&folder.join(part_name(number)), number, settings)?);
-        let sync = || RealVfs.sync_dir(folder).map_err(|error| Error::io("sync", folder, error));
-        sync()?;
-        let path = folder.join(LIST);
-        let failed = |op: &'static str| move |error| Error::io(op, folder, error);
-        let mut file = RealVfs.create_temporary(folder).map_err(failed("create a file in"))?;
-        file.append(&list_to_bytes(&entries)).map_err(failed("write a file in"))?;
-        file.sync().map_err(failed("sync a file in"))?;
-        file.publish(&path, true).map_err(|error| Error::io("give its name to", &path, error))?;
-        sync()
     }
 
     /// Refuses options other than those of the index.
@@ -208,11 +188,17 @@ impl PassageIndex {
         self.seed
     }
 
-    /// The number of documents.
+    /// The number of documents, with those that were deleted and have numbers still.
     #[must_use]
     pub fn documents(&self) -> u32 {
         let last = self.starts.last().copied().unwrap_or(0);
         last + self.parts.last().map_or(0, Part::documents)
+    }
+
+    /// The number of documents that were deleted.
+    #[must_use]
+    pub fn deleted(&self) -> u32 {
+        self.parts.iter().map(|part| part.gone.count()).sum()
     }
 
     /// The number of parts.
@@ -266,33 +252,43 @@ impl PassageIndex {
     }
 }
 
+/// The deleted documents of a part.
+fn read_gone(folder: &Path, entry: &Entry) -> Result<Gone> {
+    let path = folder.join(gone_name(entry.gone));
+    let bytes = read_small(&path, 4 * entry.documents + 64)?;
+    // The part was compared with the entry, and has no more documents than a number of 32 bits.
+    Gone::from_bytes(&bytes, entry.number, entry.documents as u32).map_err(|(offset, expected, found)| {
+        Error::Corrupt { path, section: "deleted documents", offset, expected, found }
+    })
+}
+
+/// Reads a file of up to `most` bytes.
+fn read_small(path: &Path, most: u64) -> Result<Vec<u8>> {
+    let file = RealVfs.open(path).map_err(|error| Error::io("open", path, error))?;
+    let length = file.len().map_err(|error| Error::io("read the length of", path, error))?;
+    let Some(length) = usize::try_from(length).ok().filter(|&length| length as u64 <= most) else {
+        return Err(Error::Corrupt {
+            path: path.to_owned(),
+            section: "list",
+            offset: 0,
+            expected: format!("up to {most} bytes"),
+            found: length.to_string(),
+        });
+    };
+    let mut bytes = vec![0; length];
+    file.read_exact_at(&mut bytes, 0).map_err(|error| Error::io("read", path, error))?;
+    Ok(bytes)
+}
+
 /// The parts of an index; none where there is no list.
 fn read_list(folder: &Path) -> Result<Option<Vec<Entry>>> {
     let path: PathBuf = folder.join(LIST);
     if !RealVfs.exists(&path).map_err(|error| Error::io("look for", &path, error))? {
         return Ok(None);
     }
-    let file = RealVfs.open(&path).map_err(|error| Error::io("open", &path, error))?;
-    let length = file.len().map_err(|error| Error::io("read the length of", &path, error))?;
-    let most = LIST_HEAD_BYTES + PARTS_MAX * LIST_ENTRY_BYTES + 8;
+    let bytes = read_small(&path, LIST_BYTES_MAX)?;
     let corrupt = |(offset, expected, found)| {
         Err(Error::Corrupt { path: path.clone(), section: "list", offset, expected, found })
     };
-    let Some(length) = usize::try_from(length).ok().filter(|&length| length <= most) else {
-        return corrupt((0, format!("up to {most} bytes"), format!("{length}")));
-    };
-    let mut bytes = vec![0; length];
-    file.read_exact_at(&mut bytes, 0).map_err(|error| Error::io("read", &path, error))?;
     list_from_bytes(&bytes).map(Some).or_else(corrupt)
-}
-
-fn lock(folder: &Path) -> Result<Box<dyn HeldLock>> {
-    let path = folder.join(LOCK);
-    RealVfs.lock(&path).map_err(|failure| match failure {
-        LockFailure::Held(process) => {
-            let holder = process.map_or_else(String::new, |process| format!(" (process {process})"));
-            Error::Locked { path, holder }
-        }
-        LockFailure::Io(error) => Error::io("lock", &path, error),
-    })
 }

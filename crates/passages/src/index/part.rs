@@ -13,6 +13,7 @@ use super::format::{
     BLOCK, FENCE_BYTES, FINGERPRINT_BITS, HEADER_BYTES, Header, POSTINGS, SECTIONS, Section, checksum, get,
     unzigzag,
 };
+use super::gone::Gone;
 
 /// A part that is open.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(super) struct Part {
     path: PathBuf,
     bytes: Bytes,
     pub(super) header: Header,
+    /// Documents that were deleted.
+    pub(super) gone: Gone,
     /// Blocks that are known to be sound, a bit each.
     sound: Vec<AtomicU64>,
 }
@@ -43,7 +46,7 @@ impl Part {
         let blocks = header.section(Section::Checksums);
         let mut sound = Vec::new();
         sound.resize_with(((blocks.end - blocks.start) as usize / 8).div_ceil(64), AtomicU64::default);
-        let part = Self { path: path.to_owned(), bytes, header, sound };
+        let part = Self { path: path.to_owned(), bytes, header, gone: Gone::default(), sound };
         std::str::from_utf8(part.all(Section::Settings)?).map_err(|error| {
             part.corrupt(Section::Settings, error.valid_up_to() as u64, "UTF-8", "other bytes")
         })?;
@@ -168,6 +171,12 @@ impl Part {
         Ok(Hashes(self.part(Section::Hashes, 4 * range.start..4 * range.end)?))
     }
 
+    /// The places of the units of a document, as they are stored.
+    pub(super) fn place_bytes(&self, document: u32) -> Result<&[u8]> {
+        let range = self.ends(Section::PlaceEnds, document, self.length(Section::Places))?;
+        self.part(Section::Places, range)
+    }
+
     /// The places of the units of a document.
     pub(super) fn places(&self, document: u32) -> Result<Vec<(u32, u32)>> {
         let units = self.ends(Section::UnitEnds, document, self.header.units)?;
@@ -209,36 +218,32 @@ impl Part {
         self.header.postings.div_ceil(POSTINGS as u64)
     }
 
-    /// Passes the postings of a fingerprint to `each`, in order, until it returns false. Logarithmic in the postings, and
-    /// linear in those of the fingerprint.
-    pub(super) fn for_each_posting(
-        &self,
-        fingerprint: u64,
-        mut each: impl FnMut(Posting) -> Result<bool>,
-    ) -> Result<()> {
-        let wanted = fingerprint >> (64 - FINGERPRINT_BITS);
+    /// Passes all postings to `each`, in order, with their fingerprints as they are stored.
+    pub(super) fn for_each(&self, mut each: impl FnMut(u64, Posting) -> Result<()>) -> Result<()> {
+        (0..self.groups()).try_for_each(|group| {
+            self.for_each_of_group(group, |fingerprint, posting| each(fingerprint, posting).map(|()| true))
+        })
+    }
+
+    /// The first group that may have postings of a fingerprint as it is stored.
+    fn first_group(&self, wanted: u64) -> Result<u64> {
         // The last group that begins below it, as its postings may begin there; otherwise the first.
         let (mut low, mut high) = (0, self.groups());
         while low < high {
             let middle = low + (high - low) / 2;
             if self.fence(middle)?.0 < wanted { low = middle + 1 } else { high = middle }
         }
-        for group in low.saturating_sub(1)..self.groups() {
-            if self.fence(group)?.0 > wanted {
-                break;
-            }
-            let mut goes_on = true;
-            self.for_each_of_group(group, |stored, posting| {
-                if stored == wanted && goes_on {
-                    goes_on = each(posting)?;
-                }
-                Ok(stored <= wanted && goes_on)
-            })?;
-            if !goes_on {
-                break;
-            }
-        }
-        Ok(())
+        Ok(low.saturating_sub(1))
+    }
+
+    /// The postings of a fingerprint, of documents that were not deleted, to be read a group at a time. Logarithmic in the
+    /// postings.
+    pub(super) fn postings(&self, fingerprint: u64) -> Result<Postings<'_>> {
+        let wanted = fingerprint >> (64 - FINGERPRINT_BITS);
+        let group = self.first_group(wanted)?;
+        let mut postings = Postings { part: self, wanted, group, read: Vec::new(), at: 0 };
+        postings.fill()?;
+        Ok(postings)
     }
 
     /// Passes the postings of a group to `each`, with their fingerprints, until it returns false.
@@ -330,11 +335,56 @@ fn le(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
+/// The places of a fingerprint, in order; those of one group of postings are in memory.
+pub(super) struct Postings<'p> {
+    part: &'p Part,
+    wanted: u64,
+    /// The group that is read next.
+    group: u64,
+    read: Vec<Posting>,
+    at: usize,
+}
+
+impl Postings<'_> {
+    /// Reads on until a group has some, or there are no more.
+    fn fill(&mut self) -> Result<()> {
+        let Self { part, wanted, group, read, at } = self;
+        read.clear();
+        *at = 0;
+        while read.is_empty() && *group < part.groups() && part.fence(*group)?.0 <= *wanted {
+            part.for_each_of_group(*group, |stored, posting| {
+                if stored == *wanted && !part.gone.has(posting.0) {
+                    read.push(posting);
+                }
+                Ok(stored <= *wanted)
+            })?;
+            *group += 1;
+        }
+        Ok(())
+    }
+
+    /// The next place.
+    pub(super) fn first(&self) -> Option<Posting> {
+        self.read.get(self.at).copied()
+    }
+
+    /// Goes on to the one after it.
+    pub(super) fn step(&mut self) -> Result<()> {
+        self.at += 1;
+        if self.at >= self.read.len() { self.fill() } else { Ok(()) }
+    }
+}
+
 /// Hashes of units as they are stored.
 #[derive(Clone, Copy)]
 pub(super) struct Hashes<'a>(&'a [u8]);
 
-impl Hashes<'_> {
+impl<'a> Hashes<'a> {
+    /// As they are stored.
+    pub(super) fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+
     pub(super) fn len(&self) -> usize {
         self.0.len() / 4
     }

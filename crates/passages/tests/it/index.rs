@@ -7,7 +7,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use twindex::Error;
-use twindex_passages::index::{Answer, Builder, Extract};
+use twindex_passages::index::{Answer, Builder, Extract, Limits};
 use twindex_passages::{Exact, Grams, Hashed, Hasher, Line, PassageIndex, Recurring, Shape, Work};
 
 /// Texts of words of one or two letters.
@@ -69,7 +69,7 @@ fn common_runs(a: &str, b: &str, t: usize) -> BTreeSet<(usize, usize, usize, usi
 
 fn ask(index: &PassageIndex, text: &str) -> Result<Answer, Error> {
     let mut work = Work::new(index.shape(), Hasher::new(index.seed()));
-    index.find(&hashed(&hasher(), text), &mut work, usize::MAX)
+    index.find(&hashed(&hasher(), text), &mut work, Limits::NONE)
 }
 
 fn texts() -> impl Strategy<Value = Vec<String>> {

@@ -14,8 +14,10 @@ pub use self::sketch::Sketch;
 use crate::darts::{WEIGHT_MAX, WEIGHT_MIN, WeightedMinHasher, term_frequencies, weight_out_of_range};
 use crate::error::{Error, Result};
 use crate::hash::Fast;
+use crate::left_out::{LeavesOut, LeftOut};
 use crate::occurrences::set_apart;
 use crate::params::{MinhashWeights, SimhashWeights, SketchParams, Tokens};
+use crate::whole::{self, ELEMENTS_MAX, WeightUnit};
 use crate::{Buffers, Fingerprint, IdfTable, MinHasher, Shingler, features, samples, simhash_at, weighted};
 
 /// Makes [`Sketch`]es of texts, all with the same parameters. Cheap to clone, and shared by threads at will.
@@ -46,8 +48,14 @@ pub struct Sketcher {
     weights: Option<SimhashWeights>,
     /// What a shingle weighs in minima, samples and sets.
     minhash_weights: MinhashWeights,
+    /// The unit in which these weights are whole, if they are rounded.
+    unit: Option<WeightUnit>,
+    /// The most units of a document.
+    elements_max: u64,
     /// There if one of the weights says so.
     idf: Option<Arc<IdfTable>>,
+    /// There if the parameters name a list.
+    leaves_out: Option<Arc<dyn LeavesOut>>,
     minhash: Option<Minhash>,
     /// Whether sets of texts with tokens are made, where the parameters keep sets.
     makes_sets: bool,
@@ -68,16 +76,25 @@ pub struct Scratch {
     bytes: Vec<u8>,
     hashes: Vec<u64>,
     vector: Vec<(u64, i64)>,
-    /// The elements of a document whose shingles count as often as they occur.
+    /// The elements of a document whose shingles count as often as they occur, or as many units as they weigh.
     elements: Vec<u64>,
     /// Whether `elements` are those of the document sketched last; its shingles are otherwise.
     has_elements: bool,
     /// Elements with their weights.
     weighted: Vec<(u64, u64)>,
     tokens: usize,
+    /// What is left of a text.
+    rest: String,
+    left_out: LeftOut,
 }
 
 impl Scratch {
+    /// What was left out of the text sketched last: nothing where the parameters name no list of spans.
+    #[must_use]
+    pub fn left_out(&self) -> LeftOut {
+        self.left_out
+    }
+
     /// The number of tokens of the document sketched last; of a set or vector of the caller's, the number of features
     /// that count.
     #[must_use]
@@ -94,10 +111,22 @@ impl Scratch {
     }
 
     /// What the document sketched last is compared by: its shingle hashes, in any order and perhaps repeated; or with
-    /// [`MinhashWeights::Frequencies`], its [occurrences](crate::occurrences), in any order.
+    /// [`MinhashWeights::Frequencies`], its [occurrences](crate::occurrences), in any order; or the [whole
+    /// units](crate::whole) of its weights.
     #[must_use]
     pub fn elements(&self) -> &[u64] {
         if self.has_elements { &self.elements } else { &self.shingles }
+    }
+}
+
+/// Refuses parameters that leave out the spans of a list, where none is given.
+fn check_no_list(params: &SketchParams) -> Result<()> {
+    match params.shingling.boilerplate {
+        None => Ok(()),
+        Some(list) => Err(Error::Invalid(format!(
+            "these parameters (boilerplate={list:032x}) leave spans out of texts, and need the list of them: \
+             Sketcher::with_boilerplate takes it, and so does the option --boilerplate"
+        ))),
     }
 }
 
@@ -106,7 +135,8 @@ impl Sketcher {
     ///
     /// # Errors
     /// [`Error::Invalid`] where this build of the crate cannot cut text as they say, and where they weight shingles
-    /// by an IDF table, which [`with_idf`](Self::with_idf) takes.
+    /// by an IDF table, which [`with_idf`](Self::with_idf) takes, or leave the spans of a list out of texts, which
+    /// [`with_boilerplate`](Self::with_boilerplate) takes.
     pub fn new(params: impl Into<SketchParams>) -> Result<Self> {
         let params = params.into();
         if let Some(table) = params.idf_table()? {
@@ -120,7 +150,8 @@ impl Sketcher {
                  has it, or Sketcher::with_idf"
             )));
         }
-        Self::made(params, None)
+        check_no_list(&params)?;
+        Self::made(params, None, None)
     }
 
     /// A sketcher for parameters that weight shingles by this table.
@@ -131,10 +162,38 @@ impl Sketcher {
     pub fn with_idf(params: impl Into<SketchParams>, table: Arc<IdfTable>) -> Result<Self> {
         let params = params.into();
         table.check(&params)?;
-        Self::made(params, Some(table))
+        check_no_list(&params)?;
+        Self::made(params, Some(table), None)
     }
 
-    fn made(params: SketchParams, idf: Option<Arc<IdfTable>>) -> Result<Self> {
+    /// A sketcher for parameters by which the spans of this list are left out of texts: what is left of a text is what
+    /// is cut into shingles.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a list that is not the one that the parameters name; otherwise as [`new`](Self::new).
+    pub fn with_boilerplate(params: impl Into<SketchParams>, list: Arc<dyn LeavesOut>) -> Result<Self> {
+        let params = params.into();
+        if let Some(table) = params.idf_table()? {
+            return Err(Error::Invalid(format!(
+                "these parameters name the idf table {table:032x} and a list of spans, which do not go together"
+            )));
+        }
+        match params.shingling.boilerplate {
+            Some(named) if named == list.digest() => Self::made(params, None, Some(list)),
+            named => Err(Error::Invalid(format!(
+                "the list of spans has the digest {:032x}, and these parameters name {}: take the list with which they \
+                 were made",
+                list.digest(),
+                named.map_or_else(|| "none".to_owned(), |named| format!("{named:032x}"))
+            ))),
+        }
+    }
+
+    fn made(
+        params: SketchParams,
+        idf: Option<Arc<IdfTable>>,
+        leaves_out: Option<Arc<dyn LeavesOut>>,
+    ) -> Result<Self> {
         Ok(Self {
             digest: params.digest(),
             level: Level::chosen(),
@@ -142,7 +201,10 @@ impl Sketcher {
             names: Fast::new(params.shingling.seed),
             weights: params.simhash,
             minhash_weights: params.minhash_weights(),
+            unit: params.minhash.and_then(|minhash| minhash.unit),
+            elements_max: ELEMENTS_MAX,
             idf,
+            leaves_out,
             minhash: params.minhash.map(|minhash| Minhash {
                 hasher: MinHasher::of(minhash.family, minhash.minima()),
                 rows: usize::from(minhash.rows),
@@ -158,6 +220,14 @@ impl Sketcher {
     #[must_use]
     pub fn with_sets_of_wordless_only(mut self) -> Self {
         self.makes_sets = false;
+        self
+    }
+
+    /// The same sketcher, which refuses documents whose weights are more than this number of
+    /// [units](crate::params::MinhashParams::unit), 8 bytes each; [`ELEMENTS_MAX`] is the most. For callers with little memory.
+    #[must_use]
+    pub fn with_elements_max(mut self, elements: u64) -> Self {
+        self.elements_max = elements.min(ELEMENTS_MAX);
         self
     }
 
@@ -180,7 +250,8 @@ impl Sketcher {
     ///
     /// # Errors
     /// [`Error::Invalid`] if the parameters are for features that callers bring ([`Tokens::Features`]), not for
-    /// texts.
+    /// texts; where weights are in [units](crate::params::MinhashParams::unit), for a text of more than
+    /// [`ELEMENTS_MAX`](crate::whole::ELEMENTS_MAX) of them.
     pub fn sketch(&self, text: &str) -> Result<Sketch> {
         let mut sketch = Sketch::default();
         self.sketch_into(text, &mut Scratch::default(), &mut sketch)?;
@@ -221,15 +292,23 @@ impl Sketcher {
                 "these parameters (tokens=features) are for sets of features, not for texts".into(),
             ));
         }
+        let Scratch { buffers, shingles, rest, left_out, .. } = &mut *scratch;
+        *left_out = match &self.leaves_out {
+            None => LeftOut::default(),
+            Some(list) => list.leave_out(text, rest)?,
+        };
+        // What a list has of the text is no part of its shingles.
+        let counted = if left_out.words > 0 { &**rest } else { text };
         if self.takes_distinct() {
-            self.shingler.distinct(text, &mut scratch.buffers, &mut scratch.shingles);
+            self.shingler.distinct(counted, buffers, shingles);
         } else {
             // Minima do not mind repetitions.
-            self.shingler.occurrences(text, &mut scratch.buffers, &mut scratch.shingles);
+            self.shingler.occurrences(counted, buffers, shingles);
         }
         scratch.tokens = scratch.buffers.tokens();
-        self.finish_unweighted(scratch, sketch);
+        self.finish_unweighted(scratch, sketch)?;
         if self.params.sets && scratch.shingles.is_empty() {
+            // The whole text, also where nothing of it counts: near such a document are its copies alone.
             sketch.set.push(self.names.single(text.as_bytes()));
         }
         Ok(())
@@ -308,8 +387,7 @@ impl Sketcher {
             scratch.shingles.dedup();
         }
         scratch.tokens = scratch.shingles.len();
-        self.finish_unweighted(scratch, sketch);
-        Ok(())
+        self.finish_unweighted(scratch, sketch)
     }
 
     /// Whether nothing in a sketch depends on how often a shingle occurs.
@@ -327,14 +405,17 @@ impl Sketcher {
     ///   minima are [weighted](crate::params::MinhashParams::weights), they are those of the weights, which count units of
     ///   2^-16 then, 1/16 to 2^24; times the features' inverse document frequencies, if the parameters say
     ///   [`MinhashWeights::Idf`].
+    ///   With a [unit](crate::params::MinhashParams::unit), weights of half a unit and more are rounded to whole units, each an
+    ///   element of minima of any family, of samples and of sets.
     /// - The sketch is empty if the weights of each feature add up to 0, and, where the parameters keep sketches of
     ///   sets, if none of these sums is above 0.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the parameters are for texts, see [`sketch_features`](Self::sketch_features), or say
     /// that each distinct feature votes once ([`SimhashWeights::Distinct`]), which leaves weights no meaning; where minima
-    /// are weighted, for a weight out of its range, for another family than [`Family::Darts`](crate::params::Family::Darts), and for parameters that keep
-    /// sets or samples, which hold whole elements.
+    /// are weighted, for a weight out of its range; and without a unit, for another family than
+    /// [`Family::Darts`](crate::params::Family::Darts), and for parameters that keep sets or samples, which hold whole
+    /// elements.
     pub fn sketch_weighted(
         &self,
         features: &[(u64, i64)],
@@ -349,15 +430,17 @@ impl Sketcher {
                     .into(),
             ));
         }
-        let Scratch { shingles, vector, has_elements, weighted: weighted_features, .. } = &mut *scratch;
+        let Scratch { shingles, vector, elements, has_elements, weighted: weighted_features, .. } =
+            &mut *scratch;
         vector.clear();
         vector.extend_from_slice(features);
         vector.sort_unstable_by_key(|&(feature, _)| feature);
         shingles.clear();
         self.check_vectors()?;
         let weights_count = self.minhash_weights != MinhashWeights::Distinct;
-        *has_elements = false;
+        *has_elements = self.unit.is_some();
         weighted_features.clear();
+        elements.clear();
         let mut is_zero = true;
         for same in vector.chunk_by(|(a, _), (b, _)| a == b) {
             let weight: i128 = same.iter().map(|&(_, weight)| i128::from(weight)).sum();
@@ -366,7 +449,17 @@ impl Sketcher {
                 continue;
             }
             shingles.push(same[0].0);
-            if weights_count {
+            if let Some(unit) = self.unit {
+                let count = unit.count(weight.unsigned_abs(), self.idf_of_minima(same[0].0));
+                if count == 0 {
+                    return Err(Error::Invalid(format!(
+                        "a weight of {weight} / 65536: less than half of the unit {unit}; multiply all weights by one \
+                         number, or take a smaller unit"
+                    )));
+                }
+                weighted_features.push((same[0].0, whole_weight(count)));
+                whole::append(same[0].0, count, self.elements_max, elements)?;
+            } else if weights_count {
                 let units =
                     u64::try_from(weight).ok().filter(|units| (WEIGHT_MIN..=WEIGHT_MAX).contains(units));
                 let units = units.ok_or_else(|| Error::Invalid(weight_out_of_range(weight)))?;
@@ -427,17 +520,18 @@ impl Sketcher {
 
     /// Refuses vectors where their weights would count in minima, and the parameters keep what cannot hold them.
     fn check_vectors(&self) -> Result<()> {
-        if self.minhash_weights == MinhashWeights::Distinct {
+        if self.minhash_weights == MinhashWeights::Distinct || self.unit.is_some() {
             return Ok(());
         }
         if self.darts().is_none() {
             return Err(Error::Invalid(
-                "vectors of weights need minhash=darts where minhash-weights is not `distinct`".into(),
+                "vectors of weights need minhash=darts, or a minhash-unit, where minhash-weights is not `distinct`".into(),
             ));
         }
         if self.params.sets || self.params.bottom > 0 || self.params.modulus > 0 {
             return Err(Error::Invalid(
-                "vectors of weights cannot be kept as sets, bottom or modulus, which hold whole elements: leave these out"
+                "vectors of weights cannot be kept as sets, bottom or modulus, which hold whole elements: leave these out, or \
+                 give a minhash-unit, in which weights are whole"
                     .into(),
             ));
         }
@@ -457,10 +551,14 @@ impl Sketcher {
     /// A weight in units of 2^-16, times the shingle's inverse document frequency where minima are weighted by it. The
     /// greatest weight stands for all above it.
     fn by_idf(&self, shingle: u64, units: u64) -> u64 {
+        // Weights of the table are below 2^14, and units below 2^40.
+        ((units * u64::from(self.idf_of_minima(shingle))) >> 8).clamp(WEIGHT_MIN, WEIGHT_MAX)
+    }
+
+    /// The inverse document frequency of a shingle in units of 2^-8 where minima are weighted by it, otherwise 1.
+    fn idf_of_minima(&self, shingle: u64) -> u16 {
         let by_table = matches!(self.minhash_weights, MinhashWeights::Idf { .. });
-        let Some(idf) = self.idf.as_deref().filter(|_| by_table) else { return units };
-        // Weights of the table are below 2^14, with 8 fractional bits, and units below 2^40.
-        ((units * u64::from(idf.weight(shingle))) >> 8).clamp(WEIGHT_MIN, WEIGHT_MAX)
+        self.idf.as_deref().filter(|_| by_table).map_or(1 << 8, |idf| idf.weight(shingle))
     }
 
     fn check_features(&self) -> Result<()> {
@@ -474,11 +572,20 @@ impl Sketcher {
     }
 
     /// From the shingles in `scratch`, a vote for each occurrence, to the sketch.
-    fn finish_unweighted(&self, scratch: &mut Scratch, sketch: &mut Sketch) {
-        let Scratch { shingles, elements, has_elements, weighted, .. } = &mut *scratch;
+    fn finish_unweighted(&self, scratch: &mut Scratch, sketch: &mut Sketch) -> Result<()> {
+        let Scratch { shingles, hashes, elements, has_elements, weighted, .. } = &mut *scratch;
         weighted.clear();
-        if self.minhash_weights != MinhashWeights::Distinct {
-            elements.clear();
+        elements.clear();
+        if let Some(unit) = self.unit {
+            hashes.clear();
+            hashes.extend_from_slice(shingles);
+            hashes.sort_unstable();
+            for same in hashes.chunk_by(|a, b| a == b) {
+                let count = unit.count((same.len() as u128) << 16, self.idf_of_minima(same[0]));
+                weighted.push((same[0], whole_weight(count)));
+                whole::append(same[0], count, self.elements_max, elements)?;
+            }
+        } else if self.minhash_weights != MinhashWeights::Distinct {
             elements.extend_from_slice(shingles);
             if self.darts().is_some() {
                 term_frequencies(elements, weighted);
@@ -498,11 +605,12 @@ impl Sketcher {
             None => simhash_at(self.level, shingles),
         };
         let fingerprint = self.weights.filter(|_| !shingles.is_empty()).map(|_| votes());
-        *has_elements = self.minhash_weights == MinhashWeights::Frequencies;
-        if *has_elements {
+        *has_elements = self.unit.is_some() || self.minhash_weights == MinhashWeights::Frequencies;
+        if *has_elements && self.unit.is_none() {
             set_apart(elements);
         }
         self.finish(scratch, sketch, fingerprint);
+        Ok(())
     }
 
     /// Removes what `sketch` holds of a document.
@@ -569,4 +677,9 @@ impl Sketcher {
     pub fn params_digest(&self) -> u128 {
         self.digest
     }
+}
+
+/// A number of units as a weight of darts; only ratios of weights matter. Numbers that are too great are refused as elements.
+fn whole_weight(count: u128) -> u64 {
+    u64::try_from(count << 16).unwrap_or(WEIGHT_MAX).min(WEIGHT_MAX)
 }

@@ -288,3 +288,105 @@ fn weights_that_nothing_holds_are_refused() {
         assert!(error.contains(named), "{error}");
     }
 }
+
+/// Elements in whole units, written out, of shingles with their weights in units of 2^-16.
+#[allow(clippy::cast_sign_loss, reason = "weights are above 0")]
+fn in_units(weights: &[(u64, u64)], unit: WeightUnit) -> (Vec<u64>, Vec<(u64, u64)>) {
+    let (mut elements, mut darts) = (Vec::new(), Vec::new());
+    for &(shingle, weight) in weights {
+        let count = (weight as f64 / f64::from(unit.units()) + 0.5).floor() as u64;
+        let mut same = vec![shingle; count as usize];
+        set_apart(&mut same);
+        elements.extend(same);
+        darts.push((shingle, count << 16));
+    }
+    elements.sort_unstable();
+    (elements, darts)
+}
+
+#[test]
+fn weights_in_units_are_elements_of_sets_of_samples_and_of_minima_of_all_families() {
+    let shingling = Shingling::words(1, 7).with_tokens(Tokens::Features).unwrap();
+    let (one, two, three) = (0x1234_5678_9abc_def0, 0xfedc_ba98_7654_3210, 5);
+    let table = IdfTable::new(9, 1023, 0, shingling.clone(), vec![one, two], vec![1000, 500]);
+    let table = Arc::new(table.unwrap());
+    let times = |shingle: u64, units: u64| (shingle, units * u64::from(table.weight(shingle)) / 256);
+    for &family in Family::ALL {
+        for (by_table, unit) in [(false, "1"), (false, "0.25"), (true, "2"), (true, "1"), (true, "0.125")] {
+            let unit: WeightUnit = unit.parse().unwrap();
+            let weights =
+                if by_table { MinhashWeights::Idf { table: 9 } } else { MinhashWeights::Frequencies };
+            let mut params = weighted_params(family, weights);
+            params.shingling = shingling.clone();
+            params.minhash.as_mut().unwrap().unit = Some(unit);
+            (params.sets, params.bottom, params.modulus) = (true, 5, 3);
+            params.check().unwrap();
+            let sketcher = if by_table {
+                Sketcher::with_idf(&params, Arc::clone(&table)).unwrap()
+            } else {
+                Sketcher::new(&params).unwrap()
+            };
+            let weight = |shingle, units| if by_table { times(shingle, units) } else { (shingle, units) };
+            let vector =
+                [(one, 200_000_i64), (two, 70_000), (three, 131_072), (one, 12_288), (7, -4), (8, 0)];
+            let of_vector = [weight(one, 212_288), weight(two, 70_000), weight(three, 131_072)];
+            let set = [one, two, one, three, one];
+            let of_set = [weight(one, 3 << 16), weight(two, 1 << 16), weight(three, 1 << 16)];
+            let found = [of_weighted(&sketcher, &vector).unwrap(), of_features(&sketcher, &set)];
+            for (sketch, weights) in found.into_iter().zip([of_vector, of_set]) {
+                let (elements, darts) = in_units(&weights, unit);
+                assert_eq!(sketch.set(), elements, "{family} {unit} {by_table}");
+                let mut wanted = Vec::new();
+                if family == Family::Darts {
+                    WeightedMinHasher::new(200).unwrap().signature(&darts, &mut wanted).unwrap();
+                } else {
+                    MinHasher::of(family, 200).signature(&elements, &mut wanted);
+                }
+                assert_eq!(sketch.signature(), wanted, "{family} {unit} {by_table}");
+                let (mut bottom, mut modular) = (Vec::new(), Vec::new());
+                samples::bottom(&elements, 5, &mut Vec::new(), &mut bottom);
+                samples::modular(&elements, 3, &mut modular);
+                assert_eq!((sketch.bottom(), sketch.modular()), (&bottom[..], &modular[..]));
+            }
+        }
+    }
+}
+
+#[test]
+fn texts_in_units_of_one_have_the_elements_of_their_frequencies() {
+    let of = |unit| {
+        let mut params = weighted_params(Family::OnePermutationFilled, MinhashWeights::Frequencies);
+        (params.minhash.as_mut().unwrap().unit, params.sets) = (unit, true);
+        Sketcher::new(params).unwrap()
+    };
+    let (plain, whole, halves) = (of(None), of(Some(WeightUnit::ONE)), of(Some("0.5".parse().unwrap())));
+    for text in [TEXTS[0], TEXTS[1], "", "a"] {
+        let sketches = [&plain, &whole, &halves].map(|sketcher| sketcher.sketch(text).unwrap());
+        assert_eq!(sketches[0].set(), sketches[1].set());
+        assert_eq!(sketches[0].signature(), sketches[1].signature());
+        let twice = if text.is_empty() { 1 } else { 2 * sketches[0].set().len() };
+        assert_eq!(sketches[2].set().len(), twice, "{text}");
+    }
+    let error = plain.sketch("a").unwrap().check_comparable(whole.params()).unwrap_err().to_string();
+    assert!(error.contains("minhash-unit"), "{error}");
+}
+
+#[test]
+fn weights_that_no_units_hold_are_refused() {
+    let shingling = Shingling::words(1, 7).with_tokens(Tokens::Features).unwrap();
+    let mut params = weighted_params(Family::OnePermutationFilled, MinhashWeights::Frequencies);
+    params.shingling = shingling;
+    params.minhash.as_mut().unwrap().unit = Some("0.25".parse().unwrap());
+    let sketcher = Sketcher::new(&params).unwrap();
+    assert!(of_weighted(&sketcher, &[(1, 8192)]).is_ok(), "half a unit is one");
+    for (vector, named) in [
+        (&[(1, 8191)][..], "8191 / 65536: less than half of the unit 0.25"),
+        (&[(1, 1 << 40)], "more than 16777216 units"),
+        (&[(1, i64::MAX), (1, i64::MAX)], "more than 16777216 units"),
+    ] {
+        let error = of_weighted(&sketcher, vector).unwrap_err().to_string();
+        assert!(error.contains(named), "{error}");
+    }
+    params.minhash.as_mut().unwrap().weights = MinhashWeights::Distinct;
+    assert!(params.check().unwrap_err().to_string().contains("minhash-unit without"));
+}

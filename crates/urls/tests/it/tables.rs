@@ -36,7 +36,7 @@ fn what_is_no_table_of_rules_is_refused_with_its_line() {
     assert!(Rules::read(format!("{COLUMNS}\n{good}\n").as_bytes()).is_ok());
     for (line, wanted) in [
         ("a\tb", "expected 9 columns, found 2"),
-        (&good.replace("/*", "/x"), "of which the template \"https://a.example/x\" has 0"),
+        (&good.replace("/*", "/x"), "but the template \"https://a.example/x\" has 0"),
         (&good.replace("/*", "/*-*"), "expected a template"),
         (&good.replace("/*", "/{"), "expected a template"),
         (&good.replace("https://a.example/*", "*"), "expected a template"),

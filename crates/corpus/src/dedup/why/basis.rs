@@ -1,7 +1,7 @@
 //! The columns by which a table states how near two documents are, and the same columns computed again.
 
 use anyhow::{Context, bail};
-use twindex::sketch::{jaccard, matches, pack};
+use twindex::sketch::{LeftOut, jaccard, matches, pack};
 use twindex::{Sketch, Sketcher};
 use twindex_join::{Common, SampledBy};
 
@@ -14,6 +14,7 @@ use crate::sketching::Sketching;
 pub(super) struct Measured {
     pub(super) set: Vec<u64>,
     pub(super) sketch: Sketch,
+    pub(super) left_out: LeftOut,
 }
 
 /// Whether two texts are equal.
@@ -180,6 +181,6 @@ impl Measured {
         let (mut sketch, mut set) = (Sketch::default(), Vec::new());
         sketching.sketch(content.lent(), &mut sketch)?;
         sketching.shingles(&mut set);
-        Ok(Self { set, sketch })
+        Ok(Self { set, sketch, left_out: sketching.left_out() })
     }
 }

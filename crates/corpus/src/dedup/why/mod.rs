@@ -19,10 +19,12 @@ use self::rows::{Row, find_rows, for_each_row, unescaped};
 use self::texts::{Found, OwnContent, Sought, alias, find};
 use super::Method;
 use super::layout::{INDEX, PROOF, RUN, kept_files};
+use super::left_out::sketcher_of_results;
 use super::priority::Keep;
 use super::rules::Clustering;
 use super::run_file::RunFile;
 use super::word_diff::{self, Extent, WordDiff};
+use crate::boilerplate::BOILERPLATE;
 use crate::error::InvalidOptions;
 use crate::input::{Deciding, InputFormat, InputOptions, UrlPart};
 use crate::observer::Observer;
@@ -615,6 +617,13 @@ impl Why {
             );
         }
         let differences = self.differences(&kept.content, &key.content);
+        let (of_this, of_other) = (of_key.left_out.words, of_kept.left_out.words);
+        if of_this + of_other > 0 {
+            explanation.notes.push(format!(
+                "{of_this} words of the document and {of_other} of the kept one do not count: they stand in spans that many \
+                 documents share ({BOILERPLATE})"
+            ));
+        }
         if !is_identical && of_key.set == of_kept.set {
             explanation.notes.push(format!(
                 "the differences change no shingle (tokens {}, width {})",
@@ -647,6 +656,9 @@ impl Why {
     fn sketcher(&self, known: &Known) -> anyhow::Result<Sketcher> {
         if known.params.sketch().idf_table()?.is_some() {
             return Ok(Index::open(self.out.join(INDEX))?.sketcher()?);
+        }
+        if known.params.shingling.boilerplate.is_some() {
+            return sketcher_of_results(&self.out, &known.params);
         }
         Ok(Sketcher::new(&known.params)?)
     }

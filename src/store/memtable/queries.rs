@@ -1,5 +1,5 @@
-//! Questions that may meet many rows, in steps: between two of them the lock is free, and rows come behind those that
-//! are asked about. What chains lead to from a row on does not change by that.
+//! Queries that may read many rows, in steps: between two steps the lock is free, and new rows are added after those
+//! that the query sees. New rows do not change where chains lead from an existing row.
 
 use std::ops::ControlFlow;
 
@@ -8,9 +8,9 @@ use super::{
 };
 use crate::format::{bands, prefixes};
 
-/// How far a question has come.
+/// How far a query has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::store) enum At {
+pub(in crate::store) enum ScanPosition {
     #[default]
     Start,
     /// The next of all rows.
@@ -23,29 +23,29 @@ pub(in crate::store) enum At {
 }
 
 impl Rows {
-    /// Hands each live row within `within` bits of `fingerprint`, and its distance, to `each`, until it breaks: goes on
-    /// from `at` by about `steps` rows. Returns by how many.
+    /// Hands each live row within `within` bits of `fingerprint`, and its distance, to `each`, until it breaks.
+    /// Continues from `at` by about `steps` rows, and returns the number of rows read.
     pub(in crate::store) fn within(
         &self,
         fingerprint: u64,
         within: u32,
         limit: u32,
-        (at, steps): (&mut At, u32),
+        (at, steps): (&mut ScanPosition, u32),
         mut each: impl FnMut(u32, u32) -> ControlFlow<()>,
     ) -> u32 {
         let (mut block, mut first, mut same) = match *at {
-            At::Start if !self.simhash => (BLOCKS, NONE, NONE),
-            At::Start if self.linked < limit as usize || limit < SCANNED as u32 || within > BLOCKS_WITHIN => {
+            ScanPosition::Start if !self.simhash => (BLOCKS, NONE, NONE),
+            ScanPosition::Start if self.linked < limit as usize || limit < SCANNED as u32 || within > BLOCKS_WITHIN => {
                 return self.scan((fingerprint, within), limit, (at, 0), each);
             }
-            At::Row(row) => return self.scan((fingerprint, within), limit, (at, row), each),
-            At::Start => (0, self.heads.get(bucket(fingerprint, 0)), NONE),
-            At::Block(block, first, same) => (block, first, same),
-            At::Entry(_) | At::End => (BLOCKS, NONE, NONE),
+            ScanPosition::Row(row) => return self.scan((fingerprint, within), limit, (at, row), each),
+            ScanPosition::Start => (0, self.heads.get(bucket(fingerprint, 0)), NONE),
+            ScanPosition::Block(block, first, same) => (block, first, same),
+            ScanPosition::Entry(_) | ScanPosition::End => (BLOCKS, NONE, NONE),
         };
         for step in 0..steps {
             if block == BLOCKS {
-                *at = At::End;
+                *at = ScanPosition::End;
                 return step;
             }
             if same != NONE {
@@ -53,7 +53,7 @@ impl Rows {
                     (same, (fingerprint ^ self.fingerprints.get(same as usize)).count_ones());
                 same = self.same_fingerprint.before(row).unwrap_or(NONE);
                 if self.is_live(row, limit) && each(row, distance).is_break() {
-                    *at = At::End;
+                    *at = ScanPosition::End;
                     return step;
                 }
             } else if first == NONE {
@@ -64,7 +64,7 @@ impl Rows {
             } else {
                 let other = self.fingerprints.get(first as usize);
                 let differs = fingerprint ^ other;
-                // Found by the first block in which both agree.
+                // Reported by the first block in which both agree.
                 let earlier = (0..block).any(|block| (differs >> (16 * block)) as u16 == 0);
                 if differs.count_ones() <= within && !earlier {
                     let is_same = |row: u32| self.fingerprints.get(row as usize) == other;
@@ -73,16 +73,16 @@ impl Rows {
                 first = self.next.get(first as usize)[block];
             }
         }
-        *at = if block == BLOCKS { At::End } else { At::Block(block, first, same) };
+        *at = if block == BLOCKS { ScanPosition::End } else { ScanPosition::Block(block, first, same) };
         steps
     }
 
-    /// The same by a look at all rows: from `row` on to the end of its chunk.
+    /// The same by a scan of all rows: from `row` on to the end of its chunk.
     fn scan(
         &self,
         (fingerprint, within): (u64, u32),
         limit: u32,
-        (at, row): (&mut At, u32),
+        (at, row): (&mut ScanPosition, u32),
         mut each: impl FnMut(u32, u32) -> ControlFlow<()>,
     ) -> u32 {
         let limit = limit.min(self.len());
@@ -95,22 +95,22 @@ impl Rows {
                 && self.is_live(row, limit)
                 && each(row, distance).is_break()
             {
-                *at = At::End;
+                *at = ScanPosition::End;
                 return slice.len() as u32;
             }
         }
         let next = row + slice.len() as u32;
-        *at = if slice.is_empty() || next == limit { At::End } else { At::Row(next) };
+        *at = if slice.is_empty() || next == limit { ScanPosition::End } else { ScanPosition::Row(next) };
         slice.len() as u32
     }
 
-    /// Hands each live row that has this feature in this band to `each`, the newest first: goes on from `at` by at most
-    /// `steps` rows. Returns by how many.
+    /// Hands each live row that has this feature in this band to `each`, the newest first. Continues from `at` by at
+    /// most `steps` rows, and returns the number of rows read.
     pub(in crate::store) fn same_feature(
         &self,
         (band, feature): (usize, u64),
         limit: u32,
-        (at, steps): (&mut At, u32),
+        (at, steps): (&mut ScanPosition, u32),
         mut each: impl FnMut(u32),
     ) -> u32 {
         let key = bands::key(feature, bands::bits_of(self.params()));
@@ -132,7 +132,7 @@ impl Rows {
         )
     }
 
-    /// Hashes by which rows that can be near a set are found.
+    /// The hashes by which rows that can be near a set are found.
     pub(in crate::store) fn set_hashes(&self, set: &[u64], marked: bool) -> Vec<u64> {
         let kinds = if marked && self.params().marks { &[false, true][..] } else { &[false] };
         let hashes = set.iter().flat_map(|&hash| {
@@ -141,18 +141,18 @@ impl Rows {
         hashes.collect()
     }
 
-    /// Reads what questions for these hashes will read, so that they wait for memory together.
+    /// Prefetches what queries for these hashes will read, so that their memory accesses overlap.
     pub(in crate::store) fn warm_sets(&self, hashes: &[u64]) {
         self.prefixes.warm(hashes.iter().copied());
     }
 
-    /// Hands each live row that is found by this hash to `each`: goes on from `at` by at most `steps` rows. Returns by how
-    /// many.
+    /// Hands each live row that is found by this hash to `each`. Continues from `at` by at most `steps` rows, and
+    /// returns the number of rows read.
     pub(in crate::store) fn sharing(
         &self,
         hash: u64,
         limit: u32,
-        (at, steps): (&mut At, u32),
+        (at, steps): (&mut ScanPosition, u32),
         mut each: impl FnMut(u32),
     ) -> u32 {
         follow(
@@ -168,19 +168,19 @@ impl Rows {
         )
     }
 
-    /// Hands each live row whose feature of this band begins with the same `bits` bits, of those that are kept, to
-    /// `each`, the oldest first: looks at `steps` rows from `at` on.
+    /// Hands each live row whose feature of this band begins with the same `bits` bits, of the stored bits, to `each`,
+    /// the oldest first: reads `steps` rows from `at` on.
     pub(in crate::store) fn same_feature_bits(
         &self,
         (band, feature, bits): (usize, u64, u32),
         limit: u32,
-        (at, steps): (&mut At, u32),
+        (at, steps): (&mut ScanPosition, u32),
         mut each: impl FnMut(u32),
     ) -> u32 {
         let key = bands::key(feature, bits);
         let from = match *at {
-            At::Start => 0,
-            At::Row(row) => row,
+            ScanPosition::Start => 0,
+            ScanPosition::Row(row) => row,
             _ => limit,
         };
         let to = limit.min(from.saturating_add(steps)).max(from);
@@ -190,31 +190,31 @@ impl Rows {
                 each(row);
             }
         }
-        *at = if to == limit { At::End } else { At::Row(to) };
+        *at = if to == limit { ScanPosition::End } else { ScanPosition::Row(to) };
         to - from
     }
 }
 
 /// Follows a chain by at most `steps` entries.
 fn follow(
-    (at, steps): (&mut At, u32),
+    (at, steps): (&mut ScanPosition, u32),
     newest: impl FnOnce() -> Option<u32>,
     before: impl Fn(u32) -> Option<u32>,
     mut each: impl FnMut(u32),
 ) -> u32 {
     let mut next = match *at {
-        At::Start => newest(),
-        At::Entry(entry) => Some(entry),
+        ScanPosition::Start => newest(),
+        ScanPosition::Entry(entry) => Some(entry),
         _ => None,
     };
     for step in 0..steps {
         let Some(entry) = next else {
-            *at = At::End;
+            *at = ScanPosition::End;
             return step + 1;
         };
         each(entry);
         next = before(entry);
     }
-    *at = next.map_or(At::End, At::Entry);
+    *at = next.map_or(ScanPosition::End, ScanPosition::Entry);
     steps
 }

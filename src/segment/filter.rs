@@ -5,8 +5,8 @@
 
 use zerocopy::little_endian::U16;
 
-use super::file::At;
-use super::tables::Front;
+use super::file::SectionReader;
+use super::tables::RawLayout;
 use crate::error::Result;
 use twindex_kernel::{Kernel, Level, Simd};
 
@@ -15,7 +15,7 @@ const LANES: usize = 64;
 
 /// A bucket, and what its entries are compared with.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Bucket {
+pub(super) struct FilteredBucket {
     pub(super) start: u32,
     pub(super) end: u32,
     /// The query's bits in the plane that is checked.
@@ -24,7 +24,7 @@ pub(super) struct Bucket {
     pub(super) left: u32,
 }
 
-impl Bucket {
+impl FilteredBucket {
     #[inline(always)]
     pub(super) fn rows(&self) -> std::ops::Range<u64> {
         self.start.into()..self.end.into()
@@ -33,7 +33,7 @@ impl Bucket {
 
 /// Entries that may be near, at least one.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sifted {
+pub(super) struct Survivors {
     /// The number of the bucket.
     pub(super) bucket: u32,
     /// The row of bit 0.
@@ -42,44 +42,44 @@ pub(super) struct Sifted {
     pub(super) near: u64,
 }
 
-/// Filters buckets, each by the front of its table, and returns how many of `sifted` have been written, by bucket and row
+/// Filters buckets, each by the front of its table, and returns how many of `survivors` have been written, by bucket and row
 /// ascending.
 ///
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt).
-pub(super) fn sift<'f>(
+pub(super) fn filter_buckets<'f>(
     level: Level,
-    at: &At<'_>,
-    buckets: impl Iterator<Item = (Bucket, &'f Front)>,
-    sifted: &mut Vec<Sifted>,
+    at: &SectionReader<'_>,
+    buckets: impl Iterator<Item = (FilteredBucket, &'f RawLayout)>,
+    survivors: &mut Vec<Survivors>,
 ) -> Result<usize> {
-    level.dispatch(Sift { at, buckets, sifted })
+    level.dispatch(FilterKernel { at, buckets, survivors })
 }
 
-struct Sift<'a, 'b, I> {
-    at: &'b At<'a>,
+struct FilterKernel<'a, 'b, I> {
+    at: &'b SectionReader<'a>,
     buckets: I,
-    sifted: &'b mut Vec<Sifted>,
+    survivors: &'b mut Vec<Survivors>,
 }
 
-impl<'f, I: Iterator<Item = (Bucket, &'f Front)>> Kernel for Sift<'_, '_, I> {
+impl<'f, I: Iterator<Item = (FilteredBucket, &'f RawLayout)>> Kernel for FilterKernel<'_, '_, I> {
     type Output = Result<usize>;
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Result<usize> {
-        let Self { at, buckets, sifted } = self;
+        let Self { at, buckets, survivors } = self;
         let mut count = 0;
         for (number, (bucket, front)) in (0..).zip(buckets) {
-            let Bucket { start, end, scanned, left } = bucket;
+            let FilteredBucket { start, end, scanned, left } = bucket;
             let mut lanes: &[U16] = front.lanes(at, start..end)?;
             let mut base = start;
             while !lanes.is_empty() {
-                if count == sifted.len() {
-                    sifted.resize(count * 2 + LANES, Sifted::default());
+                if count == survivors.len() {
+                    survivors.resize(count * 2 + LANES, Survivors::default());
                 }
                 // Written always and kept if it is of use: whether it is cannot be predicted.
                 let near = simd.near16(lanes, scanned, left);
-                sifted[count] = Sifted { bucket: number, base, near };
+                survivors[count] = Survivors { bucket: number, base, near };
                 count += usize::from(near != 0);
                 // Nothing is left after fewer than `LANES`: `near16` has taken them all.
                 lanes = lanes.get(LANES..).unwrap_or_default();

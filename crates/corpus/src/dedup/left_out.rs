@@ -1,0 +1,226 @@
+//! Spans that many documents share, and that do not count for what is near: which list of them there is, and what it left
+//! out.
+
+use std::any::Any;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use serde::Serialize;
+use twindex::Params;
+use twindex::sketch::{LeftOut, Sketcher};
+use twindex_passages::Boilerplate;
+
+use super::layout::kept_files;
+use super::out::{MadeFolders, Out, temporary_folder};
+use super::{Dedup, Method};
+use crate::boilerplate::{self, Asked, BOILERPLATE, BOILERPLATE_WORDS, digest};
+use crate::error::InvalidOptions;
+use crate::input::Documents;
+use crate::numbers::count;
+use crate::observer::Observer;
+use crate::sketching::Sketched;
+use crate::watch::{Stages, Stopwatch};
+
+/// What does not count because many documents share it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOutReport {
+    /// Documents that share a span are more than this.
+    pub more_than: u32,
+    /// Words of a span.
+    pub words: u32,
+    /// Spans of the list; a longer one that is shared is several that overlap.
+    pub spans: u64,
+    /// Words of the documents that were read that stand in a span.
+    pub words_left_out: u64,
+    /// Documents that have such words.
+    pub documents: u64,
+    /// Documents that have no others.
+    pub documents_without_words: u64,
+}
+
+impl LeftOutReport {
+    /// Counts a document.
+    pub(super) fn add(&mut self, one: &Sketched) {
+        let LeftOut { words, is_all } = one.left_out;
+        self.words_left_out += words;
+        self.documents += u64::from(words > 0);
+        self.documents_without_words += u64::from(is_all);
+    }
+}
+
+/// The list of a job.
+pub(super) struct Spans {
+    pub(super) list: Arc<Boilerplate>,
+    /// What it took to make it.
+    watch: Option<Stopwatch>,
+    /// Where it was made; these go in this order.
+    _scratch: Option<(Box<dyn Any>, tempfile::TempDir, MadeFolders)>,
+}
+
+impl Spans {
+    fn of(list: Arc<Boilerplate>) -> Self {
+        Self { list, watch: None, _scratch: None }
+    }
+
+    pub(super) fn sketcher(&self, params: &Params) -> twindex::Result<Sketcher> {
+        let list = Arc::clone(&self.list);
+        Ok(Sketcher::with_boilerplate(params, list)?)
+    }
+
+    /// Nothing counted yet.
+    pub(super) fn report(&self) -> LeftOutReport {
+        let made = self.list.counted();
+        LeftOutReport {
+            more_than: made.more_than,
+            words: made.words,
+            spans: self.list.len() as u64,
+            words_left_out: 0,
+            documents: 0,
+            documents_without_words: 0,
+        }
+    }
+
+    /// Notes what it took to make the list.
+    pub(super) fn note(&mut self, stages: &mut Stages) {
+        if let Some(watch) = self.watch.take() {
+            stages.add("boilerplate", watch);
+        }
+    }
+
+    /// Puts the list into the results, instead of one that a stopped run has put there.
+    pub(super) fn put(&self, folder: &Path) -> anyhow::Result<()> {
+        match std::fs::remove_file(folder.join(BOILERPLATE)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        boilerplate::copy(&self.list, folder)
+    }
+}
+
+impl Dedup {
+    /// Refuses spans that are left out of nothing.
+    pub(super) fn check_left_out(&self) -> Result<(), InvalidOptions> {
+        let refuse = |why: String| Err(InvalidOptions::new(why));
+        let given = [
+            ("--without-boilerplate", self.without_boilerplate.is_some()),
+            ("--boilerplate", self.boilerplate.is_some()),
+        ];
+        let Some((option, _)) = given.into_iter().find(|(_, given)| *given) else {
+            if self.boilerplate_words.is_some() {
+                return refuse("--boilerplate-words goes with --without-boilerplate".into());
+            }
+            return Ok(());
+        };
+        if self.input.features || self.input.fingerprint.is_some() {
+            return refuse(format!("{option} leaves spans out of texts, and there are none: leave it out"));
+        }
+        if self.method == Method::Exact {
+            return refuse(format!(
+                "{option} says which words do not count for resemblance, and --method exact compares whole texts"
+            ));
+        }
+        if self.idf.is_some() {
+            return refuse(format!("{option} does not go with --idf: the table has counted all words"));
+        }
+        if self.without_boilerplate == Some(0) {
+            return refuse("--without-boilerplate 0: expected a number of documents, 1 or more".into());
+        }
+        if self.boilerplate_words.is_some_and(|words| !(1..=65_535).contains(&words)) {
+            return refuse("--boilerplate-words: expected 1 to 65535".into());
+        }
+        Ok(())
+    }
+
+    /// The list of spans that do not count: the one that is named, the one of the history, or a new one of these documents.
+    pub(super) fn spans(
+        &self,
+        documents: &Documents,
+        params: &Params,
+        out: &Out<'_>,
+        observer: &dyn Observer,
+    ) -> anyhow::Result<Option<Spans>> {
+        let known = match &self.boilerplate {
+            Some(path) => Some(boilerplate::open(path)?),
+            None => self.spans_of_history()?,
+        };
+        if let Some(list) = known {
+            boilerplate::check(&list, self.boilerplate_words, self.without_boilerplate)?;
+            if self.without_boilerplate.is_none() {
+                observer.note(&format!(
+                    "{} spans that more than {} documents share do not count, by the list {}",
+                    count(list.len() as u64),
+                    count(list.counted().more_than.into()),
+                    list.path().display()
+                ));
+            }
+            return Ok(Some(Spans::of(list)));
+        }
+        let Some(more_than) = self.without_boilerplate else { return Ok(None) };
+        let watch = Stopwatch::start();
+        let made = out.make_parents()?;
+        made.sync()?;
+        let folder = temporary_folder(out.parent())?;
+        let half_done = observer.half_done(folder.path());
+        let asked = Asked {
+            words: self.boilerplate_words.unwrap_or(BOILERPLATE_WORDS),
+            more_than,
+            repeated_keys: self.repeated_keys,
+            memory: self.memory,
+        };
+        let list = boilerplate::count(documents, &params.shingling, asked, folder.path(), observer);
+        let list = list.map_err(|error| self.say_memory(error))?;
+        Ok(Some(Spans { list, watch: Some(watch), _scratch: Some((half_done, folder, made)) }))
+    }
+
+    /// The list with which the history was made.
+    fn spans_of_history(&self) -> anyhow::Result<Option<Arc<Boilerplate>>> {
+        if self.method == Method::Exact || self.idf.is_some() {
+            return Ok(None);
+        }
+        let mut found: Option<Arc<Boilerplate>> = None;
+        for (number, path) in self.against.iter().enumerate() {
+            let is_results = kept_files(path).is_ok_and(|kept| kept.is_some());
+            let of_this = if is_results { boilerplate::of_results(path) } else { made_without(path) };
+            let list = of_this.as_deref().map(boilerplate::open).transpose()?;
+            if number > 0 && found.as_deref().map(digest) != list.as_deref().map(digest) {
+                return Err(InvalidOptions::new(format!(
+                    "--against {}: its list of spans that do not count is not that of {}; they cannot be counted together",
+                    path.display(),
+                    self.against[0].display()
+                ))
+                .into());
+            }
+            found = list;
+        }
+        if found.is_none()
+            && let (Some(more_than), Some(path)) = (self.without_boilerplate, self.against.first())
+        {
+            path.metadata().with_context(|| format!("--against {}: cannot be opened", path.display()))?;
+            return Err(InvalidOptions::new(format!(
+                "--without-boilerplate {more_than}: {} has no list of spans, so that all of its words count; leave it out, \
+                 or name the list with which it was made: --boilerplate FILE",
+                path.display()
+            ))
+            .into());
+        }
+        Ok(found)
+    }
+}
+
+/// The list of an index, if it was made with one.
+fn made_without(index: &Path) -> Option<std::path::PathBuf> {
+    let params = twindex::Index::open(index).ok()?.params();
+    params.shingling.boilerplate.and_then(|_| boilerplate::of_index(index))
+}
+
+/// The sketcher of a folder of results whose parameters leave spans out.
+pub(super) fn sketcher_of_results(out: &Path, params: &Params) -> anyhow::Result<Sketcher> {
+    let Some(path) = boilerplate::of_results(out) else {
+        anyhow::bail!(
+            "{}: has no file {BOILERPLATE}, the list of spans that did not count; nothing can be counted again",
+            out.display()
+        );
+    };
+    Ok(Sketcher::with_boilerplate(params, boilerplate::open(&path)?)?)
+}

@@ -1,0 +1,270 @@
+//! Which sets contain a new one, and which are contained in it, as sets come one after the other: for streams that decide by
+//! containment.
+//!
+//! A set of n elements is contained in a larger one if that has at least ceil(t n) of them. So of any n - ceil(t n) + 1 of its
+//! elements, the larger one has at least one, whichever they are. A new set is looked for by the rarest of its elements among
+//! all elements of those before. For the other direction each set is put down under the rarest of its elements of the time, and a
+//! new set looks for what it contains by all that it has. So both are complete without an order of the elements that would
+//! have to be fixed before anything is known of frequencies.
+
+use std::mem;
+
+use crate::slots::{NUMBERS, Postings, Slots};
+use twindex::error::{Error, Result};
+use twindex_sketch::Nearness;
+
+/// Sets that came, by their elements, in memory; they are numbered in the order in which they came.
+///
+/// What is found are candidates: the caller counts them on the sets, which are not kept here. None is missed. All elements of all
+/// sets are in memory, about 17 bytes for one that is in few sets and 4 for each more set that has it, so that 300 shingles, of
+/// which two thirds are in one text only, take some 5 KB.
+///
+/// ```
+/// use twindex_join::Containing;
+/// use twindex_sketch::Nearness;
+///
+/// let mut containing = Containing::new(0.8, 1 << 20)?;
+/// let page = [1, 2, 3, 4, 5, 6, 7, 8];
+/// let page_number = containing.push(&page)?;
+/// // Four of its five elements are in the page.
+/// let part = [2, 3, 4, 5, 90];
+/// assert_eq!(containing.containing(&part), [page_number]);
+/// let part_number = containing.push(&part)?;
+/// // A larger one contains the part.
+/// let larger = [2, 3, 4, 5, 90, 91, 92, 93, 94, 95];
+/// assert!(containing.contained_in(&larger).contains(&part_number));
+/// assert!(Nearness::Containment(0.8).shared(&part, &larger).is_some(), "counted by the caller");
+/// # Ok::<(), twindex::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Containing {
+    near: Nearness,
+    memory: usize,
+    /// By all elements.
+    all: Slots,
+    /// By as many of the rarest as each set needs to be found by one that contains it.
+    rarest: Slots,
+    sizes: Vec<u32>,
+    /// Working memory: elements by their numbers of sets, and what was found.
+    by_count: Vec<(u32, u64)>,
+    found: Vec<u32>,
+}
+
+impl Containing {
+    /// For a share above 0 and up to 1, in this number of bytes.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for another share.
+    pub fn new(threshold: f64, memory: usize) -> Result<Self> {
+        if !(threshold > 0.0 && threshold <= 1.0) {
+            return Err(Error::Invalid(format!("containment {threshold}: expected above 0 and up to 1")));
+        }
+        Ok(Self {
+            near: Nearness::Containment(threshold),
+            memory,
+            all: Slots::new(),
+            rarest: Slots::new(),
+            sizes: Vec::new(),
+            by_count: Vec::new(),
+            found: Vec::new(),
+        })
+    }
+
+    /// Sets so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// True before the first.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sizes.is_empty()
+    }
+
+    /// Bytes that it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let working =
+            size_of::<(u32, u64)>() * self.by_count.capacity() + size_of::<u32>() * self.found.capacity();
+        self.all.bytes() + self.rarest.bytes() + size_of::<u32>() * self.sizes.capacity() + working
+    }
+
+    /// Adds a set, distinct elements in any order, and returns its number.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] if it does not fit into the memory any more, or for 2^31 sets; nothing was added then.
+    pub fn push(&mut self, set: &[u64]) -> Result<u32> {
+        let prefix = self.prefix(set);
+        let own = LIST_BYTES * (set.len() + prefix) + 2 * size_of::<u32>() * (self.sizes.len() + 1);
+        let needed = self.all.bytes_with(set.len()) + self.rarest.bytes_with(prefix) + own;
+        if needed > self.memory {
+            let (limit, found) = (self.memory as u64, needed as u64);
+            return Err(Error::Limit { what: "bytes of memory for the elements of all sets", limit, found });
+        }
+        if self.sizes.len() >= NUMBERS {
+            return Err(Error::Limit { what: "sets", limit: NUMBERS as u64, found: NUMBERS as u64 + 1 });
+        }
+        let number = self.sizes.len() as u32;
+        self.sort_by_count(set);
+        let mut rarest: Vec<u64> = self.by_count[..prefix].iter().map(|&(_, element)| element).collect();
+        rarest.sort_unstable();
+        self.rarest.add(number, &rarest);
+        self.all.add(number, set);
+        self.sizes.push(set.len() as u32);
+        Ok(number)
+    }
+
+    /// The sets that can contain this one: all that do, and others; each once, ascending. None is smaller.
+    pub fn containing(&mut self, set: &[u64]) -> &[u32] {
+        self.sort_by_count(set);
+        let prefix = self.prefix(set);
+        let Self { all, sizes, by_count, found, .. } = self;
+        found.clear();
+        for &(_, element) in &by_count[..prefix] {
+            collect(all.postings(element), found, |number| sizes[number as usize] as usize >= set.len());
+        }
+        self.found()
+    }
+
+    /// The sets that this one can contain: all that it does, and others; each once, ascending. None is larger, and none is
+    /// empty.
+    pub fn contained_in(&mut self, set: &[u64]) -> &[u32] {
+        let Self { rarest, sizes, found, .. } = self;
+        found.clear();
+        for &element in set {
+            collect(rarest.postings(element), found, |number| sizes[number as usize] as usize <= set.len());
+        }
+        self.found()
+    }
+
+    /// How many elements of a set one that contains it has at least one of, whichever they are.
+    fn prefix(&self, set: &[u64]) -> usize {
+        self.near.prefix(set.len()).min(set.len())
+    }
+
+    /// Puts the elements that fewest sets have in front.
+    fn sort_by_count(&mut self, set: &[u64]) {
+        let mut by_count = mem::take(&mut self.by_count);
+        by_count.clear();
+        by_count.extend(set.iter().map(|&element| (self.all.postings(element).len() as u32, element)));
+        by_count.sort_unstable();
+        self.by_count = by_count;
+    }
+
+    fn found(&mut self) -> &[u32] {
+        self.found.sort_unstable();
+        self.found.dedup();
+        &self.found
+    }
+}
+
+/// Bytes of a list of two numbers, with its place.
+const LIST_BYTES: usize = size_of::<Vec<u32>>() + 2 * size_of::<u32>();
+
+fn collect(postings: Postings<'_>, found: &mut Vec<u32>, is_wanted: impl Fn(u32) -> bool) {
+    match postings {
+        Postings::None => {}
+        Postings::One(number) => found.extend(is_wanted(number).then_some(number)),
+        Postings::Several(numbers) => {
+            found.extend(numbers.iter().copied().filter(|&number| is_wanted(number)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use twindex_kernel::splitmix::SplitMix;
+
+    /// Sets that are parts of others, with elements that few have, or all.
+    fn sets(seed: u64) -> Vec<Vec<u64>> {
+        let mut random = SplitMix(seed);
+        let mut sets: Vec<Vec<u64>> = Vec::new();
+        for _ in 0..random.next() % 80 {
+            let below = [8, 60, 100_000][(random.next() % 3) as usize];
+            let mut set: Vec<u64> = (0..random.next() % 30).map(|_| random.next() % below).collect();
+            if !sets.is_empty() && !random.next().is_multiple_of(3) {
+                let other = &sets[random.next() as usize % sets.len()];
+                let from = random.next() as usize % (other.len() + 1);
+                set.truncate((random.next() % 6) as usize);
+                set.extend(&other[from / 2..]);
+            }
+            set.sort_unstable();
+            set.dedup();
+            sets.push(set);
+        }
+        sets
+    }
+
+    #[test]
+    fn candidates_are_all_sets_that_contain_a_new_one_or_are_contained_in_it() {
+        let (mut over, mut under, mut others) = (0, 0, 0);
+        for seed in 0..200 {
+            let sets = sets(seed);
+            for threshold in [0.05, 0.5, 0.8, 0.9, 1.0] {
+                let near = Nearness::Containment(threshold);
+                let mut containing = Containing::new(threshold, 1 << 24).unwrap();
+                for (at, set) in sets.iter().enumerate() {
+                    let before = 0..at as u32;
+                    let is_over = |&other: &u32| near.shared(set, &sets[other as usize]).is_some();
+                    let wanted: Vec<u32> = before.clone().filter(is_over).collect();
+                    let found = containing.containing(set);
+                    others += found.len() - wanted.len();
+                    assert!(
+                        found.is_sorted()
+                            && found.iter().all(|&other| sets[other as usize].len() >= set.len())
+                    );
+                    assert_eq!(
+                        found.iter().copied().filter(is_over).collect::<Vec<_>>(),
+                        wanted,
+                        "{seed} {threshold}"
+                    );
+                    over += wanted.len();
+                    let is_under = |&other: &u32| near.shared(&sets[other as usize], set).is_some();
+                    let wanted: Vec<u32> = before.filter(is_under).collect();
+                    let found = containing.contained_in(set);
+                    others += found.len() - wanted.len();
+                    assert!(
+                        found.is_sorted()
+                            && found.iter().all(|&other| sets[other as usize].len() <= set.len())
+                    );
+                    assert_eq!(
+                        found.iter().copied().filter(is_under).collect::<Vec<_>>(),
+                        wanted,
+                        "{seed} {threshold}"
+                    );
+                    under += wanted.len();
+                    assert_eq!(containing.push(set).unwrap(), at as u32);
+                }
+                assert_eq!(containing.len(), sets.len());
+            }
+        }
+        assert!(
+            over > 20_000 && under > 20_000 && others > 10_000,
+            "a test of something: {over} {under} {others}"
+        );
+    }
+
+    #[test]
+    fn memory_is_bounded_and_a_share_out_of_range_is_refused() {
+        for share in [0.0, -1.0, 1.1, f64::NAN] {
+            assert!(Containing::new(share, 1 << 20).is_err(), "{share}");
+        }
+        let (mut containing, mut random) = (Containing::new(0.8, 1 << 20).unwrap(), SplitMix(9));
+        let mut pushed = 0;
+        let error = loop {
+            let mut set: Vec<u64> = (0..100).map(|at| if at < 20 { at } else { random.next() }).collect();
+            set.sort_unstable();
+            match containing.push(&set) {
+                Ok(number) => assert_eq!(number, pushed),
+                Err(error) => break error.to_string(),
+            }
+            pushed += 1;
+            // Long lists grow in steps of their own length.
+            assert!(containing.bytes() <= (1 << 20) + (1 << 16));
+        };
+        assert!(pushed > 100 && error.contains("memory for the elements of all sets"), "{pushed} {error}");
+        assert_eq!(containing.len() as u32, pushed, "nothing was added");
+    }
+}

@@ -1,0 +1,93 @@
+//! The kept sets that the elements of a set lead to, in their order.
+
+use super::index::Index;
+use crate::slots::Postings;
+use twindex::error::Result;
+
+/// Places of one window, where many sets share elements.
+const WINDOW: usize = 1 << 12;
+/// Fewer places than this are sorted.
+const FEW: usize = 64;
+/// How many elements ahead slots are prefetched.
+const AHEAD: usize = 8;
+
+/// Working memory of one look-up after the other.
+#[derive(Default)]
+pub(super) struct Places {
+    /// Of elements that one set has.
+    single: Vec<u32>,
+    /// Bits of a window.
+    window: Vec<u64>,
+}
+
+impl Places {
+    /// Hands each place of `index` from `from` on that one of these elements leads to to `ends`, ascending, each once, until it
+    /// returns true.
+    pub(super) fn visit(
+        &mut self,
+        index: &Index,
+        elements: &[u64],
+        from: u32,
+        mut ends: impl FnMut(u32) -> Result<bool>,
+    ) -> Result<()> {
+        let Self { single, window } = self;
+        let mut chains: Vec<&[u32]> = Vec::new();
+        single.clear();
+        for (at, &element) in elements.iter().enumerate() {
+            if let Some(&later) = elements.get(at + AHEAD) {
+                index.fetch(later);
+            }
+            match index.postings(element) {
+                Postings::None => {}
+                Postings::One(place) => single.extend((place >= from).then_some(place)),
+                Postings::Several(places) => {
+                    let first = if from == 0 { 0 } else { places.partition_point(|&place| place < from) };
+                    chains.extend((first < places.len()).then(|| &places[first..]));
+                }
+            }
+        }
+        let all = single.len() + chains.iter().map(|chain| chain.len()).sum::<usize>();
+        if all <= FEW {
+            single.extend(chains.drain(..).flatten());
+        }
+        single.sort_unstable();
+        let mut rest = &single[..];
+        // Windows in which there is any, in their order.
+        window.resize(WINDOW / u64::BITS as usize, 0);
+        while !chains.is_empty() {
+            let next = chains.iter().map(|chain| chain[0]).chain(rest.first().copied()).min().unwrap_or(0);
+            let start = next as usize / WINDOW * WINDOW;
+            window.fill(0);
+            let mut mark = |places: &mut &[u32]| {
+                let end = places.iter().position(|&place| place as usize >= start + WINDOW);
+                let (now, later) = places.split_at(end.unwrap_or(places.len()));
+                for &place in now {
+                    let at = place as usize - start;
+                    window[at / 64] |= 1 << (at % 64);
+                }
+                *places = later;
+            };
+            chains.iter_mut().for_each(&mut mark);
+            mark(&mut rest);
+            chains.retain(|chain| !chain.is_empty());
+            for (word, &bits) in window.iter().enumerate() {
+                let mut bits = bits;
+                while bits != 0 {
+                    let place = start + 64 * word + bits.trailing_zeros() as usize;
+                    bits &= bits - 1;
+                    if ends(place as u32)? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        let mut last = None;
+        for &place in rest {
+            if last != Some(place) && ends(place)? {
+                break;
+            }
+            last = Some(place);
+        }
+        Ok(())
+    }
+}

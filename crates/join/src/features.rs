@@ -1,0 +1,68 @@
+//! The features that documents share, as sets of elements: for decisions that compare with kept documents alone.
+
+use std::path::Path;
+
+use crate::candidates::{Side, read_bits};
+use crate::runs::Sorter;
+use crate::sets::ShingleSets;
+use twindex::error::Result;
+use twindex::store::Snapshot;
+use twindex::store::snapshot::Place;
+use twindex::sys::{Column, Room};
+
+/// Of each of `count` numbers the features, by their first `bits` bits, that documents of another number have as well: a set
+/// of elements, one for each band and key. `number` gives documents their numbers, as for
+/// [`candidates`](crate::candidates()); two share an element if and only if they are candidates.
+///
+/// Memory: `memory` bytes, beside 36 bytes a number; what is more goes to unnamed files in `dir`. Time: reads each band once,
+/// and sorts what is shared.
+///
+/// # Errors
+/// [`Error::Invalid`](twindex::Error::Invalid) for bits that are not stored; [`Error::Corrupt`](twindex::Error::Corrupt),
+/// [`Error::Io`](twindex::Error::Io) from a scratch file, or what `number` returns.
+pub fn shared_features(
+    snapshot: &Snapshot,
+    bits: u32,
+    count: usize,
+    (dir, memory): (&Path, usize),
+    number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
+) -> Result<ShingleSets> {
+    let room = Room::new(dir, memory / 4);
+    let bands = match snapshot.params().minhash {
+        Some(minhash) => {
+            minhash.check_feature_bits(bits)?;
+            usize::from(minhash.bands)
+        }
+        None => 0,
+    };
+    let sides = [Side { snapshot, numbers: crate::numbers(snapshot, &room, number)? }];
+    // The number, the band and the key.
+    let mut sorter: Sorter<u128> = Sorter::new(dir, memory / 4);
+    let mut entries = Column::new(&room);
+    for band in 0..bands {
+        read_bits(&sides, band, bits, &mut entries)?;
+        for bucket in entries.chunk_by(|a, b| a[0] == b[0]).filter(|bucket| bucket.len() > 1) {
+            for &[key, number] in bucket {
+                let element = (band as u64) << 32 | u64::from(key);
+                sorter.push(u128::from(number) << 64 | u128::from(element))?;
+            }
+        }
+    }
+    drop((entries, sides));
+    let mut sets = ShingleSets::new(dir, memory / 2);
+    let mut set = Vec::new();
+    sorter.finish()?.for_each(|one| {
+        let number = (one >> 64) as usize;
+        while sets.len() < number {
+            sets.push(&set)?;
+            set.clear();
+        }
+        set.push(one as u64);
+        Ok::<_, twindex::Error>(())
+    })?;
+    while sets.len() < count {
+        sets.push(&set)?;
+        set.clear();
+    }
+    Ok(sets)
+}

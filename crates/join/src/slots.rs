@@ -1,0 +1,177 @@
+//! Lists of numbers by elements, in memory.
+
+use twindex_kernel::prefetch;
+
+/// Numbers by the elements that lead to them.
+///
+/// An element is known by 32 bits of its hash: two that have the same are found together, which costs time and changes
+/// nothing where what is found is compared.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    /// Tag and what it leads to, by the bits that the tag begins with; 0 for a free slot.
+    table: Vec<u64>,
+    bits: u32,
+    used: usize,
+    /// The numbers that share a tag, ascending.
+    chains: Vec<Vec<u32>>,
+    chain_bytes: usize,
+}
+
+/// What has an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Postings<'i> {
+    None,
+    One(u32),
+    Several(&'i [u32]),
+}
+
+impl Postings<'_> {
+    /// How many numbers there are.
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::One(_) => 1,
+            Self::Several(numbers) => numbers.len(),
+        }
+    }
+}
+
+/// A slot leads to a chain, not to a number.
+const CHAIN: u32 = 1 << 31;
+/// Numbers are below this.
+pub(crate) const NUMBERS: usize = CHAIN as usize - 1;
+/// The least slots, as a power of two.
+const BITS: u32 = 10;
+
+impl Slots {
+    /// Nothing yet.
+    pub(crate) fn new() -> Self {
+        Self { table: vec![0; 1 << BITS], bits: BITS, used: 0, chains: Vec::new(), chain_bytes: 0 }
+    }
+
+    /// Bytes that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.table) + self.chain_bytes
+    }
+
+    /// Bytes that it takes at most with this number of elements more, while it grows.
+    pub(crate) fn bytes_with(&self, elements: usize) -> usize {
+        let grown = if self.needs_more(elements) { 2 * size_of_val(&*self.table) } else { 0 };
+        self.bytes() + grown + 16 * elements
+    }
+
+    fn needs_more(&self, elements: usize) -> bool {
+        4 * (self.used + elements) > 3 * self.table.len()
+    }
+
+    fn tag(element: u64) -> u32 {
+        (element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32
+    }
+
+    /// Where a tag is, or the free slot where it would be.
+    #[inline(always)]
+    fn slot(&self, tag: u32) -> usize {
+        let mask = self.table.len() - 1;
+        let mut at = (tag >> (u32::BITS - self.bits)) as usize;
+        while self.table[at] != 0 && (self.table[at] >> 32) as u32 != tag {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    /// Prefetches the slot of an element.
+    #[inline(always)]
+    pub(crate) fn fetch(&self, element: u64) {
+        prefetch(&self.table, (Self::tag(element) >> (u32::BITS - self.bits)) as usize);
+    }
+
+    /// The numbers that are found by an element, ascending.
+    #[inline(always)]
+    pub(crate) fn postings(&self, element: u64) -> Postings<'_> {
+        let slot = self.table[self.slot(Self::tag(element))];
+        match slot as u32 {
+            0 => Postings::None,
+            number if number & CHAIN == 0 => Postings::One(number - 1),
+            chain => Postings::Several(&self.chains[(chain & !CHAIN) as usize]),
+        }
+    }
+
+    /// Lets a number, above all before, be found by these elements.
+    pub(crate) fn add(&mut self, number: u32, elements: &[u64]) {
+        while self.needs_more(elements.len()) {
+            self.grow();
+        }
+        for &element in elements {
+            let tag = Self::tag(element);
+            let at = self.slot(tag);
+            match self.table[at] as u32 {
+                0 => {
+                    self.table[at] = u64::from(tag) << 32 | u64::from(number + 1);
+                    self.used += 1;
+                }
+                other if other & CHAIN == 0 => {
+                    // Two elements of one set may have the same tag.
+                    if other - 1 != number {
+                        let chain = vec![other - 1, number];
+                        self.chain_bytes += size_of::<Vec<u32>>() + size_of::<u32>() * chain.capacity();
+                        self.table[at] = u64::from(tag) << 32 | u64::from(CHAIN | self.chains.len() as u32);
+                        self.chains.push(chain);
+                    }
+                }
+                chain => {
+                    let chain = &mut self.chains[(chain & !CHAIN) as usize];
+                    if chain.last() != Some(&number) {
+                        let before = chain.capacity();
+                        chain.push(number);
+                        self.chain_bytes += size_of::<u32>() * (chain.capacity() - before);
+                    }
+                }
+            }
+        }
+    }
+
+    fn grow(&mut self) {
+        let before = std::mem::take(&mut self.table);
+        self.bits += 1;
+        self.table = vec![0; 2 * before.len()];
+        for slot in before.into_iter().filter(|&slot| slot != 0) {
+            let at = self.slot((slot >> 32) as u32);
+            self.table[at] = slot;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use twindex_kernel::splitmix::SplitMix;
+
+    #[test]
+    fn what_was_added_is_found_by_its_elements_however_many_have_them() {
+        let mut random = SplitMix(5);
+        let mut slots = Slots::new();
+        let mut wanted: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+        for number in 0..2000_u32 {
+            let mut elements: Vec<u64> =
+                (0..random.next() % 30).map(|i| if i < 3 { i } else { random.next() % 50_000 }).collect();
+            elements.sort_unstable();
+            elements.dedup();
+            slots.add(number, &elements);
+            for element in elements {
+                wanted.entry(element).or_default().push(number);
+            }
+        }
+        assert!(slots.bits > BITS && slots.bytes() > 8 * slots.used);
+        for element in 0..50_000 {
+            let found = match slots.postings(element) {
+                Postings::None => Vec::new(),
+                Postings::One(number) => vec![number],
+                Postings::Several(numbers) => numbers.to_vec(),
+            };
+            assert_eq!(slots.postings(element).len(), found.len());
+            assert_eq!(found, wanted.remove(&element).unwrap_or_default(), "{element}");
+        }
+    }
+}

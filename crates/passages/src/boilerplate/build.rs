@@ -1,0 +1,162 @@
+//! A list is made out of core: an external sort adds up in how many documents each t-gram occurs.
+
+use std::path::{Path, PathBuf};
+
+use twindex::extsort::{Record, Sorter};
+use twindex::params::Shingling;
+use twindex::sys::{RealVfs, Spill, Vfs};
+use twindex::{Error, Result};
+
+use super::format::{Counted, DIGEST_BYTES, Header, SPAN_BYTES, digest_of, span_to_bytes};
+use super::shared::Shared;
+use crate::finder::Work;
+use crate::hashed::Hashed;
+
+/// A t-gram, and in how many documents it occurs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Occurs {
+    hash: [u64; 2],
+    documents: u32,
+}
+
+impl Record for Occurs {
+    const HEAD: usize = 20;
+
+    #[inline]
+    fn put(&self, bytes: &mut Vec<u8>) {
+        for half in self.hash {
+            bytes.extend_from_slice(&half.to_le_bytes());
+        }
+        bytes.extend_from_slice(&self.documents.to_le_bytes());
+    }
+
+    #[inline]
+    fn take(bytes: &[u8], record: &mut Option<Self>) {
+        let number = |at: usize, size: usize| {
+            let bytes = bytes.get(at..at + size)?;
+            Some(bytes.iter().rev().fold(0_u64, |number, &byte| number << 8 | u64::from(byte)))
+        };
+        let parts = number(0, 8).zip(number(8, 8)).zip(number(16, 4));
+        *record = parts.map(|((a, b), documents)| Self { hash: [a, b], documents: documents as u32 });
+    }
+
+    #[inline]
+    fn absorb(&mut self, next: &Self) -> bool {
+        let same = self.hash == next.hash;
+        self.documents = self.documents.saturating_add(if same { next.documents } else { 0 });
+        same
+    }
+}
+
+impl Work {
+    /// The first pass: counts each fingerprint that the document selects once.
+    pub fn count_shared(&mut self, hashed: &Hashed, shared: &Shared) {
+        self.for_each_distinct_selected(hashed, |fingerprint| shared.count(fingerprint));
+    }
+
+    /// The second pass: appends the hashes of the t-grams that more documents may have, each once, ascending.
+    pub fn append_shared(&mut self, hashed: &Hashed, shared: &Shared, grams: &mut Vec<[u64; 2]>) {
+        let start = grams.len();
+        self.for_each_gram(hashed, |fingerprint| shared.is_shared(fingerprint), |gram| grams.push(gram.hash));
+        let own = &mut grams[start..];
+        own.sort_unstable();
+        let mut kept = usize::from(!own.is_empty());
+        for at in 1..own.len() {
+            if own[at] != own[kept - 1] {
+                own[kept] = own[at];
+                kept += 1;
+            }
+        }
+        grams.truncate(start + kept);
+    }
+}
+
+/// Collects what documents have.
+#[derive(Debug)]
+pub struct Builder {
+    folder: PathBuf,
+    sorter: Sorter<Occurs>,
+    documents: u64,
+}
+
+impl Builder {
+    /// Nothing yet. Sorts in up to `memory` bytes, and beyond them in scratch files in `folder`.
+    #[must_use]
+    pub fn new(folder: &Path, memory: usize) -> Self {
+        Self { folder: folder.to_owned(), sorter: Sorter::new(folder, memory), documents: 0 }
+    }
+
+    /// Adds the t-grams of a document, each once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] from a scratch file.
+    pub fn push(&mut self, grams: &[[u64; 2]]) -> Result<()> {
+        self.documents += 1;
+        grams.iter().try_for_each(|&hash| self.sorter.push(Occurs { hash, documents: 1 }))
+    }
+
+    /// Writes the list of the t-grams of `words` words that more than `more_than` documents have, under a name that is
+    /// free. `shingling` says how texts are cut into words.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`].
+    pub fn finish(self, path: &Path, (words, more_than): (u32, u32), shingling: &Shingling) -> Result<()> {
+        let Self { folder, sorter, documents } = self;
+        let failed = |op: &'static str| {
+            let folder = &folder;
+            move |error| Error::io(op, folder, error)
+        };
+        let sorted = sorter.finish()?;
+        let mut spans = Spill::create(&folder).map_err(failed("create a scratch file in"))?;
+        sorted.for_each(|Occurs { hash, documents }| {
+            if documents > more_than {
+                spans.append(&span_to_bytes(hash)).map_err(failed("write a scratch file in"))?;
+            }
+            Ok::<_, Error>(())
+        })?;
+        drop(sorted);
+        let settings = shingling.encode();
+        let header = Header {
+            counted: Counted { words, more_than, documents },
+            seed: shingling.seed,
+            spans: spans.len() / SPAN_BYTES as u64,
+            settings_bytes: settings.len() as u64,
+        };
+        let head = header.to_bytes();
+        let mut some = vec![0; 1 << 18];
+        let mut each_piece = |each: &mut dyn FnMut(&[u8]) -> Result<()>| {
+            let mut at = 0;
+            while at < spans.len() {
+                let length = (some.len() as u64).min(spans.len() - at) as usize;
+                let read = spans.read_exact_at(&mut some[..length], at);
+                read.map_err(failed("read a scratch file in"))?;
+                each(&some[..length])?;
+                at += length as u64;
+            }
+            Ok::<(), Error>(())
+        };
+        let mut read = Ok::<(), Error>(());
+        let digest = digest_of(|add| {
+            add(&head);
+            add(settings.as_bytes());
+            read = each_piece(&mut |piece| {
+                add(piece);
+                Ok(())
+            });
+        });
+        read?;
+        let dir = path.parent().unwrap_or(Path::new("."));
+        let mut file =
+            RealVfs.create_temporary(dir).map_err(|error| Error::io("create a file in", dir, error))?;
+        let mut append = |bytes: &[u8]| file.append(bytes).map_err(|error| Error::io("write", path, error));
+        append(&head)?;
+        const { assert!(DIGEST_BYTES == 16) }
+        append(&digest.to_le_bytes())?;
+        append(settings.as_bytes())?;
+        each_piece(&mut append)?;
+        file.sync().map_err(|error| Error::io("sync", path, error))?;
+        file.publish(path, false).map_err(|error| Error::io("give its name to", path, error))
+    }
+}

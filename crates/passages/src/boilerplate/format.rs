@@ -1,0 +1,193 @@
+//! The bytes of a list of spans; `format-spec.md` states them.
+
+use std::ops::Range;
+
+use xxhash_rust::xxh3::Xxh3;
+
+/// How a list begins.
+pub(super) const MAGIC: [u8; 8] = *b"TWXSPAN1";
+/// The version of it.
+pub(super) const VERSION: u32 = 1;
+/// Bytes of the header with the digest at its end.
+pub(super) const HEADER_BYTES: usize = 80;
+/// Bytes of the digest.
+pub(super) const DIGEST_BYTES: usize = 16;
+/// Bytes of a span.
+pub(super) const SPAN_BYTES: usize = 16;
+/// The most bytes of the settings.
+pub(super) const SETTINGS_BYTES_MAX: u64 = 1 << 20;
+
+/// What a list was made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// Words of a span.
+    pub words: u32,
+    /// A span is in more documents than this.
+    pub more_than: u32,
+    /// The documents that were counted.
+    pub documents: u64,
+}
+
+/// What the header says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) counted: Counted,
+    pub(super) seed: u64,
+    pub(super) spans: u64,
+    pub(super) settings_bytes: u64,
+}
+
+/// The offset, what is expected there, and what is found.
+pub(super) type Fault = (u64, String, String);
+
+impl Header {
+    /// All but the digest.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        for number in [VERSION, self.counted.words] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        let Counted { more_than, documents, .. } = self.counted;
+        for number in [more_than.into(), documents, self.seed, self.spans, self.settings_bytes, 0] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Where the settings are, and where the spans.
+    pub(super) fn places(&self) -> (Range<usize>, Range<usize>) {
+        let settings = HEADER_BYTES..HEADER_BYTES + self.settings_bytes as usize;
+        let end = settings.end + self.spans as usize * SPAN_BYTES;
+        (settings.clone(), settings.end..end)
+    }
+
+    /// Reads the header of a file, and checks the digest of all of it; returns the digest, too.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<(Self, u128), Fault> {
+        let fault = |offset: usize, expected: String, found: String| Err((offset as u64, expected, found));
+        if bytes.get(..8) != Some(&MAGIC) {
+            let found = bytes.get(..8).unwrap_or(bytes).escape_ascii().to_string();
+            return fault(
+                0,
+                format!("{:?}, as a list of spans begins", MAGIC.escape_ascii().to_string()),
+                format!("{found:?}"),
+            );
+        }
+        let Some(head) = bytes.first_chunk::<HEADER_BYTES>() else {
+            return fault(
+                bytes.len(),
+                format!("a header of {HEADER_BYTES} bytes"),
+                format!("{} bytes", bytes.len()),
+            );
+        };
+        let u64_at =
+            |at: usize| head[at..at + 8].iter().rev().fold(0_u64, |sum, &byte| sum << 8 | u64::from(byte));
+        let version = u64_at(8) as u32;
+        if version != VERSION {
+            return fault(8, format!("version {VERSION}"), version.to_string());
+        }
+        let digest = digest_of(|add| {
+            add(&head[..HEADER_BYTES - DIGEST_BYTES]);
+            add(&bytes[HEADER_BYTES..]);
+        });
+        let stored = u128::from(u64_at(64)) | u128::from(u64_at(72)) << 64;
+        if digest != stored {
+            let at = HEADER_BYTES - DIGEST_BYTES;
+            return fault(at, format!("the digest {digest:032x}"), format!("{stored:032x}"));
+        }
+        let words = (u64_at(8) >> 32) as u32;
+        if !(1..=crate::WIDTH_MAX).contains(&(words as usize)) {
+            return fault(12, format!("1 to {} words", crate::WIDTH_MAX), words.to_string());
+        }
+        let Some(more_than) = u32::try_from(u64_at(16)).ok().filter(|&number| number > 0) else {
+            return fault(16, format!("1 to {}", u32::MAX), u64_at(16).to_string());
+        };
+        let counted = Counted { words, more_than, documents: u64_at(24) };
+        let header = Self { counted, seed: u64_at(32), spans: u64_at(40), settings_bytes: u64_at(48) };
+        if header.settings_bytes > SETTINGS_BYTES_MAX {
+            let found = header.settings_bytes.to_string();
+            return fault(48, format!("up to {SETTINGS_BYTES_MAX} bytes of settings"), found);
+        }
+        let length = header.spans.checked_mul(SPAN_BYTES as u64);
+        let length = length.and_then(|bytes| bytes.checked_add(HEADER_BYTES as u64 + header.settings_bytes));
+        if length != Some(bytes.len() as u64) {
+            let found = format!("{} spans in a file of {} bytes", header.spans, bytes.len());
+            return fault(40, "as many spans as there are bytes for".into(), found);
+        }
+        Ok((header, digest))
+    }
+}
+
+/// xxh3-128 of the pieces that are added.
+pub(super) fn digest_of(pieces: impl FnOnce(&mut dyn FnMut(&[u8]))) -> u128 {
+    let mut state = Xxh3::new();
+    pieces(&mut |piece| state.update(piece));
+    state.digest128()
+}
+
+/// A span as it is stored.
+pub(super) fn span_to_bytes(hash: [u64; 2]) -> [u8; SPAN_BYTES] {
+    (u128::from(hash[0]) << 64 | u128::from(hash[1])).to_le_bytes()
+}
+
+/// A span that is stored.
+pub(super) fn span_from_bytes(bytes: &[u8]) -> u128 {
+    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u128::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_stand_where_the_specification_says() {
+        let counted =
+            Counted { words: 0x0101_0101, more_than: 0x0202_0202, documents: 0x0303_0303_0303_0303 };
+        let (seed, spans, settings_bytes) =
+            (0x0404_0404_0404_0404, 0x0505_0505_0505_0505, 0x0606_0606_0606_0606);
+        let bytes = Header { counted, seed, spans, settings_bytes }.to_bytes();
+        let spec = include_str!("../../../../format-spec.md");
+        let part = spec.split("\n### List of spans\n").nth(1).expect("the heading");
+        let rows =
+            part.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+        let mut end = 0;
+        for row in rows.skip(2) {
+            let cells: Vec<&str> = row.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+            let (offset, size): (usize, usize) = (cells[2].parse().unwrap(), cells[3].parse().unwrap());
+            assert_eq!(offset, end, "{}", cells[1]);
+            end = offset + size;
+            let byte = match cells[1] {
+                "magic" => {
+                    assert_eq!(bytes[offset..end], MAGIC);
+                    continue;
+                }
+                "version" => {
+                    assert_eq!(bytes[offset..end], VERSION.to_le_bytes());
+                    continue;
+                }
+                "more than" => {
+                    assert_eq!(bytes[offset..end], 0x0202_0202_u64.to_le_bytes());
+                    continue;
+                }
+                "digest" => continue,
+                "words" => 1,
+                "documents" => 3,
+                "seed" => 4,
+                "spans" => 5,
+                "settings bytes" => 6,
+                "zero" => 0,
+                other => panic!("{other} is no field"),
+            };
+            assert!(bytes[offset..end].iter().all(|&one| one == byte), "{}", cells[1]);
+        }
+        assert_eq!((end, bytes.len()), (HEADER_BYTES, HEADER_BYTES - DIGEST_BYTES));
+        assert!(part.contains(&format!("at most {SETTINGS_BYTES_MAX} bytes")));
+    }
+
+    #[test]
+    fn span_comes_back_and_order_is_that_of_its_hashes() {
+        let all = [[0, 0], [0, 1], [1, 0], [1, 7], [u64::MAX >> 3, 3]];
+        let numbers = all.map(|hash| span_from_bytes(&span_to_bytes(hash)));
+        assert!(numbers.is_sorted());
+        assert_eq!(numbers[3], 1 << 64 | 7);
+    }
+}

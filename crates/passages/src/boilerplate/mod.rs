@@ -1,0 +1,309 @@
+//! Spans that many documents share, such as menus, footers and licences: which they are, and texts without them.
+//!
+//! A *span* is a run of `t` words that is in more than `N` documents; a document counts once, however often it has
+//! the run. A word that is in one of these runs is left out of a text. A suffix array over the words gives the same
+//! spans.
+//!
+//! Two passes find them. The first counts the selected fingerprints of each document in [`Shared`], a filter of fixed size;
+//! equal t-grams select equal fingerprints, so that one in more than `N` documents has a fingerprint that was counted
+//! as often. The second sorts the t-grams with such a fingerprint by their hashes of 122 bits, out of core, and counts
+//! them exactly. The list, a [`Boilerplate`], has the hashes, sorted.
+//!
+//! ```
+//! use twindex::params::Shingling;
+//! use twindex::sketch::{Cutter, LeavesOut, cut::PlacedUnits};
+//! use twindex_passages::boilerplate::{Boilerplate, Builder, Shared};
+//! use twindex_passages::{Exact, Hashed, Hasher, Shape, Work};
+//!
+//! let texts = ["home about us a rose", "home about us the sun", "home about us: rain"];
+//! let (shape, hasher, shingling) = (Shape::words(3), Hasher::new(0), Shingling::words(1, 0));
+//! let cutter = Cutter::new(&shingling)?;
+//! let hashed = texts.map(|text| {
+//!     let mut hashed = Hashed::default();
+//!     hashed.clear(Exact::Tokens);
+//!     cutter.for_each_placed(text, &mut PlacedUnits::default(), |place, word| {
+//!         hashed.push_token(&hasher, text, place, word);
+//!     });
+//!     hashed
+//! });
+//! let dir = tempfile::tempdir()?;
+//! let (shared, mut work) = (Shared::new(1 << 16, 2)?, Work::new(shape, hasher));
+//! hashed.iter().for_each(|text| work.count_shared(text, &shared));
+//! let mut builder = Builder::new(dir.path(), 1 << 20);
+//! for text in &hashed {
+//!     let mut grams = Vec::new();
+//!     work.append_shared(text, &shared, &mut grams);
+//!     builder.push(&grams)?;
+//! }
+//! builder.finish(&dir.path().join("boilerplate"), (3, 2), &shingling)?;
+//!
+//! let list = Boilerplate::open(&dir.path().join("boilerplate"))?;
+//! let mut rest = String::new();
+//! assert_eq!(list.leave_out(texts[0], &mut rest)?.words, 3);
+//! assert_eq!(rest, " a rose");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod build;
+mod format;
+mod shared;
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use twindex::params::Shingling;
+use twindex::sketch::cut::PlacedUnits;
+use twindex::sketch::{Cutter, LeavesOut, LeftOut};
+use twindex::sys::vfs::Bytes;
+use twindex::sys::{RealVfs, Vfs};
+use twindex::{Error, Result};
+
+pub use self::build::Builder;
+pub use self::format::Counted;
+use self::format::{Fault, HEADER_BYTES, Header, SPAN_BYTES, span_from_bytes};
+pub use self::shared::Shared;
+use crate::hashed::{Exact, Hashed, Hasher};
+
+/// Bits of the filter for each span, and at most.
+const FILTER_BITS: (u64, u64) = (8, 1 << 26);
+/// Texts of more bytes give their working memory back.
+const KEPT_TEXT: usize = 1 << 20;
+
+/// A list of spans that is open: mapped, and 8 bits a span, up to 8 MiB, in memory.
+pub struct Boilerplate {
+    path: PathBuf,
+    bytes: Bytes,
+    digest: u128,
+    counted: Counted,
+    shingling: Shingling,
+    spans: Range<usize>,
+    cutter: Cutter,
+    hasher: Hasher,
+    /// Of a run of words.
+    powers: [u64; 2],
+    /// Which spans there may be, by upper bits of a fingerprint.
+    filter: Vec<u64>,
+    /// Working memory that no thread uses.
+    idle: Mutex<Vec<(PlacedUnits, Hashed)>>,
+}
+
+impl fmt::Debug for Boilerplate {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Boilerplate")
+            .field("path", &self.path)
+            .field("digest", &self.digest)
+            .field("counted", &self.counted)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Boilerplate {
+    /// Opens a list, and checks all of it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] for a damaged file, or one that is no list; [`Error::Invalid`] for one whose words this build
+    /// cannot cut; [`Error::Io`].
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = RealVfs.open(path).map_err(|error| Error::io("open", path, error))?;
+        let length = file.len().map_err(|error| Error::io("read the length of", path, error))?;
+        let mapped = usize::try_from(length)
+            .map_err(|_| Error::Invalid(format!("{}: too large for the address space", path.display())))?;
+        let bytes = file.map(mapped).map_err(|error| Error::io("map", path, error))?;
+        let corrupt = |(offset, expected, found): Fault| Error::Corrupt {
+            path: path.to_owned(),
+            section: "list of spans",
+            offset,
+            expected,
+            found,
+        };
+        let (header, digest) = Header::from_bytes(&bytes).map_err(corrupt)?;
+        let (settings, spans) = header.places();
+        let shingling = std::str::from_utf8(&bytes[settings])
+            .ok()
+            .and_then(|text| Shingling::decode(text).ok())
+            .filter(|shingling| shingling.seed == header.seed && shingling.boilerplate.is_none());
+        let Some(shingling) = shingling else {
+            let expected = "how texts are cut, as parameters say it, with the seed of the header";
+            return Err(corrupt((HEADER_BYTES as u64, expected.into(), "something else".into())));
+        };
+        let cutter = Cutter::new(&shingling)?;
+        cutter.check_placed()?;
+        let bits = (FILTER_BITS.0 * header.spans).clamp(64, FILTER_BITS.1).next_power_of_two();
+        let mut filter = vec![0; (bits / 64) as usize];
+        let mut last = None;
+        for (number, span) in bytes[spans.clone()].chunks_exact(SPAN_BYTES).enumerate() {
+            let span = span_from_bytes(span);
+            if last.is_some_and(|last| last >= span) {
+                let at = (spans.start + number * SPAN_BYTES) as u64;
+                return Err(corrupt((at, "spans that ascend".into(), format!("{span:032x}"))));
+            }
+            last = Some(span);
+            let bit = bit_of(&filter, crate::hashed::mixed((span >> 64) as u64));
+            filter[bit / 64] |= 1 << (bit % 64);
+        }
+        let hasher = Hasher::new(header.seed);
+        let powers = hasher.powers(header.counted.words as usize);
+        Ok(Self {
+            path: path.to_owned(),
+            bytes,
+            digest,
+            counted: header.counted,
+            shingling,
+            spans,
+            cutter,
+            hasher,
+            powers,
+            filter,
+            idle: Mutex::default(),
+        })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// All of its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What it was made of.
+    #[must_use]
+    pub fn counted(&self) -> Counted {
+        self.counted
+    }
+
+    /// How texts are cut into the words of spans.
+    #[must_use]
+    pub fn shingling(&self) -> &Shingling {
+        &self.shingling
+    }
+
+    /// The number of spans, each a run of words; longer ones are several that overlap.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.spans.len() / SPAN_BYTES
+    }
+
+    /// Whether nothing is left out.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// Whether the run of words that begins there is a span.
+    fn has(&self, hashed: &Hashed, first: usize) -> bool {
+        let words = self.counted.words as usize;
+        let bit = bit_of(&self.filter, hashed.fingerprint(first, words, self.powers));
+        if self.filter[bit / 64] >> (bit % 64) & 1 == 0 {
+            return false;
+        }
+        let [a, b] = hashed.hash(first, words, self.powers);
+        let wanted = u128::from(a) << 64 | u128::from(b);
+        let spans = &self.bytes[self.spans.clone()];
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match span_from_bytes(&spans[middle * SPAN_BYTES..(middle + 1) * SPAN_BYTES]).cmp(&wanted) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => return true,
+            }
+        }
+        false
+    }
+
+    /// Appends the places of the spans in a text, which do not touch, and returns what is left out by them.
+    fn places(
+        &self,
+        text: &str,
+        (placed, hashed): &mut (PlacedUnits, Hashed),
+        each: &mut dyn FnMut(Range<usize>),
+    ) -> LeftOut {
+        hashed.clear(Exact::Tokens);
+        self.cutter.for_each_placed(text, placed, |place, word| {
+            hashed.push_token(&self.hasher, text, place, word);
+        });
+        let width = self.counted.words as usize;
+        // Units of the run of spans that is under way, and of all before.
+        let (mut run, mut words) = (0..0, 0);
+        let mut end_run = |run: &Range<usize>| {
+            if !run.is_empty() {
+                let place = hashed.place(run.start, run.len());
+                each(place.start as usize..place.end as usize);
+            }
+            run.len() as u64
+        };
+        for first in 0..(hashed.len() + 1).saturating_sub(width) {
+            if !self.has(hashed, first) {
+                continue;
+            }
+            if first > run.end {
+                words += end_run(&run);
+                run.start = first;
+            }
+            run.end = first + width;
+        }
+        words += end_run(&run);
+        LeftOut { words, is_all: words > 0 && words == hashed.len() as u64 }
+    }
+}
+
+/// The bit of a fingerprint of 64 random bits.
+#[inline]
+fn bit_of(filter: &[u64], fingerprint: u64) -> usize {
+    let bits = 64 * filter.len() as u64;
+    (fingerprint >> (64 - bits.trailing_zeros())) as usize
+}
+
+impl LeavesOut for Boilerplate {
+    fn digest(&self) -> u128 {
+        self.digest
+    }
+
+    /// What is left of a text: what is between spans, with a line feed where one was.
+    fn leave_out(
+        &self,
+        text: &str,
+        rest: &mut String,
+    ) -> std::result::Result<LeftOut, twindex::sketch::Error> {
+        if u32::try_from(text.len()).is_err() {
+            return Err(twindex::sketch::Error::Invalid(format!(
+                "a text of {} bytes: spans are left out of texts of less than 4 GiB",
+                text.len()
+            )));
+        }
+        let lent = self.idle.lock().ok().and_then(|mut idle| idle.pop());
+        let mut work = lent.unwrap_or_default();
+        rest.clear();
+        let mut end = 0;
+        let mut add = |piece: &str| {
+            if !rest.is_empty() && !piece.is_empty() {
+                rest.push('\n');
+            }
+            rest.push_str(piece);
+        };
+        let left_out = self.places(text, &mut work, &mut |place| {
+            // Words of one character have one place.
+            add(text.get(end..place.start).unwrap_or_default());
+            end = place.end;
+        });
+        if left_out.is_all {
+            rest.clear();
+        } else if left_out.words > 0 {
+            add(text.get(end..).unwrap_or_default());
+        }
+        if text.len() <= KEPT_TEXT
+            && let Ok(mut idle) = self.idle.lock()
+        {
+            idle.push(work);
+        }
+        Ok(left_out)
+    }
+}

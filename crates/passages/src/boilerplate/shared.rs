@@ -1,0 +1,96 @@
+//! Which fingerprints more than a number of documents have: a counting filter of fixed size.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use twindex::{Error, Result};
+
+/// Counters of a block, which one line of the cache holds.
+const BLOCK: usize = 64;
+
+/// A counting filter (Fan, Cao, Almeida and Broder, *Summary cache*, 2000) with counters of a byte, which stop at the
+/// number that is asked for, or at 255.
+///
+/// Each fingerprint has two counters in one block of 64 bytes. One that was counted more often than asked for is found for
+/// sure; others are found if they share both counters with more frequent ones, or if the number is above 254, which costs
+/// work and changes no result. Threads count together, in any order.
+#[derive(Debug)]
+pub struct Shared {
+    counters: Vec<AtomicU8>,
+    blocks: u64,
+    /// Where counters stop.
+    enough: u8,
+}
+
+impl Shared {
+    /// A filter of up to `memory` bytes, at least one block, for what more than `more_than` documents have.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] if the system does not give the memory.
+    pub fn new(memory: usize, more_than: u32) -> Result<Self> {
+        let blocks = (memory / BLOCK).max(1);
+        let mut counters = Vec::new();
+        counters.try_reserve_exact(blocks * BLOCK).map_err(|_| {
+            Error::Invalid(format!("memory: {memory} bytes for a filter are not available; give less memory"))
+        })?;
+        counters.resize_with(blocks * BLOCK, AtomicU8::default);
+        let enough = u8::try_from(more_than.saturating_add(1)).unwrap_or(u8::MAX);
+        Ok(Self { counters, blocks: blocks as u64, enough })
+    }
+
+    /// The two counters of a fingerprint.
+    #[inline]
+    fn of(&self, fingerprint: u64) -> [&AtomicU8; 2] {
+        let block = ((u128::from(fingerprint) * u128::from(self.blocks)) >> 64) as usize * BLOCK;
+        // The low bits, which the number of the block does not use.
+        let (first, second) = (fingerprint as usize % BLOCK, (fingerprint >> 6) as usize % BLOCK);
+        let second = if first == second { (second + 1) % BLOCK } else { second };
+        [&self.counters[block + first], &self.counters[block + second]]
+    }
+
+    /// Counts a fingerprint of 64 random bits, once for each document that has it.
+    #[inline]
+    pub fn count(&self, fingerprint: u64) {
+        for counter in self.of(fingerprint) {
+            let more = |count: u8| (count < self.enough).then(|| count + 1);
+            // Fails where the counter has stopped.
+            let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        }
+    }
+
+    /// Whether a fingerprint was counted often enough, or may have been.
+    #[inline]
+    #[must_use]
+    pub fn is_shared(&self, fingerprint: u64) -> bool {
+        self.of(fingerprint).iter().all(|counter| counter.load(Ordering::Relaxed) >= self.enough)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_counted_often_enough_is_found_and_little_else_whatever_the_threads() {
+        for more_than in [1, 4, 200, 300, u32::MAX] {
+            let (common, rare) = (0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210);
+            let filter = Shared::new(1 << 12, more_than).unwrap();
+            let times = more_than.min(400);
+            std::thread::scope(|scope| {
+                for part in [times / 2, times - times / 2] {
+                    let filter = &filter;
+                    scope.spawn(move || (0..part).for_each(|_| filter.count(common)));
+                }
+            });
+            filter.count(rare);
+            // Above 254 the filter cannot say.
+            assert_eq!(filter.is_shared(common), more_than >= 255, "{more_than}");
+            filter.count(common);
+            assert!(filter.is_shared(common), "{more_than}");
+            assert!(!filter.is_shared(rare), "{more_than}");
+        }
+        let least = Shared::new(0, 1).unwrap();
+        (0..64).for_each(|fingerprint| (0..2).for_each(|_| least.count(fingerprint << 58 | fingerprint)));
+        assert!((0..64).all(|fingerprint| least.is_shared(fingerprint << 58 | fingerprint)));
+    }
+}

@@ -1,0 +1,283 @@
+//! Documents that are deleted are no answers and no sources; merged parts are the bytes of one part of the documents that
+//! are left; and a crash in between changes nothing.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+use twindex::Error;
+use twindex_passages::index::{Answer, Builder, Extract, Limits};
+use twindex_passages::{Exact, Hashed, Hasher, PassageIndex, Shape, Work};
+
+fn hasher() -> Hasher {
+    Hasher::new(5)
+}
+
+fn hashed(text: &str) -> Hashed {
+    let (hasher, mut hashed) = (hasher(), Hashed::default());
+    hashed.clear(Exact::Tokens);
+    twindex_sketch::token::placed_tokens(text, &mut Vec::new(), |place, token| {
+        hashed.push_token(&hasher, text, place, token);
+    });
+    hashed
+}
+
+/// Adds texts to an index as one part.
+fn append(folder: &Path, shape: Shape, texts: &[(String, String)]) {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut builder = Builder::new(scratch.path(), 0, shape, 5).unwrap();
+    let mut work = Work::new(shape, hasher());
+    for (key, text) in texts {
+        builder.push(key.as_bytes(), &Extract::of(&hashed(text), &mut work)).unwrap();
+    }
+    PassageIndex::append(folder, builder.finish().unwrap(), "tokens=words").unwrap();
+}
+
+fn find(index: &PassageIndex, text: &str, limits: Limits) -> Answer {
+    let mut work = Work::new(index.shape(), hasher());
+    index.find(&hashed(text), &mut work, limits).unwrap()
+}
+
+/// An answer with keys instead of numbers.
+fn by_key(index: &PassageIndex, text: &str) -> (Vec<String>, u32, u64) {
+    let answer = find(index, text, Limits::NONE);
+    let shown = answer.documents.iter().map(|one| {
+        let key = String::from_utf8(index.key(one.document).unwrap().to_vec()).unwrap();
+        format!("{key} {} {:?}", one.words, one.matches)
+    });
+    (shown.collect(), answer.words_found, answer.documents_found)
+}
+
+/// The t-grams of a text that the index has, each with the key of its first document and the place there.
+fn sources(index: &PassageIndex, text: &str) -> Vec<String> {
+    let (mut work, mut found) = (Work::new(index.shape(), hasher()), Vec::new());
+    let each = |gram: twindex_passages::Gram, source: Option<(u32, u32)>| {
+        let source = source.map(|(document, unit)| (index.key(document).unwrap().to_vec(), unit));
+        found.push(format!("{} {source:?}", gram.position));
+    };
+    index.for_each_sourced(&hashed(text), &mut work, |_| true, each).unwrap();
+    found
+}
+
+fn texts() -> impl Strategy<Value = Vec<(String, String)>> {
+    let piece = (0..4_u32, 0..50_u32, 1..40_u32);
+    let text = proptest::collection::vec(piece, 0..4).prop_map(|pieces| {
+        let word = |source: u32, number: u32| format!("w{}", (source * 7 + number * number) % 61);
+        let words = |(source, start, length): (u32, u32, u32)| {
+            (start..start + length).map(move |number| word(source, number) + " ").collect::<String>()
+        };
+        pieces.into_iter().map(words).collect::<String>()
+    });
+    // Some keys come more than once.
+    proptest::collection::vec((0..9_u32, text), 1..12)
+        .prop_map(|all| all.into_iter().map(|(key, text)| (format!("key-{key}"), text)).collect())
+}
+
+fn part_bytes(folder: &Path) -> Vec<Vec<u8>> {
+    let files: BTreeMap<_, _> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "part"))
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect();
+    files.into_values().collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_left_is_what_an_index_of_the_others_has(
+        texts in texts(),
+        question in texts(),
+        t in 2..10_usize,
+        cuts in any::<[prop::sample::Index; 2]>(),
+        gone in proptest::collection::hash_set(0..12_u32, 0..5),
+        later in proptest::collection::hash_set(0..12_u32, 0..3),
+    ) {
+        let shape = Shape::words(t);
+        let bench = tempfile::tempdir().unwrap();
+        let folder = bench.path().join("index");
+        let mut cuts = cuts.map(|cut| cut.index(texts.len()));
+        cuts.sort_unstable();
+        for part in [&texts[..cuts[0]], &texts[cuts[0]..cuts[1]], &texts[cuts[1]..]] {
+            append(&folder, shape, part);
+        }
+        let question: String = question.into_iter().map(|(_, text)| text).collect();
+        let before = PassageIndex::open(&folder).unwrap();
+        let answer_before = by_key(&before, &question);
+
+        let (mut left, mut deleted) = (texts.clone(), 0);
+        for keys in [&gone, &later] {
+            let keys: HashSet<Vec<u8>> = keys.iter().map(|key| format!("key-{key}").into_bytes()).collect();
+            let (length, is_there) = (left.len(), |key: &Vec<u8>| left.iter().any(|one| one.0.as_bytes() == &**key));
+            let absent = keys.iter().filter(|key| !is_there(key)).count();
+            left.retain(|(key, _)| !keys.contains(key.as_bytes()));
+            let found = PassageIndex::delete(&folder, &keys).unwrap();
+            prop_assert_eq!((found.documents as usize, found.absent as usize), (length - left.len(), absent));
+            deleted += length - left.len();
+        }
+        let index = PassageIndex::open(&folder).unwrap();
+        index.verify().unwrap();
+        prop_assert_eq!((index.documents() as usize, index.deleted() as usize), (texts.len(), deleted));
+        // The same as an index of what is left.
+        let other = bench.path().join("other");
+        append(&other, shape, &left);
+        let expected = PassageIndex::open(&other).unwrap();
+        let answer = by_key(&expected, &question);
+        prop_assert_eq!(by_key(&index, &question), answer.clone());
+        prop_assert_eq!(sources(&index, &question), sources(&expected, &question));
+
+        let compacted = PassageIndex::compact(&folder, 0).unwrap().expect("three parts");
+        prop_assert_eq!((compacted.parts, compacted.dropped as usize), (3, deleted));
+        prop_assert_eq!(part_bytes(&folder), part_bytes(&other));
+        let merged = PassageIndex::open(&folder).unwrap();
+        merged.verify().unwrap();
+        prop_assert_eq!((merged.parts(), merged.documents() as usize, merged.deleted()), (1, left.len(), 0));
+        prop_assert_eq!(by_key(&merged, &question), answer);
+        prop_assert_eq!(PassageIndex::compact(&folder, 0).unwrap(), None);
+        // Who had it open sees what was there.
+        prop_assert_eq!(by_key(&before, &question), answer_before);
+    }
+
+    /// The best documents are the first of all, and nothing is forgotten of them.
+    #[test]
+    fn limited_answer_is_the_beginning_of_the_whole_one(
+        texts in texts(),
+        question in texts(),
+        (t, documents, places) in (2..8_usize, 0..6_usize, 1..6_usize),
+    ) {
+        let bench = tempfile::tempdir().unwrap();
+        let folder = bench.path().join("index");
+        let cut = texts.len() / 2;
+        append(&folder, Shape::words(t), &texts[..cut]);
+        append(&folder, Shape::words(t), &texts[cut..]);
+        let index = PassageIndex::open(&folder).unwrap();
+        let question: String = question.into_iter().map(|(_, text)| text).collect();
+        let mut all = find(&index, &question, Limits::NONE);
+        prop_assert_eq!(all.documents_found as usize, all.documents.len());
+        prop_assert_eq!(all.capped, 0);
+        let bounded = find(&index, &question, Limits { places, ..Limits::NONE });
+        // Where not all places were followed, the answer says so.
+        prop_assert!(bounded.capped > 0 || bounded == all);
+        for one in &bounded.documents {
+            prop_assert!(all.documents.iter().any(|other| other.document == one.document && one.words <= other.words));
+        }
+        all.documents.truncate(documents);
+        prop_assert_eq!(find(&index, &question, Limits { documents, ..Limits::NONE }), all);
+    }
+}
+
+fn some_texts(prefix: &str) -> Vec<(String, String)> {
+    let words =
+        |from: u32| (from..from + 30).map(|number| format!("w{} ", number % 23)).collect::<Vec<_>>().concat();
+    let texts = [words(0), words(7), "short".into(), words(19) + "and more"];
+    texts.into_iter().enumerate().map(|(number, text)| (format!("{prefix}{number}"), text)).collect()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name != "LOCK")
+        .collect();
+    names.sort();
+    names
+}
+
+/// A change writes files, then the list, then removes files: what a crash leaves is the index before or after with files that
+/// are not named, or some of those that are not needed any more.
+#[test]
+fn whatever_a_crash_leaves_is_the_index_before_or_after() {
+    let bench = tempfile::tempdir().unwrap();
+    let folder = bench.path().join("index");
+    append(&folder, Shape::words(6), &some_texts("a"));
+    append(&folder, Shape::words(6), &some_texts("b"));
+    let question = &some_texts("a")[3].1;
+    let keys = |key: &str| HashSet::from([key.as_bytes().to_vec()]);
+    let steps: [&dyn Fn(&Path); 3] = [
+        &|folder| assert_eq!(PassageIndex::delete(folder, &keys("a1")).unwrap().documents, 1),
+        &|folder| assert_eq!(PassageIndex::delete(folder, &keys("a3")).unwrap().documents, 1),
+        &|folder| assert_eq!(PassageIndex::compact(folder, 0).unwrap().unwrap().dropped, 2),
+    ];
+    let mut seen = vec![by_key(&PassageIndex::open(&folder).unwrap(), question)];
+    for (number, step) in steps.into_iter().enumerate() {
+        let (before, after) = (bench.path().join(format!("before{number}")), folder.clone());
+        copy(&folder, &before);
+        step(&folder);
+        let (old, new) = (names(&before), names(&after));
+        let answers = [&before, &after].map(|folder| by_key(&PassageIndex::open(folder).unwrap(), question));
+        assert!(answers[0] != answers[1] || number == 2);
+        seen.push(answers[1].clone());
+        let mut states = 0;
+        for (base, other, answer) in [(&before, &after, &answers[0]), (&after, &before, &answers[1])] {
+            let more: Vec<&String> = if base == &before { &new } else { &old }
+                .iter()
+                .filter(|name| !names(base).contains(name))
+                .collect();
+            for bits in 0..1_u32 << more.len() {
+                states += 1;
+                let state = bench.path().join(format!("state-{number}-{states}"));
+                copy(base, &state);
+                for (bit, name) in more.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1) {
+                    // Half of a file that has no name in the list, too.
+                    let bytes = fs::read(other.join(name)).unwrap();
+                    fs::write(state.join(name), &bytes[..bytes.len() / (1 + bit % 2)]).unwrap();
+                }
+                fs::write(state.join(".twindex-tmp-1"), "half").unwrap();
+                let index = PassageIndex::open(&state).unwrap();
+                index.verify().unwrap();
+                assert_eq!(&by_key(&index, question), answer, "{number}: {bits:b} of {more:?}");
+                drop(index);
+                // The next writer removes what is not named.
+                PassageIndex::delete(&state, &keys("nobody")).unwrap();
+                assert_eq!(names(&state), names(base), "{number}: {bits:b} of {more:?}");
+            }
+        }
+        assert!(states >= 3, "{states}");
+    }
+    assert_eq!(names(&folder).len(), 2, "{:?}", names(&folder));
+}
+
+#[test]
+fn damage_in_what_was_deleted_is_an_error() {
+    let bench = tempfile::tempdir().unwrap();
+    let folder = bench.path().join("index");
+    append(&folder, Shape::words(6), &some_texts("a"));
+    PassageIndex::delete(&folder, &HashSet::from([b"a1".to_vec(), b"a2".to_vec()])).unwrap();
+    for name in ["passages-000002.gone", "PASSAGES"] {
+        let path = folder.join(name);
+        let bytes = fs::read(&path).unwrap();
+        let refused = |damaged: &[u8], what: &str| {
+            fs::write(&path, damaged).unwrap();
+            let error = PassageIndex::open(&folder).expect_err(what);
+            assert!(error.is_corruption() && error.to_string().contains(name), "{what}: {error}");
+        };
+        for bit in 0..8 * bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            refused(&damaged, &format!("bit {bit}"));
+        }
+        for length in 0..bytes.len() {
+            refused(&bytes[..length], &format!("cut to {length}"));
+        }
+        fs::write(&path, &bytes).unwrap();
+    }
+    let gone = folder.join("passages-000002.gone");
+    fs::remove_file(gone).unwrap();
+    assert!(matches!(PassageIndex::open(&folder), Err(Error::Io { .. })), "a file that is not there");
+    let nothing = bench.path().join("nothing");
+    fs::create_dir(&nothing).unwrap();
+    assert!(matches!(PassageIndex::compact(&nothing, 0), Err(Error::NotAnIndex { .. })));
+    assert!(matches!(PassageIndex::delete(&nothing, &HashSet::new()), Err(Error::NotAnIndex { .. })));
+    assert_eq!(names(&nothing), [""; 0]);
+}

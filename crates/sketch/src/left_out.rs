@@ -1,0 +1,57 @@
+//! What is left out of a text before it is cut: spans that many documents share, such as a menu or a licence.
+
+use std::fmt;
+
+use crate::error::Result;
+
+/// What was left out of a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its words that stand in a span of the list.
+    pub words: u64,
+    /// Whether it has words, and all of them do.
+    pub is_all: bool,
+}
+
+/// A list of spans that do not count. [`Sketcher::with_boilerplate`](crate::Sketcher::with_boilerplate) takes one;
+/// parameters name it by its digest ([`Shingling::boilerplate`](crate::params::Shingling::boilerplate)).
+///
+/// ```
+/// use std::sync::Arc;
+/// use twindex_sketch::params::{Shingling, SketchParams};
+/// use twindex_sketch::{Error, LeavesOut, LeftOut, Sketcher};
+///
+/// /// Leaves out a footer.
+/// #[derive(Debug)]
+/// struct Footer;
+/// impl LeavesOut for Footer {
+///     fn digest(&self) -> u128 {
+///         1
+///     }
+///     fn leave_out(&self, text: &str, rest: &mut String) -> Result<LeftOut, Error> {
+///         rest.clear();
+///         rest.push_str(text.strip_suffix("all rights reserved").unwrap_or(text));
+///         Ok(LeftOut { words: if rest.len() < text.len() { 3 } else { 0 }, is_all: rest.is_empty() })
+///     }
+/// }
+///
+/// let plain = SketchParams::new(Shingling::words(1, 0)).with_minhash(20, 6);
+/// let mut params = plain.clone();
+/// params.shingling.boilerplate = Some(1);
+/// assert!(Sketcher::new(params.clone()).is_err());
+/// let sketcher = Sketcher::with_boilerplate(params, Arc::new(Footer))?;
+/// let found = sketcher.sketch("a rose all rights reserved")?;
+/// assert_eq!(found.features(), Sketcher::new(plain)?.sketch("a rose")?.features());
+/// # Ok::<(), twindex_sketch::Error>(())
+/// ```
+pub trait LeavesOut: fmt::Debug + Send + Sync {
+    /// Identifies the list: lists that leave different spans out have different digests.
+    fn digest(&self) -> u128;
+
+    /// Replaces what is in `rest` by the text without its spans; where it has none, `rest` may stay as it is. The same
+    /// text gives the same rest, on any thread.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) for a text that is too long for the list.
+    fn leave_out(&self, text: &str, rest: &mut String) -> Result<LeftOut>;
+}

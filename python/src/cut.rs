@@ -1,0 +1,69 @@
+//! How texts are cut into shingles, by the names that Python has for it.
+
+use twindex::params::{Folding, NormalForm, Shingling, Tokens};
+
+use crate::error::{Failure, Result};
+
+/// What a call names of it.
+pub(crate) struct Cut<'c> {
+    pub(crate) words: Option<u8>,
+    pub(crate) seed: u64,
+    pub(crate) tokens: Option<&'c str>,
+    pub(crate) normal_form: Option<&'c str>,
+    pub(crate) fold: Option<&'c str>,
+}
+
+impl Cut<'_> {
+    /// Whether nothing is named.
+    pub(crate) fn is_usual(&self) -> bool {
+        let Self { words, seed, tokens, normal_form, fold } = self;
+        words.is_none() && *seed == 0 && tokens.is_none() && normal_form.is_none() && fold.is_none()
+    }
+
+    pub(crate) fn shingling(&self) -> Result<Shingling> {
+        let named = [("tokens", self.tokens), ("normal-form", self.normal_form), ("fold", self.fold)];
+        let named = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+        shingling(self.words, self.seed, &named.collect::<Vec<_>>())
+    }
+}
+
+/// How text is cut, by names without versions.
+pub(crate) fn shingling(words: Option<u8>, seed: u64, named: &[(String, String)]) -> Result<Shingling> {
+    let value = |wanted: &str| named.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
+    let tokens = match value("tokens") {
+        None => Tokens::Words,
+        Some(name) => Tokens::named(name).filter(|&tokens| tokens != Tokens::Features).ok_or_else(|| {
+            let all = Tokens::ALL.iter().filter(|&&tokens| tokens != Tokens::Features);
+            let all: Vec<_> = all.map(|tokens| tokens.name()).collect();
+            Failure::invalid(format!("tokens: expected one of {}, found {name}", all.join(", ")))
+        })?,
+    };
+    // As the command has it.
+    let usual = match tokens {
+        Tokens::Characters | Tokens::WordCharacters | Tokens::Raw => 9,
+        Tokens::Sentences => 1,
+        _ => 5,
+    };
+    let mut made = Shingling::words(words.unwrap_or(usual), seed).with_tokens(tokens)?;
+    let not_built = |name: &str| Failure::invalid(format!("{name}: this twindex was built without it"));
+    match value("normal-form") {
+        None | Some("none") => {}
+        Some("nfkc") => made.normal_form = NormalForm::nfkc().ok_or_else(|| not_built("normal_form"))?,
+        Some(other) => {
+            return Err(Failure::invalid(format!("normal_form: expected none or nfkc, found {other}")));
+        }
+    }
+    for one in value("fold").unwrap_or_default().split('+').filter(|one| !one.is_empty()) {
+        match one {
+            "invisible" => made.folding.invisible = true,
+            "marks" => {
+                made.folding.marks = Some(Folding::marks_here().ok_or_else(|| not_built("fold"))?);
+            }
+            other => {
+                let why = format!("fold: expected marks, invisible or invisible+marks, found {other}");
+                return Err(Failure::invalid(why));
+            }
+        }
+    }
+    Ok(made)
+}

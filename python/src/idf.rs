@@ -1,0 +1,156 @@
+//! Tables of inverse document frequencies.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use twindex::IdfBuilder;
+use twindex::params::Shingling;
+use twindex::sketch::{Buffers, Shingler};
+use twindex::store::idf;
+use twindex::sys::RealVfs;
+
+use crate::args;
+use crate::columns::Column;
+use crate::cut::Cut;
+use crate::error::{Failure, Result};
+use crate::watch::watched;
+
+/// Texts that are counted before it is asked whether to stop.
+const CHUNK: usize = 256;
+
+/// In how many documents of a collection each shingle is, from which its weight follows: rare shingles weigh more.
+///
+/// A table is made by `of`, or by the command `twindex idf`, and does not change. `Params`, `Index.create` and `dedup` take
+/// it as `idf`.
+#[pyclass(frozen, module = "twindex")]
+pub(crate) struct IdfTable {
+    pub(crate) inner: Arc<twindex::IdfTable>,
+}
+
+#[pymethods]
+impl IdfTable {
+    /// Reads the file of a table.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> Result<Self> {
+        py.detach(|| Ok(Self { inner: Arc::new(idf::read(&RealVfs, &path)?) }))
+    }
+
+    /// Counts texts. words, seed, tokens, normal_form, fold: how texts are cut into shingles, as in Params. Shingles of fewer
+    /// than `min_df` texts are left out, and of the others all but the `max_entries` most frequent ones; such a shingle has
+    /// the weight of the rarest one that was left out. progress: as for dedup.
+    #[staticmethod]
+    #[pyo3(signature = (texts, *, text_field=None, words=None, seed=0, tokens=None, normal_form=None, fold=None, min_df=2,
+        max_entries=1_000_000, progress=None))]
+    #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
+    fn of(
+        py: Python<'_>,
+        texts: &Bound<'_, PyAny>,
+        text_field: Option<&str>,
+        #[pyo3(from_py_with = args::optional::words)] words: Option<u8>,
+        #[pyo3(from_py_with = args::seed)] seed: u64,
+        tokens: Option<&str>,
+        normal_form: Option<&str>,
+        fold: Option<&str>,
+        #[pyo3(from_py_with = args::min_df)] min_df: u32,
+        #[pyo3(from_py_with = args::max_entries)] max_entries: usize,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> Result<Self> {
+        let shingling = Cut { words, seed, tokens, normal_form, fold }.shingling()?;
+        let texts = Column::of_field("texts", texts, text_field)?;
+        watched(py, progress, |watched| {
+            watched.begin("counting", texts.len() as u64);
+            let shingler = Shingler::new(&shingling)?;
+            let mut counting = IdfBuilder::new(&shingling).min_df(min_df).entries_max(max_entries);
+            let (mut buffers, mut shingles) = (Buffers::default(), Vec::new());
+            for row in 0..texts.len() {
+                if row % CHUNK == 0 {
+                    watched.advance(CHUNK.min(texts.len() - row) as u64)?;
+                }
+                let text = std::str::from_utf8(texts.text(row)?)
+                    .map_err(|error| texts.refused(row, &format!("not UTF-8: {error}")))?;
+                shingler.distinct(text, &mut buffers, &mut shingles);
+                counting.add(&shingles)?;
+            }
+            Ok(Self { inner: Arc::new(counting.finish()?) })
+        })
+    }
+
+    /// Writes it to a file, as a whole or not at all. A file that is there is an error, unless it is to be replaced.
+    #[pyo3(signature = (path, replace=false))]
+    fn save(&self, py: Python<'_>, path: PathBuf, replace: bool) -> Result<()> {
+        py.detach(|| Ok(idf::write(&RealVfs, &path, &self.inner, replace)?))
+    }
+
+    /// Identifies the table: two of the same digest give the same weights.
+    #[getter]
+    fn digest(&self) -> String {
+        format!("{:032x}", self.inner.digest())
+    }
+
+    /// Texts that were counted, those without shingles left out.
+    #[getter]
+    fn documents(&self) -> u32 {
+        self.inner.documents()
+    }
+
+    /// The weight of a shingle, given as a text that has no other: 1 + log2((documents + 1) / (frequency + 1)), rounded down
+    /// to a multiple of 1/256.
+    fn weight(&self, shingle: &str) -> Result<f64> {
+        let shingler = Shingler::new(self.inner.shingling())?;
+        let mut shingles = Vec::new();
+        shingler.distinct(shingle, &mut Buffers::default(), &mut shingles);
+        let [shingle] = shingles[..] else {
+            let found = shingles.len();
+            return Err(Failure::invalid(format!(
+                "shingle: expected a text of one shingle, found {found} shingles"
+            )));
+        };
+        Ok(f64::from(self.inner.weight(shingle)) / 256.0)
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    #[allow(clippy::unused_self, reason = "Python calls it on the object")]
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.inner.digest() == other.inner.digest()
+    }
+
+    fn __hash__(&self) -> u64 {
+        self.inner.digest() as u64
+    }
+
+    fn __repr__(&self) -> String {
+        let (documents, entries) = (self.inner.documents(), self.inner.len());
+        format!("<twindex.IdfTable {documents} documents, {entries} shingles>")
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let bytes = PyBytes::new(py, &twindex::idf::to_bytes(&self.inner));
+        Ok((py.get_type::<Self>().getattr("_of_bytes")?, PyTuple::new(py, [bytes])?))
+    }
+
+    /// What `__reduce__` gave.
+    #[staticmethod]
+    fn _of_bytes(bytes: &[u8]) -> Result<Self> {
+        let table = twindex::idf::from_bytes(bytes)
+            .map_err(|_| Failure::invalid("idf: expected the bytes of an IdfTable, found others"))?;
+        Ok(Self { inner: Arc::new(table) })
+    }
+}
+
+/// How texts are cut where there may be a table: as its documents were, or as is named, which must be the same.
+pub(crate) fn shingling_with(table: Option<&Bound<'_, IdfTable>>, cut: &Cut<'_>) -> Result<Shingling> {
+    let Some(table) = table.map(Bound::get) else { return cut.shingling() };
+    if !cut.is_usual() {
+        table.inner.check_shingling(&cut.shingling()?)?;
+    }
+    Ok(table.inner.shingling().clone())
+}

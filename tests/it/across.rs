@@ -1,0 +1,128 @@
+//! An index is the same bytes on every machine: what one writes, another writes, too, and reads.
+//!
+//! Alone, this writes an index twice. With `TWINDEX_ACROSS`, a folder, the first machine leaves its index there, and the
+//! others compare theirs with it and read it (`scripts/platforms`).
+
+#![allow(clippy::disallowed_methods, reason = "copies the files of an index from outside")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use twindex::params::{Near, Shingling};
+use twindex::sketch::Buffers;
+use twindex::{Document, IdfBuilder, Index, KeyBuf, Params, Record, Sketcher};
+
+type Files = BTreeMap<String, Vec<u8>>;
+/// Its documents, and what is near some of them.
+type Answers = (Vec<(KeyBuf, Record)>, Vec<String>);
+
+fn text(number: u64) -> String {
+    format!("page {} of {} by {}, naïve 世界 №{}", number % 23, number % 7, number % 41, number % 5)
+}
+
+/// An index without a document, of weighted fingerprints, bands, samples, sets, values, stamps, marks and priorities.
+fn empty(path: &Path) {
+    let plain = Sketcher::new(&Params::builder().words(1).simhash(3).build().unwrap()).unwrap();
+    let mut builder = IdfBuilder::new(&Shingling::words(1, 0)).min_df(1);
+    let (mut buffers, mut shingles) = (Buffers::default(), Vec::new());
+    for number in 0..40 {
+        plain.shingler().distinct(&text(number), &mut buffers, &mut shingles);
+        builder.add(&shingles).unwrap();
+    }
+    let table = builder.finish().unwrap();
+    let params = Params::builder().words(1).simhash_weighted(3, table.weights()).minhash(3, 2).bottom(2);
+    let params = params.values().expire_after(150).sets().marks().priorities();
+    let params = params.near(Near::resembling(0.9).unwrap()).build().unwrap();
+    Index::create_with_idf(path, params, &table).unwrap();
+}
+
+/// Segments with deletes, a merged one among them, and a log with its mark.
+fn write(path: &Path) {
+    let index = Index::open(path).unwrap();
+    let sketcher = index.sketcher().unwrap();
+    let mut writer = index.writer().unwrap();
+    writer.set_background_merges(false);
+    for number in 0..200_u64 {
+        let value = vec![number as u8; number as usize % 9];
+        let sketch = sketcher.sketch(&text(number)).unwrap();
+        let document = Document::from(&sketch).with_value(&value).with_stamp(number);
+        let document = document.with_priority((number % 3 > 0).then_some(number * 0x0123_4567_89AB));
+        writer.admit(format!("key {}", number % 140).as_str(), document).unwrap();
+        if number % 13 == 5 {
+            writer.delete(format!("key {}", (number * 7) % 140).as_str()).unwrap();
+        }
+        if number % 10 == 9 {
+            writer.commit_with(&number.to_le_bytes()).unwrap();
+        }
+        match number {
+            39 | 79 | 119 | 159 | 179 => writer.flush().unwrap(),
+            169 => assert!(writer.merge_step().unwrap()),
+            _ => {}
+        }
+    }
+}
+
+fn files(path: &Path) -> Files {
+    let files = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    let files = files.filter(|path| !path.ends_with("LOCK")); // the number of a process
+    files
+        .map(|path| (path.file_name().unwrap().to_str().unwrap().into(), std::fs::read(&path).unwrap()))
+        .collect()
+}
+
+fn put_there(path: &Path, files: &Files) {
+    std::fs::create_dir_all(path).unwrap();
+    for (name, bytes) in files {
+        std::fs::write(path.join(name), bytes).unwrap();
+    }
+}
+
+fn answers(path: &Path) -> Answers {
+    let index = Index::open(path).unwrap();
+    assert!(index.verify().problems.is_empty());
+    let (snapshot, sketcher) = (index.snapshot(), index.sketcher().unwrap());
+    let keys = snapshot.keys().unwrap().map(Result::unwrap);
+    let documents = keys.map(|key| (key.clone(), snapshot.get(&key).unwrap().unwrap())).collect();
+    let near = (0..200).step_by(7).map(|number| {
+        let sketch = sketcher.sketch(&text(number)).unwrap();
+        format!(
+            "{:?} {:?}",
+            snapshot.near(&sketch).run(),
+            snapshot.within(sketch.fingerprint().unwrap(), 3).run()
+        )
+    });
+    let near = near.collect();
+    (documents, near)
+}
+
+#[test]
+fn index_that_is_written_elsewhere_is_this_ones_bytes_and_answers() {
+    let dir = tempfile::tempdir().unwrap();
+    let shared = std::env::var_os("TWINDEX_ACROSS").map_or_else(|| dir.path().join("across"), PathBuf::from);
+    std::fs::create_dir_all(&shared).unwrap();
+    let (start, written) = (shared.join("empty"), shared.join("written"));
+    if !written.exists() {
+        // The first machine. The number of the index is drawn; all else follows from what it is given.
+        empty(&start);
+        put_there(&written, &files(&start));
+        write(&written);
+    }
+    let here = dir.path().join("here");
+    put_there(&here, &files(&start));
+    write(&here);
+    let (mine, theirs) = (files(&here), files(&written));
+    assert!(mine.keys().eq(theirs.keys()), "{:?}, not {:?}", mine.keys(), theirs.keys());
+    for (name, bytes) in &mine {
+        assert!(*bytes == theirs[name], "{name} has other bytes");
+    }
+    let of_segments = mine.keys().filter(|name| name.contains(".seg")).count();
+    assert!(of_segments > 1 && mine.keys().any(|name| name.starts_with("LOG-")), "{:?}", mine.keys());
+    let (mine, theirs) = (answers(&here), answers(&written));
+    assert!(mine.0.len() > 80 && mine.1.iter().any(|near| near.contains("key")), "{}", mine.0.len());
+    assert_eq!(mine, theirs);
+    println!(
+        "{} files of {} bytes are the same",
+        files(&here).len(),
+        files(&here).values().map(Vec::len).sum::<usize>()
+    );
+}

@@ -1,0 +1,160 @@
+//! `stream --near containment`: held against the rule for one document after the other, counted on all pairs.
+
+use std::collections::BTreeSet;
+
+use crate::support::{Bench, Document, Random, jsonl, says};
+
+/// Texts: parts of others, before or after them, copies, and some without words.
+fn texts(seed: u64, count: usize) -> Vec<Document> {
+    let mut random = Random(seed);
+    let mut texts: Vec<Vec<String>> = Vec::new();
+    for _ in 0..count {
+        let vocabulary = [30, 3000][random.below(2)];
+        let mut text: Vec<String> =
+            (0..random.below(25)).map(|_| format!("w{}", random.below(vocabulary))).collect();
+        if !texts.is_empty() && random.below(4) > 0 {
+            let other = &texts[random.below(texts.len())];
+            let from = random.below(other.len() + 1) / 2;
+            let part = other[from..].iter().cloned();
+            text.truncate(random.below(6));
+            if random.below(2) == 0 {
+                text.extend(part);
+            } else {
+                text.splice(0..0, part);
+            }
+        }
+        texts.push(text);
+    }
+    let document = |(at, text): (usize, &Vec<String>)| (format!("d{at:03}"), text.join(" "));
+    texts.iter().enumerate().map(document).collect()
+}
+
+/// The shingles of two words; of a text of fewer, the text itself.
+fn shingles(text: &str) -> BTreeSet<String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words.len() {
+        0 | 1 => BTreeSet::from([text.to_owned()]),
+        _ => words.windows(2).map(|two| two.join(" ")).collect(),
+    }
+}
+
+/// The lines that the rule says, of documents that come in this order with keys that may come again.
+fn by_definition(documents: &[Document], percent: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    // Key, set, and whether it has no mark.
+    let mut there: Vec<(&str, BTreeSet<String>, bool)> = Vec::new();
+    let stands_in = |a: &BTreeSet<String>, b: &BTreeSet<String>| {
+        let both = a.intersection(b).count();
+        (b.len() >= a.len() && 100 * both >= percent * a.len()).then_some(both)
+    };
+    for (key, text) in documents {
+        let set = shingles(text);
+        let others = || there.iter().filter(|(other, _, decides)| other != key && *decides);
+        let near = others()
+            .filter_map(|(other, of, _)| stands_in(&set, of).map(|both| (both, *other)))
+            .max_by(|a, b| (a.0, b.1).cmp(&(b.0, a.1)));
+        let mut contained: Vec<(&str, f64)> = Vec::new();
+        if near.is_none() {
+            let found = others().filter_map(|(other, of, _)| {
+                stands_in(of, &set).map(|both| (*other, both as f64 / of.len() as f64))
+            });
+            contained.extend(found);
+            contained.sort_by_key(|(key, _)| *key);
+        }
+        let is_known = there.iter().any(|(other, ..)| other == key);
+        let what = if is_known { "known" } else { near.map_or("new", |_| "duplicate") };
+        match near {
+            Some((both, other)) => {
+                lines.push(format!("{key}\t{what}\t{other}\t-\t{:.3}", both as f64 / set.len() as f64));
+            }
+            None => lines.push(format!("{key}\t{what}\t-\t-\t-")),
+        }
+        lines.extend(
+            contained.iter().map(|(other, share)| format!("{other}\tcontained\t{key}\t-\t{share:.3}")),
+        );
+        there.retain(|(other, ..)| other != key);
+        there.push((key, set, near.is_none()));
+    }
+    lines
+}
+
+#[test]
+fn what_stands_in_a_larger_document_before_it_is_a_duplicate_and_what_stands_in_a_later_one_is_named() {
+    let bench = Bench::new();
+    let (mut duplicates, mut contained) = (0, 0);
+    for seed in 0..8 {
+        let mut documents = texts(seed, 150);
+        // Some keys come again, with another text.
+        for at in (20..150).step_by(13) {
+            documents[at].0 = documents[at - 17].0.clone();
+        }
+        let percent = [50, 80, 90, 100][seed as usize % 4];
+        let wanted = by_definition(&documents, percent);
+        duplicates += wanted.iter().filter(|line| line.contains("\tduplicate\t")).count();
+        contained += wanted.iter().filter(|line| line.contains("\tcontained\t")).count();
+        let (first, second) = documents.split_at(90);
+        bench.write("first.jsonl", jsonl(first));
+        bench.write("second.jsonl", jsonl(second));
+        let stream = |input: &str| {
+            let line = format!(
+                "stream {seed}.twx {input}.jsonl -q --near containment --threshold {} --words 2 --memory 8M",
+                percent as f64 / 100.0
+            );
+            bench.ok(&line).lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        // The second run finds what the first has left.
+        let found = [stream("first"), stream("second")].concat();
+        assert_eq!(found, wanted, "{seed}");
+    }
+    assert!(duplicates > 200 && contained > 50, "a test of something: {duplicates} {contained}");
+}
+
+#[test]
+fn dropped_parts_are_not_in_the_index_and_the_figures_say_what_was_found() {
+    let bench = Bench::new();
+    let page = "one two three four five six seven eight nine ten";
+    let documents = [
+        ("page", page),
+        ("part", "two three four five six"),
+        ("larger", "zero one two three four five six seven eight nine ten eleven"),
+    ];
+    let documents: Vec<Document> =
+        documents.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
+    bench.write("in.jsonl", jsonl(&documents));
+    let lines = bench.json_lines("stream i.twx in.jsonl --near containment --words 3 --drop-duplicates");
+    assert_eq!((&lines[1]["decision"], &lines[1]["near_key"]), (&"duplicate".into(), &"page".into()));
+    assert_eq!((&lines[3]["key"], &lines[3]["near_key"]), (&"page".into(), &"larger".into()));
+    assert_eq!(lines[3]["containment"], 1.0);
+    let report = &lines[4];
+    assert_eq!(
+        (&report["new"], &report["duplicates"], &report["contained"]),
+        (&2.into(), &1.into(), &1.into())
+    );
+    assert_eq!((&report["near"], &report["containment"]), (&serde_json::Value::Null, &0.8.into()));
+    assert_eq!(report["documents"], 2);
+}
+
+#[test]
+fn containment_is_refused_where_it_cannot_be_counted_or_does_not_fit_the_memory() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&texts(9, 60)));
+    bench.ok("build none.twx in.jsonl -q --method minhash --sets none");
+    bench.ok("build sim.twx in.jsonl -q --method simhash");
+    bench.ok("stream living.twx in.jsonl -q --words 2 --verify exact");
+    for (line, why) in [
+        ("stream none.twx in.jsonl --near containment", "an index that keeps sets"),
+        ("stream sim.twx in.jsonl --near containment", "an index that keeps sets"),
+        ("stream living.twx in.jsonl --near containment --verify signature", "leave out --verify"),
+        ("stream living.twx in.jsonl --near containment --groups", "--groups does not go with"),
+    ] {
+        says(&bench.refused(line), &[why]);
+    }
+    let long = |at: usize| {
+        let words: Vec<String> = (0..2000).map(|word| format!("w{at}x{word}")).collect();
+        (format!("l{at}"), words.join(" "))
+    };
+    let long: Vec<Document> = (0..40).map(long).collect();
+    bench.write("long.jsonl", jsonl(&long));
+    let said = bench.failed("stream small.twx long.jsonl --near containment --memory 1M");
+    says(&said, &["--near containment", "give more --memory", "dedup --near containment --against"]);
+}
