@@ -82,7 +82,7 @@ fn keys_of_standard_input_are_deleted_in_one_commit_or_none_is() {
     assert_eq!(bench.ok("keys i.twx"), all);
     let some: String = all.lines().filter(|key| key.starts_with('1')).flat_map(|key| [key, "\r\n"]).collect();
     let said = succeeded("delete", bench.command("delete i.twx - --escaped").write_stdin(some + "absent"));
-    assert_eq!(said, "i.twx: 10 documents deleted, 1 key not there, 20 left\n");
+    assert_eq!(said, "i.twx: 10 documents deleted, 1 key not there, 20 documents left\n");
     assert!(!bench.ok("keys i.twx").lines().any(|key| key.starts_with('1')));
     // An argument among others is a key, and so is one without a line.
     says(&succeeded("-", &mut bench.command("delete i.twx - x")), &["2 keys not there"]);

@@ -45,7 +45,7 @@ fn a_quote_that_is_not_closed_costs_its_line_and_no_sound_row() {
         &[
             "in.csv:3: a field that begins with a quote is not ended by one",
             "98 lines of it",
-            "this one alone",
+            "only this one",
         ],
     );
     let report = bench.json("dedup in.csv -o out --skip-bad 1 --threshold 1");
