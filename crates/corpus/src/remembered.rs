@@ -64,7 +64,7 @@ pub(crate) fn damaged(file: &str) -> String {
 pub(crate) struct Bytes<'b>(pub(crate) &'b [u8]);
 
 impl<'b> Bytes<'b> {
-    /// The next so many.
+    /// The next ones, this number of them.
     pub(crate) fn take(&mut self, count: usize) -> Option<&'b [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;

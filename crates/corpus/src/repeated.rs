@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 /// What is done about a document whose key an earlier one of the same run has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RepeatedKeys {
-    /// It has a number behind its key: the second document with the key `K` has `K#2`, or the next number that is free.
+    /// It has a number after its key: the second document with the key `K` has `K#2`, or the next number that is free.
     Number,
     /// It is passed over, and counted.
     First,
@@ -19,7 +19,7 @@ pub enum RepeatedKeys {
     Last,
     /// It is an error.
     Error,
-    /// It is taken as it is: whoever takes documents decides, a job with an error, an index by what came last.
+    /// It is taken as it is, and the caller decides: a job with an error, an index by the last one.
     #[default]
     Any,
 }
@@ -47,7 +47,7 @@ pub(crate) enum SeenKeys {
     Error(Hashes),
     /// Of each key, how many documents with it are still to come.
     Last(Hashes),
-    /// Whoever takes the documents knows what has come.
+    /// The caller knows which keys have come.
     Any,
 }
 
@@ -109,7 +109,7 @@ pub(crate) enum Fate {
 }
 
 impl SeenKeys {
-    /// Nothing yet; what is noted of keys is in this room. For [`RepeatedKeys::Last`] all keys are to be
+    /// Nothing yet; notes of keys take the memory of `room`. For [`RepeatedKeys::Last`] all keys are to be
     /// [announced](Self::announce) first.
     pub(crate) fn new(repeated: RepeatedKeys, room: &Room) -> twindex::Result<Self> {
         Ok(match repeated {
@@ -129,7 +129,7 @@ impl SeenKeys {
         Ok(())
     }
 
-    /// Decides about the next document, and may put a number behind its key.
+    /// Decides about the next document, and may add a number to its key.
     pub(crate) fn next(&mut self, key: &mut Vec<u8>) -> anyhow::Result<Fate> {
         Ok(match self {
             Self::Any => Fate::Taken,
@@ -176,7 +176,7 @@ impl SeenKeys {
     }
 }
 
-/// A key without the numbers that [`SeenKeys::next`] may have put behind it: two keys of which one can become the other have
+/// A key without the numbers that [`SeenKeys::next`] may have added to it: two keys of which one can become the other have
 /// the same.
 pub(crate) fn without_numbers(key: &[u8]) -> &[u8] {
     let mut rest = key;

@@ -26,7 +26,7 @@ impl Sharing {
         self.features.is_some() || self.bits.is_some()
     }
 
-    /// In what documents must agree, of an index of so many that keeps such features.
+    /// The number of features in which documents must agree, for an index of this size and these features.
     pub fn agreement(self, kept: MinhashParams, documents: u64) -> anyhow::Result<Agreement> {
         let stored = u32::from(kept.feature_bits);
         let bits = self.bits.unwrap_or(stored);

@@ -76,7 +76,7 @@ pub fn for_each_chunk<S: Send, T: Send>(
     for_each_chunk_counted(documents, progress, job, |made, _| take(made))
 }
 
-/// As [`for_each_chunk`]; whoever takes may still refuse documents.
+/// As [`for_each_chunk`]; the caller may still refuse documents.
 pub(crate) fn for_each_chunk_counted<S: Send, T: Send>(
     documents: &mut Documents,
     progress: &dyn Progress,
@@ -192,7 +192,7 @@ pub struct Rest<'r> {
     set: &'r mut Vec<u64>,
     /// What is appended to these is handed on with the document, if no shingles are wanted.
     pub words: &'r mut Vec<u64>,
-    /// The value inside of which the document is compared, empty if there is no such field.
+    /// The value of the `--inside` field, empty if there is no such field.
     pub inside: &'r [u8],
 }
 
@@ -311,7 +311,7 @@ pub struct Sketched {
     pub is_own_key: bool,
     /// Whether its text does not say all that was there.
     pub is_opaque: bool,
-    /// Where it stands.
+    /// Its file, and its line or offset.
     pub place: Place,
     /// Its sketch.
     pub sketch: Sketch,
@@ -346,7 +346,7 @@ pub struct Whole {
     pub hash: u128,
     /// What `line` is.
     pub form: Form,
-    /// What stands for it in a file of that form, without a newline.
+    /// Its bytes in a file of that form, without a newline.
     pub line: WholeLine,
     /// How that ends in its file.
     pub ending: Ending,

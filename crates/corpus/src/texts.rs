@@ -39,7 +39,7 @@ impl Texts {
     ///
     /// # Errors
     ///
-    /// Inputs that cannot be read; a text that is not the one in the index, as far as its signature there tells.
+    /// Inputs that cannot be read; a text that is not the one in the index, as far as its signature there shows.
     pub fn read(
         &mut self,
         inputs: &[PathBuf],

@@ -1,7 +1,7 @@
 //! Fields of tab-separated output: any bytes in, one printable field of valid UTF-8 out, and back.
 //!
 //! A tab, a newline, a carriage return and a backslash are written `\t`, `\n`, `\r` and `\\`, and each byte
-//! that is not part of valid UTF-8 `\xNN`; everything else stands as it is. [`unescape`] inverts [`escape`]
+//! that is not part of valid UTF-8 `\xNN`; everything else is unchanged. [`unescape`] inverts [`escape`]
 //! for every sequence of bytes, so that a key copied out of a table finds its document again.
 
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use twindex::KeyBuf;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// The letter that stands for `byte` after a backslash, if it has one.
+/// The letter that encodes `byte` after a backslash, if it has one.
 fn letter_of(byte: u8) -> Option<u8> {
     match byte {
         b'\t' => Some(b't'),
@@ -23,7 +23,7 @@ fn letter_of(byte: u8) -> Option<u8> {
     }
 }
 
-/// `field` as it stands between two tabs: borrowed where nothing needs escaping, always valid UTF-8.
+/// `field` as it is written between two tabs: borrowed where nothing needs escaping, always valid UTF-8.
 #[must_use]
 pub fn escape(field: &[u8]) -> Cow<'_, [u8]> {
     // Without an early end, so that it is vectorised.

@@ -62,7 +62,7 @@ pub struct Prices {
 /// "Many against many".
 pub const PRICES: Prices = Prices { read: 3.0, distribute: 9.0, compare: 0.065 };
 
-/// Nanoseconds of one core that a strategy takes for `questions` queries, when `rows` fingerprints are read at a
+/// Nanoseconds of one core that a strategy takes for this number of queries (`questions`), when `rows` fingerprints are read at a
 /// price.
 fn nanos(way: Way, rows: f64, read: f64, questions: f64, within: u32) -> f64 {
     let tables = f64::from(within + 1);

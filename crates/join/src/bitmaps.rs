@@ -295,7 +295,7 @@ impl Waiting<'_> {
         if self.spill.is_none() {
             self.spill = Some(Spill::create(self.sets.dir()).map_err(io_error)?);
         }
-        self.most = 0; // what comes later stands behind
+        self.most = 0; // later words follow
         let Some(spill) = &mut self.spill else { return Ok(()) };
         let numbers: Vec<[u32; 2]> = pairs.iter().map(|&(a, b)| [a, b]).collect();
         spill.append(numbers.as_bytes()).map_err(io_error)?;
@@ -423,7 +423,7 @@ mod tests {
             Ok::<_, Error>(())
         };
         let found = bitmap_candidates(sets, threshold, max_bucket, memory, threads, each).unwrap();
-        assert!(found.is_some() || pairs.is_empty(), "nothing is handed out of what is given up");
+        assert!(found.is_some() || pairs.is_empty(), "a search that stops early has handed out nothing");
         found.map(|found| (pairs, found))
     }
 

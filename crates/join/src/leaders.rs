@@ -23,13 +23,13 @@ use super::growing::{Apart, Growing};
 use twindex_kernel::{Kernel, Level, Simd, Sorted, look_up, prefetch_all};
 use twindex_sketch::intersection_from;
 
-/// Elements of which a set of a family is compared at least: fewer are not worth it.
+/// The least elements of a set that is delta-encoded: fewer are not worth it.
 const LEAST: usize = 16;
 /// Elements of a leader at most: their places are numbers of 16 bits.
 const MOST: usize = 1 << 16;
 /// Elements of a leader that may begin alike.
 const CROWD: u16 = 64;
-/// So many anchors are several: two sets that resemble each other by half share two of eight most likely.
+/// This number of anchors is several: two sets that resemble each other by half share two of eight most likely.
 const SEVERAL: usize = 8;
 /// Elements after which it is asked whether a leader is the right one.
 const STEP: usize = 64;
@@ -47,7 +47,7 @@ pub struct Leaders {
     bytes: Apart<AtomicUsize>,
 }
 
-/// A set by which others are told.
+/// A reference set for delta encoding.
 #[derive(Debug)]
 pub(super) struct Leader {
     /// Of the set.
@@ -58,7 +58,7 @@ pub(super) struct Leader {
     directory: Box<[u16]>,
 }
 
-/// How a set is told, beside its words.
+/// How a set is delta-encoded, beside its words.
 #[derive(Clone, Copy, Debug)]
 pub struct Told {
     /// By this leader, or by [`NONE`].
@@ -102,14 +102,14 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// What the words of a set that is told by this leader stand for.
+    /// The parts of the words of a set that is delta-encoded against this leader.
     pub(super) fn of(leader: &Leader, words: &'a [u64]) -> Self {
         let bits = leader.elements.len().div_ceil(u64::BITS as usize);
         let (bits, new) = words.split_at(bits.min(words.len()));
         Self { bits, new }
     }
 
-    /// Whether there is a bit for each element of the leader, and none behind them; and what is new ascends.
+    /// Whether there is a bit for each element of the leader, and none after them; and what is new ascends.
     pub(super) fn are_of(self, leader: &Leader) -> bool {
         let (elements, word) = (leader.elements.len(), u64::BITS as usize);
         let behind =
@@ -196,7 +196,7 @@ impl Leaders {
         })
     }
 
-    /// Tells a set by one of the leaders that are guessed, from the one of number `first` on.
+    /// Delta-encodes a set against one of the guessed leaders, from number `first` on.
     pub(super) fn tell_from(
         &self,
         first: u32,

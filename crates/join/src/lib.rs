@@ -125,7 +125,7 @@ impl OfSegments {
     }
 }
 
-/// The number of each live document, by segment and ordinal, in this room.
+/// The number of each live document, by segment and ordinal, in the memory of `room`.
 fn numbers(
     snapshot: &Snapshot,
     room: &Room,

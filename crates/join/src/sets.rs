@@ -32,12 +32,12 @@ pub struct ShingleSets {
     ends: Column<u64>,
     sizes: Column<u32>,
     elements: u64,
-    /// Of each set the leader by which it is told, or which it is; [`NONE`] for others, which are kept as they are.
+    /// Of each set the leader that it is delta-encoded against, or is itself; [`NONE`] for others, which are kept as they are.
     leader_of: Column<u32>,
     leaders: Arc<Leaders>,
     odd: OddSketches,
     room: Room,
-    /// For what is told here, at once or once more.
+    /// Scratch for delta encoding here.
     scratch: (Telling, Vec<u64>),
 }
 
@@ -49,7 +49,7 @@ impl ShingleSets {
         Self::within(&Room::new(dir, budget / 4), budget)
     }
 
-    /// As [`new`](Self::new), with what is known of each set, and with what rules pairs out, in this room.
+    /// As [`new`](Self::new), with what is known of each set, and with what rules pairs out, in the memory of `room`.
     #[must_use]
     pub fn within(room: &Room, budget: usize) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl ShingleSets {
     /// Adds a set, sorted and distinct, and returns its number.
     ///
     /// # Errors
-    /// [`Error::Io`] from the scratch file; [`Error::Limit`] behind 2^32 sets, and for a set of 2^32 elements.
+    /// [`Error::Io`] from the scratch file; [`Error::Limit`] after 2^32 sets, and for a set of 2^32 elements.
     pub fn push(&mut self, set: &[u64]) -> Result<u32> {
         let number = self.next_number(set.len())?;
         self.append(set)?;
@@ -106,7 +106,7 @@ impl ShingleSets {
         pushed
     }
 
-    /// Those by which sets are told: for threads that [find that out](Leaders::tell) of new ones.
+    /// The reference sets, for threads that [encode](Leaders::tell) new sets.
     #[must_use]
     pub fn leaders(&self) -> Arc<Leaders> {
         Arc::clone(&self.leaders)
@@ -116,7 +116,7 @@ impl ShingleSets {
     /// is to have the same anchors, and returns its number. What was added meanwhile is checked once more.
     ///
     /// # Errors
-    /// As [`push`](Self::push); [`Error::Invalid`] for words that are not those of `told`.
+    /// As [`push`](Self::push); [`Error::Invalid`] for words that do not fit `told`.
     pub fn push_told(&mut self, told: Told, words: &[u64], anchors: &[u64]) -> Result<u32> {
         let number = self.next_number(told.size)?;
         if told.leader != NONE {
@@ -147,7 +147,7 @@ impl ShingleSets {
         Ok(number)
     }
 
-    /// Adds a set that is told by a leader.
+    /// Adds a set that is delta-encoded against a leader.
     fn push_by(&mut self, told: Told, words: &[u64], anchors: &[u64]) -> Result<u32> {
         let invalid = || Error::Invalid("these are not the words of the set".into());
         let leaders = Arc::clone(&self.leaders);
@@ -177,7 +177,7 @@ impl ShingleSets {
         Ok(number)
     }
 
-    /// Whether so many bytes more stay in memory.
+    /// Whether this number of bytes more stays in memory.
     fn has_room(&self, bytes: usize) -> bool {
         let held = size_of_val(self.held.as_slice()) + self.leaders.bytes();
         self.spill.is_none() && held + bytes <= self.budget
@@ -337,12 +337,12 @@ impl ShingleSets {
         self.held.get(range.start as usize..range.end as usize).unwrap_or(&[])
     }
 
-    /// True if all that stands for a set is in memory.
+    /// True if all words of a set are in memory.
     fn is_held(&self, number: u32) -> bool {
         self.range(number).end <= self.held.len() as u64
     }
 
-    /// The leader by which a set is told, or which it is.
+    /// The leader that a set is delta-encoded against, or is itself.
     fn leader(&self, number: u32) -> Option<&Leader> {
         self.leaders.get(self.leader_of[number as usize])
     }
@@ -366,7 +366,7 @@ impl ShingleSets {
         spill.release(words.saturating_sub(self.held.len() as u64) * size_of::<u64>() as u64);
     }
 
-    /// What stands for a set; read to the end of `read` if that is in the scratch file.
+    /// The words of a set; read to the end of `read` if they are in the scratch file.
     fn words<'a>(&'a self, number: u32, read: &'a mut Vec<u64>) -> Result<&'a [u64]> {
         if self.is_held(number) {
             return Ok(self.held_words(number));
@@ -506,7 +506,7 @@ mod tests {
     fn sets_that_are_told_by_others_are_what_they_would_be_by_themselves() {
         let dir = tempfile::tempdir().unwrap();
         let mut random = SplitMix(3);
-        // Families of texts: a line of hashes, of which some are repeated, is changed in places from version to version.
+        // Families of texts: a sequence of hashes, some of them repeated, is changed in places from version to version.
         let mut texts: Vec<(u64, Vec<u64>)> = Vec::new();
         for number in 0..300_u64 {
             let size = [0, 1, 15, 16, 17, 63, 64, 65, 200, 1000, 3000, 70_000][(number % 12) as usize];
@@ -603,7 +603,7 @@ mod tests {
         assert!(told.leader == 0 && words.len() == 2 && told.size == 90);
         let mut others = ShingleSets::new(dir.path(), 1 << 20);
         let mut moved = words.clone();
-        moved[1] = moved[1] & (moved[1] - 1) | 1 << 40; // a bit behind the last element
+        moved[1] = moved[1] & (moved[1] - 1) | 1 << 40; // a bit after the last element
         for wrong in [&words[..1], &[words[0], 0], &[words[0], words[1], 7], &moved, &[]] {
             let error = sets.push_told(told, wrong, &[1]).unwrap_err();
             assert!(error.to_string().contains("not the words of the set"), "{error}");

@@ -188,7 +188,7 @@ pub fn sorted_pairs_of_sets(
     max_bucket: usize,
     effort: Effort<'_>,
 ) -> Result<(Sorted<u128>, Prefixes)> {
-    // With crowded elements a pair may come twice; of equal ones the sorter has one.
+    // With capped elements a pair may come twice; the sorter keeps one of equal pairs.
     let mut sorter: Sorter<u128> = Sorter::new(effort.dir, effort.memory / 3);
     let rest = Effort { memory: effort.memory / 3 * 2, ..effort };
     let found = resembling_sets(sets, threshold, max_bucket, rest, |a, b, resemblance| {

@@ -231,7 +231,7 @@ fn throw(element: u64, weight: u64, (from, to): (u128, u128), least: &mut [(u128
         if base >= weight {
             return;
         }
-        // The first cell that begins at `from` or behind it, and that of `to`.
+        // The first cell that begins at `from` or after it, and that of `to`.
         let cell = |rank: u128| ((rank << level) + u128::from(u64::MAX)) >> 64;
         for at in cell(from) as u64..cell(to) as u64 {
             let hash = mix(element ^ mix(u64::from(level) << 56 | (at + 1)));
@@ -258,7 +258,7 @@ fn throw(element: u64, weight: u64, (from, to): (u128, u128), least: &mut [(u128
 mod tests {
     use super::*;
 
-    /// A document of n elements, of which the shares of two documents differ.
+    /// Two documents of n elements with different weights.
     fn pair(trial: u64) -> [Vec<(u64, u64)>; 2] {
         let element = |number: u64| mix(trial.wrapping_mul(1 << 20) + number + 1);
         let weights = |document: u64| {

@@ -65,7 +65,7 @@ impl Fast {
         if length > 16 {
             return self.token(&bytes[start..end]);
         }
-        let piece: &[u8; 16] = bytes[start..].first_chunk().expect("16 bytes behind each token");
+        let piece: &[u8; 16] = bytes[start..].first_chunk().expect("16 bytes after each token");
         let (lo, hi) = halves(piece);
         let [keep_lo, keep_hi] = KEEP[length];
         self.step(self.keys[0], (lo & keep_lo, hi & keep_hi), length as u64)

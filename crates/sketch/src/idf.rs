@@ -88,7 +88,7 @@ pub struct IdfTable {
     absent_weight: u16,
     /// For each prefix where its slots begin, and the number of slots.
     directory: Vec<u32>,
-    /// Bits of a hash behind its prefix.
+    /// Bits of a hash after its prefix.
     shift: u32,
     /// Low 48 bits of a hash above 16 of its weight; [`AT_ONCE`] more at the end, which are none.
     slots: Vec<u64>,

@@ -81,7 +81,7 @@ impl Kernel for HashTokens<'_> {
                 cut.hash(words, fast, hashes);
                 cut.drop_front(words);
             }
-            let out = words.lower[cut.filled..].first_chunk_mut().expect("slack behind the bytes in use");
+            let out = words.lower[cut.filled..].first_chunk_mut().expect("slack after the bytes in use");
             let rest = &bytes[at..];
             let (chunk, length) = if let Some(chunk) = rest.first_chunk() {
                 (chunk, 64)
@@ -171,7 +171,7 @@ impl Cut {
                 continue;
             }
             let out: &mut [u8; 4] =
-                words.lower[self.filled..].first_chunk_mut().expect("slack behind the limit");
+                words.lower[self.filled..].first_chunk_mut().expect("slack after the limit");
             let length = if c == GROWS {
                 out[..GROWN.len()].copy_from_slice(GROWN.as_bytes());
                 GROWN.len()
@@ -212,7 +212,7 @@ impl Cut {
         self.carry = self.word >> 63;
         let base = self.placed as u32; // below 1.5 * TEXT_MAX
         let room = |places: &mut Vec<u32>, at: usize, mask| {
-            simd.places(mask, base, places[at..].first_chunk_mut().expect("slack behind the places in use"))
+            simd.places(mask, base, places[at..].first_chunk_mut().expect("slack after the places in use"))
         };
         self.starts += room(&mut words.starts, self.starts, starts);
         self.ends += room(&mut words.ends, self.ends, ends);

@@ -1,4 +1,4 @@
-//! What was kept before: a history, of which documents that are near go before they are compared with each other.
+//! Histories: documents that earlier runs kept. New documents near one of them go before new ones are compared.
 //!
 //! An index of the history is queried for each new document: by the sets of shingle hashes that it keeps, by signatures
 //! where resemblance is estimated, or by fingerprints. The cost is that of the new documents, whatever the size of the

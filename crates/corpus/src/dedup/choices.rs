@@ -307,7 +307,7 @@ impl Dedup {
         Noted::check_prefix(prefix)
     }
 
-    /// The longest record that is read. One that would take more than half of the memory as it stands is not held.
+    /// The longest record that is read: no more than half of the memory.
     fn record_bytes_max(&self) -> usize {
         self.input.record_bytes_max.min((self.memory / 2).max(RECORD_BYTES))
     }
@@ -342,7 +342,7 @@ impl Dedup {
     fn check_named_once(&self) -> anyhow::Result<()> {
         let mut seen = HashMap::new();
         for path in &self.inputs {
-            // What cannot be resolved is told when it is opened.
+            // A path that cannot be resolved is reported when it is opened.
             let Ok(resolved) = fs::canonicalize(path) else { continue };
             if let Some(first) = seen.insert(resolved, path) {
                 let again = if first == path { String::new() } else { format!(" (as {})", first.display()) };

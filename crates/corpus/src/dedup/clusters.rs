@@ -33,7 +33,7 @@ pub(super) struct Clusters {
     pub chained: u64,
     /// Components that were cut.
     pub cut: u64,
-    /// The least near pair of documents that was met inside a cluster, and its resemblance.
+    /// The pair of the lowest resemblance found inside a cluster, and its resemblance.
     pub lowest: Option<(u32, u32, f64)>,
 }
 
@@ -44,7 +44,7 @@ const ITSELF: u64 = u64::MAX - 2;
 /// Groups that are measured before their scores are put away.
 const TOGETHER: usize = 1 << 16;
 
-/// Measures how near two groups are; none where that cannot be told.
+/// Measures how near two groups are; none where that cannot be measured.
 pub(super) type Measure<'a> = dyn Fn(u32, u32) -> twindex::Result<Option<Score>> + Sync + 'a;
 
 impl Clusters {
@@ -354,7 +354,7 @@ struct Far {
 const NONE: f64 = 2.0;
 
 /// Cuts components of more than `most` documents: of each, in the order of the input, a group that is in no
-/// cluster yet begins one, and takes in the groups it is paired with, as long as there is room. No member is
+/// cluster yet begins one, and takes in the groups it is paired with, up to the limit. No member is
 /// farther from the first than a pair may be. One group of identical documents stays one, however large.
 ///
 /// Returns the first group of each group's cluster, and how many components were cut.
@@ -392,7 +392,7 @@ fn cut_large(
             sizes[group as usize][0] = members(group);
         }
     }
-    // Pairs ascend: when those of which a group is the first come, all that could have taken it in are past.
+    // Pairs ascend: before the first pair that a group begins, all groups that could have taken it in have passed.
     near.for_each(|a, b, _| {
         let is_free = is_large[b as usize] != 0 && roots[b as usize] == b && roots[a as usize] == a;
         if is_free && sizes[a as usize][0] + members(b) <= u64::from(most) {

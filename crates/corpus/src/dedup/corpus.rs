@@ -33,7 +33,7 @@ pub(super) struct Corpus {
     urls: Option<Keys>,
     /// By their texts.
     pub(super) grouped: Grouped,
-    /// What stands for each document in a file of documents that are kept.
+    /// The line of each document in a file of kept documents.
     lines: Lines,
     /// Of the documents that are no history; none where nobody asks any more.
     by_key: Option<KnownKeys>,

@@ -45,7 +45,7 @@ pub(super) struct DroppedDocuments {
     keys: Keys,
     known: Option<KnownKeys>,
     places: Places,
-    /// What is written of each behind its key.
+    /// The columns after the key of each.
     columns: Keys,
     room: Room,
 }
@@ -61,7 +61,7 @@ impl DroppedDocuments {
         self.keys.len()
     }
 
-    /// Where the document with this key stands.
+    /// The place of the document with this key.
     pub(super) fn place_of(&self, key: &[u8]) -> Option<Place> {
         let found = self.known.as_ref().and_then(|known| known.find(&self.keys, key));
         found.map(|number| self.places.get(number))

@@ -17,7 +17,7 @@ pub(super) fn write_file(
         write(&mut out)?;
         out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
     };
-    // The file has a temporary folder's name in its path, which tells the user nothing.
+    // The file has a temporary folder's name in its path, which means nothing to the user.
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     whole().with_context(|| format!("{name}: cannot write"))
 }

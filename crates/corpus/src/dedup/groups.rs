@@ -15,7 +15,7 @@ use super::score::{Kind, Sampled, Score};
 pub(super) struct Group {
     /// Tokens of the text, or features.
     pub tokens: u64,
-    /// The number of the value inside of which it is compared.
+    /// The number of its value of the `--inside` field.
     pub inside: u32,
     /// Its first document, in the order of the input.
     pub first: u32,
@@ -44,7 +44,7 @@ pub(super) struct Grouped {
     fingerprints: Column<u64>,
     /// None where all documents are there.
     equal: Option<Groups>,
-    /// The values inside of which documents are compared.
+    /// The values of the `--inside` field.
     pub values: Values,
     /// A set for each group, with its number.
     pub sets: ShingleSets,
@@ -73,7 +73,7 @@ impl Members {
 /// Minima by which near texts find each other.
 pub(super) const ANCHORS: usize = 12;
 
-/// Hashes of which texts that resemble each other most likely share some: minima, or features where none are kept.
+/// Hashes that similar texts most likely share: minima, or features where no minima are kept.
 pub(super) struct Anchors {
     hashes: [u64; ANCHORS],
     count: usize,
@@ -99,9 +99,9 @@ impl Anchors {
 /// The set of a new document's shingles.
 #[derive(Clone, Copy)]
 pub(super) enum NewSet<'s> {
-    /// To be added, as it was told.
+    /// To be added, as it was delta-encoded.
     Told(Told, &'s [u64]),
-    /// Of so many, which are not held.
+    /// A set of this size, which is not held.
     Counted(u64),
     /// To be added, sorted.
     Held(&'s [u64]),
@@ -110,7 +110,7 @@ pub(super) enum NewSet<'s> {
 }
 
 impl<'s> NewSet<'s> {
-    /// The set of a document with these words: as it was told, or, where sets are not held, its size alone.
+    /// The set of a document with these words: as it was delta-encoded, or, where sets are not held, its size alone.
     pub(super) fn of(told: Option<Told>, words: &'s [u64]) -> Self {
         told.map_or(Self::Counted(words.len() as u64), |told| Self::Told(told, words))
     }
@@ -129,7 +129,7 @@ pub(super) struct Newcomer<'n> {
     pub hash: u128,
     /// Tokens of the text, or features.
     pub tokens: u64,
-    /// The value inside of which it is compared; empty if it is compared with all.
+    /// Its value of the `--inside` field; empty if it is compared with all.
     pub inside: &'n [u8],
     /// What is compared of it, if it begins a group.
     pub sketch: &'n Sketch,
@@ -139,7 +139,7 @@ pub(super) struct Newcomer<'n> {
 
 impl Grouped {
     /// No documents yet; sets of up to `memory` bytes are held, and what is more in scratch files. A document takes 4 bytes
-    /// of the room, or of scratch files, and a group 70 to 90, and longer sketches.
+    /// of memory or of scratch files, and a group 70 to 90, and more with longer sketches.
     pub(super) fn new(room: &Room, memory: usize, sampled_by: Option<SampledBy>) -> anyhow::Result<Self> {
         Ok(Self {
             group_of: Column::new(room),
@@ -233,7 +233,7 @@ impl Grouped {
         Ok(set.len() as u64)
     }
 
-    /// Whether two groups are of one value of the field inside of which documents are compared, if there is one.
+    /// Whether two groups have the same value of the `--inside` field, if there is one.
     pub(super) fn are_compared(&self, a: u32, b: u32) -> bool {
         self.groups[a as usize].inside == self.groups[b as usize].inside
     }
@@ -267,7 +267,7 @@ impl Grouped {
             end += group.documents;
         }
         starts.push(end)?;
-        // Each is put where its group begins, which begins behind it then.
+        // Each document is put where its group begins, and the beginning moves past it.
         let mut documents = Column::filled(&self.room, self.group_of.len(), 0)?;
         let (places, all) = (&mut starts[..], &mut documents[..]);
         for (document, &group) in (0..).zip(&self.group_of[..]) {

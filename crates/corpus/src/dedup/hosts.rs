@@ -21,11 +21,11 @@ use crate::tsv;
 pub(super) const HOSTS: &str = "hosts.tsv";
 pub(super) const MIRRORS: &str = "mirrors.tsv";
 
-/// Hosts of one cluster of which all pairs are counted; of clusters with more of them none is.
+/// The most hosts of a cluster whose pairs are counted; clusters with more hosts count none.
 const HOSTS_PAIRED: usize = 64;
 /// Hosts, and pairs of hosts, that a report has.
 const SHOWN: usize = 10;
-/// Of which those are chosen at once.
+/// Candidates from which these are chosen at once.
 const HELD: usize = 1 << 12;
 
 /// What was found of hosts.
@@ -37,7 +37,7 @@ pub struct Hosts {
     pub hosts: u64,
     /// Their registrable domains.
     pub domains: u64,
-    /// Pages that another one of their cluster stands for; the sum of the next three.
+    /// Pages that go for another page of their cluster: the sum of the next three.
     pub duplicates: u64,
     /// Those for which one of the same host does.
     pub duplicates_within_hosts: u64,
@@ -45,7 +45,7 @@ pub struct Hosts {
     pub duplicates_within_domains: u64,
     /// Those for which one of another domain does.
     pub duplicates_across_domains: u64,
-    /// Near pages whose URLs are distinguished by nothing but usual aliases, by alias: how many were met in both spellings.
+    /// Near pages whose URLs are distinguished by nothing but usual aliases, by alias: the number found in both spellings.
     pub aliases: Vec<(&'static str, u64)>,
     /// Pairs of hosts with near pages.
     pub mirrors: u64,
@@ -53,7 +53,7 @@ pub struct Hosts {
     pub crowded_clusters: u64,
     /// The hosts with most near pages.
     pub most_near: Vec<Host>,
-    /// The pairs of hosts of which most pages are near, by the smaller share.
+    /// The pairs of hosts with the largest share of near pages, by the smaller of the two shares.
     pub most_mirrored: Vec<Mirror>,
 }
 
@@ -119,7 +119,7 @@ pub struct HostCounter<'r> {
 type Page = [u32; 5];
 
 impl<'r> HostCounter<'r> {
-    /// No documents yet. What is noted of each is in the room; sorting takes `memory` bytes.
+    /// No documents yet. Notes of documents take memory of `room`; sorting takes `memory` bytes.
     ///
     /// # Errors
     ///

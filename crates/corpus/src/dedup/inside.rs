@@ -18,16 +18,16 @@ pub(super) struct Values {
     known: KnownKeys,
 }
 
-/// The number that stands for no field.
+/// The number of no field.
 pub(super) const NO_FIELD: u32 = 0;
 
 impl Values {
-    /// None yet, in this room.
+    /// None yet, in the memory of `room`.
     pub(super) fn new(room: &Room) -> twindex::Result<Self> {
         Ok(Self { values: Keys::new(room), known: KnownKeys::new(room)? })
     }
 
-    /// The number of a value, by which it is told from others. Empty is [`NO_FIELD`], and no value of a field.
+    /// The number of a value, different for different values. An empty value is [`NO_FIELD`].
     pub(super) fn number(&mut self, value: &[u8]) -> anyhow::Result<u32> {
         if let Some(number) = self.find(value) {
             return Ok(number);
@@ -57,7 +57,7 @@ impl Values {
         number.checked_sub(1).map_or(&[], |place| self.values.get(place))
     }
 
-    /// The places of values, in the order of the values. Takes about `memory` bytes beside the room.
+    /// The places of values, in the order of the values. Takes about `memory` bytes beside those of `room`.
     pub(super) fn sorted(&self, room: &Room, memory: usize) -> twindex::Result<Column<u32>> {
         self.values.sorted(0..self.values.len() as u32, room, memory)
     }

@@ -1,4 +1,4 @@
-//! Keys of documents, and the documents in the order of their keys: in memory where there is room, and beyond that in
+//! Keys of documents, and the documents in the order of their keys: in memory up to its bound, and beyond that in
 //! scratch files.
 
 use std::cmp::Ordering;
@@ -48,7 +48,7 @@ impl Keys {
         String::from_utf8_lossy(self.get(number)).into_owned()
     }
 
-    /// These numbers in the order of their keys; of equal keys the first. Takes about `memory` bytes beside the room.
+    /// These numbers in the order of their keys; of equal keys the first. Takes about `memory` bytes beside those of `room`.
     pub(crate) fn sorted(
         &self,
         numbers: Range<u32>,
@@ -206,7 +206,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// None yet. A place takes 12 bytes of the room, or of a scratch file.
+    /// None yet. A place takes 12 bytes of memory or of a scratch file.
     pub(super) fn new(room: &Room) -> Self {
         Self { paths: Vec::new(), at: Column::new(room) }
     }

@@ -50,7 +50,7 @@ pub(crate) fn kept_files(folder: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> 
         let name = entry.with_context(|| format!("{}: cannot be listed", folder.display()))?.file_name();
         names.extend(name.to_str().filter(|name| is_name_of_kept(name)).map(str::to_owned));
     }
-    // `kept-10` comes behind `kept-9`.
+    // `kept-10` comes after `kept-9`.
     names.sort_by_key(|name| (name.split('.').next().map_or(0, str::len), name.clone()));
     Ok(Some(names.into_iter().map(|name| folder.join(name)).collect()))
 }

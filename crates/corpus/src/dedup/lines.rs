@@ -38,7 +38,7 @@ struct At {
     form: [u32; 2],
 }
 
-/// Bits of the first number that say the form; how a line ends stands above them.
+/// Bits of the form in the first number; the line ending is in the bits above them.
 const FORM_BITS: u32 = 8;
 
 /// A form, and how a line ends, as two numbers.
@@ -71,7 +71,7 @@ fn unpacked([kind, number]: [u32; 2]) -> (Form, Ending) {
 }
 
 impl Lines {
-    /// None yet. A line takes 32 bytes of the room, or of a scratch file.
+    /// None yet. A line takes 32 bytes of memory or of a scratch file.
     pub(super) fn new(folder: &Path, room: &Room) -> anyhow::Result<Self> {
         let scratch = Spill::create(folder)
             .with_context(|| format!("{}: cannot create a scratch file", folder.display()))?;

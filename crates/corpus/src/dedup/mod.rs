@@ -162,7 +162,7 @@ pub struct Dedup {
     pub index: IndexOf,
     /// The sketch of [`Method::Shingles`]: the hashes of a document that this number divides.
     pub modulus: Option<u32>,
-    /// The sketch of [`Method::Shingles`]: so many least hashes of a document, 1 to 4096; 128 by default.
+    /// The sketch of [`Method::Shingles`]: the number of least hashes of a document, 1 to 4096; 128 by default.
     pub bottom: Option<u16>,
     /// Bands by the name of a scheme; by default those that find 99.5 % of the pairs at the threshold.
     pub preset: Option<Preset>,
@@ -562,7 +562,7 @@ impl Dedup {
         // Sets that are held know what is distinct; of others it is counted.
         let wanted = Wanted {
             repeated_keys: match self.repeated_keys {
-                RepeatedKeys::Error => RepeatedKeys::Any, // the corpus knows where the first one stands
+                RepeatedKeys::Error => RepeatedKeys::Any, // the corpus knows the place of the first one
                 other => other,
             },
             room: Some(corpus.grouped.room.clone()),

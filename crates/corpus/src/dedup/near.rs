@@ -44,7 +44,7 @@ pub enum Verify {
     None,
 }
 
-/// What of the groups is near, and what was met on the way to it.
+/// The near groups, and the counts of the search.
 pub(super) struct Near {
     /// All pairs, where they are wanted: smaller group, larger group and packed score.
     pub pairs: Option<Sorted<u128>>,
@@ -52,7 +52,7 @@ pub(super) struct Near {
     pub kind: Kind,
     /// Pairs of groups that were compared.
     pub candidates: u64,
-    /// Of these, pairs of which shingles were counted, where others were ruled out by their sketches.
+    /// Of these, pairs whose shingles were counted, where sketches ruled out others.
     pub counted: Option<u64>,
     /// Of what not all pairs are candidates.
     pub capped: Capped,

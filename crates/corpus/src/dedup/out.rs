@@ -61,7 +61,7 @@ impl<'a> Out<'a> {
     }
 
     /// Refuses results that stand where the documents are read: the next run would take them for documents.
-    /// Where nothing stands yet nothing can be read, as folders are listed before anything is made.
+    /// A path where nothing exists yet is no input, as folders are listed before anything is made.
     pub(super) fn check_inputs(&self, inputs: &[PathBuf]) -> anyhow::Result<()> {
         let (Some(name), Ok(parent)) = (self.path.file_name(), fs::canonicalize(&self.parent)) else {
             return Ok(());
@@ -70,7 +70,7 @@ impl<'a> Out<'a> {
         if path.symlink_metadata().is_err() {
             return Ok(());
         }
-        // An input that cannot be resolved is told when it is opened.
+        // An input that cannot be resolved is reported when it is opened.
         let around = |input: &&PathBuf| {
             fs::canonicalize(input).is_ok_and(|input| input.is_dir() && path.starts_with(input))
         };

@@ -42,7 +42,7 @@ pub struct Report {
     pub empty: u64,
     /// Pairs of texts that were compared.
     pub candidates: u64,
-    /// Of these, pairs of which shingles were counted, where others were ruled out by their sketches.
+    /// Of these, pairs whose shingles were counted, where sketches ruled out others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted: Option<u64>,
     /// Lines of pairs.tsv: documents that go, or, where all were asked for, pairs of documents that are near.
@@ -51,7 +51,7 @@ pub struct Report {
     pub clusters: u64,
     /// Documents of the largest.
     pub largest_cluster: u64,
-    /// Values of the field inside of which documents were compared.
+    /// Values of the `--inside` field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inside_values: Option<u64>,
     /// Where near documents come from, where keys, or a field, are URLs.
@@ -71,9 +71,9 @@ pub struct Report {
     pub annotated_files: Vec<String>,
     /// Documents less near to the kept one than the threshold.
     pub chained: u64,
-    /// Clusters by documents: how many have at most so many, and more than half of that.
+    /// Clusters by size: an upper bound of documents, a power of two, and the number of clusters up to it and above its half.
     pub cluster_sizes: Vec<(u64, u64)>,
-    /// The least resemblance met inside a cluster.
+    /// The least resemblance found inside a cluster.
     pub lowest_resemblance: Option<f64>,
     /// The keys of that pair.
     #[serde(skip_serializing_if = "Option::is_none")]

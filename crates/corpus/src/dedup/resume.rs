@@ -12,7 +12,7 @@ use super::journal::{Options, Parts};
 use crate::remembered::{Bytes, Remembered, put_numbers};
 use crate::text::StopList;
 
-/// What is found out about a document when it is read: what it goes for, and how its set is told.
+/// What is found out about a document when it is read: what it goes for, and how its set is delta-encoded.
 pub(super) type Looked = (Option<Dropped>, Option<Told>);
 
 /// How what is found out when documents are read is kept in these parts.

@@ -51,7 +51,7 @@ pub(super) struct RunFile {
     params: Vec<String>,
     pub(super) against: Vec<Input>,
     pub(super) texts: Vec<Input>,
-    /// Whether pages in HTML were read, of which `kept.jsonl` has the markup, not the text that was compared.
+    /// Whether pages in HTML were read: `kept.jsonl` has their markup, not the text that was compared.
     #[serde(default)]
     pub(super) pages: bool,
 }

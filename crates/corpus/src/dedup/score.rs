@@ -21,7 +21,7 @@ pub(super) enum Score {
     Candidate,
 }
 
-/// Equal ones of so many minima of so many bits.
+/// Equal minima, of this number of minima of this number of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Estimate {
     pub matches: u32,
@@ -29,7 +29,7 @@ pub(super) struct Estimate {
     pub bits: u8,
 }
 
-/// Common elements of so many, of a share of all shingles.
+/// Common elements of this number, in a sample of all shingles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sampled {
     both: u32,
@@ -98,7 +98,7 @@ impl Kind {
         }
     }
 
-    /// The packed score of identical texts, where they are told from those that are only near.
+    /// The packed score of identical texts, where it differs from that of near ones.
     pub(super) fn pack_itself(self, itself: Score) -> u64 {
         match self {
             Self::Estimate { .. } | Self::Sampled | Self::Candidate => u64::MAX,
@@ -130,7 +130,7 @@ impl Score {
         }
     }
 
-    /// The resemblance, if that is what it tells; two empty texts that are equal resemble each other here.
+    /// The resemblance, if the score is one; two empty texts that are equal resemble each other here.
     pub(super) fn resemblance(self) -> Option<Resemblance> {
         match self {
             Self::Resemblance { union: 0, .. } => Some(Resemblance::Exact { intersection: 1, union: 1 }),

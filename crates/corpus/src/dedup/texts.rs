@@ -123,7 +123,7 @@ pub struct Beside<'b> {
     pub numbers: Option<&'b [FieldNumber]>,
     /// The keys by which [`Keep::SmallestKey`] and [`Keep::KeyHash`] go, of the texts that are no history.
     pub keys: Option<&'b [&'b [u8]]>,
-    /// The values inside of which texts are compared, none of them empty.
+    /// The values that texts must share to be compared, none of them empty.
     pub inside: Option<&'b [&'b [u8]]>,
 }
 

@@ -80,7 +80,7 @@ pub(super) struct Extent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word<'t> {
     text: &'t str,
-    /// Whether white space stands before it.
+    /// Whether white space precedes it.
     is_apart: bool,
 }
 
@@ -108,7 +108,7 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
     words
 }
 
-/// The words of a list, each of which is one.
+/// Each item of a list as a word.
 pub(super) fn listed(items: &[String]) -> Vec<Word<'_>> {
     items.iter().map(|text| Word { text, is_apart: true }).collect()
 }
@@ -149,7 +149,7 @@ pub(super) fn diff<'t>(kept: &[Word<'t>], key: &[Word<'t>], extent: Extent) -> W
     }
 }
 
-/// Words of the kept text in the place of which others stand.
+/// Words of the kept text, and the words that replace them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Change {
     kept: Range<usize>,

@@ -22,7 +22,7 @@ impl Scale {
         Self::Log(1.0, 10_f64.powf(most.max(10.0).log10().ceil()))
     }
 
-    /// Where a value stands, from 0 to 1.
+    /// The position of a value, from 0 to 1.
     fn place(self, value: f64) -> f64 {
         let place = match self {
             Self::Linear(least, most) => (value - least) / (most - least),

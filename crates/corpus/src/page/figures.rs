@@ -20,7 +20,7 @@ pub(crate) const SCORE_MIN: usize = 56;
 pub(crate) const BINS: usize = 20;
 /// Clusters that are shown with some of their keys.
 const CLUSTERS_SHOWN: usize = 10;
-/// Clusters of which those that are shown are chosen at once.
+/// Candidates from which the clusters to show are chosen at once.
 const CLUSTERS_HELD: usize = 1 << 12;
 /// Keys of a cluster that are shown.
 pub const KEYS_SHOWN: usize = 5;
@@ -50,7 +50,7 @@ pub struct Figures {
     pub(crate) hosts: Option<Hosts>,
 }
 
-/// Pairs that meet in buckets.
+/// Pairs that collide in buckets.
 #[derive(Debug, Serialize)]
 pub(crate) struct Meetings {
     /// For each block or band, the pairs of each score or bin of resemblance.
@@ -108,7 +108,7 @@ pub struct Clustered {
     pub(crate) near: String,
     /// Those of two documents or more.
     pub(crate) clusters: u64,
-    /// Documents that another one in their cluster stands for.
+    /// Documents that go for another one in their cluster.
     pub(crate) redundant: u64,
     /// How many clusters have each size.
     pub(crate) sizes: BTreeMap<u64, u64>,

@@ -1,4 +1,4 @@
-//! The page of a report: HTML that stands alone, readable on a phone, in light and dark, without a script.
+//! The page of a report: HTML in one file, readable on a phone, in light and dark, without a script.
 
 use std::fmt::Write;
 

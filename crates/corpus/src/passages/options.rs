@@ -102,7 +102,7 @@ pub struct Passages {
     /// An index of passages to which the texts are added as they were read, once the results have their place; it is made
     /// if it is not there, and may be the one of [`against`](Self::against).
     pub index: Option<PathBuf>,
-    /// How texts are cut into words, of which the widths and the hash of shingles are not used.
+    /// How texts are cut into words. The width and the hash of shingles are not used.
     pub text: TextOptions,
     /// Bytes for work that can go to disk instead.
     pub memory: usize,

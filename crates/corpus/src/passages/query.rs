@@ -12,7 +12,7 @@ use crate::input::{Content, Counts, Documents, InputOptions, Parser, Record};
 use crate::observer::Observer;
 use crate::sketching::{Job, for_each_chunk};
 
-/// A question to an index of passages.
+/// A query of an index of passages.
 #[derive(Clone, Debug)]
 pub struct PassageQuery {
     /// The index.
@@ -45,7 +45,7 @@ pub struct PassageAnswer {
     pub documents: Vec<SharedDocument>,
     /// How many there are.
     pub documents_found: u64,
-    /// Fingerprints of which not all places were followed.
+    /// Fingerprints whose places were not all followed.
     pub capped: u32,
 }
 

@@ -31,7 +31,7 @@ struct Covered {
     bytes: u32,
     /// Where the first begins.
     first: u32,
-    /// Whether nothing but what is no token stands between the first and this one.
+    /// Whether only characters that are no tokens are between the first and this one.
     is_one: bool,
 }
 

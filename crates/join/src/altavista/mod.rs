@@ -119,7 +119,7 @@ pub struct Merged {
     pub largest: u64,
 }
 
-/// Sorts the elements of these sketches, each of which is a document: *shingle merge*.
+/// Sorts the elements of these sketches, one sketch a document: *shingle merge*.
 ///
 /// Memory: `memory` bytes, at least 1 MiB, half for what is sorted and half for the lists that come out of it; what is
 /// more goes to unnamed files in `dir`. And a list of the documents of one element, 4 bytes each.
@@ -234,7 +234,7 @@ impl FormedPairs {
 
     /// Hands each pair with what the sketches have in common to `each`, ascending, if it `is_wanted` for that. What is
     /// wanted has to be so with more elements of both as well, and with fewer of either. Sketches are read only where
-    /// counts do not tell all, and the most that they allow is wanted. Returns how many pairs met at all.
+    /// counts do not tell all, and the most that they allow is wanted. Returns the number of candidate pairs.
     ///
     /// # Errors
     /// As [`for_each`](Self::for_each).

@@ -32,8 +32,8 @@ pub(super) enum Pairs {
 }
 
 impl Pairs {
-    /// Hands each to `each`, ascending, the smaller document first, with how often the two met, if that is as often as
-    /// `least` has it for the first of them. Returns how many pairs met at all.
+    /// Hands each to `each`, ascending, the smaller document first, with the number of common elements, if that is at least what
+    /// `least` has for the first of them. Returns the number of candidate pairs.
     pub(super) fn for_each<E: From<Error>>(
         &self,
         mut least: impl FnMut(u32) -> u32,
@@ -120,7 +120,7 @@ impl Postings {
         mut each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, E> {
         let documents = self.starts.len() - 1;
-        // How often each document was met, and those that were; one is written after the last before it is known to be
+        // The collisions of each document, and the documents that have some; one is written after the last before it is known to be
         // a new one, as no branch could be foreseen.
         let (mut counts, mut met) = (vec![0_u32; documents], vec![0_u32; documents + 1]);
         let (mut wanted, mut pairs) = (Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! Where all pairs that come into question are known and few.
+//! The case that all candidate pairs are known and few.
 
 use super::super::runs::Sorted;
 use super::super::threads::on_threads;
@@ -55,7 +55,7 @@ pub(super) fn cover(covering: &mut Covering<'_>, pairs: &Sorted<u64>, threads: u
     decide(covering, &block, &mut states)
 }
 
-/// Decides on the sets of a block, of which all others are decided on.
+/// Decides on the sets of a block, after all sets before it.
 fn decide(covering: &mut Covering<'_>, block: &Block, states: &mut [Counting<'_>]) -> Result<()> {
     let Some(&first) = block.later.first() else { return Ok(()) };
     let pieces: Vec<_> = (0..block.later.len())

@@ -29,7 +29,7 @@ pub struct Pairs<'a> {
 
 impl<'a> Pairs<'a> {
     /// Of numbers below `count`, in this order, or their own. Takes about `memory` bytes, and scratch files beyond, beside
-    /// 12 to 16 bytes a number of the room.
+    /// 12 to 16 bytes a number in memory or scratch files.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.

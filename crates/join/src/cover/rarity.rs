@@ -1,7 +1,7 @@
 //! How rare elements are: sets are looked up by their rarest elements, so that few candidates are found by accident.
 //!
 //! Any order of elements finds all that is near, as long as it is the same for all sets; which one decides the
-//! speed alone. Here elements that no other set has come first, then the others by how often they were met in a sample.
+//! speed alone. Here elements that no other set has come first, then the others by their frequency in a sample.
 //! A set that has as many elements of its own as are looked for is near no other set, and is left alone.
 //!
 //! Elements are counted in a table of two bits each: none, one set, several. Those that fall together are taken for

@@ -88,7 +88,7 @@ impl Slice<'_> {
 pub(super) struct Place {
     /// Bits in which a pair must agree.
     pub(super) equal: u64,
-    /// Groups of bits in each of which it must differ, or it would have been found before.
+    /// Groups of bits. It must differ in each of them, or an earlier table would have found it.
     pub(super) unequal: Vec<u64>,
 }
 

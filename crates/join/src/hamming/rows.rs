@@ -119,7 +119,7 @@ impl Ends {
     }
 }
 
-/// One in this number of fingerprints may share its first bits with so many others that its rank must be searched for:
+/// One in this number of fingerprints may share its first bits with too many others, so that its rank must be searched for:
 /// with more of them, rows that have whole numbers are better.
 const CROWDED: u64 = 4;
 

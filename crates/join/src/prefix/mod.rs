@@ -426,7 +426,7 @@ impl Block<'_> {
                     let other = sets.size(self.members[posting.place as usize]) as usize;
                     seen.least = least_intersection(size + other, threshold) as u32;
                 }
-                // Elements are met in their order: all that both have before this one have been met. If this one is
+                // Elements come in their order: all that both have before this one have been counted. If this one is
                 // among those of the smaller set that are to be found, they are, too.
                 seen.shared += 1;
                 let at_most =

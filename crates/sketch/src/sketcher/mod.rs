@@ -372,7 +372,7 @@ impl Sketcher {
     ///
     /// # Errors
     /// [`Error::Invalid`] if the parameters are for texts: only those with [`Tokens::Features`] are for features, so
-    /// that the two never meet in one index by accident.
+    /// that the two are never mixed in one index by accident.
     pub fn sketch_features(
         &self,
         features: &[u64],
@@ -549,7 +549,7 @@ impl Sketcher {
     }
 
     /// A weight in units of 2^-16, times the shingle's inverse document frequency where minima are weighted by it. The
-    /// greatest weight stands for all above it.
+    /// greatest weight is that of all above it, too.
     fn by_idf(&self, shingle: u64, units: u64) -> u64 {
         // Weights of the table are below 2^14, and units below 2^40.
         ((units * u64::from(self.idf_of_minima(shingle))) >> 8).clamp(WEIGHT_MIN, WEIGHT_MAX)

@@ -100,7 +100,7 @@ fn bits_of(sketch: &Sketch) -> u8 {
     minhash.map_or(0, |minhash| minhash.signature_bits)
 }
 
-/// Appends `count` minima of which these are the low `bits` bits; [`pack`] says in which order.
+/// Appends the low `bits` bits of `count` minima, in the order of [`pack`].
 fn unpack(packed: &[u8], bits: u8, count: usize, minima: &mut Vec<u32>) {
     let bits = u32::from(bits);
     let kept = (1_u64 << bits) - 1;

@@ -89,7 +89,7 @@ fn for_features(change: impl FnOnce(SketchParams) -> SketchParams) -> Sketcher {
 }
 
 fn of_features(sketcher: &Sketcher, features: &[u64]) -> Sketch {
-    // What the last document left behind must not matter.
+    // The state of the last document must not matter.
     let mut sketch = of_weighted(sketcher, &[(5, 5)]).unwrap_or_default();
     sketcher.sketch_features(features, &mut Scratch::default(), &mut sketch).unwrap();
     sketch

@@ -39,9 +39,9 @@ use crate::remembered::BEGIN_ANEW;
 pub(super) use self::fingerprint::{Asked, Options};
 pub(super) use self::parts::Parts;
 
-/// Behind the name of OUT, in the name of the folder.
+/// Follows the name of OUT in the name of the folder.
 const SUFFIX: &str = ".twindex-resume";
-/// Behind the name of a file that is being written.
+/// Follows the name of a file that is being written.
 const UNFINISHED: &str = ".tmp";
 const LOCK: &str = "LOCK";
 const MANIFEST: &str = "manifest";

@@ -137,7 +137,7 @@ impl<'j> Parts<'j> {
         self.part += 1;
         let shown = self.shown();
         if self.is_over {
-            bail!("{}", damaged(&shown)); // a part behind the end
+            bail!("{}", damaged(&shown)); // a part after the end
         }
         let path = self.journal.folder.join(name(self.reading, self.part));
         let opened = || -> io::Result<_> {

@@ -14,7 +14,7 @@ use crate::remembered::damaged;
 const MAGIC: &[u8; 16] = b"twindex sealed 1";
 /// Bytes before the content.
 const HEAD: u64 = 32;
-/// Bytes of the hash behind it.
+/// Bytes of the hash after it.
 const HASH: u64 = 8;
 /// Bytes that are read, or written, at once.
 const BUFFER: usize = 256 << 10;

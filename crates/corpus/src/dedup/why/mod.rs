@@ -31,7 +31,7 @@ use crate::observer::Observer;
 use crate::repeated::RepeatedKeys;
 use crate::tsv;
 
-/// A question about one document of a folder of results. [`new`](Self::new) has the defaults.
+/// A query for one document of a folder of results. [`new`](Self::new) has the defaults.
 ///
 /// ```
 /// # fn main() -> twindex_corpus::Result<()> {

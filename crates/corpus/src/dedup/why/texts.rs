@@ -108,7 +108,7 @@ pub(super) fn find(
     }
     let progress = observer.begin("reading", documents.total_bytes());
     let mut found: Vec<Option<Found>> = sought.iter().map(|_| None).collect();
-    // Those of which one may have the key of another, with a number behind it, are looked through in their order.
+    // Documents whose keys may be another one's with a number are searched in their order.
     let roots: Vec<&[u8]> =
         sought.iter().flat_map(|one| one.keys.iter().map(|key| without_numbers(key))).collect();
     let job = Job {
