@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs};
+use super::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs, pass_through};
 
 /// A wrapper around another file system that limits the write rate of temporary files.
 #[derive(Clone, Debug)]
@@ -27,62 +27,12 @@ impl Paced {
 }
 
 impl Vfs for Paced {
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.vfs.create_dir(path)
-    }
-
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.vfs.exists(path)
-    }
+    pass_through!(self => self.vfs);
 
     fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>> {
         let file = self.vfs.create_temporary(dir)?;
         let (stop, rate) = (Arc::clone(&self.stop), self.rate);
         Ok(Box::new(PacedFile { file, stop, rate, written: 0, start: Instant::now() }))
-    }
-
-    fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
-        self.vfs.create_append(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
-        self.vfs.open(path)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.vfs.sync_dir(dir)
-    }
-
-    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.vfs.rename_dir(from, to)
-    }
-
-    fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        self.vfs.remove_dir(path)
-    }
-
-    fn unlink(&self, path: &Path) -> io::Result<()> {
-        self.vfs.unlink(path)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        self.vfs.list(dir)
-    }
-
-    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.vfs.hard_link(from, to)
-    }
-
-    fn free_space(&self, dir: &Path) -> io::Result<Option<u64>> {
-        self.vfs.free_space(dir)
-    }
-
-    fn scratch(&self, dir: &Path) -> PathBuf {
-        self.vfs.scratch(dir)
-    }
-
-    fn lock(&self, path: &Path) -> Result<Box<dyn HeldLock>, LockFailure> {
-        self.vfs.lock(path)
     }
 }
 

@@ -8,7 +8,7 @@ use tempfile::TempPath;
 
 use super::RealVfs;
 use super::durable_file::DurableFile;
-use super::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs};
+use super::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs, pass_through};
 
 /// [`RealVfs`], for an index that is written once and queried later, such as that of a batch job: large segments are
 /// written [past the page cache](DurableFile). The first queries then read them from the disk.
@@ -16,65 +16,11 @@ use super::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs
 pub struct UncachedVfs;
 
 impl Vfs for UncachedVfs {
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        RealVfs.create_dir(path)
-    }
-
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        RealVfs.exists(path)
-    }
+    pass_through!(self => RealVfs);
 
     fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>> {
         let (file, path) = super::real::temporary(dir)?.into_parts();
         Ok(Box::new(UncachedFile { file: DurableFile::new(file), path }))
-    }
-
-    fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
-        RealVfs.create_append(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
-        RealVfs.open(path)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        RealVfs.sync_dir(dir)
-    }
-
-    fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
-        RealVfs.rename_dir(from, to)
-    }
-
-    fn remove_dir(&self, path: &Path) -> io::Result<()> {
-        RealVfs.remove_dir(path)
-    }
-
-    fn unlink(&self, path: &Path) -> io::Result<()> {
-        RealVfs.unlink(path)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        RealVfs.list(dir)
-    }
-
-    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        RealVfs.hard_link(from, to)
-    }
-
-    fn free_space(&self, dir: &Path) -> io::Result<Option<u64>> {
-        RealVfs.free_space(dir)
-    }
-
-    fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
-        RealVfs.absolute(path)
-    }
-
-    fn scratch(&self, dir: &Path) -> PathBuf {
-        RealVfs.scratch(dir)
-    }
-
-    fn lock(&self, path: &Path) -> Result<Box<dyn HeldLock>, LockFailure> {
-        RealVfs.lock(path)
     }
 }
 

@@ -61,6 +61,69 @@ pub trait Vfs: Debug + Send + Sync {
     fn lock(&self, path: &Path) -> Result<Box<dyn HeldLock>, LockFailure>;
 }
 
+/// The operations of a [`Vfs`] that wraps another one and changes only how temporary files are written: all but
+/// [`create_temporary`](Vfs::create_temporary) go to the other one.
+macro_rules! pass_through {
+    ($self:ident => $vfs:expr) => {
+        fn create_dir(&$self, path: &Path) -> io::Result<()> {
+            $vfs.create_dir(path)
+        }
+
+        fn exists(&$self, path: &Path) -> io::Result<bool> {
+            $vfs.exists(path)
+        }
+
+        fn create_append(&$self, path: &Path) -> io::Result<Box<dyn AppendFile>> {
+            $vfs.create_append(path)
+        }
+
+        fn open(&$self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
+            $vfs.open(path)
+        }
+
+        fn sync_dir(&$self, dir: &Path) -> io::Result<()> {
+            $vfs.sync_dir(dir)
+        }
+
+        fn rename_dir(&$self, from: &Path, to: &Path) -> io::Result<()> {
+            $vfs.rename_dir(from, to)
+        }
+
+        fn remove_dir(&$self, path: &Path) -> io::Result<()> {
+            $vfs.remove_dir(path)
+        }
+
+        fn unlink(&$self, path: &Path) -> io::Result<()> {
+            $vfs.unlink(path)
+        }
+
+        fn list(&$self, dir: &Path) -> io::Result<Vec<OsString>> {
+            $vfs.list(dir)
+        }
+
+        fn hard_link(&$self, from: &Path, to: &Path) -> io::Result<()> {
+            $vfs.hard_link(from, to)
+        }
+
+        fn free_space(&$self, dir: &Path) -> io::Result<Option<u64>> {
+            $vfs.free_space(dir)
+        }
+
+        fn scratch(&$self, dir: &Path) -> PathBuf {
+            $vfs.scratch(dir)
+        }
+
+        fn absolute(&$self, path: &Path) -> io::Result<PathBuf> {
+            $vfs.absolute(path)
+        }
+
+        fn lock(&$self, path: &Path) -> Result<Box<dyn HeldLock>, LockFailure> {
+            $vfs.lock(path)
+        }
+    };
+}
+pub(super) use pass_through;
+
 /// A file being written; nobody else knows its name yet.
 pub trait TemporaryFile: Debug + Send {
     /// Writes all of `bytes` at the end.

@@ -186,7 +186,7 @@ impl<W: Write> Admitting<'_, W> {
     }
 
     /// Adds the line of a document, and one for each that it contains.
-    fn told(&mut self, key: &[u8], outcome: &Outcome, group: Option<&Membership>) -> io::Result<()> {
+    fn print(&mut self, key: &[u8], outcome: &Outcome, group: Option<&Membership>) -> io::Result<()> {
         if self.out.is_none() {
             return Ok(());
         }
@@ -274,7 +274,7 @@ impl<W: Write> Taking for Admitting<'_, W> {
         }
         self.contained += outcome.contained.len() as u64;
         self.empty += u64::from(one.sketch.is_empty());
-        self.told(&one.key, &outcome, group.and_then(Decision::decided).as_ref())?;
+        self.print(&one.key, &outcome, group.and_then(Decision::decided).as_ref())?;
         self.batch += 1;
         if self.since.elapsed() >= self.every || self.batch >= BATCH_MAX {
             self.commit()?;
