@@ -11,7 +11,7 @@ use std::path::Path;
 /// Bytes of a file that go through the cache: a reader of a small file finds it there.
 const CACHED: u64 = 64 << 20;
 /// Alignment of lengths, offsets and addresses that bypass the cache; disks need this or less.
-const ALIGNED: usize = 1 << 12;
+pub(super) const ALIGNED: usize = 1 << 12;
 /// Bytes of a write that bypasses the cache.
 const TOGETHER: usize = 4 << 20;
 /// More than any file has.
@@ -121,30 +121,40 @@ impl Write for DurableFile {
 
 /// Buffered bytes at an aligned address.
 #[derive(Debug)]
-struct Aligned {
+pub(super) struct Aligned {
     room: Vec<u8>,
     start: usize,
     len: usize,
 }
 
 impl Aligned {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let room = vec![0; TOGETHER + ALIGNED];
         let start = room.as_ptr().align_offset(ALIGNED);
         // If the address cannot be aligned, the system refuses the write, and all of the file goes through the cache.
         Self { room, start: start.min(ALIGNED), len: 0 }
     }
 
-    fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         &self.room[self.start..self.start + self.len]
     }
 
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.len == TOGETHER
     }
 
+    /// Moves the bytes to an address that is not aligned.
+    #[cfg(test)]
+    pub(super) fn misalign(&mut self) {
+        if self.start % 2 == 0 {
+            let to = if self.start == 0 { 1 } else { self.start - 1 };
+            self.room.copy_within(self.start..self.start + self.len, to);
+            self.start = to;
+        }
+    }
+
     /// Adds the first of these bytes, up to the capacity, and returns their number.
-    fn add(&mut self, bytes: &[u8]) -> usize {
+    pub(super) fn add(&mut self, bytes: &[u8]) -> usize {
         let end = self.start + self.len;
         let count = bytes.len().min(TOGETHER - self.len);
         self.room[end..end + count].copy_from_slice(&bytes[..count]);
@@ -154,7 +164,7 @@ impl Aligned {
 
     /// Writes whole multiples of the alignment past the cache, and keeps the rest. Returns false where the file system
     /// refuses: the file then uses the cache again, and the unwritten bytes are kept.
-    fn write_whole(&mut self, file: &mut File) -> io::Result<bool> {
+    pub(super) fn write_whole(&mut self, file: &mut File) -> io::Result<bool> {
         let whole = self.len / ALIGNED * ALIGNED;
         let (mut written, mut passes) = (0, true);
         while passes && written < whole {
@@ -177,7 +187,7 @@ impl Aligned {
 
 /// Makes writes bypass the cache, or use it again.
 #[cfg(target_os = "linux")]
-fn pass_cache(file: &File, past: bool) -> io::Result<()> {
+pub(super) fn pass_cache(file: &File, past: bool) -> io::Result<()> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
     let mut flags = fcntl_getfl(file)?;
     flags.set(OFlags::DIRECT, past);
@@ -185,7 +195,7 @@ fn pass_cache(file: &File, past: bool) -> io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn pass_cache(_: &File, past: bool) -> io::Result<()> {
+pub(super) fn pass_cache(_: &File, past: bool) -> io::Result<()> {
     if past { Err(io::ErrorKind::Unsupported.into()) } else { Ok(()) }
 }
 
@@ -225,8 +235,7 @@ mod tests {
         file.write_all(&all[..1]).unwrap();
         // Few disks take anything from an odd address.
         if let Some(waiting) = &mut file.past_cache {
-            waiting.start = (waiting.start + 1) % ALIGNED;
-            waiting.room[waiting.start] = all[0];
+            waiting.misalign();
         }
         file.write_all(&all[1..]).unwrap();
         file.finish().unwrap();

@@ -1,17 +1,27 @@
 //! Scratch space on disk for work that is larger than memory.
+//!
+//! A small scratch file stays in the page cache. A large one would fill the cache and push out what others need, and each
+//! fresh page of the cache costs more time than the disk does: so later bytes are written past the cache, as those of
+//! [durable files](super::DurableFile) are. They are read through the cache.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use super::durable_file::{ALIGNED, Aligned, pass_cache};
 use super::vfs::ReadFile;
 
 /// A file without a name: written at the end, read anywhere, gone when dropped or when the process ends.
 #[derive(Debug)]
 pub struct Spill {
     file: File,
+    /// The bytes at the end that are not written, as long as writes go through the cache.
     buffer: Vec<u8>,
+    /// The same when they bypass it.
+    past_cache: Option<Aligned>,
+    /// From which length on writes bypass the cache.
+    cached: u64,
     flushed: u64,
     /// Bytes before this offset were released.
     released: AtomicU64,
@@ -19,6 +29,8 @@ pub struct Spill {
 
 /// Bytes collected for the next write.
 const BUFFER: usize = 1 << 18;
+/// Bytes of a file that are written through the cache.
+const CACHED: u64 = 256 << 20;
 /// Bytes that are released at once.
 const RELEASED: u64 = 16 << 20;
 
@@ -29,14 +41,25 @@ impl Spill {
     /// The operating system's.
     #[allow(clippy::disallowed_methods, reason = "scratch files are part of the seam")]
     pub fn create(dir: &Path) -> io::Result<Self> {
-        let released = AtomicU64::new(0);
-        Ok(Self { file: tempfile::tempfile_in(dir)?, buffer: Vec::new(), flushed: 0, released })
+        Ok(Self {
+            file: tempfile::tempfile_in(dir)?,
+            buffer: Vec::new(),
+            past_cache: None,
+            cached: CACHED,
+            flushed: 0,
+            released: AtomicU64::new(0),
+        })
+    }
+
+    /// The bytes at the end that are not written.
+    fn waiting(&self) -> &[u8] {
+        self.past_cache.as_ref().map_or(&self.buffer, Aligned::bytes)
     }
 
     /// Bytes in it.
     #[must_use]
     pub fn len(&self) -> u64 {
-        self.flushed + self.buffer.len() as u64
+        self.flushed + self.waiting().len() as u64
     }
 
     /// True before the first byte.
@@ -50,16 +73,66 @@ impl Spill {
     /// # Errors
     /// The operating system's.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
-        let start = self.len();
+        let (start, mut bytes) = (self.len(), bytes);
+        while let Some(waiting) = &mut self.past_cache {
+            bytes = &bytes[waiting.add(bytes)..];
+            if bytes.is_empty() {
+                return Ok(start);
+            }
+            self.write_past_cache()?;
+        }
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= BUFFER {
-            #[cfg(test)]
-            faults::write(self.buffer.len() as u64)?;
-            self.file.write_all(&self.buffer)?;
-            self.flushed += self.buffer.len() as u64;
-            self.buffer.clear();
+            self.write_buffer()?;
         }
         Ok(start)
+    }
+
+    /// Writes the buffer through the cache. At a certain length, later bytes begin to bypass it.
+    fn write_buffer(&mut self) -> io::Result<()> {
+        #[cfg(test)]
+        faults::write(self.buffer.len() as u64)?;
+        let end = self.flushed + self.buffer.len() as u64;
+        // The bytes after the last aligned offset are the first that bypass the cache.
+        let after = if end < self.cached { 0 } else { (end % ALIGNED as u64) as usize };
+        let (now, later) = self.buffer.split_at(self.buffer.len() - after);
+        self.file.write_all(now)?;
+        if end >= self.cached {
+            let mut waiting = Aligned::new();
+            waiting.add(later);
+            self.past_cache = Some(waiting);
+        }
+        self.flushed += now.len() as u64;
+        self.buffer.clear();
+        if self.past_cache.is_some() {
+            self.buffer.shrink_to_fit();
+        }
+        Ok(())
+    }
+
+    /// Writes the waiting bytes past the cache, up to an aligned length. Where the file system refuses, all of them and
+    /// later ones go through the cache.
+    #[cold]
+    fn write_past_cache(&mut self) -> io::Result<()> {
+        let Some(waiting) = &mut self.past_cache else { return Ok(()) };
+        let before = waiting.bytes().len();
+        #[cfg(test)]
+        faults::write(before as u64)?;
+        // Reads are not aligned, so that the file bypasses the cache during this write alone.
+        let passes = match pass_cache(&self.file, true) {
+            Ok(()) => {
+                let passes = waiting.write_whole(&mut self.file);
+                pass_cache(&self.file, false)?;
+                passes?
+            }
+            Err(_) => false,
+        };
+        if !passes {
+            self.file.write_all(waiting.bytes())?;
+            (self.past_cache, self.cached) = (None, u64::MAX);
+        }
+        self.flushed += (before - self.waiting().len()) as u64;
+        Ok(())
     }
 
     /// Frees the disk space before `offset`, in large steps, if the file system can. Those bytes must not be read any
@@ -89,7 +162,7 @@ impl Spill {
             ReadFile::read_exact_at(&self.file, first, offset)?;
         }
         let start = (offset + on_disk as u64).saturating_sub(self.flushed) as usize;
-        let waiting = self.buffer.get(start..).and_then(|rest| rest.get(..second.len()));
+        let waiting = self.waiting().get(start..).and_then(|rest| rest.get(..second.len()));
         second.copy_from_slice(waiting.ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
     }
@@ -159,6 +232,41 @@ mod tests {
     }
 
     #[test]
+    fn bytes_that_bypass_the_cache_are_read_back_where_they_were_appended() {
+        let dir = tempfile::tempdir().unwrap();
+        let all: Vec<u8> = (0..11_000_000_u32).map(|at| (at / 5) as u8 ^ (at >> 16) as u8).collect();
+        for (cached, at_once, is_odd) in [
+            (0, 100_003, false),
+            (300_001, 7, false),
+            (4096, 5_000_000, false),
+            (u64::MAX, 4096, false),
+            (1 << 20, 70_001, true),
+        ] {
+            let mut spill = Spill { cached, ..Spill::create(dir.path()).unwrap() };
+            let mut written = 0;
+            for piece in all.chunks(at_once) {
+                assert_eq!(spill.append(piece).unwrap(), written as u64);
+                written += piece.len();
+                // Few disks take anything from an odd address: the bytes then go through the cache.
+                if let (true, Some(waiting)) = (is_odd, &mut spill.past_cache) {
+                    waiting.misalign();
+                }
+                // Each read has bytes of the file and of those that wait.
+                let from = written.saturating_sub(600_000) / 3 * 2;
+                if at_once > 7 || written % 1_000_003 < 7 {
+                    let mut out = vec![0; written - from];
+                    spill.read_exact_at(&mut out, from as u64).unwrap();
+                    assert!(out == all[from..written], "{cached} {at_once} {from}..{written}");
+                }
+            }
+            assert_eq!(spill.len(), all.len() as u64);
+            #[cfg(target_os = "linux")]
+            assert_eq!(spill.past_cache.is_some(), cached < u64::MAX && !is_odd, "{cached}");
+            assert!(spill.read_exact_at(&mut [0; 2], all.len() as u64 - 1).is_err());
+        }
+    }
+
+    #[test]
     fn what_was_given_back_takes_no_space_and_is_not_read_as_anything() {
         let dir = tempfile::tempdir().unwrap();
         let mut spill = Spill::create(dir.path()).unwrap();
@@ -167,7 +275,8 @@ mod tests {
             spill.append(&piece).unwrap();
         }
         #[cfg(target_os = "linux")]
-        let taken = |spill: &Spill| std::os::unix::fs::MetadataExt::blocks(&spill.file.metadata().unwrap()) * 512;
+        let taken =
+            |spill: &Spill| std::os::unix::fs::MetadataExt::blocks(&spill.file.metadata().unwrap()) * 512;
         #[cfg(target_os = "linux")]
         let before = taken(&spill);
         spill.release(RELEASED - 1);
@@ -175,7 +284,9 @@ mod tests {
         spill.release(2 * RELEASED + 5);
         #[cfg(target_os = "linux")]
         assert_eq!(before - taken(&spill), 2 * RELEASED);
-        assert!(spill.read_exact_at(&mut [0], 2 * RELEASED - 1).unwrap_err().to_string().contains("given back"));
+        assert!(
+            spill.read_exact_at(&mut [0], 2 * RELEASED - 1).unwrap_err().to_string().contains("given back")
+        );
         let mut out = [0; 9];
         spill.read_exact_at(&mut out, 2 * RELEASED).unwrap();
         assert_eq!((out, spill.len()), ([7; 9], 40 << 20));
