@@ -17,7 +17,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::sets::{Reading, ShingleSets};
+use super::sets::{SetReader, ShingleSets};
 use twindex::error::Result;
 use twindex::sys::Column;
 use twindex_sketch::nearness::least_intersection;
@@ -202,7 +202,7 @@ impl<'a> Families<'a> {
         mut each: impl FnMut(u32, u32, Resemblance),
     ) -> Result<()> {
         // The first of a pair most often is that of the pair before.
-        let (mut left, mut right) = (Reading::new(self.sets), Reading::new(self.sets));
+        let (mut left, mut right) = (SetReader::new(self.sets), SetReader::new(self.sets));
         let mut read = [Vec::new(), Vec::new()];
         for &(a, b) in pairs {
             let sum = (self.sets.size(a) + self.sets.size(b)) as usize;

@@ -91,7 +91,7 @@ pub use prefix::{Prefixes, prefix_candidates};
 pub use raw::{Positions, RawValues, raw_meetings_within};
 pub use runs::{Sorted, Sorter, finish_all, merge as merge_sorted};
 pub use scores::{band_scores, block_scores, scored_pairs};
-pub use sets::ShingleSets;
+pub use sets::{SetReader, ShingleSets};
 pub use spanning::{SpanningForest, Stars};
 pub use verified::{
     counted_documents, resembling_documents, resembling_sets, set_candidates, sorted_pairs_of_sets,

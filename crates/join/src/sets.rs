@@ -1,6 +1,7 @@
 //! The documents' shingle sets, for exact resemblance.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -244,7 +245,7 @@ impl ShingleSets {
         &self.dir
     }
 
-    fn range(&self, number: u32) -> std::ops::Range<u64> {
+    fn range(&self, number: u32) -> Range<u64> {
         let (number, ends) = (number as usize, &self.ends[..]);
         let start = if number == 0 { 0 } else { ends[number - 1] };
         start..ends[number]
@@ -371,15 +372,20 @@ impl ShingleSets {
         if self.is_held(number) {
             return Ok(self.held_words(number));
         }
-        let range = self.range(number);
+        let start = read.len();
+        self.read_words(self.range(number), read)?;
+        Ok(&read[start..])
+    }
+
+    /// Reads these words, which are in the scratch file, to the end of `read`.
+    fn read_words(&self, words: Range<u64>, read: &mut Vec<u64>) -> Result<()> {
         let missing = || io::Error::other("a set beyond the budget without a scratch file");
         let io_error = |e| Error::io("read a scratch file in", &self.dir, e);
         let spill = self.spill.as_ref().ok_or_else(missing).map_err(io_error)?;
         let start = read.len();
-        read.resize(start + (range.end - range.start) as usize, 0);
-        let offset = (range.start - self.held.len() as u64) * size_of::<u64>() as u64;
-        spill.read_exact_at(read[start..].as_mut_bytes(), offset).map_err(io_error)?;
-        Ok(&read[start..])
+        read.resize(start + (words.end - words.start) as usize, 0);
+        let offset = (words.start - self.held.len() as u64) * size_of::<u64>() as u64;
+        spill.read_exact_at(read[start..].as_mut_bytes(), offset).map_err(io_error)
     }
 
     /// The elements of a set, ascending; written to the end of `read` if they are not in memory as they are.
@@ -393,10 +399,14 @@ impl ShingleSets {
         let Some(leader) = self.leader(number) else { return self.words(number, read) };
         let start = read.len();
         let mut words = Vec::new();
-        let parts = Parts::of(leader, self.words(number, &mut words)?);
-        read.reserve(self.sizes[number as usize] as usize);
-        parts.for_each(&leader.elements, |element| read.push(element));
+        self.decode(number, leader, self.words(number, &mut words)?, read);
         Ok(&read[start..])
+    }
+
+    /// Writes the elements of a set that has these words beside a leader to the end of `read`.
+    fn decode(&self, number: u32, leader: &Leader, words: &[u64], read: &mut Vec<u64>) {
+        read.reserve(self.sizes[number as usize] as usize);
+        Parts::of(leader, words).for_each(&leader.elements, |element| read.push(element));
     }
 
     /// Whether two sets are told by the same one, or one by the other, so that [`shared`](Self::shared) knows what they
@@ -431,31 +441,92 @@ impl ShingleSets {
     }
 }
 
-/// Reads sets one after the other; the same one again costs nothing.
-pub(super) struct Reading<'a> {
+/// Words of the scratch file that are read together: 1 MiB.
+const TOGETHER: u64 = 1 << 17;
+
+/// Reads sets one after the other; the same one again costs nothing. Those that follow each other in the scratch file can be
+/// read [together](Self::ahead).
+#[derive(Debug)]
+pub struct SetReader<'a> {
     sets: &'a ShingleSets,
     /// The set that was read last, if it is in the scratch file.
     last: Option<u32>,
     read: Vec<u64>,
+    /// Words that were read together, and which the first of them is.
+    together: Vec<u64>,
+    first: u64,
 }
 
-impl<'a> Reading<'a> {
-    pub(super) fn new(sets: &'a ShingleSets) -> Self {
-        Self { sets, last: None, read: Vec::new() }
+impl<'a> SetReader<'a> {
+    /// Reads these sets.
+    #[must_use]
+    pub fn new(sets: &'a ShingleSets) -> Self {
+        Self { sets, last: None, read: Vec::new(), together: Vec::new(), first: 0 }
     }
 
     /// The elements of a set, ascending.
-    pub(super) fn set(&mut self, number: u32) -> Result<&[u64]> {
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file.
+    pub fn set(&mut self, number: u32) -> Result<&[u64]> {
         if let Some(set) = self.sets.held(number) {
             return Ok(set);
         }
         if self.last != Some(number) {
             self.last = None;
             self.read.clear();
-            self.sets.set(number, &mut self.read)?;
+            match (self.words_together(number), self.sets.leader(number)) {
+                (Some(words), None) => return Ok(&self.together[words]),
+                (Some(words), Some(leader)) => {
+                    self.sets.decode(number, leader, &self.together[words], &mut self.read);
+                }
+                (None, _) => {
+                    self.sets.set(number, &mut self.read)?;
+                }
+            }
             self.last = Some(number);
         }
         Ok(&self.read)
+    }
+
+    /// As [`set`](Self::set), for sets that are asked for in ascending order: those that follow are read together with it.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file.
+    pub fn next_set(&mut self, number: u32) -> Result<&[u64]> {
+        if self.words_together(number).is_none() {
+            self.ahead(number..self.sets.len() as u32)?;
+        }
+        self.set(number)
+    }
+
+    /// Reads the words that these sets have in the scratch file together, up to 1 MiB of them: most of these sets are asked
+    /// for next.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the scratch file.
+    pub fn ahead(&mut self, sets: Range<u32>) -> Result<()> {
+        self.together.clear();
+        if sets.is_empty() {
+            return Ok(());
+        }
+        let (one, last) = (self.sets.range(sets.start), self.sets.range(sets.end - 1));
+        let start = one.start.max(self.sets.held.len() as u64);
+        // A larger set than that is read as a whole.
+        let end = last.end.min((start + TOGETHER).max(one.end));
+        if start < end {
+            self.first = start;
+            self.sets.read_words(start..end, &mut self.together)?;
+        }
+        Ok(())
+    }
+
+    /// Which of the words that were read together are those of a set, if all of its words are there.
+    fn words_together(&self, number: u32) -> Option<Range<usize>> {
+        let words = self.sets.range(number);
+        let start = usize::try_from(words.start.checked_sub(self.first)?).ok()?;
+        let end = start + (words.end - words.start) as usize;
+        (end <= self.together.len()).then_some(start..end)
     }
 }
 
@@ -571,6 +642,42 @@ mod tests {
                 }
             }
             assert!(budget < 2 << 20 || of_one_family > 50, "{budget}: {of_one_family}");
+        }
+    }
+
+    #[test]
+    fn sets_read_together_are_what_they_are_one_by_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut random = SplitMix(9);
+        let text: Vec<u64> = std::iter::repeat_with(|| random.next()).take(5000).collect();
+        for budget in [usize::MAX, 400_000, 0] {
+            let mut sets = ShingleSets::new(dir.path(), budget);
+            for number in 0..900_u64 {
+                // Some are like the first, some are of their own, some are empty; one is larger than what is read together.
+                let hashes: Vec<u64> = match number % 7 {
+                    0 => Vec::new(),
+                    1..4 => text[number as usize..].iter().copied().chain([number]).collect(),
+                    _ if number == 501 => (0..TOGETHER + 5).map(|_| random.next()).collect(),
+                    _ => (0..number).map(|_| random.next()).collect(),
+                };
+                sets.push_like(&hashes, &[number.min(1), number % 7]).unwrap();
+            }
+            assert_eq!(sets.spill.is_some(), budget < usize::MAX);
+            let (mut in_order, mut anywhere) = (SetReader::new(&sets), SetReader::new(&sets));
+            for number in 0..900 {
+                let mut read = Vec::new();
+                let expected = sets.set(number, &mut read).unwrap();
+                assert_eq!(in_order.next_set(number).unwrap(), expected, "{budget} {number}");
+                if number % 90 == 0 {
+                    anywhere.ahead(number..number + 45).unwrap();
+                }
+                // Of the other sets some are among these, and some are not.
+                for other in [number, 899 - number, number] {
+                    let mut read = Vec::new();
+                    let expected = sets.set(other, &mut read).unwrap();
+                    assert_eq!(anywhere.set(other).unwrap(), expected, "{budget} {other}");
+                }
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use anyhow::Context;
 use twindex::sketch::IdfTable;
 use twindex::sys::UncachedVfs;
 use twindex::{Index, Params, Snapshot};
-use twindex_join::{Agreement, Effort};
+use twindex_join::{Agreement, Effort, SetReader};
 
 use super::against::Against;
 use super::annotated::{write_annotated, write_kept};
@@ -101,15 +101,15 @@ impl Indexed<'_> {
         if frees_sets && !self.params.sets {
             grouped.sets.release_before(grouped.sets.len() as u32);
         }
-        let mut read = Vec::new();
+        let mut reader = SetReader::new(&grouped.sets);
         let value = |number: u32| grouped.value_of(group(number));
         self.sketches.put(&mut writer, self.params, last, (&wanted, value), |number, out| {
             let group = group(number);
             if frees_sets {
                 grouped.sets.release_before(group);
             }
-            read.clear();
-            out.extend_from_slice(grouped.sets.set(group, &mut read)?);
+            let set = if frees_sets { reader.next_set(group)? } else { reader.set(group)? };
+            out.extend_from_slice(set);
             // The set of an index is that of the text alone, as a query has it.
             if take_outside(out, grouped.value_of(group)) {
                 out.sort_unstable();

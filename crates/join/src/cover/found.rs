@@ -94,6 +94,7 @@ impl Pass<'_> {
         let made = on_threads(workers, &pieces, |worker, piece| {
             let mut made = Piece::default();
             before.check()?;
+            worker.counting.ahead(piece.iter().map(|&rank| before.at(rank)))?;
             for &rank in *piece {
                 worker.look(before, rank, rarity, index, &mut made)?;
             }

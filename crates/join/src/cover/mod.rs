@@ -31,7 +31,7 @@ mod rarity;
 use super::bitmaps::bitmap_candidates;
 use super::hamming::Effort;
 use super::runs::Sorter;
-use super::sets::{Reading, ShingleSets};
+use super::sets::{SetReader, ShingleSets};
 use super::watched::Watched;
 use twindex::error::{Error, Result};
 use twindex::sys::{Column, Room};
@@ -240,15 +240,23 @@ impl<'a> Covering<'a> {
 struct Counting<'a> {
     sets: &'a ShingleSets,
     near: Nearness,
-    one: Reading<'a>,
-    other: Reading<'a>,
+    one: SetReader<'a>,
+    other: SetReader<'a>,
     read: [Vec<u64>; 2],
 }
 
 impl<'a> Counting<'a> {
     fn new(sets: &'a ShingleSets, near: Nearness) -> Self {
-        let (one, other) = (Reading::new(sets), Reading::new(sets));
+        let (one, other) = (SetReader::new(sets), SetReader::new(sets));
         Self { sets, near, one, other, read: [Vec::new(), Vec::new()] }
+    }
+
+    /// Reads these sets, which are compared next, together if their numbers are close to each other.
+    fn ahead(&mut self, sets: impl ExactSizeIterator<Item = u32>) -> Result<()> {
+        let count = sets.len() as u32;
+        let (first, end) = sets.fold((u32::MAX, 0), |(first, end), set| (first.min(set), end.max(set + 1)));
+        // Not for many sets between them, which nobody asks for.
+        if end.saturating_sub(first) <= 2 * count { self.one.ahead(first..end) } else { Ok(()) }
     }
 
     /// The elements of a set that is to be compared.

@@ -11,7 +11,7 @@
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use super::super::prefix::order::Classes;
-use super::super::sets::ShingleSets;
+use super::super::sets::{SetReader, ShingleSets};
 use super::super::threads::{cut, on_threads};
 use twindex::error::Result;
 use twindex_kernel::prefetch;
@@ -62,11 +62,11 @@ impl Rarity {
         table.resize_with((cells / 4) as usize, AtomicU8::default);
         let rarity = Self { cells: table, bits, last, classes: Classes::of(sets)? };
         let pieces: Vec<_> = cut(0..sets.len(), (usize::MAX, PIECE), |set| sets.size(set as u32)).collect();
-        let mut buffers = vec![Vec::new(); threads.max(1)];
-        on_threads(&mut buffers, &pieces, |read, piece| {
+        let mut readers: Vec<_> = (0..threads.max(1)).map(|_| SetReader::new(sets)).collect();
+        on_threads(&mut readers, &pieces, |reader, piece| {
+            reader.ahead(piece.start as u32..piece.end as u32)?;
             for set in piece.clone() {
-                read.clear();
-                rarity.count(sets.set(set as u32, read)?);
+                rarity.count(reader.set(set as u32)?);
             }
             Ok(())
         })?;
