@@ -365,6 +365,32 @@ impl<'w> Way<'w> {
 /// First bytes of inputs that are ARC files, from this one on.
 pub(super) const OF_ARC: u8 = 252;
 
+/// The readers by name, each with the values of an input's first byte that choose it.
+const READERS: [(&str, &[u8]); 6] = [
+    ("jsonl", &[0]),
+    ("csv", &[1, 2]),
+    ("archives", &[3, 4, 5, 6, OF_ARC]),
+    ("parquet", &[7, 8]),
+    ("texts", &[9, 10]),
+    ("compressed", &[11]),
+];
+
+/// The target for one reader alone: the first byte of each input is changed to one that chooses it.
+///
+/// # Panics
+///
+/// There is no such reader; and as [`inputs`].
+pub fn inputs_of(reader: &str, data: &[u8]) {
+    let Some((_, choices)) = READERS.iter().find(|(name, _)| *name == reader) else {
+        panic!("there is no reader {reader:?}: {:?}", READERS.map(|(name, _)| name));
+    };
+    let mut data = data.to_vec();
+    if let Some(first) = data.first_mut() {
+        *first = choices[usize::from(*first) % choices.len()];
+    }
+    inputs(&data);
+}
+
 /// The target: see the head of this file.
 ///
 /// # Panics
