@@ -494,7 +494,8 @@ impl<'a> SetReader<'a> {
     /// # Errors
     /// [`Error::Io`] from the scratch file.
     pub fn next_set(&mut self, number: u32) -> Result<&[u64]> {
-        if self.words_together(number).is_none() {
+        // A set in memory says nothing of what is read next.
+        if !self.sets.is_held(number) && self.words_together(number).is_none() {
             self.ahead(number..self.sets.len() as u32)?;
         }
         self.set(number)
