@@ -18,6 +18,7 @@
 //! Alternating large and small stars: Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii, *Connected Components in
 //! Map-Reduce and Beyond* (2014), sections 3 and 4. There each step is a round of a cluster; here it is a sort.
 
+use std::cmp::Ordering;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -209,6 +210,7 @@ impl SpanningForest {
         let mut sets: Sorter<u128> = Sorter::new(&dir, self.memory / 4);
         let mut keys = Spill::create(&dir).map_err(io_error)?;
         let mut ends = Spill::create(&dir).map_err(io_error)?;
+        let mut samples = Samples::new(self.memory / 16);
         let mut count = 0_u32;
         let mut last: Vec<u8> = Vec::new();
         let mut merge = Merge::new(self.runs.readers(), Ord::cmp);
@@ -218,6 +220,7 @@ impl SpanningForest {
                     let limit = u64::from(u32::MAX);
                     return Err(Error::Limit { what: "keys of a forest", limit, found: limit + 1 });
                 }
+                samples.push(key);
                 keys.append(key).map_err(io_error)?;
                 ends.append(&keys.len().to_le_bytes()).map_err(io_error)?;
                 count += 1;
@@ -225,7 +228,7 @@ impl SpanningForest {
             }
             sets.push(u128::from(*component) << 64 | u128::from(count - 1))?;
         }
-        Ok((Keys::Spilled { dir, keys, ends, count }, sets.finish()?))
+        Ok((Keys::Spilled { dir, keys, ends, count, samples }, sets.finish()?))
     }
 }
 
@@ -386,7 +389,55 @@ fn stars(mut edges: Sorted<u64>, dir: &Path, memory: usize) -> Result<Sorted<u64
 #[derive(Debug)]
 enum Keys {
     Held { table: Table, order: Vec<u32> },
-    Spilled { dir: PathBuf, keys: Spill, ends: Spill, count: u32 },
+    Spilled { dir: PathBuf, keys: Spill, ends: Spill, count: u32, samples: Samples },
+}
+
+/// Bytes of keys that are read at once when one of them is looked for.
+const BLOCK_MAX: u64 = 1 << 20;
+
+/// Every n-th of the keys that are on disk, so that a key is found by two reads instead of O(log n).
+#[derive(Debug)]
+struct Samples {
+    keys: Vec<Vec<u8>>,
+    bytes: usize,
+    memory: usize,
+    every: u32,
+    /// Keys after the last sample.
+    since: u32,
+}
+
+impl Samples {
+    fn new(memory: usize) -> Self {
+        Self { keys: Vec::new(), bytes: 0, memory, every: 64, since: 0 }
+    }
+
+    /// The next key in order. Where samples exceed the memory, every second one goes.
+    fn push(&mut self, key: &[u8]) {
+        if self.since == 0 {
+            self.bytes += key.len() + size_of::<Vec<u8>>();
+            self.keys.push(key.to_vec());
+        }
+        self.since = (self.since + 1) % self.every;
+        if self.bytes > self.memory && self.keys.len() > 1 {
+            let last_stays = self.keys.len() % 2 == 1;
+            let mut place = 0;
+            self.keys.retain(|_| {
+                place += 1;
+                place % 2 == 1
+            });
+            self.bytes = self.keys.iter().map(|key| key.len() + size_of::<Vec<u8>>()).sum();
+            let since = if self.since == 0 { self.every } else { self.since };
+            self.every *= 2;
+            self.since = if last_stays { since } else { (since + self.every / 2) % self.every };
+        }
+    }
+
+    /// The ranks among which a key is, if it is there.
+    fn around(&self, key: &[u8], count: u32) -> (u32, u32) {
+        let after = self.keys.partition_point(|sample| sample.as_slice() <= key) as u64;
+        let bound = |samples: u64| (samples * u64::from(self.every)).min(count.into()) as u32;
+        (bound(after.saturating_sub(1)), bound(after))
+    }
 }
 
 impl Keys {
@@ -395,6 +446,31 @@ impl Keys {
             Self::Held { order, .. } => order.len() as u32,
             Self::Spilled { count, .. } => *count,
         }
+    }
+
+    /// Looks for a key among those of these ranks, by reading all of them at once. None if they are in memory, or too
+    /// many bytes.
+    fn find_in_block(&self, low: u32, high: u32, key: &[u8]) -> Result<Option<Option<u32>>> {
+        let Self::Spilled { dir, keys, ends, .. } = self else { return Ok(None) };
+        let io_error = |e| Error::io("read a scratch file in", dir, e);
+        // The end before the first key is where it starts.
+        let before = low.saturating_sub(1);
+        let mut bytes = vec![0; (high - before) as usize * 8];
+        ends.read_exact_at(&mut bytes, u64::from(before) * 8).map_err(io_error)?;
+        let mut bounds: Vec<u64> = bytes.as_chunks().0.iter().map(|&end| u64::from_le_bytes(end)).collect();
+        if low == 0 {
+            bounds.insert(0, 0);
+        }
+        let (Some(&start), Some(&end)) = (bounds.first(), bounds.last()) else { return Ok(Some(None)) };
+        if end - start > BLOCK_MAX {
+            return Ok(None);
+        }
+        let mut block = vec![0; (end - start) as usize];
+        keys.read_exact_at(&mut block, start).map_err(io_error)?;
+        let found = bounds
+            .windows(2)
+            .position(|of| &block[(of[0] - start) as usize..(of[1] - start) as usize] == key);
+        Ok(Some(found.map(|place| low + place as u32)))
     }
 
     /// Replaces `key` by that of a rank.
@@ -515,19 +591,26 @@ impl Stars {
         self.keys.read(rank, key)
     }
 
-    /// The rank of a key, if it is among them. O(log n) comparisons, of keys outside memory O(log n) reads.
+    /// The rank of a key, if it is among them. O(log n) comparisons, of keys outside memory two reads.
     ///
     /// # Errors
     /// [`Error::Io`] from a scratch file.
     pub fn rank(&self, key: &[u8]) -> Result<Option<u32>> {
-        let (mut low, mut high, mut other) = (0, self.keys(), Vec::new());
+        let (low, high) = match &self.keys {
+            Keys::Held { .. } => (0, self.keys()),
+            Keys::Spilled { samples, count, .. } => samples.around(key, *count),
+        };
+        if let Some(rank) = self.keys.find_in_block(low, high, key)? {
+            return Ok(rank);
+        }
+        let (mut low, mut high, mut other) = (low, high, Vec::new());
         while low < high {
             let middle = low + (high - low) / 2;
             self.keys.read(middle, &mut other)?;
             match other.as_slice().cmp(key) {
-                std::cmp::Ordering::Equal => return Ok(Some(middle)),
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Greater => high = middle,
+                Ordering::Equal => return Ok(Some(middle)),
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
             }
         }
         Ok(None)
@@ -674,6 +757,26 @@ mod tests {
                 key.push(0);
                 assert_eq!(stars.rank(&key).unwrap(), None);
             }
+        }
+    }
+
+    #[test]
+    fn samples_lead_to_the_block_of_each_key_however_often_they_were_halved() {
+        for memory in [0, 1_000, 100_000] {
+            let mut samples = Samples::new(memory);
+            let name = |rank: u32| format!("{:06}", 2 * rank).into_bytes();
+            for rank in 0..10_000 {
+                samples.push(&name(rank));
+                if rank % 777 == 0 || rank == 9_999 {
+                    for wanted in (0..=rank).step_by(7).chain([rank]) {
+                        let (low, high) = samples.around(&name(wanted), rank + 1);
+                        assert!((low..high).contains(&wanted), "{memory} {rank}: {low}..{high} for {wanted}");
+                        assert!(high - low <= samples.every);
+                    }
+                }
+            }
+            assert_eq!(samples.around(b"", 10_000), (0, 0));
+            assert!(samples.bytes <= memory || samples.keys.len() == 1, "{} of {memory}", samples.bytes);
         }
     }
 
