@@ -8,12 +8,10 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::past_cache::{ALIGNED, Aligned, pass_cache};
+
 /// Bytes of a file that go through the cache: a reader of a small file finds it there.
 const CACHED: u64 = 64 << 20;
-/// Alignment of lengths, offsets and addresses that bypass the cache; disks need this or less.
-pub(super) const ALIGNED: usize = 1 << 12;
-/// Bytes of a write that bypasses the cache.
-const TOGETHER: usize = 4 << 20;
 /// More than any file has.
 const NEVER: u64 = u64::MAX / 2;
 
@@ -117,86 +115,6 @@ impl Write for DurableFile {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// Buffered bytes at an aligned address.
-#[derive(Debug)]
-pub(super) struct Aligned {
-    room: Vec<u8>,
-    start: usize,
-    len: usize,
-}
-
-impl Aligned {
-    pub(super) fn new() -> Self {
-        let room = vec![0; TOGETHER + ALIGNED];
-        let start = room.as_ptr().align_offset(ALIGNED);
-        // If the address cannot be aligned, the system refuses the write, and all of the file goes through the cache.
-        Self { room, start: start.min(ALIGNED), len: 0 }
-    }
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.room[self.start..self.start + self.len]
-    }
-
-    pub(super) fn is_full(&self) -> bool {
-        self.len == TOGETHER
-    }
-
-    /// Moves the bytes to an address that is not aligned.
-    #[cfg(test)]
-    pub(super) fn misalign(&mut self) {
-        if self.start % 2 == 0 {
-            let to = if self.start == 0 { 1 } else { self.start - 1 };
-            self.room.copy_within(self.start..self.start + self.len, to);
-            self.start = to;
-        }
-    }
-
-    /// Adds the first of these bytes, up to the capacity, and returns their number.
-    pub(super) fn add(&mut self, bytes: &[u8]) -> usize {
-        let end = self.start + self.len;
-        let count = bytes.len().min(TOGETHER - self.len);
-        self.room[end..end + count].copy_from_slice(&bytes[..count]);
-        self.len += count;
-        count
-    }
-
-    /// Writes whole multiples of the alignment past the cache, and keeps the rest. Returns false where the file system
-    /// refuses: the file then uses the cache again, and the unwritten bytes are kept.
-    pub(super) fn write_whole(&mut self, file: &mut File) -> io::Result<bool> {
-        let whole = self.len / ALIGNED * ALIGNED;
-        let (mut written, mut passes) = (0, true);
-        while passes && written < whole {
-            match file.write(&self.room[self.start + written..self.start + whole]) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => written += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                    pass_cache(file, false)?;
-                    passes = false;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        self.room.copy_within(self.start + written..self.start + self.len, self.start);
-        self.len -= written;
-        Ok(passes)
-    }
-}
-
-/// Makes writes bypass the cache, or use it again.
-#[cfg(target_os = "linux")]
-pub(super) fn pass_cache(file: &File, past: bool) -> io::Result<()> {
-    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-    let mut flags = fcntl_getfl(file)?;
-    flags.set(OFlags::DIRECT, past);
-    Ok(fcntl_setfl(file, flags)?)
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn pass_cache(_: &File, past: bool) -> io::Result<()> {
-    if past { Err(io::ErrorKind::Unsupported.into()) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub mod lock;
 mod memory;
 pub mod mmap;
 pub mod paced;
+mod past_cache;
 mod real;
 pub mod spill;
 mod uncached;

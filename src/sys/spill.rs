@@ -2,14 +2,14 @@
 //!
 //! A small scratch file stays in the page cache. A large one would fill the cache and push out what others need, and each
 //! fresh page of the cache costs more time than the disk does: so later bytes are written past the cache, as those of
-//! [durable files](super::DurableFile) are. They are read through the cache.
+//! [durable files](super::DurableFile) are, and long reads of them bypass it, too.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::durable_file::{ALIGNED, Aligned, pass_cache};
+use super::past_cache::{ALIGNED, Aligned, PastCacheReader, pass_cache};
 use super::vfs::ReadFile;
 
 /// A file without a name: written at the end, read anywhere, gone when dropped or when the process ends.
@@ -22,6 +22,7 @@ pub struct Spill {
     past_cache: Option<Aligned>,
     /// From which length on writes bypass the cache.
     cached: u64,
+    reader: PastCacheReader,
     flushed: u64,
     /// Bytes before this offset were released.
     released: AtomicU64,
@@ -46,6 +47,7 @@ impl Spill {
             buffer: Vec::new(),
             past_cache: None,
             cached: CACHED,
+            reader: PastCacheReader::default(),
             flushed: 0,
             released: AtomicU64::new(0),
         })
@@ -159,7 +161,11 @@ impl Spill {
         if !first.is_empty() {
             #[cfg(test)]
             faults::read()?;
-            ReadFile::read_exact_at(&self.file, first, offset)?;
+            if offset < self.cached {
+                ReadFile::read_exact_at(&self.file, first, offset)?;
+            } else {
+                self.reader.read_exact_at(&self.file, first, offset)?;
+            }
         }
         let start = (offset + on_disk as u64).saturating_sub(self.flushed) as usize;
         let waiting = self.waiting().get(start..).and_then(|rest| rest.get(..second.len()));

@@ -1,0 +1,200 @@
+//! Writes and reads of large files that bypass the page cache (`O_DIRECT` of Linux).
+//!
+//! A fresh page of the cache costs time, on a virtual machine more than the disk does, and the cache is memory that others
+//! need. The system asks for aligned offsets, lengths and addresses, and not every file system can do it: then the cache is
+//! used.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::{Mutex, OnceLock};
+
+use super::vfs::ReadFile;
+
+/// Alignment of lengths, offsets and addresses that bypass the cache; disks need this or less.
+pub(super) const ALIGNED: usize = 1 << 12;
+/// Bytes of a write that bypasses the cache.
+pub(super) const TOGETHER: usize = 4 << 20;
+/// The fewest bytes of a read that bypasses the cache. Shorter ones wait for the disk longer than a fresh page costs.
+const READ_MIN: usize = 1 << 18;
+
+/// Buffered bytes at an aligned address.
+#[derive(Debug)]
+pub(super) struct Aligned {
+    room: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl Aligned {
+    pub(super) fn new() -> Self {
+        let room = vec![0; TOGETHER + ALIGNED];
+        let start = room.as_ptr().align_offset(ALIGNED);
+        // If the address cannot be aligned, the system refuses the write, and all of the file goes through the cache.
+        Self { room, start: start.min(ALIGNED), len: 0 }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.room[self.start..self.start + self.len]
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.len == TOGETHER
+    }
+
+    /// Moves the bytes to an address that is not aligned.
+    #[cfg(test)]
+    pub(super) fn misalign(&mut self) {
+        if self.start % 2 == 0 {
+            let to = if self.start == 0 { 1 } else { self.start - 1 };
+            self.room.copy_within(self.start..self.start + self.len, to);
+            self.start = to;
+        }
+    }
+
+    /// Adds the first of these bytes, up to the capacity, and returns their number.
+    pub(super) fn add(&mut self, bytes: &[u8]) -> usize {
+        let end = self.start + self.len;
+        let count = bytes.len().min(TOGETHER - self.len);
+        self.room[end..end + count].copy_from_slice(&bytes[..count]);
+        self.len += count;
+        count
+    }
+
+    /// Writes whole multiples of the alignment past the cache, and keeps the rest. Returns false where the file system
+    /// refuses: the file then uses the cache again, and the unwritten bytes are kept.
+    pub(super) fn write_whole(&mut self, file: &mut File) -> io::Result<bool> {
+        let whole = self.len / ALIGNED * ALIGNED;
+        let (mut written, mut passes) = (0, true);
+        while passes && written < whole {
+            match file.write(&self.room[self.start + written..self.start + whole]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => written += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                    pass_cache(file, false)?;
+                    passes = false;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.room.copy_within(self.start + written..self.start + self.len, self.start);
+        self.len -= written;
+        Ok(passes)
+    }
+}
+
+/// Makes writes bypass the cache, or use it again.
+#[cfg(target_os = "linux")]
+pub(super) fn pass_cache(file: &File, past: bool) -> io::Result<()> {
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+    let mut flags = fcntl_getfl(file)?;
+    flags.set(OFlags::DIRECT, past);
+    Ok(fcntl_setfl(file, flags)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn pass_cache(_: &File, past: bool) -> io::Result<()> {
+    if past { Err(io::ErrorKind::Unsupported.into()) } else { Ok(()) }
+}
+
+/// Reads of a file that bypass the cache, whatever their alignment.
+#[derive(Debug, Default)]
+pub(super) struct PastCacheReader {
+    /// The file opened once more, for reads that bypass the cache; none where the system refuses.
+    file: OnceLock<Option<File>>,
+    /// The memory of a finished read, for the next one.
+    room: Mutex<Vec<u8>>,
+}
+
+impl PastCacheReader {
+    /// Fills `out` from `offset` on, all of which is written to `file`: past the cache if the read is long and the system
+    /// can, else through it.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub(super) fn read_exact_at(&self, file: &File, out: &mut [u8], offset: u64) -> io::Result<()> {
+        if out.len() >= READ_MIN
+            && let Some(past) = self.file.get_or_init(|| opened_past_cache(file).ok())
+        {
+            let mut room = std::mem::take(&mut *self.room.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+            let read = read_aligned(past, &mut room, out, offset);
+            *self.room.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = room;
+            if read {
+                return Ok(());
+            }
+        }
+        // What the disk cannot read, this read reports.
+        ReadFile::read_exact_at(file, out, offset)
+    }
+}
+
+/// Fills `out` by one read of whole aligned blocks into `room`. False if that failed or was short.
+fn read_aligned(file: &File, room: &mut Vec<u8>, out: &mut [u8], offset: u64) -> bool {
+    let before = (offset % ALIGNED as u64) as usize;
+    let length = (before + out.len()).next_multiple_of(ALIGNED);
+    if room.len() < length + ALIGNED {
+        room.resize(length + ALIGNED, 0);
+    }
+    let start = room.as_ptr().align_offset(ALIGNED).min(ALIGNED);
+    let blocks = &mut room[start..start + length];
+    // The last block of the file may be a part.
+    match read_once_at(file, blocks, offset - before as u64) {
+        Ok(count) if count >= before + out.len() => {
+            out.copy_from_slice(&blocks[before..before + out.len()]);
+            true
+        }
+        Ok(_) | Err(_) => false,
+    }
+}
+
+#[cfg(unix)]
+fn read_once_at(file: &File, out: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, out, offset)
+}
+
+#[cfg(not(unix))]
+fn read_once_at(_: &File, _: &mut [u8], _: u64) -> io::Result<usize> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Opens an open file again, which may have no name.
+#[cfg(target_os = "linux")]
+#[allow(clippy::disallowed_methods, reason = "scratch files are part of the seam")]
+fn opened_past_cache(file: &File) -> io::Result<File> {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::OpenOptionsExt;
+    let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
+    File::options().read(true).custom_flags(direct).open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn opened_past_cache(_: &File) -> io::Result<File> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "tests write what is read")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_reads_at_any_offset_give_the_bytes_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let all: Vec<u8> = (0..3 * READ_MIN + 777).map(|at| (at / 7) as u8 ^ (at >> 12) as u8).collect();
+        std::fs::write(&path, &all).unwrap();
+        let file = File::open(&path).unwrap();
+        let reader = PastCacheReader::default();
+        for offset in [0, 1, ALIGNED - 1, ALIGNED, 100_003, 2 * READ_MIN] {
+            for length in [1, READ_MIN - 1, READ_MIN, READ_MIN + 1, all.len() - 2 * READ_MIN] {
+                let mut out = vec![0; length];
+                reader.read_exact_at(&file, &mut out, offset as u64).unwrap();
+                assert!(out == all[offset..offset + length], "{offset} {length}");
+            }
+        }
+        let mut beyond = vec![0; READ_MIN];
+        let error = reader.read_exact_at(&file, &mut beyond, (all.len() - READ_MIN + 1) as u64).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+}
