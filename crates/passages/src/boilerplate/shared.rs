@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use twindex::{Error, Result};
 
+use crate::filter::block_of;
+
 /// Counters of a block, which one line of the cache holds.
 const BLOCK: usize = 64;
 
@@ -41,14 +43,14 @@ impl Shared {
     /// The two counters of a fingerprint.
     #[inline]
     fn of(&self, fingerprint: u64) -> [&AtomicU8; 2] {
-        let block = ((u128::from(fingerprint) * u128::from(self.blocks)) >> 64) as usize * BLOCK;
-        // The low bits, which the number of the block does not use.
+        let block = block_of(fingerprint, self.blocks) * BLOCK;
+        // The low bits, which are random in the smallest of several fingerprints, too.
         let (first, second) = (fingerprint as usize % BLOCK, (fingerprint >> 6) as usize % BLOCK);
         let second = if first == second { (second + 1) % BLOCK } else { second };
         [&self.counters[block + first], &self.counters[block + second]]
     }
 
-    /// Counts a fingerprint of 64 random bits, once for each document that has it.
+    /// Counts a fingerprint, the smallest of some of 64 random bits, once for each document that has it.
     #[inline]
     pub fn count(&self, fingerprint: u64) {
         for counter in self.of(fingerprint) {
