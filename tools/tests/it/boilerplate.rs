@@ -258,8 +258,7 @@ fn weights_of_a_table_are_those_of_the_shingles_that_are_left() {
     assert!(hits.lines().count() > 8, "{hits}");
     let streamed = bench.json("stream day1/index new.jsonl --drop-duplicates -q");
     assert_eq!(streamed["new"].as_u64(), Some(kept(&bench, &["day2"]).len() as u64), "{streamed}");
-    let build =
-        "--method minhash --minhash-weights idf --weight-unit 0.25 --idf words.idf --sets kept --threshold 0.6";
+    let build = "--method minhash --minhash-weights idf --weight-unit 0.25 --idf words.idf --sets kept --threshold 0.6";
     bench.ok(&format!("build built.twx old.jsonl --boilerplate day1/boilerplate {build} -q"));
     bench.ok("verify built.twx");
     // Fingerprints vote by the same weights.

@@ -119,7 +119,7 @@ impl SetMaker {
         self
     }
 
-    /// Whether a shingle may have several elements, of which a set takes more memory than its text.
+    /// Whether a shingle may have several elements, so that a set takes more memory than its text.
     pub(super) fn has_units(&self) -> bool {
         match &self.cut {
             Cut::Texts(_, weighing) => matches!(weighing, Weighing::Idf { .. }),
