@@ -273,7 +273,8 @@ fn weights_of_a_table_are_those_of_the_shingles_that_are_left() {
     bench.ok(&format!("dedup old.jsonl -o left --boilerplate day1/boilerplate {}", by("left.idf")));
     bench.ok(&format!("dedup rest.jsonl -o left-rest {}", by("rest.idf")));
     assert_eq!(bench.read("left/pairs.tsv"), bench.read("left-rest/pairs.tsv"));
-    assert_ne!(bench.read("left/pairs.tsv"), bench.read("day1/pairs.tsv"), "the frequencies differ");
+    let bytes = |table: &str| std::fs::metadata(bench.path(table)).unwrap().len();
+    assert!(bytes("left.idf") < bytes("words.idf"), "the spans have no entries");
     for (line, parts) in [
         (format!("dedup old.jsonl -o x {}", by("left.idf")), ["--boilerplate", "list"]),
         (
