@@ -281,11 +281,12 @@ def read_index(path):
     manifest = read_manifest(data)
     params = manifest["params"]
     need((manifest["uuid"], manifest["generation"], params.digest) == (uuid, generation, digest), "one index")
-    if params.all.get("simhash") == "idf":
-        name = params.all["idf"]
+    for name in {params.all[line] for line in ("idf", "minhash-idf") if line in params.all}:
         table = read_idf(file(f"IDF-{name}"))
         need(f"{table['digest']:032x}" == name, "the IDF table that the parameters name")
-        cut = [line for line in params.text.split(b"\n") if line.split(b"=")[0] in CUT]
+        # A table that counted all words goes with any list of spans.
+        left_out = set() if b"\nboilerplate=" in table["text"] else {b"boilerplate"}
+        cut = [line for line in params.text.split(b"\n") if line.split(b"=")[0] in set(CUT) - left_out]
         need(table["text"] == b"".join(line + b"\n" for line in cut), "the text of the IDF table")
 
     documents = {}

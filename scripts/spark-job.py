@@ -376,7 +376,12 @@ def choices(session, tw, mine):
     frame = session.createDataFrame(rows, "meta struct<`the id`:string, n:int>, page struct<text:string>")
     table = twindex.IdfTable.of(texts, words=2, min_df=1)
     by_table = {"weights": "idf", "idf": table, "weight_unit": 0.5}
+    left_out = {"without_boilerplate": 12, "boilerplate_words": 3}
+    assert twindex.dedup(texts, 0.6, words=2, **left_out).boilerplate_spans > 3
+    assert twindex.dedup(texts, 0.6, words=2, **left_out).kept != twindex.dedup(texts, 0.6, words=2).kept
     for options, given in [
+        (left_out, left_out),
+        (left_out | by_table, left_out | by_table),
         (by_table, by_table),
         ({"keep": "longest", "weights": "tf"}, {"keep": "longest", "weights": "tf"}),
         ({"keep": "key-hash", "near": "containment"}, {"keep": ("key-hash", keys), "near": "containment"}),
@@ -388,6 +393,26 @@ def choices(session, tw, mine):
         wanted = [(keys[at], keys[right.representatives[at]], right.scores[at]) for at in range(len(keys))]
         assert found == wanted and 20 < len(right.kept) < 280, f"{options}: {len(right.kept)} kept"
         assert tw.kept(frame, decided, key="meta.the id").count() == len(right.kept)
+    vectors = []
+    for _ in range(200):
+        vector = dict(chance.choice(vectors)) if vectors and chance.random() < 0.6 else {}
+        vectors.append(vector | {f"f{chance.randrange(30)}": chance.randrange(1, 40) / 8 for _ in range(chance.randrange(1, 4))})
+    of_vectors = twindex.IdfTable.of(vectors, tokens="features", min_df=1)
+    named = list(zip(keys, vectors, map(list, vectors), map(json.dumps, vectors)))
+    schema = "id string, weights map<string,double>, names array<string>, json string"
+    features = session.createDataFrame(named, schema)
+    for column, options in [
+        ("weights", {"weights": "tf"}),
+        ("json", {"weights": "tf", "weight_unit": 0.125}),
+        ("weights", {"weights": "idf", "idf": of_vectors}),
+        ("names", {}),
+    ]:
+        decided = tw.dedup(features, 0.6, text=column, features=True, **options)
+        found = sorted((row.key, row.kept, row.score) for row in decided.collect())
+        given = list(map(list, vectors)) if column == "names" else vectors
+        right = twindex.dedup(given, 0.6, tokens="features", **options)
+        wanted = [(keys[at], keys[right.representatives[at]], right.scores[at]) for at in range(len(vectors))]
+        assert found == sorted(wanted) and 20 < len(right.kept) < 190, f"{column}: {len(right.kept)} kept"
     for name, weights in [
         ("sets", {}),
         ("counted", {"minhash_weights": "frequencies"}),
@@ -624,6 +649,12 @@ def refuse_others(session, tw, documents, index, mine):
     refused("near: expected resemblance or containment, found 'far'", lambda: tw.dedup(first, near="far"))
     refused("weights: expected distinct or tf or idf, found 'bm25'", lambda: tw.dedup(first, weights="bm25"))
     refused("need an idf table", lambda: tw.dedup(first, weights="idf"))
+    refused("boilerplate_words: goes with", lambda: tw.dedup(first, boilerplate_words=3))
+    refused("without_boilerplate: expected 1 to", lambda: tw.dedup(first, without_boilerplate=0))
+    refused("features are none", lambda: tw.dedup(first, features=True, without_boilerplate=3))
+    refused("a value that is no JSON", lambda: tw.dedup(first, features=True).collect())
+    not_features = session.createDataFrame([("a", 7)], "id string, text int")
+    refused("expected an array of names, a map of weights", lambda: tw.dedup(not_features, features=True))
     refused("rows of Spark have no order, and so no first", lambda: tw.dedup(first, keep="first"))
     not_numbers = session.createDataFrame([("a", "b", float("nan"))], "id string, text string, n double")
     refused("column n: expected numbers, found NaN", lambda: tw.dedup(not_numbers, keep=("max", "n")))

@@ -94,6 +94,7 @@ pub use key::{Key, KeyBuf};
 pub use params::Params;
 pub use planner::Banding;
 pub use sketch::{Fingerprint, IdfTable, Resemblance, Sketch, Sketcher};
+pub use store::idf::{open_idf, save_idf};
 pub use store::salvage::{Salvage, SalvagedFile, salvage};
 pub use store::snapshot::Place;
 pub use store::verify::{Findings, verify, verify_with};

@@ -77,6 +77,8 @@ arguments! {
     questions: u64 = 0, u64::MAX;
     shards: u32 = 1, i32::MAX;
     threads: usize = 0, u16::MAX;
+    without_boilerplate: u32 = 1, u32::MAX;
+    boilerplate_words: u32 = 1, u16::MAX;
 }
 
 /// Bands and rows, or `None`.

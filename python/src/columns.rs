@@ -13,11 +13,12 @@ use arrow_schema::{DataType, Field, Schema};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::{PyBytes, PyDict, PyFloat, PyString};
+use pyo3::types::{PyBytes, PyDict, PyFloat, PyList, PyString, PyTuple};
 use pyo3_arrow::PyRecordBatch;
 use pyo3_arrow::input::AnyArray;
 use twindex::params::KeyKind;
 use twindex::{Key, KeyBuf};
+use twindex_corpus::Features;
 
 use crate::error::{Failure, Result};
 
@@ -26,6 +27,8 @@ enum Value {
     Text(PyBackedStr),
     Bytes(PyBackedBytes),
     Number(u64),
+    /// The canonical bytes of features.
+    Features(Vec<u8>),
     None,
 }
 
@@ -100,6 +103,11 @@ impl Column {
                 Value::None
             } else if let Ok(number) = value.extract::<u64>() {
                 Value::Number(number)
+            } else if value.is_instance_of::<PyDict>()
+                || value.is_instance_of::<PyList>()
+                || value.is_instance_of::<PyTuple>()
+            {
+                Value::Features(features_of(name, at, &value)?)
             } else if is_missing(&value)? {
                 Value::None
             } else if value.is_instance_of::<PyString>() {
@@ -119,6 +127,16 @@ impl Column {
 
     fn of_arrow(name: &'static str, values: &Bound<'_, PyAny>, field: Option<&str>) -> Result<Self> {
         let chunks = values.extract::<AnyArray>()?.into_chunked_array().map_err(PyErr::from)?;
+        let is_nested = |array: &ArrayRef| {
+            matches!(
+                array.data_type(),
+                DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) | DataType::Map(..)
+            )
+        };
+        // Sets and vectors of features, as Python's lists and pairs.
+        if field.is_none() && chunks.chunks().iter().any(is_nested) && values.hasattr("to_pylist")? {
+            return Self::of(name, &values.call_method0("to_pylist")?);
+        }
         let mut arrays = Vec::new();
         let mut len = 0;
         for array in chunks.chunks() {
@@ -198,6 +216,10 @@ impl Column {
                 Value::Bytes(bytes) => Ok(Some(bytes)),
                 Value::None => Ok(None),
                 Value::Number(_) => Err(self.refused(row, "expected str or bytes, found an int")),
+                Value::Features(_) => Err(self.refused(
+                    row,
+                    "expected str or bytes, found features, which are taken with tokens=\"features\" alone",
+                )),
             },
             Source::Arrays(arrays) => {
                 let Some((array, row_there)) = self.place(arrays, row) else { return Ok(None) };
@@ -219,8 +241,41 @@ impl Column {
 
     /// The bytes of a text, which must be there.
     pub(crate) fn text(&self, row: usize) -> Result<&[u8]> {
-        let missing = "expected a text, found none; fill it in, or leave the record out";
-        self.bytes(row)?.ok_or_else(|| self.refused(row, missing))
+        self.needed(row, false)
+    }
+
+    /// The bytes of a text, or where documents are features the canonical bytes of those; none for null.
+    ///
+    /// # Errors
+    /// The other of the two, or a number.
+    pub(crate) fn document(&self, row: usize, is_features: bool) -> Result<Option<&[u8]>> {
+        const EXPECTED: &str = "expected features, a dict of weights, a list of names, or one of pairs of a name and its weight, \
+                                found";
+        match &self.source {
+            _ if !is_features => self.bytes(row),
+            Source::Values(values) => match &values[row] {
+                Value::Features(canonical) => Ok(Some(canonical)),
+                Value::None => Ok(None),
+                Value::Text(_) | Value::Bytes(_) => Err(self.refused(row, &format!("{EXPECTED} a text"))),
+                Value::Number(_) => Err(self.refused(row, &format!("{EXPECTED} an int"))),
+            },
+            Source::Arrays(arrays) => match self.place(arrays, row) {
+                None => Ok(None),
+                Some((array, _)) => {
+                    Err(self.refused(row, &format!("{EXPECTED} an Arrow column of {}", array.data_type())))
+                }
+            },
+        }
+    }
+
+    /// As [`document`](Self::document), which must be there.
+    pub(crate) fn needed(&self, row: usize, is_features: bool) -> Result<&[u8]> {
+        let missing = if is_features {
+            "expected features, found none; fill them in, or leave the record out"
+        } else {
+            "expected a text, found none; fill it in, or leave the record out"
+        };
+        self.document(row, is_features)?.ok_or_else(|| self.refused(row, missing))
     }
 
     /// A number; none for null.
@@ -280,6 +335,18 @@ impl Column {
             self.name, other.name
         )))
     }
+}
+
+/// The canonical bytes of features: what JSON says of them is what the value is.
+fn features_of(name: &str, at: usize, value: &Bound<'_, PyAny>) -> Result<Vec<u8>> {
+    let refused = |why: String| Failure::Record(at, twindex::Error::Invalid(format!("{name}: {why}")));
+    let options = PyDict::new(value.py());
+    options.set_item("allow_nan", false)?;
+    let json = value.py().import("json")?.call_method("dumps", (value,), Some(&options));
+    let json = json.and_then(|json| json.extract::<String>());
+    let json = json.map_err(|error| refused(format!("features that JSON cannot write: {error}")))?;
+    let features = Features::from_json(&json).map_err(|why| refused(format!("a value that {why}")))?;
+    Ok(features.canonical())
 }
 
 /// Whether a value of Python's says that there is none: `None`, NaN, and what pandas has for them.

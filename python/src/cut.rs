@@ -32,12 +32,21 @@ pub(crate) fn shingling(words: Option<u8>, seed: u64, named: &[(String, String)]
     let value = |wanted: &str| named.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
     let tokens = match value("tokens") {
         None => Tokens::Words,
-        Some(name) => Tokens::named(name).filter(|&tokens| tokens != Tokens::Features).ok_or_else(|| {
-            let all = Tokens::ALL.iter().filter(|&&tokens| tokens != Tokens::Features);
-            let all: Vec<_> = all.map(|tokens| tokens.name()).collect();
+        Some(name) => Tokens::named(name).ok_or_else(|| {
+            let all: Vec<_> = Tokens::ALL.iter().map(|tokens| tokens.name()).collect();
             Failure::invalid(format!("tokens: expected one of {}, found {name}", all.join(", ")))
         })?,
     };
+    if tokens == Tokens::Features {
+        let cutting = [("words", words.is_some()), ("normal_form", value("normal-form").is_some())];
+        let cutting = cutting.into_iter().chain([("fold", value("fold").is_some())]);
+        if let Some((option, _)) = cutting.into_iter().find(|&(_, is_given)| is_given) {
+            return Err(Failure::invalid(format!(
+                "{option}: says how text is cut, and features are not cut: leave it out"
+            )));
+        }
+        return Ok(Shingling::words(1, seed).with_tokens(tokens)?);
+    }
     // As the command has it.
     let usual = match tokens {
         Tokens::Characters | Tokens::WordCharacters | Tokens::Raw => 9,

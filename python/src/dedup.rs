@@ -21,6 +21,7 @@ use crate::cut::Cut;
 use crate::error::{Failure, Result};
 use crate::idf::{IdfTable, shingling_with};
 use crate::numbers::field_numbers;
+use crate::sketch::takes_features;
 use crate::values::Values;
 use crate::watch::watched;
 
@@ -53,6 +54,8 @@ pub(crate) struct Dedup {
     capped_shingles: u64,
     /// max_bucket, or less to bound the work.
     cap: u64,
+    /// With without_boilerplate, spans that did not count, each a run of boilerplate_words words; None without it.
+    boilerplate_spans: Option<u64>,
 }
 
 /// The columns that stand for each text, as a table has them.
@@ -100,15 +103,28 @@ impl Dedup {
             &self.contained,
         ];
         let columns = PyTuple::new(py, columns.map(|column| column.bind(py).clone()))?;
-        let state = (columns, self.capped_shingles, self.cap).into_pyobject(py)?;
+        let state = (columns, self.capped_shingles, self.cap, self.boilerplate_spans).into_pyobject(py)?;
         Ok((py.get_type::<Self>().getattr("_of")?, state))
     }
 
     /// What `__reduce__` gave.
     #[staticmethod]
-    fn _of(columns: [Py<Values>; 8], capped_shingles: u64, cap: u64) -> Self {
+    #[pyo3(signature = (columns, capped_shingles, cap, boilerplate_spans=None))]
+    fn _of(columns: [Py<Values>; 8], capped_shingles: u64, cap: u64, boilerplate_spans: Option<u64>) -> Self {
         let [kept, mask, groups, representatives, scores, history, pairs, contained] = columns;
-        Self { kept, mask, groups, representatives, scores, history, pairs, contained, capped_shingles, cap }
+        Self {
+            kept,
+            mask,
+            groups,
+            representatives,
+            scores,
+            history,
+            pairs,
+            contained,
+            capped_shingles,
+            cap,
+            boilerplate_spans,
+        }
     }
 }
 
@@ -138,13 +154,17 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
 /// texts are near each other, and nothing goes that is not near a kept one.
 ///
 /// texts: a list or another iterable of str or bytes, a column of pandas, polars, pyarrow or numpy, or a table with one column
-///     of text: a pyarrow Table, a polars or pandas DataFrame, a DuckDB relation, a dataset of Hugging Face's.
+///     of text: a pyarrow Table, a polars or pandas DataFrame, a DuckDB relation, a dataset of Hugging Face's. With
+///     tokens="features" each is a set or vector of your own: a list of names, a dict of weights, or a list of pairs of a name
+///     and its weight. Names are str or int, and 7 is the name "7".
 /// text_field: the column of a table that has the texts, where it has several.
 /// near: "containment" lets a text go if `threshold` of its shingles stand in a kept one that has as many or more; larger texts
 ///     come first.
 /// weights: "tf" counts a shingle as often as it occurs, "idf" that times its inverse document frequency, by the IdfTable that
 ///     `idf` gives, rounded to whole units of weight_unit, 1/256 to 2; 1 unless it is named. A resemblance changes by at most
-///     weight_unit / the mean weight of the shingles of both texts. Texts are cut as those of the table.
+///     weight_unit / the mean weight of the shingles of both texts. Texts are cut as those of the table. For features "tf" is
+///     the weight that the vector says, and "idf" that times its inverse document frequency, both in units; "distinct" is the
+///     set of features whose weight is above 0.
 /// keep: which texts come first: the first, the longest by words, the one with the largest or smallest number,
 ///     ("max", numbers) or ("min", numbers), the one whose key has the smallest hash or is the smallest itself,
 ///     ("key-hash", keys) or ("smallest-key", keys). Of equal numbers the first comes first.
@@ -157,6 +177,8 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
 ///     Dedup.capped_shingles.
 /// max_work: ends the work with an error after this number of comparisons; each text is compared with kept texts alone.
 /// words, seed, tokens, normal_form, fold: how texts are cut into shingles, as in Params.
+/// without_boilerplate: spans that more than this number of texts share, those of `against` too, do not count: menus, footers,
+///     licences. It should be larger than any family of copies. boilerplate_words: words of a span, 10 unless it is named.
 /// memory: what the work takes beside texts and pairs, which are held, in bytes; 65,536 or more.
 /// progress: True for a bar, or a function of the stage, how much of it is done, and how much there is. Ctrl-C, and an error
 ///     that it raises, end the call.
@@ -166,7 +188,7 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
 #[pyo3(signature = (texts, threshold=0.8, *, text_field=None, near="resemblance", weights="distinct", keep=None, against=None,
     inside=None, nulls="raise", clusters="leaders", pairs="covering", max_work=None, max_cluster=None, words=None,
     seed=0, tokens=None, normal_form=None, fold=None, max_bucket=None, memory=1_073_741_824, progress=None,
-    idf=None, weight_unit=None))]
+    idf=None, weight_unit=None, without_boilerplate=None, boilerplate_words=None))]
 #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
 pub(crate) fn dedup(
     py: Python<'_>,
@@ -193,6 +215,8 @@ pub(crate) fn dedup(
     progress: Option<&Bound<'_, PyAny>>,
     idf: Option<&Bound<'_, IdfTable>>,
     weight_unit: Option<f64>,
+    #[pyo3(from_py_with = args::optional::without_boilerplate)] without_boilerplate: Option<u32>,
+    #[pyo3(from_py_with = args::optional::boilerplate_words)] boilerplate_words: Option<u32>,
 ) -> Result<Dedup> {
     let (keep, by) = keep.map_or(Ok((Keep::First, By::Nothing)), keep_of)?;
     let texts = Column::of_field("texts", texts, text_field)?;
@@ -214,6 +238,8 @@ pub(crate) fn dedup(
         weights: choice("weights", weights, &WEIGHTS)?,
         idf: idf.map(|idf| Arc::clone(&idf.get().inner)),
         weight_unit: weight_unit.map(WeightUnit::of).transpose()?,
+        without_boilerplate,
+        boilerplate_words,
         shingling,
         keep,
         clusters: choice(
@@ -321,23 +347,24 @@ impl Given<'_> {
     }
 
     fn work(&self, job: &DedupTexts, watched: &Watched) -> Result<Decided> {
+        let is_features = takes_features(&job.shingling);
         let mut all: Vec<&[u8]> = Vec::with_capacity(self.texts.len());
         let mut history = Vec::new();
         if let Some(against) = self.against {
             for row in 0..against.len() {
-                match (against.bytes(row)?, self.nulls) {
+                match (against.document(row, is_features)?, self.nulls) {
                     (Some(text), _) => {
                         all.push(text);
                         history.push(row as u32);
                     }
-                    (None, Nulls::Raise) => _ = against.text(row)?,
+                    (None, Nulls::Raise) => _ = against.needed(row, is_features)?,
                     (None, _) => {}
                 }
             }
         }
         let mut places = Vec::with_capacity(self.texts.len());
         for row in 0..self.texts.len() {
-            match (self.texts.bytes(row)?, self.nulls) {
+            match (self.texts.document(row, is_features)?, self.nulls) {
                 (Some(text), _) => {
                     all.push(text);
                     places.push(row as u32);
@@ -449,6 +476,7 @@ impl Decided {
             contained: Py::new(py, Values::pairs(["against", "text", "share"], &contained))?,
             capped_shingles: found.capped_shingles,
             cap: found.cap,
+            boilerplate_spans: found.spans_left_out,
         })
     }
 }

@@ -10,11 +10,13 @@ use twindex::params::Shingling;
 use twindex::sketch::{Buffers, Shingler};
 use twindex::store::idf;
 use twindex::sys::RealVfs;
+use twindex_join::Watched;
 
 use crate::args;
 use crate::columns::Column;
 use crate::cut::Cut;
 use crate::error::{Failure, Result};
+use crate::sketch::{RowWork, sketch_row, takes_features};
 use crate::watch::watched;
 
 /// Texts that are counted before it is asked whether to stop.
@@ -61,6 +63,10 @@ impl IdfTable {
         let texts = Column::of_field("texts", texts, text_field)?;
         watched(py, progress, |watched| {
             watched.begin("counting", texts.len() as u64);
+            if takes_features(&shingling) {
+                let counting = IdfBuilder::new(&shingling).min_df(min_df).entries_max(max_entries);
+                return Self::of_features(&texts, counting, &shingling, watched);
+            }
             let shingler = Shingler::new(&shingling)?;
             let mut counting = IdfBuilder::new(&shingling).min_df(min_df).entries_max(max_entries);
             let (mut buffers, mut shingles) = (Buffers::default(), Vec::new());
@@ -95,9 +101,13 @@ impl IdfTable {
         self.inner.documents()
     }
 
-    /// The weight of a shingle, given as a text that has no other: 1 + log2((documents + 1) / (frequency + 1)), rounded down
-    /// to a multiple of 1/256.
+    /// The weight of a shingle, given as a text that has no other, or of a feature, given by its name:
+    /// 1 + log2((documents + 1) / (frequency + 1)), rounded down to a multiple of 1/256.
     fn weight(&self, shingle: &str) -> Result<f64> {
+        if takes_features(self.inner.shingling()) {
+            let feature = feature_sketcher(self.inner.shingling())?.feature(shingle.as_bytes());
+            return Ok(f64::from(self.inner.weight(feature)) / 256.0);
+        }
         let shingler = Shingler::new(self.inner.shingling())?;
         let mut shingles = Vec::new();
         shingler.distinct(shingle, &mut Buffers::default(), &mut shingles);
@@ -144,6 +154,37 @@ impl IdfTable {
             .map_err(|_| Failure::invalid("idf: expected the bytes of an IdfTable, found others"))?;
         Ok(Self { inner: Arc::new(table) })
     }
+}
+
+impl IdfTable {
+    /// Counts features.
+    fn of_features(
+        documents: &Column,
+        mut counting: IdfBuilder,
+        shingling: &Shingling,
+        watched: &Watched,
+    ) -> Result<Self> {
+        let sketcher = feature_sketcher(shingling)?;
+        let (mut work, mut sketch, mut distinct) =
+            (RowWork::default(), twindex::Sketch::default(), Vec::new());
+        for row in 0..documents.len() {
+            if row % CHUNK == 0 {
+                watched.advance(CHUNK.min(documents.len() - row) as u64)?;
+            }
+            sketch_row(&sketcher, documents, row, &mut work, &mut sketch)?;
+            distinct.clear();
+            distinct.extend_from_slice(work.scratch.elements());
+            distinct.sort_unstable();
+            distinct.dedup();
+            counting.add(&distinct)?;
+        }
+        Ok(Self { inner: Arc::new(counting.finish()?) })
+    }
+}
+
+/// What gives features their hashes.
+fn feature_sketcher(shingling: &Shingling) -> Result<twindex::Sketcher> {
+    Ok(twindex::Sketcher::new(&twindex::Params::builder().shingling(shingling.clone()).simhash(0).build()?)?)
 }
 
 /// How texts are cut where there may be a table: as its documents were, or as is named, which must be the same.

@@ -16,7 +16,8 @@ use crate::idf::IdfTable;
 /// What an index keeps, and how text becomes numbers. Fixed when the index is made.
 ///
 /// words: tokens in a shingle, 1 to 16; 5 words, 9 characters or 1 sentence unless it is named. tokens: what a shingle
-/// is a run of, "words", "unicode-words", "word-characters", "characters", "sentences" or "raw". normal_form: "none" or
+/// is a run of, "words", "unicode-words", "word-characters", "characters", "sentences" or "raw"; with "features" documents
+/// are no texts, but sets or vectors of your own, as in dedup. normal_form: "none" or
 /// "nfkc". fold: what is dropped, "marks", "invisible" or "invisible+marks". simhash: the Hamming radius that is asked for, None for no fingerprints. minhash:
 /// bands and rows, None for no minima. feature_bits: bits kept of each feature, 8 for features of one byte.
 /// threshold: the resemblance from which documents are near, by itself without regard to distance; near_within: the

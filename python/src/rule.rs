@@ -7,20 +7,22 @@ use std::sync::Arc;
 use arrow_array::builder::{Int32Builder, Int64Builder, LargeBinaryBuilder, UInt64Builder};
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
-use twindex::Error;
-use twindex::params::{Shingling, WeightUnit};
-use twindex::sketch::{Buffers, Nearness, Shingler};
-use twindex_corpus::{Weighing, set_of_text};
+use twindex::params::{Shingling, Tokens, WeightUnit};
+use twindex::sketch::Nearness;
+use twindex_corpus::{Boilerplate, Features, SetMaker, SetWork};
 
 use crate::args;
 use crate::columns::{Column, batch};
 use crate::dedup::{WEIGHTS, choice};
 use crate::error::{Failure, Result};
 use crate::idf::IdfTable;
+use crate::sketch::takes_features;
 
-/// The set of shingles of each text, and its tokens: `set` and `tokens`.
+/// The set of shingles of each text, and its tokens: `set` and `tokens`. `boilerplate` is the list of spans that do not count.
+/// With `features`, or where the table is of features, texts are the canonical bytes of features.
 #[pyfunction]
-#[pyo3(signature = (texts, words, seed, weights, idf=None, weight_unit=None))]
+#[pyo3(signature = (texts, words, seed, weights, idf=None, weight_unit=None, features=false, boilerplate=None))]
+#[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
 pub(crate) fn shingle_sets(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
@@ -29,28 +31,53 @@ pub(crate) fn shingle_sets(
     weights: &str,
     idf: Option<&Bound<'_, IdfTable>>,
     weight_unit: Option<f64>,
+    features: bool,
+    boilerplate: Option<&[u8]>,
 ) -> Result<PyRecordBatch> {
     let weights = choice("weights", weights, &WEIGHTS)?;
     let table = idf.map(|idf| Arc::clone(&idf.get().inner));
-    let shingling =
-        table.as_ref().map_or_else(|| Shingling::words(words, seed), |table| table.shingling().clone());
+    let shingling = match &table {
+        Some(table) => table.shingling().clone(),
+        None if features => Shingling::words(1, seed).with_tokens(Tokens::Features)?,
+        None => Shingling::words(words, seed),
+    };
+    if takes_features(&shingling) != features {
+        let (of_table, given) = if features { ("texts", "features") } else { ("features", "texts") };
+        return Err(Failure::invalid(format!("idf: the table is of {of_table}, and these are {given}")));
+    }
     let unit = weight_unit.map(WeightUnit::of).transpose()?;
-    let weighing =
-        Weighing::new(weights, table, unit).map_err(|error| Failure::invalid(error.to_string()))?;
+    let list = boilerplate.map(|bytes| Boilerplate::from_bytes(bytes.to_vec())).transpose()?;
+    let maker = SetMaker::new(&shingling, weights, table, unit)?.without(list.map(Arc::new));
     let texts = Column::of("texts", texts)?;
     py.detach(|| {
-        let shingler = Shingler::new(&shingling).map_err(Error::from)?;
-        let (mut buffers, mut bytes) = (Buffers::default(), Vec::new());
+        let (mut work, mut bytes) = (SetWork::default(), Vec::new());
         let (mut sets, mut tokens) = (LargeBinaryBuilder::new(), Int64Builder::new());
         for row in 0..texts.len() {
-            let set = set_of_text(texts.text(row)?, &shingler, &weighing, &mut buffers);
+            let set = maker.set(texts.text(row)?, &mut work);
             let set = set.map_err(|error| Failure::Record(row, error))?;
             bytes.clear();
             bytes.extend(set.iter().flat_map(|hash| hash.to_le_bytes()));
             sets.append_value(&bytes);
-            tokens.append_value(i64::try_from(buffers.tokens()).unwrap_or(i64::MAX));
+            tokens.append_value(i64::try_from(work.tokens()).unwrap_or(i64::MAX));
         }
         batch(vec![("set", Arc::new(sets.finish())), ("tokens", Arc::new(tokens.finish()))])
+    })
+}
+
+/// The canonical bytes of features, each given as a text of JSON.
+#[pyfunction]
+pub(crate) fn canonical_features(py: Python<'_>, texts: &Bound<'_, PyAny>) -> Result<PyRecordBatch> {
+    let texts = Column::of("texts", texts)?;
+    py.detach(|| {
+        let mut canonical = LargeBinaryBuilder::new();
+        for row in 0..texts.len() {
+            let json = std::str::from_utf8(texts.text(row)?).unwrap_or_default();
+            let features = Features::from_json(json);
+            canonical.append_value(
+                features.map_err(|why| texts.refused(row, &format!("a value that {why}")))?.canonical(),
+            );
+        }
+        batch(vec![("features", Arc::new(canonical.finish()))])
     })
 }
 

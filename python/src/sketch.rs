@@ -8,7 +8,9 @@ use pyo3::types::PyTuple;
 use pyo3_arrow::PyRecordBatch;
 use rayon::prelude::*;
 use twindex::Resemblance;
+use twindex::params::{Shingling, Tokens};
 use twindex::sketch::{Scratch, pack};
+use twindex_corpus::Features;
 use twindex_join::Watched;
 
 use crate::args;
@@ -133,13 +135,12 @@ pub(crate) fn sketched<T: Send>(
     let chunks: Vec<Vec<T>> = rows
         .par_chunks(CHUNK)
         .map(|rows| {
-            let (mut scratch, mut sketch) = (Scratch::default(), twindex::Sketch::default());
+            let (mut work, mut sketch) = (RowWork::default(), twindex::Sketch::default());
             watched.advance(rows.len() as u64)?;
             rows.iter()
                 .map(|&row| {
                     watched.check()?;
-                    sketch_bytes(sketcher, texts.text(row)?, &mut scratch, &mut sketch)
-                        .map_err(|error| Failure::Record(row, error))?;
+                    sketch_row(sketcher, texts, row, &mut work, &mut sketch)?;
                     each(row, &sketch)
                 })
                 .collect()
@@ -157,28 +158,49 @@ pub(crate) fn sketch_rows(
     watched: &Watched,
 ) -> Result<()> {
     check_process()?;
-    sketches.par_chunks_mut(CHUNK).enumerate().try_for_each_init(Scratch::default, |scratch, (at, some)| {
+    sketches.par_chunks_mut(CHUNK).enumerate().try_for_each_init(RowWork::default, |work, (at, some)| {
         watched.check()?;
-        for (row, sketch) in (start + at * CHUNK..).zip(some) {
-            sketch_bytes(sketcher, texts.text(row)?, scratch, sketch)
-                .map_err(|error| Failure::Record(row, error))?;
-        }
-        Ok(())
+        (start + at * CHUNK..)
+            .zip(some)
+            .try_for_each(|(row, sketch)| sketch_row(sketcher, texts, row, work, sketch))
     })
 }
 
-fn sketch_bytes(
+/// Working memory for rows.
+#[derive(Default)]
+pub(crate) struct RowWork {
+    pub(crate) scratch: Scratch,
+    set: Vec<u64>,
+    vector: Vec<(u64, i64)>,
+}
+
+/// Whether documents are features instead of texts.
+pub(crate) fn takes_features(shingling: &Shingling) -> bool {
+    shingling.tokens == Tokens::Features
+}
+
+/// Sketches the text of a row, or its features.
+pub(crate) fn sketch_row(
     sketcher: &twindex::Sketcher,
-    text: &[u8],
-    scratch: &mut Scratch,
+    documents: &Column,
+    row: usize,
+    work: &mut RowWork,
     sketch: &mut twindex::Sketch,
-) -> twindex::Result<()> {
-    if let Ok(text) = str::from_utf8(text) {
-        sketcher.sketch_into(text, scratch, sketch)?;
+) -> Result<()> {
+    let is_features = takes_features(&sketcher.params().shingling);
+    let document = documents.needed(row, is_features)?;
+    let RowWork { scratch, set, vector } = work;
+    let made = if is_features {
+        match Features::from_canonical(document) {
+            Some(features) => features.sketch_into(sketcher, (set, vector), scratch, sketch),
+            None => Err(twindex::Error::Invalid("features: damaged in memory".into())),
+        }
+    } else if let Ok(text) = str::from_utf8(document) {
+        sketcher.sketch_into(text, scratch, sketch).map_err(Into::into)
     } else {
-        *sketch = sketcher.sketch_bytes(text)?;
-    }
-    Ok(())
+        sketcher.sketch_bytes(document).map(|made| *sketch = made).map_err(Into::into)
+    };
+    made.map_err(|error| Failure::Record(row, error))
 }
 
 #[pymethods]
@@ -244,14 +266,12 @@ pub(crate) fn one_sketch(
         Err(Failure::Record(_, error)) => return Err(error.into()),
         column => column?,
     };
-    let bytes = match column.text(0) {
-        Err(Failure::Record(_, error)) => return Err(error.into()),
-        bytes => bytes?,
-    };
     py.detach(|| {
         let mut sketch = twindex::Sketch::default();
-        sketch_bytes(sketcher, bytes, &mut Scratch::default(), &mut sketch)?;
-        Ok(sketch)
+        match sketch_row(sketcher, &column, 0, &mut RowWork::default(), &mut sketch) {
+            Err(Failure::Record(_, error)) => Err(error.into()),
+            made => made.map(|()| sketch),
+        }
     })
 }
 

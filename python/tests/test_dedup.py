@@ -1,7 +1,9 @@
 """`dedup` finds what counting all pairs finds, and what the command finds."""
 
+import collections
 import json
 import os
+import pickle
 import random
 import shutil
 import subprocess
@@ -129,6 +131,96 @@ def test_numbers_decide_and_each_value_keeps_its_survivor():
         twindex.dedup(given, inside=["en"])
     with pytest.raises(twindex.InvalidError, match="record 1: texts: inside: the value is empty or missing"):
         twindex.dedup(given, inside=["en", None, "de", "en", "en"])
+
+
+def pages(count=120, seed=4):
+    """Texts of three sites, each with a menu and a footer of its own, in families of near copies; some are menu alone."""
+    chance = random.Random(seed)
+
+    def run(salt, length):
+        return [f"x{(salt * 31 + at * at) % 911}" for at in range(length)]
+
+    made = []
+    for number in range(count):
+        site, body = chance.randrange(3), run(1000 + chance.randrange(count // 2), 20)
+        if chance.random() < 0.5:
+            body[7] = f"y{number}"
+        body = [] if chance.random() < 0.08 else body
+        made.append(" ".join([*run(site, 12), *body, *run(site + 50, 15)]))
+    return made
+
+
+def without(given, more_than, width):
+    """The texts without the runs of words that more than `more_than` of them share; copies of a text with no others stay copies."""
+    grams = [[tuple(words[at : at + width]) for at in range(len(words) - width + 1)] for words in map(str.split, given)]
+    counts = collections.Counter(gram for own in grams for gram in set(own))
+    rest = []
+    for text, own in zip(given, grams):
+        words = text.split()
+        out = {place for at, gram in enumerate(own) if counts[gram] > more_than for place in range(at, at + width)}
+        left = [word for at, word in enumerate(words) if at not in out]
+        rest.append(" ".join(left) or "." * (given.index(text) + 1))
+    return rest, sum(count > more_than for count in counts.values())
+
+
+def test_spans_that_many_texts_share_do_not_count():
+    given = pages()
+    rest, spans = without(given, 8, 4)
+    found = twindex.dedup(given, 0.7, without_boilerplate=8, boilerplate_words=4)
+    wanted = twindex.dedup(rest, 0.7)
+    assert found.representatives == wanted.representatives and found.scores == wanted.scores
+    assert found.boilerplate_spans == spans > 50 and wanted.boilerplate_spans is None
+    assert found.kept != twindex.dedup(given, 0.7).kept and len(found.kept) > 40
+    assert pickle.loads(pickle.dumps(found)).boilerplate_spans == spans
+    # The same in little memory, as bytes, with weights, and with a history, whose texts count, too.
+    assert twindex.dedup(given, 0.7, without_boilerplate=8, boilerplate_words=4, memory=1 << 16).kept == found.kept
+    encoded = [text.encode() for text in given] + [b"\xff is no text"]
+    assert twindex.dedup(encoded, 0.7, without_boilerplate=8, boilerplate_words=4).kept == [*found.kept, len(given)]
+    table = twindex.IdfTable.of(given, min_df=1)
+    for options in ({"weights": "tf"}, {"weights": "idf", "idf": table}, {"near": "containment"}, {"clusters": "components"}):
+        one = twindex.dedup(given, 0.7, without_boilerplate=8, boilerplate_words=4, **options)
+        other = twindex.dedup(rest, 0.7, **options)
+        assert one.representatives == other.representatives and one.scores == other.scores, options
+    history = [given[at] for at in found.kept if at < 60]
+    all_of_them = history + given[60:]
+    later = twindex.dedup(given[60:], 0.7, without_boilerplate=8, boilerplate_words=4, against=history)
+    whole = twindex.dedup(all_of_them, 0.7, without_boilerplate=8, boilerplate_words=4)
+    assert [at + len(history) for at in later.kept] == [at for at in whole.kept if at >= len(history)]
+    # 10 words, unless it is named.
+    named = twindex.dedup(given, without_boilerplate=8, boilerplate_words=10)
+    assert twindex.dedup(given, without_boilerplate=8).boilerplate_spans == named.boilerplate_spans != spans
+    for options, why in [
+        ({"without_boilerplate": 0}, "without_boilerplate: expected 1 to"),
+        ({"without_boilerplate": 3, "boilerplate_words": 0}, "boilerplate_words: expected 1 to 65535, found 0"),
+        ({"boilerplate_words": 4}, "boilerplate-words goes with"),
+        ({"without_boilerplate": 3, "tokens": "features"}, "features are none"),
+    ]:
+        with pytest.raises(twindex.InvalidError, match=why):
+            twindex.dedup([["a"]] if "tokens" in options else given, **options)
+
+
+def test_spans_left_out_are_the_commands(tmp_path):
+    command = os.environ.get("TWINDEX") or shutil.which("twindex")
+    if not command:
+        pytest.skip("no command to compare with: name it in TWINDEX")
+    given = pages(seed=9)
+    with open(tmp_path / "in.jsonl", "w") as out:
+        for number, text in enumerate(given):
+            out.write(json.dumps({"id": f"{number:04}", "text": text}) + "\n")
+    table = twindex.IdfTable.of(given, words=2, min_df=1)
+    table.save(tmp_path / "words.idf")
+    for name, line, options in [
+        ("distinct", [], {"words": 2}),
+        ("idf", ["--weights", "idf", "--idf", tmp_path / "words.idf"], {"weights": "idf", "idf": table}),
+    ]:
+        line = ["dedup", tmp_path / "in.jsonl", "-o", tmp_path / name, "--threshold", "0.7", "--words", "2", *line]
+        line += ["--without-boilerplate", "8", "--boilerplate-words", "5", "--json", "-q"]
+        printed = subprocess.run([command, *line], check=True, capture_output=True).stdout
+        found = twindex.dedup(given, 0.7, without_boilerplate=8, boilerplate_words=5, **options)
+        clusters = [row.split("\t") for row in (tmp_path / name / "clusters.tsv").read_text().splitlines()[1:]]
+        assert [int(kept) for _, _, kept, _ in clusters] == found.representatives, name
+        assert [score for *_, score in clusters] == [f"{score:.6f}" for score in found.scores], name
+        assert json.loads(printed)["boilerplate"]["spans"] == found.boilerplate_spans > 20
 
 
 def test_clusters_and_pairs_are_the_commands(tmp_path):

@@ -1,9 +1,13 @@
 """Weights of shingles: by frequency, and by inverse document frequency."""
 
 import collections
+import json
 import math
+import os
 import pickle
 import random
+import shutil
+import subprocess
 
 import pytest
 
@@ -96,6 +100,135 @@ def test_frequencies_are_weights_of_minima_and_of_sets(tmp_path):
     estimate = twindex.MinHash(40, 20, words=1, minhash_weights="frequencies").resemblance(often, once)
     assert abs(estimate - 0.25) < 0.1
     assert twindex.MinHash(words=1).resemblance(often, once) == 1.0
+
+
+def vectors(count=90, seed=6):
+    chance = random.Random(seed)
+    made = []
+    for _ in range(count):
+        vector = dict(chance.choice(made)) if made and chance.random() < 0.6 else {}
+        vector |= {f"f{chance.randrange(25)}": chance.randrange(2, 60) / 16 for _ in range(chance.randrange(1, 4))}
+        made.append(vector)
+    return made
+
+
+def near_vectors(given, threshold, weight):
+    """The pairs of vectors by the sums of the lesser and of the greater numbers of units."""
+    found = []
+    for b in range(len(given)):
+        for a in range(b):
+            names = given[a].keys() | given[b].keys()
+            both = [[weight(name, given[at].get(name, 0)) for at in (a, b)] for name in names]
+            least, most = sum(map(min, both)), sum(map(max, both))
+            if least >= threshold * most:
+                found.append((a, b, least / most))
+    return sorted(found)
+
+
+@pytest.mark.parametrize("unit", [None, 1, 0.125])
+@pytest.mark.parametrize("weights", ["distinct", "tf", "idf"])
+def test_dedup_of_vectors_is_that_of_brute_force_in_units(weights, unit):
+    if weights == "distinct" and unit:
+        pytest.skip("distinct features have no units")
+    given = [{name: weight + 1 for name, weight in vector.items()} for vector in vectors()] + [{}, {"only": 1}]
+    table = twindex.IdfTable.of(given, tokens="features", min_df=1)
+    frequencies = collections.Counter(name for vector in given for name in vector)
+
+    def idf(name):
+        # The vector without features is not counted.
+        return math.floor(256 * (1 + math.log2(len(given) / (frequencies[name] + 1))) + 1e-9) / 256
+
+    def units(name, weight):
+        if weights == "distinct":
+            return weight > 0
+        return math.floor(weight * (idf(name) if weights == "idf" else 1) / (unit or 1) + 0.5)
+
+    assert table.documents == len(given) - 1 and all(table.weight(name) == idf(name) for name in frequencies)
+    options = {"weights": weights} | ({"idf": table} if weights == "idf" else {"tokens": "features"})
+    options |= {"weight_unit": unit} if unit else {}
+    found = twindex.dedup(given, 0.7, pairs="all", **options)
+    wanted = near_vectors(given, 0.7, units)
+    assert list(found.pairs) == wanted and len(wanted) > 30
+    # Pairs of a name and its weight are the same, in any order; so is an index, document by document.
+    pairs = [[[name, weight] for name, weight in reversed(vector.items())] for vector in given]
+    assert twindex.dedup(pairs, 0.7, **options).kept == twindex.dedup(given, 0.7, **options).kept
+
+
+def test_sets_and_vectors_are_sketched_indexed_and_admitted(tmp_path):
+    given = [vector for vector in vectors(seed=3) if vector]
+    params = twindex.Params(tokens="features", minhash_weights="frequencies", weight_unit=0.0625, sets=True, threshold=0.7)
+    assert params.fields["tokens"].startswith("features")
+    with twindex.Index.create(tmp_path / "a.twx", params) as index:
+        outcomes = [index.admit(str(at), vector, drop_duplicates=True).outcome for at, vector in enumerate(given)]
+    new = [at for at, outcome in enumerate(outcomes) if outcome == "new"]
+    assert new == list(twindex.dedup(given, 0.7, weights="tf", weight_unit=0.0625, tokens="features").kept)
+    assert 10 < len(new) < len(given)
+    with twindex.Index.create(tmp_path / "b.twx", params) as other:
+        other.put_many([str(at) for at in new], [given[at] for at in new])
+    assert other.pairs(resembling=0.5) == index.pairs(resembling=0.5)
+    assert [hit.key for hit in other.near(given[new[0]])] == [hit.key for hit in index.near(given[new[0]])]
+    sketcher = twindex.Sketcher(params)
+    one = {"a": 1, "b": 0.5}
+    assert sketcher.sketch(one) == sketcher.sketch([("b", 0.5), ("a", 1)]) == sketcher.sketch_many([one])[0]
+    assert sketcher.sketch({7: 1}) == sketcher.sketch({"7": 1.0}) != sketcher.sketch({7: 2})
+    names = twindex.MinHash(tokens="features")
+    assert names.resemblance(["a", "b"], ["b", "a", "a"]) == 1.0 and names.sketch([]).is_empty
+    assert twindex.Simhash(tokens="features").fingerprint(["a"]) is not None
+    pyarrow = pytest.importorskip("pyarrow")
+    maps = pyarrow.array([list(one.items())], pyarrow.map_(pyarrow.string(), pyarrow.float64()))
+    assert sketcher.sketch_many(maps) == sketcher.sketch_many([one])
+    assert names.sketch_many(pyarrow.array([["a", "b"]])) == names.sketch_many([["a", "b"]])
+
+
+def test_features_that_are_none_are_refused_by_their_place():
+    texts_alone = twindex.Sketcher(twindex.Params())
+    vectors_alone = twindex.Sketcher(twindex.Params(tokens="features", minhash_weights="frequencies", weight_unit=1))
+    for why, call in [
+        ("expected str or bytes, found features", lambda: texts_alone.sketch(["a"])),
+        ("expected features.* found a text", lambda: vectors_alone.sketch("a")),
+        ("record 1: texts: expected features.* found a text", lambda: twindex.dedup([["a"], "a"], tokens="features")),
+        ("record 1: texts: expected str or bytes, found features", lambda: twindex.dedup(["a", ["a"]])),
+        ("has a string as the weight of \"a\"", lambda: vectors_alone.sketch({"a": "b"})),
+        ("with and without weights", lambda: vectors_alone.sketch(["a", ["b", 1]])),
+        ("JSON cannot write", lambda: vectors_alone.sketch({"a": float("nan")})),
+        ("JSON cannot write", lambda: vectors_alone.sketch([b"a"])),
+        ("two weights of \"7\"", lambda: vectors_alone.sketch({7: 1, "7": 2})),
+        ("features are not cut", lambda: twindex.Params(tokens="features", words=2)),
+        ("features are not cut", lambda: twindex.dedup([["a"]], tokens="features", fold="marks")),
+        ("weight_unit: goes with weights", lambda: twindex.dedup([["a"]], tokens="features", weight_unit=1)),
+        ("need an idf table", lambda: twindex.dedup([["a"]], tokens="features", weights="idf")),
+        ("found features|features", lambda: twindex.IdfTable.of([["a"]])),
+    ]:
+        with pytest.raises(twindex.InvalidError, match=why):
+            call()
+    # A weight of less than half a unit would be wrong by more than the bound.
+    with pytest.raises(twindex.InvalidError, match="record 1"):
+        twindex.dedup([{"a": 1}, {"a": 0.25}], tokens="features", weights="tf")
+
+
+def test_dedup_of_vectors_is_the_commands(tmp_path):
+    command = os.environ.get("TWINDEX") or shutil.which("twindex")
+    if not command:
+        pytest.skip("no command to compare with: name it in TWINDEX")
+    given = [{name: weight + 1 for name, weight in vector.items()} for vector in vectors(seed=12)]
+    with open(tmp_path / "in.jsonl", "w") as out:
+        for number, vector in enumerate(given):
+            out.write(json.dumps({"id": f"{number:04}", "f": vector}) + "\n")
+    table = twindex.IdfTable.of(given, tokens="features", min_df=1)
+    table.save(tmp_path / "f.idf")
+    for name, line, options in [
+        ("tf", ["--weights", "tf"], {"weights": "tf", "tokens": "features"}),
+        ("idf", ["--weights", "idf", "--idf", tmp_path / "f.idf", "--weight-unit", "0.25"],
+         {"weights": "idf", "idf": table, "weight_unit": 0.25}),
+        ("distinct", [], {"tokens": "features"}),
+    ]:
+        line = [command, "dedup", tmp_path / "in.jsonl", "--features-field", "f", "-o", tmp_path / name, *line]
+        subprocess.run([*line, "--threshold", "0.7", "-q"], check=True)
+        found = twindex.dedup(given, 0.7, **options)
+        clusters = [row.split("\t") for row in (tmp_path / name / "clusters.tsv").read_text().splitlines()[1:]]
+        assert [int(kept) for _, _, kept, _ in clusters] == found.representatives, name
+        assert [score for *_, score in clusters] == [f"{score:.6f}" for score in found.scores], name
+        assert 10 < len(found.kept) < len(given)
 
 
 def test_tables_are_saved_pickled_and_compared(tmp_path):

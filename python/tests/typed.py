@@ -27,9 +27,13 @@ def use(column: Any, frame: Any) -> None:
     dedup(texts(), weights="idf", idf=table, weight_unit=0.5)
     weighted = Params(minhash_weights="idf", idf=table, weight_unit=1, sets=True)
     print(weighted.idf == table, table.weight("rose") + len(table))
+    vectors: list[dict[str, float]] = [{"a": 1, "b": 0.5}]
+    dedup(vectors, tokens="features", weights="tf", weight_unit=0.5)
+    dedup([["a", "b"], [("a", 0.5)]], tokens="features")
+    spans: int | None = dedup(texts(), without_boilerplate=3, boilerplate_words=5).boilerplate_spans
     dedup(column)
     dedup(frame, text_field="text")
-    print(kept, score, groups, resemblance, number)
+    print(kept, score, groups, resemblance, number, spans)
 
     params = Params(words=3, tokens="characters", sets=True)
     with Index.create("pages.twx", params) as index:

@@ -77,7 +77,10 @@ class Table(Protocol):
     def __getitem__(self, name: Any, /) -> Any: ...
 
 _Path = str | PathLike[str]
-_Text = str | bytes
+# A set of features, or a vector of them with weights, where the parameters have tokens="features".
+_Feature = str | int
+_Features = Sequence[_Feature] | Sequence[Sequence[_Feature | float]] | dict[str, float] | dict[int, float]
+_Text = str | bytes | _Features
 _Key = str | bytes | int
 _Texts = Iterable[_Text | None] | ArrowArray | ArrowStream
 _Numbers = Iterable[int | float] | ArrowArray | ArrowStream
@@ -112,7 +115,8 @@ class Params:
         **fields: object,
     ) -> None:
         """words: tokens in a shingle, 1 to 16; 5 words, 9 characters or 1 sentence unless it is named. tokens: what a shingle
-        is a run of, "words", "unicode-words", "word-characters", "characters", "sentences" or "raw". normal_form: "none" or
+        is a run of, "words", "unicode-words", "word-characters", "characters", "sentences" or "raw"; with "features" documents
+        are no texts, but sets or vectors of your own, as in dedup. normal_form: "none" or
         "nfkc". fold: what is dropped, "marks", "invisible" or "invisible+marks". simhash: the Hamming radius that is asked for, None for no fingerprints. minhash:
         bands and rows, None for no minima. feature_bits: bits kept of each feature, 8 for features of one byte.
         threshold: the resemblance from which documents are near, by itself without regard to distance; near_within: the
@@ -198,8 +202,8 @@ class IdfTable:
         """Texts that were counted, those without shingles left out."""
 
     def weight(self, shingle: str) -> float:
-        """The weight of a shingle, given as a text that has no other: 1 + log2((documents + 1) / (frequency + 1)), rounded down
-        to a multiple of 1/256."""
+        """The weight of a shingle, given as a text that has no other, or of a feature, given by its name:
+        1 + log2((documents + 1) / (frequency + 1)), rounded down to a multiple of 1/256."""
 
     def __len__(self) -> int: ...
     def __bool__(self) -> Literal[True]: ...
@@ -565,6 +569,10 @@ class Dedup:
     def cap(self) -> int:
         """max_bucket, or less to bound the work."""
 
+    @property
+    def boilerplate_spans(self) -> int | None:
+        """With without_boilerplate, spans that did not count, each a run of boilerplate_words words; None without it."""
+
     def __len__(self) -> int: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
@@ -596,6 +604,8 @@ def dedup(
     progress: _Progress = None,
     idf: IdfTable | None = None,
     weight_unit: float | None = None,
+    without_boilerplate: int | None = None,
+    boilerplate_words: int | None = None,
 ) -> Dedup:
     """Decides which texts stay, by the rule of the command `twindex dedup`.
 
@@ -603,13 +613,17 @@ def dedup(
     texts are near each other, and nothing goes that is not near a kept one.
 
     texts: a list or another iterable of str or bytes, a column of pandas, polars, pyarrow or numpy, or a table with one column
-        of text: a pyarrow Table, a polars or pandas DataFrame, a DuckDB relation, a dataset of Hugging Face's.
+        of text: a pyarrow Table, a polars or pandas DataFrame, a DuckDB relation, a dataset of Hugging Face's. With
+        tokens="features" each is a set or vector of your own: a list of names, a dict of weights, or a list of pairs of a name
+        and its weight. Names are str or int, and 7 is the name "7".
     text_field: the column of a table that has the texts, where it has several.
     near: "containment" lets a text go if `threshold` of its shingles stand in a kept one that has as many or more; larger texts
         come first.
     weights: "tf" counts a shingle as often as it occurs, "idf" that times its inverse document frequency, by the IdfTable that
         `idf` gives, rounded to whole units of weight_unit, 1/256 to 2; 1 unless it is named. A resemblance changes by at most
-        weight_unit / the mean weight of the shingles of both texts. Texts are cut as those of the table.
+        weight_unit / the mean weight of the shingles of both texts. Texts are cut as those of the table. For features "tf" is
+        the weight that the vector says, and "idf" that times its inverse document frequency, both in units; "distinct" is the
+        set of features whose weight is above 0.
     keep: which texts come first: the first, the longest by words, the one with the largest or smallest number,
         ("max", numbers) or ("min", numbers), the one whose key has the smallest hash or is the smallest itself,
         ("key-hash", keys) or ("smallest-key", keys). Of equal numbers the first comes first.
@@ -622,6 +636,8 @@ def dedup(
         Dedup.capped_shingles.
     max_work: ends the work with an error after this number of comparisons; each text is compared with kept texts alone.
     words, seed, tokens, normal_form, fold: how texts are cut into shingles, as in Params.
+    without_boilerplate: spans that more than this number of texts share, those of `against` too, do not count: menus, footers,
+        licences. It should be larger than any family of copies. boilerplate_words: words of a span, 10 unless it is named.
     memory: what the work takes beside texts and pairs, which are held, in bytes; 65,536 or more.
     progress: True for a bar, or a function of the stage, how much of it is done, and how much there is. Ctrl-C, and an error
         that it raises, end the call.

@@ -245,6 +245,9 @@ def dedup(
     driver_edges: int = DRIVER_EDGES,
     idf: IdfTable | None = None,
     weight_unit: float | None = None,
+    features: bool = False,
+    without_boilerplate: int | None = None,
+    boilerplate_words: int | None = None,
 ) -> DataFrame:
     """Which documents stay, by the rule of `twindex dedup`: key, kept, score, a row for each document.
 
@@ -261,7 +264,12 @@ def dedup(
         ones come first. score: the share of it that the kept one contains.
     weights: "tf" counts a shingle as often as it occurs, "idf" that times its inverse document frequency, by the table that `idf`
         gives, rounded to whole units of weight_unit, 1 unless it is named: as `twindex.dedup` counts. Texts are cut as those of
-        the table, which goes to each worker.
+        the table, which goes to each worker. With features, "tf" is the weight that the vector says.
+    features: the column of `text` has sets or vectors of features instead of texts: an array of names, a map of weights, or
+        texts of JSON, as `--features-field` reads them.
+    without_boilerplate: spans that more than this number of documents share do not count: menus, footers, licences. All
+        documents are counted before the first is compared. It should be larger than any family of copies. The list of spans
+        goes through the driver to each worker, 16 bytes a span. boilerplate_words: words of a span, 10 unless it is named.
     A row without a key, a text, or a value of these columns ends the job, which names the key.
 
     Near pairs are found by the rarest shingles of each text, and none is missed. It is decided by rounds: documents without
@@ -277,12 +285,20 @@ def dedup(
     found = _type(documents, _column(documents, key))
     if found != "string":
         raise InvalidError(f"column {key}: expected string, found {found}", field=key, found=found, remedy="cast the column")
+    spans = None
+    if without_boilerplate is not None:
+        spans = _Spans(without_boilerplate, 10 if boilerplate_words is None else boilerplate_words, words, seed, idf)
+    elif boilerplate_words is not None:
+        raise InvalidError("boilerplate_words: goes with without_boilerplate", field="boilerplate_words")
+    if features and spans is not None:
+        why = "without_boilerplate: leaves spans out of texts, and features are none: leave it out"
+        raise InvalidError(why, field="without_boilerplate")
     session = documents.sparkSession
     context = session.sparkContext
-    cut = (words, seed, weights, idf, weight_unit)
+    cut = (words, seed, weights, idf, weight_unit, features)
     _twindex.shingle_sets([], *cut)  # refuses weights that do not go together before a worker does
     with _job(context, "twindex: dedup"):
-        call = _Dedup(session, threshold, near, cut, driver_edges)
+        call = _Dedup(session, threshold, near, cut, driver_edges, spans)
         return call.decide(documents, key, text, keep, inside)
 
 
@@ -382,10 +398,10 @@ def passages(
 class _Dedup:
     """One call of `dedup`."""
 
-    def __init__(self, session, threshold, near, cut, driver_edges):
+    def __init__(self, session, threshold, near, cut, driver_edges, spans=None):
         self.session, self.threshold = session, threshold
         self.by, self.cut_by = near, cut
-        self.driver_edges = driver_edges
+        self.driver_edges, self.spans = driver_edges, spans
         self.held = []
 
     def hold(self, frame):
@@ -399,6 +415,10 @@ class _Dedup:
 
     def decide(self, documents, key, text, keep, inside):
         of_key, of_text = _column(documents, key), _column(documents, text)
+        if self.cut_by[-1]:
+            of_text = _canonical(documents, of_text, text, of_key)
+        else:
+            of_text = of_text.cast("string")
         value = F.lit("")
         if inside is not None:
             value = _needed(_column(documents, inside).cast("string"), inside, of_key)
@@ -407,19 +427,23 @@ class _Dedup:
             _number(documents, keep, of_key).alias("number"),
             value.alias("inside"),
             F.sha2(_needed(of_text, text, of_key).cast("binary"), 256).alias("digest"),
-            of_text.cast("string").alias("text"),
+            of_text.alias("text"),
         )
         members = self.hold(rows.select("key", "number", "inside", "digest"))
         repeated = members.groupBy("key").count().where("count > 1").select("key").limit(1).collect()
         if repeated:
             raise InvalidError(f"column {key}: the key {repeated[0].key!r} stands twice; give each document its own", field=key)
         # Of equal texts the first stands for all.
-        first = F.min(F.struct("number", "key")).alias("first")
-        groups = self.hold(members.groupBy("inside", "digest").agg(first).select("inside", "digest", "first.*"))
-        firsts = groups.select(F.col("key").alias("id"), "number", "inside")
+        first, copies = F.min(F.struct("number", "key")).alias("first"), F.count("key").alias("copies")
+        groups = members.groupBy("inside", "digest").agg(first, copies)
+        groups = self.hold(groups.select("inside", "digest", "first.*", "copies"))
+        firsts = groups.select(F.col("key").alias("id"), "number", "inside", "copies")
         texts = firsts.join(rows.select(F.col("key").alias("id"), "text"), "id")
         schema = f"id string, number {dict(firsts.dtypes)['number']}, inside string, size int, set binary"
-        run = _Sets(self.cut_by, keep == "longest", _version())
+        left_out = None
+        if self.spans is not None:
+            left_out = self.session.sparkContext.broadcast(self.spans.list_of(texts, members.count(), self.hold))
+        run = _Sets(self.cut_by, left_out, keep == "longest", _version())
         sets = texts.mapInArrow(run, schema)
         if self.by == "containment":
             # Larger ones come first, whatever was chosen.
@@ -518,6 +542,48 @@ class _Dedup:
             if any(better not in out for better in near):
                 out.add(worse)
         return gone.unionByName(self.session.createDataFrame([(one,) for one in sorted(out)], "id string"))
+
+
+class _Spans:
+    """Spans that many documents share, counted before the documents are compared."""
+
+    def __init__(self, more_than, words, shingle_words, seed, idf):
+        self.more_than, self.words = more_than, words
+        self.shingling = _twindex.shingling_text(shingle_words, seed, idf)
+        _twindex.span_list(b"", self.shingling, words, more_than, 0)  # refuses numbers out of range before a worker does
+
+    def list_of(self, texts, documents, hold):
+        """The bytes of the list. `texts` has each distinct text with the number of its copies."""
+        call = (self.shingling, self.words, _version())
+        texts = texts.select("id", "copies", "text")
+        # A run of words that many documents share has a fingerprint that as many select.
+        selected = hold(texts.mapInArrow(_SpanFingerprints(*call), "id string, copies bigint, fingerprint bigint"))
+        often = f"documents > {int(self.more_than)}"
+        of_all = F.sum("copies").alias("documents")
+        common = selected.groupBy("fingerprint").agg(of_all).where(often).select("fingerprint")
+        own = selected.join(common, "fingerprint").groupBy("id").agg(F.collect_set("fingerprint").alias("wanted"))
+        runs = texts.join(own, "id").mapInArrow(_SpanRuns(*call), "high bigint, low bigint, copies bigint")
+        spans = runs.groupBy("high", "low").agg(of_all).where(often).select("high", "low").collect()
+        bytes_of_all = b"".join((half % 2**64).to_bytes(8, "little") for span in spans for half in span)
+        return bytes(_twindex.span_list(bytes_of_all, self.shingling, self.words, self.more_than, documents))
+
+
+def _canonical(documents, column, name, key):
+    """The features of a column as bytes that are equal for equal sets and vectors."""
+    kind = _type(documents, column)
+    if kind.startswith(("map<", "array<")):
+        column = F.when(column.isNotNull(), F.to_json(column))
+    elif kind != "string":
+        expected = "an array of names, a map of weights, or texts of JSON"
+        raise InvalidError(f"column {name}: expected {expected}, found {kind}", field=name, found=kind)
+    version = _version()
+
+    def canonical(texts: pd.Series) -> pd.Series:
+        _begin(version)
+        made = pa.record_batch(_twindex.canonical_features(pa.array(texts)))
+        return made.column("features").to_pandas()
+
+    return F.pandas_udf(canonical, "binary")(_needed(column, name, key))
 
 
 def _needed(column, name, key=None):
@@ -929,14 +995,48 @@ class _Pairs:
                 self.counted["capped_buckets"].add(batches_found.capped_buckets)
 
 
-class _Sets:
-    def __init__(self, cut, longest, version):
-        self.cut, self.longest, self.version = cut, longest, version
+class _SpanFingerprints:
+    def __init__(self, shingling, words, version):
+        self.options, self.version = (shingling, words), version
 
     def __call__(self, batches):
         _begin(self.version)
         for batch in batches:
-            made = pa.record_batch(_twindex.shingle_sets(batch.column("text"), *self.cut))
+            made = pa.record_batch(_twindex.span_fingerprints(batch.column("text"), *self.options))
+            columns = [batch.column(name).take(made.column("row")) for name in ("id", "copies")]
+            columns.append(made.column("fingerprint").view(pa.int64()))
+            yield pa.RecordBatch.from_arrays(columns, names=["id", "copies", "fingerprint"])
+
+
+class _SpanRuns:
+    def __init__(self, shingling, words, version):
+        self.options, self.version = (shingling, words), version
+
+    def __call__(self, batches):
+        _begin(self.version)
+        for batch in batches:
+            wanted = _bytes_of(batch.column("wanted"))
+            made = pa.record_batch(_twindex.span_runs(batch.column("text"), wanted, *self.options))
+            columns = [made.column(name).view(pa.int64()) for name in ("high", "low")]
+            columns.append(batch.column("copies").take(made.column("row")))
+            yield pa.RecordBatch.from_arrays(columns, names=["high", "low", "copies"])
+
+
+def _bytes_of(column):
+    """Lists of numbers as bytes, 8 each, low ones first."""
+    numbers = [b"".join((one % 2**64).to_bytes(8, "little") for one in all) for all in column.to_pylist()]
+    return pa.array(numbers, pa.binary())
+
+
+class _Sets:
+    def __init__(self, cut, left_out, longest, version):
+        self.cut, self.left_out, self.longest, self.version = cut, left_out, longest, version
+
+    def __call__(self, batches):
+        _begin(self.version)
+        left_out = None if self.left_out is None else self.left_out.value
+        for batch in batches:
+            made = pa.record_batch(_twindex.shingle_sets(batch.column("text"), *self.cut, left_out))
             sets = made.column("set")
             sizes = pc.divide(pc.binary_length(sets), 8).cast(pa.int32())
             columns = [batch.column(name) for name in ("id", "number", "inside")]
@@ -1006,10 +1106,8 @@ class _Grams:
     def __call__(self, batches):
         _begin(self.version)
         for batch in batches:
-            wanted = [b"".join((one % 2**64).to_bytes(8, "little") for one in all) for all in batch.column("wanted").to_pylist()]
-            made = pa.record_batch(
-                _twindex.passage_grams(batch.column("text"), pa.array(wanted, pa.binary()), *self.options)
-            )
+            wanted = _bytes_of(batch.column("wanted"))
+            made = pa.record_batch(_twindex.passage_grams(batch.column("text"), wanted, *self.options))
             columns = [batch.column(name).take(made.column("row")) for name in ("id", "number")]
             if self.longest:
                 columns[1] = pc.negate(made.column("words").cast(pa.int64()))

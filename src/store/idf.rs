@@ -10,8 +10,39 @@ use crate::format::idf::IDF_BYTES_MAX;
 use crate::format::wire::Fault;
 use crate::idf::{from_bytes, to_bytes};
 use crate::params::Params;
-use crate::sys::Vfs;
+use crate::sys::{RealVfs, Vfs};
 use twindex_sketch::IdfTable;
+
+/// Reads and checks the file of a table, which `twindex idf` or [`save_idf`] made.
+///
+/// # Errors
+/// [`Error::Corrupt`] for a damaged file or one that is no table, [`Error::Unsupported`] for a table of a newer
+/// version, [`Error::Io`].
+pub fn open_idf(path: impl AsRef<Path>) -> Result<IdfTable> {
+    read(&RealVfs, path.as_ref())
+}
+
+/// Writes a table to a file, durably: the file is complete, or as it was.
+///
+/// ```
+/// use twindex::{IdfBuilder, Params, open_idf, save_idf};
+///
+/// let params = Params::builder().words(1).simhash(3).build()?;
+/// let mut counting = IdfBuilder::new(&params.shingling);
+/// counting.add(&[7, 11])?; // the shingles of a document
+/// let table = counting.min_df(1).finish()?;
+/// let dir = tempfile::tempdir().unwrap();
+/// let path = dir.path().join("words.idf");
+/// save_idf(&path, &table, false)?;
+/// assert_eq!(open_idf(&path)?.digest(), table.digest());
+/// # Ok::<(), twindex::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Io`]; without `replace`, also if the file exists.
+pub fn save_idf(path: impl AsRef<Path>, table: &IdfTable, replace: bool) -> Result<()> {
+    write(&RealVfs, path.as_ref(), table, replace)
+}
 
 /// Reads and checks a table at any path.
 ///
@@ -71,7 +102,7 @@ pub(super) fn of_index(vfs: &dyn Vfs, dir: &Path, params: &Params) -> Result<Opt
             format!("{:032x}", table.digest()),
         );
     }
-    if table.shingling() != &params.shingling {
+    if table.check_shingling(&params.shingling).is_err() {
         return differs(
             format!("as in the index: {}", params.shingling.encode()),
             table.shingling().encode(),

@@ -210,16 +210,33 @@ impl Index {
     /// [`Error::ParamsMismatch`] where there is an index of other parameters, which names the first that differs;
     /// otherwise as [`create`](Self::create) and [`open`](Self::open).
     pub fn open_or_create(path: impl AsRef<Path>, params: Params) -> Result<Self> {
-        Self::open_or_create_with(Arc::new(RealVfs), path.as_ref(), params)
+        Self::open_or_create_from(Arc::new(RealVfs), path.as_ref(), params, None)
     }
 
     /// As [`open_or_create`](Self::open_or_create), on another file system.
     ///
     /// # Errors
     /// As [`open_or_create`](Self::open_or_create).
-    #[allow(clippy::needless_pass_by_value, reason = "like the other functions that create an index")]
     pub fn open_or_create_with(vfs: Arc<dyn Vfs>, path: &Path, params: Params) -> Result<Self> {
-        match Self::create_with(Arc::clone(&vfs), path, params.clone()) {
+        Self::open_or_create_from(vfs, path, params, None)
+    }
+
+    /// As [`open_or_create`](Self::open_or_create), for parameters that weight shingles by this table.
+    ///
+    /// # Errors
+    /// As [`open_or_create`](Self::open_or_create) and [`create_with_idf`](Self::create_with_idf).
+    pub fn open_or_create_with_idf(path: impl AsRef<Path>, params: Params, table: &IdfTable) -> Result<Self> {
+        Self::open_or_create_from(Arc::new(RealVfs), path.as_ref(), params, Some(table))
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "like the other functions that create an index")]
+    fn open_or_create_from(
+        vfs: Arc<dyn Vfs>,
+        path: &Path,
+        params: Params,
+        table: Option<&IdfTable>,
+    ) -> Result<Self> {
+        match Self::create_from(Arc::clone(&vfs), path, params.clone(), table) {
             Err(Error::AlreadyExists { .. }) => {}
             created => return created,
         }

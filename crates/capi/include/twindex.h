@@ -30,7 +30,7 @@
 
 // Version of this interface; it grows with each addition. A library of the same soname and an equal or higher version has
 // all that a program compiled with this header needs.
-#define TWINDEX_ABI_VERSION 1
+#define TWINDEX_ABI_VERSION 2
 
 // All documents that share a band are hits, at any resemblance.
 #define TWINDEX_QUERY_UNVERIFIED 1
@@ -106,6 +106,12 @@ typedef struct twindex_findings twindex_findings;
 
 // Near documents, the nearest first. Free it with `twindex_hits_free`.
 typedef struct twindex_hits twindex_hits;
+
+// How many documents of a collection have each shingle, by which shingles are weighted. Free it with `twindex_idf_free`.
+typedef struct twindex_idf twindex_idf;
+
+// Counts texts for a table. Free it with `twindex_idf_counter_free`.
+typedef struct twindex_idf_counter twindex_idf_counter;
 
 // An open index. Snapshots, sketchers and writers that were made from it stay valid after `twindex_index_free`.
 typedef struct twindex_index twindex_index;
@@ -213,6 +219,51 @@ double twindex_hits_resemblance(const twindex_hits *hits, size_t at);
 // Frees hits; null is allowed.
 void twindex_hits_free(twindex_hits *hits);
 
+// Reads the table at this path, a file that `twindex idf` or `twindex_idf_save` made. Free it.
+twindex_code twindex_idf_open(const char *path, twindex_idf **idf, twindex_error **error);
+
+// Writes the table to a file, durably, as a whole or not at all. A file that exists is an error unless `replace` is true.
+twindex_code twindex_idf_save(const twindex_idf *idf,
+                              const char *path,
+                              bool replace,
+                              twindex_error **error);
+
+// A counter of texts that are cut into shingles as these parameters say. Shingles of fewer than `min_df` texts are left out
+// of the table, and of the others all but the `entries_max` most frequent ones; such a shingle has the weight of the rarest
+// one that was left out. The command has 2 and 1,000,000. Free it.
+twindex_code twindex_idf_counter_new(const twindex_params *params,
+                                     uint32_t min_df,
+                                     size_t entries_max,
+                                     twindex_idf_counter **counter,
+                                     twindex_error **error);
+
+// Counts a text in UTF-8; bytes that are not UTF-8 are replaced by U+FFFD. Counts beyond 64 MB are moved to scratch files.
+twindex_code twindex_idf_counter_add(const twindex_idf_counter *counter,
+                                     const uint8_t *text,
+                                     size_t text_len,
+                                     twindex_error **error);
+
+// Makes the table. The counter takes no more texts, and is still to be freed. Free the table.
+twindex_code twindex_idf_counter_finish(const twindex_idf_counter *counter,
+                                        twindex_idf **idf,
+                                        twindex_error **error);
+
+// Frees a counter; null is allowed.
+void twindex_idf_counter_free(twindex_idf_counter *counter);
+
+// Texts that were counted, those without shingles left out; 0 for null.
+uint32_t twindex_idf_documents(const twindex_idf *idf);
+
+// Shingles that the table has; 0 for null.
+size_t twindex_idf_len(const twindex_idf *idf);
+
+// Identifies the table, as parameters name it: 32 hexadecimal digits. It lives as long as the table. An empty string for
+// null.
+const char *twindex_idf_digest(const twindex_idf *idf);
+
+// Frees a table; null is allowed. Parameters, sketchers and indexes that were made with it stay.
+void twindex_idf_free(twindex_idf *idf);
+
 // Creates an empty index in a new directory and opens it. Never overwrites.
 twindex_code twindex_index_create(const char *path,
                                   const twindex_params *params,
@@ -228,8 +279,10 @@ twindex_code twindex_index_open_or_create(const char *path,
                                           twindex_index **index,
                                           twindex_error **error);
 
-// The parameters of the index, complete. Free them.
-twindex_code twindex_index_params(const twindex_index *index, twindex_params **params, twindex_error **error);
+// The parameters of the index, complete, with the table of document frequencies that they name, if they name one. Free them.
+twindex_code twindex_index_params(const twindex_index *index,
+                                  twindex_params **params,
+                                  twindex_error **error);
 
 // A sketcher with the parameters of the index. Free it.
 twindex_code twindex_index_sketcher(const twindex_index *index,
@@ -290,6 +343,7 @@ void twindex_keys_free(twindex_keys *keys);
 twindex_params *twindex_params_new(void);
 
 // Reads parameters from the text that `twindex_params_text` returns: the way to choices that have no function here.
+// Parameters that name a table of document frequencies need it: `twindex_params_idf`.
 twindex_code twindex_params_parse(const char *text,
                                   twindex_params **params,
                                   twindex_error **error);
@@ -331,6 +385,33 @@ twindex_code twindex_params_modulus(const twindex_params *params, uint32_t modul
 // Keeps each document's distinct shingle hashes, so that resemblance is counted and no near document is missed.
 twindex_code twindex_params_sets(const twindex_params *params,
                                  twindex_error **error);
+
+// Keeps 64-bit fingerprints, with tables for this Hamming radius, in which each occurrence of a shingle votes by its inverse
+// document frequency. Texts are cut as those of the table, whatever was chosen before.
+twindex_code twindex_params_simhash_idf(const twindex_params *params,
+                                        uint8_t within,
+                                        const twindex_idf *idf,
+                                        twindex_error **error);
+
+// Shingles weigh as often as they occur in minima, samples and sets, instead of all the same.
+twindex_code twindex_params_minhash_frequencies(const twindex_params *params, twindex_error **error);
+
+// Shingles weigh as often as they occur, times their inverse document frequency by this table, in minima, samples and sets,
+// instead of all the same. Weights are rounded to whole units, 1/256 to 2 each; a resemblance changes by at most `unit` / the
+// mean weight, and a shingle costs as much as its units. A `unit` of 0 rounds nothing: minima are then taken by darts, and
+// neither samples nor sets can be kept. Texts are cut as those of the table, whatever was chosen before.
+twindex_code twindex_params_minhash_idf(const twindex_params *params,
+                                        const twindex_idf *idf,
+                                        double unit,
+                                        twindex_error **error);
+
+// Gives parameters that were read by `twindex_params_parse` the table of document frequencies that they name.
+twindex_code twindex_params_idf(const twindex_params *params, const twindex_idf *idf, twindex_error **error);
+
+// A sketcher with these parameters, without an index. Free it.
+twindex_code twindex_params_sketcher(const twindex_params *params,
+                                     twindex_sketcher **sketcher,
+                                     twindex_error **error);
 
 // Keeps a mark with each duplicate, so that documents are compared with unmarked ones only.
 twindex_code twindex_params_marks(const twindex_params *params, twindex_error **error);

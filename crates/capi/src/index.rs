@@ -61,7 +61,11 @@ pub unsafe extern "C" fn twindex_index_create(
     open_by(index, error, || {
         // SAFETY: the caller passes a string, or null.
         let path = unsafe { border::path(path) }?;
-        Ok(twindex::Index::create(path, given(params, "params")?.build()?)?)
+        let (params, table) = given(params, "params")?.build_with_table()?;
+        Ok(match table {
+            Some(table) => twindex::Index::create_with_idf(path, params, &table)?,
+            None => twindex::Index::create(path, params)?,
+        })
     })
 }
 
@@ -92,11 +96,15 @@ pub unsafe extern "C" fn twindex_index_open_or_create(
     open_by(index, error, || {
         // SAFETY: the caller passes a string, or null.
         let path = unsafe { border::path(path) }?;
-        Ok(twindex::Index::open_or_create(path, given(params, "params")?.build()?)?)
+        let (params, table) = given(params, "params")?.build_with_table()?;
+        Ok(match table {
+            Some(table) => twindex::Index::open_or_create_with_idf(path, params, &table)?,
+            None => twindex::Index::open_or_create(path, params)?,
+        })
     })
 }
 
-/// The parameters of the index, complete. Free them.
+/// The parameters of the index, complete, with the table of document frequencies that they name, if they name one. Free them.
 // SAFETY: the name is this crate's.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_params(
@@ -106,7 +114,8 @@ pub extern "C" fn twindex_index_params(
 ) -> Code {
     border::call(error, || {
         let slot = Slot::handle(params, "params")?;
-        slot.give(Params::complete(given(index, "index")?.inner.params()));
+        let index = &given(index, "index")?.inner;
+        slot.give(Params::complete(index.params(), index.idf()?));
         Ok(())
     })
 }

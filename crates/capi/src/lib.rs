@@ -22,6 +22,7 @@ mod border;
 mod catch;
 mod error;
 mod hits;
+mod idf;
 mod index;
 mod keys;
 mod params;
@@ -35,7 +36,7 @@ use std::ffi::c_char;
 
 /// Version of this interface; it grows with each addition. A library of the same soname and an equal or higher version has
 /// all that a program compiled with this header needs.
-pub const TWINDEX_ABI_VERSION: u32 = 1;
+pub const TWINDEX_ABI_VERSION: u32 = 2;
 
 /// The `TWINDEX_ABI_VERSION` of the library that is loaded.
 // SAFETY: no other symbol of this name: names that begin with `twindex_` are this crate's. So it is for all functions.
@@ -57,6 +58,8 @@ const _: () = {
     const fn shared<T: Send + Sync>() {}
     shared::<error::Error>();
     shared::<hits::Hits>();
+    shared::<idf::Idf>();
+    shared::<idf::IdfCounter>();
     shared::<index::Index>();
     shared::<keys::Keys>();
     shared::<params::Params>();
@@ -72,10 +75,11 @@ const _: () = {
 mod tests {
     use std::collections::BTreeMap;
 
-    const SOURCES: [&str; 11] = [
+    const SOURCES: [&str; 12] = [
         include_str!("lib.rs"),
         include_str!("error.rs"),
         include_str!("hits.rs"),
+        include_str!("idf.rs"),
         include_str!("index.rs"),
         include_str!("keys.rs"),
         include_str!("params.rs"),

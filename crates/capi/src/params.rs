@@ -2,12 +2,17 @@
 
 use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use twindex::params::{Near, ParamsBuilder, Preset};
+use twindex::IdfTable;
+use twindex::params::{
+    Family, MinhashWeights, Near, ParamsBuilder, Preset, Shingling, SimhashWeights, WeightUnit,
+};
 
 use crate::border::{self, Result, Slot, given, lock};
 use crate::error::{Code, Error};
+use crate::idf::{Idf, table};
+use crate::sketch::Sketcher;
 
 /// Parameters of an index: what it keeps and how text becomes numbers. Set choices, then create an index. Free them with
 /// `twindex_params_free`.
@@ -15,6 +20,8 @@ use crate::error::{Code, Error};
 pub struct Params {
     /// The builder, or parameters that are complete.
     choices: Mutex<Choices>,
+    /// The table of document frequencies that they name.
+    table: Mutex<Option<Arc<IdfTable>>>,
     /// The text of complete parameters.
     text: CString,
 }
@@ -26,13 +33,47 @@ enum Choices {
 }
 
 impl Params {
-    fn new(choices: Choices, text: String) -> Self {
-        Self { choices: Mutex::new(choices), text: CString::new(text).unwrap_or_default() }
+    fn new(choices: Choices, table: Option<Arc<IdfTable>>, text: String) -> Self {
+        let text = CString::new(text).unwrap_or_default();
+        Self { choices: Mutex::new(choices), table: Mutex::new(table), text }
     }
 
-    pub(crate) fn complete(params: twindex::Params) -> Self {
+    pub(crate) fn complete(params: twindex::Params, table: Option<Arc<IdfTable>>) -> Self {
         let text = params.encode();
-        Self::new(Choices::Complete(Box::new(params)), text)
+        Self::new(Choices::Complete(Box::new(params)), table, text)
+    }
+
+    /// Complete parameters, and the table that they name.
+    pub(crate) fn build_with_table(&self) -> Result<(twindex::Params, Option<Arc<IdfTable>>)> {
+        Ok((self.build()?, lock(&self.table)?.clone()))
+    }
+
+    /// How texts are cut, whatever is kept of them.
+    pub(crate) fn shingling(&self) -> Result<Shingling> {
+        match &*lock(&self.choices)? {
+            // What is kept does not change how texts are cut, and nothing may be kept yet.
+            Choices::Open(builder) => Ok((**builder).clone().simhash(3).build()?.shingling),
+            Choices::Complete(params) => Ok(params.shingling.clone()),
+        }
+    }
+
+    /// Changes choices that weight shingles by a table, and remembers the table. There is one table.
+    fn weight(
+        &self,
+        table: Arc<IdfTable>,
+        change: impl FnOnce(ParamsBuilder, &IdfTable) -> Result<ParamsBuilder>,
+    ) -> Result<()> {
+        let mut known = lock(&self.table)?;
+        if let Some(known) = known.as_ref().filter(|known| known.digest() != table.digest()) {
+            return Err(Error::invalid(format!(
+                "these parameters have the idf table {:032x}, and this is {:032x}: an index has one table",
+                known.digest(),
+                table.digest()
+            )));
+        }
+        self.change(|builder| change(builder, &table))?;
+        *known = Some(table);
+        Ok(())
     }
 
     pub(crate) fn build(&self) -> Result<twindex::Params> {
@@ -70,11 +111,12 @@ fn set(
 pub extern "C" fn twindex_params_new() -> *mut Params {
     border::ask(std::ptr::null_mut(), || {
         let choices = Choices::Open(Box::new(twindex::Params::builder()));
-        Box::into_raw(Box::new(Params::new(choices, String::new())))
+        Box::into_raw(Box::new(Params::new(choices, None, String::new())))
     })
 }
 
 /// Reads parameters from the text that `twindex_params_text` returns: the way to choices that have no function here.
+/// Parameters that name a table of document frequencies need it: `twindex_params_idf`.
 // SAFETY: the name is this crate's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_params_parse(
@@ -87,7 +129,7 @@ pub unsafe extern "C" fn twindex_params_parse(
         // SAFETY: the caller passes a string, or null.
         let text = unsafe { border::text(text, "text") }?;
         let text = text.to_str().map_err(|_| Error::invalid("text is not UTF-8"))?;
-        slot.give(Params::complete(twindex::Params::decode(text)?));
+        slot.give(Params::complete(twindex::Params::decode(text)?, None));
         Ok(())
     })
 }
@@ -215,6 +257,95 @@ pub extern "C" fn twindex_params_sets(
     error: Option<&mut MaybeUninit<*mut Error>>,
 ) -> Code {
     set(params, error, |builder| Ok(builder.sets()))
+}
+
+/// Keeps 64-bit fingerprints, with tables for this Hamming radius, in which each occurrence of a shingle votes by its inverse
+/// document frequency. Texts are cut as those of the table, whatever was chosen before.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_params_simhash_idf(
+    params: Option<&Params>,
+    within: u8,
+    idf: Option<&Idf>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        given(params, "params")?.weight(table(idf)?, |builder, table| {
+            let weights = SimhashWeights::Idf { table: table.digest() };
+            Ok(builder.shingling(table.shingling().clone()).simhash_weighted(within, weights))
+        })
+    })
+}
+
+/// Shingles weigh as often as they occur in minima, samples and sets, instead of all the same.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_params_minhash_frequencies(
+    params: Option<&Params>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    set(params, error, |builder| Ok(builder.minhash_weights(MinhashWeights::Frequencies)))
+}
+
+/// Shingles weigh as often as they occur, times their inverse document frequency by this table, in minima, samples and sets,
+/// instead of all the same. Weights are rounded to whole units, 1/256 to 2 each; a resemblance changes by at most `unit` / the
+/// mean weight, and a shingle costs as much as its units. A `unit` of 0 rounds nothing: minima are then taken by darts, and
+/// neither samples nor sets can be kept. Texts are cut as those of the table, whatever was chosen before.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_params_minhash_idf(
+    params: Option<&Params>,
+    idf: Option<&Idf>,
+    unit: f64,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let unit = if unit == 0.0 { None } else { Some(WeightUnit::of(unit).map_err(twindex::Error::from)?) };
+        given(params, "params")?.weight(table(idf)?, |builder, table| {
+            let weights = MinhashWeights::Idf { table: table.digest() };
+            let builder = builder.shingling(table.shingling().clone()).minhash_weights(weights);
+            Ok(match unit {
+                Some(unit) => builder.weight_unit(unit),
+                None => builder.family(Family::Darts),
+            })
+        })
+    })
+}
+
+/// Gives parameters that were read by `twindex_params_parse` the table of document frequencies that they name.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_params_idf(
+    params: Option<&Params>,
+    idf: Option<&Idf>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let (params, table) = (given(params, "params")?, table(idf)?);
+        table.check(&params.build()?.sketch()).map_err(twindex::Error::from)?;
+        *lock(&params.table)? = Some(table);
+        Ok(())
+    })
+}
+
+/// A sketcher with these parameters, without an index. Free it.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_params_sketcher(
+    params: Option<&Params>,
+    sketcher: Option<&mut MaybeUninit<*mut Sketcher>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(sketcher, "sketcher")?;
+        let (params, table) = given(params, "params")?.build_with_table()?;
+        let made = match table {
+            Some(table) => twindex::Sketcher::with_idf(&params, table),
+            None => twindex::Sketcher::new(&params),
+        };
+        slot.give(Sketcher::new(made.map_err(twindex::Error::from)?));
+        Ok(())
+    })
 }
 
 /// Keeps a mark with each duplicate, so that documents are compared with unmarked ones only.

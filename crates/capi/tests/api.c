@@ -289,6 +289,149 @@ static void numbers(const char *where) {
     twindex_snapshot_free(snapshot);
 }
 
+static twindex_idf *count(const twindex_params *params, const char *const *texts, size_t len) {
+    twindex_error *error = NULL;
+    twindex_idf_counter *counter;
+    OK(twindex_idf_counter_new(params, 1, 1000, &counter, &error));
+    for (size_t i = 0; i < len; i++) {
+        OK(twindex_idf_counter_add(counter, BYTES(texts[i]), &error));
+    }
+    OK(twindex_idf_counter_add(counter, NULL, 0, &error)); /* has no shingles, and is not counted */
+    twindex_idf *idf, *second = (twindex_idf *)1;
+    OK(twindex_idf_counter_finish(counter, &idf, &error));
+    FAILS(TWINDEX_CODE_INVALID, "take a new counter", twindex_idf_counter_add(counter, BYTES("the"), &error));
+    FAILS(TWINDEX_CODE_INVALID, "take a new counter", twindex_idf_counter_finish(counter, &second, &error));
+    CHECK(second == NULL && twindex_idf_documents(idf) == len);
+    twindex_idf_counter_free(counter);
+    return idf;
+}
+
+/* The resemblance of the one hit, by this sketcher. */
+static double resemblance_of_one(const twindex_index *index, const twindex_sketcher *sketcher, const char *text) {
+    twindex_error *error = NULL;
+    twindex_snapshot *snapshot;
+    twindex_sketch *sketch;
+    twindex_hits *hits;
+    OK(twindex_index_snapshot(index, &snapshot, &error));
+    OK(twindex_sketcher_sketch(sketcher, BYTES(text), &sketch, &error));
+    OK(twindex_snapshot_resembling(snapshot, sketch, 0.1, 0, 10, &hits, &error));
+    CHECK(twindex_hits_len(hits) == 1);
+    double resemblance = twindex_hits_resemblance(hits, 0);
+    twindex_hits_free(hits);
+    twindex_sketch_free(sketch);
+    twindex_snapshot_free(snapshot);
+    return resemblance;
+}
+
+static int is_about(double found, double expected) {
+    return found > expected - 1e-9 && found < expected + 1e-9;
+}
+
+/* Weights of a table: "the" is in all of three texts and weighs 1, the other words of them 2, an unknown word 3. */
+static void weights(const char *directory) {
+    twindex_error *error = NULL;
+    static const char *const texts[] = {"the sea", "the tide", "the moon"};
+    twindex_params *params = twindex_params_new();
+    OK(twindex_params_words(params, 1, &error));
+    twindex_idf *idf = count(params, texts, 3), *other = count(params, texts, 2), *again = NULL;
+    CHECK(twindex_idf_len(idf) == 4 && strlen(twindex_idf_digest(idf)) == 32);
+    CHECK(strcmp(twindex_idf_digest(idf), twindex_idf_digest(other)) != 0);
+
+    OK(twindex_idf_save(idf, at(directory, "words.idf"), false, &error));
+    FAILS(TWINDEX_CODE_IO, "words.idf", twindex_idf_save(idf, path, false, &error));
+    OK(twindex_idf_save(idf, path, true, &error));
+    OK(twindex_idf_open(path, &again, &error));
+    CHECK(strcmp(twindex_idf_digest(idf), twindex_idf_digest(again)) == 0);
+    twindex_idf_free(again);
+    FILE *file = fopen(path, "r+b");
+    CHECK(file != NULL && fseek(file, 90, SEEK_SET) == 0 && fputc('~', file) != EOF && fclose(file) == 0);
+    FAILS(TWINDEX_CODE_CORRUPT, "words.idf", twindex_idf_open(path, &again, &error));
+    CHECK(again == NULL);
+    FAILS(TWINDEX_CODE_IO, "none.idf", twindex_idf_open(at(directory, "none.idf"), &again, &error));
+    FAILS(TWINDEX_CODE_INVALID, "idf is null", twindex_idf_save(NULL, path, true, &error));
+    FAILS(TWINDEX_CODE_INVALID, "counter is null", twindex_idf_counter_add(NULL, BYTES("the"), &error));
+    FAILS(TWINDEX_CODE_INVALID, "params is null", twindex_idf_counter_new(NULL, 1, 1, (twindex_idf_counter *[]){NULL}, &error));
+    twindex_idf_free(NULL);
+    twindex_idf_counter_free(NULL);
+    CHECK(twindex_idf_documents(NULL) == 0 && twindex_idf_len(NULL) == 0 && twindex_idf_digest(NULL)[0] == 0);
+
+    OK(twindex_params_minhash(params, 20, 6, &error));
+    OK(twindex_params_sets(params, &error));
+    OK(twindex_params_near(params, 0.1, -1, &error));
+    FAILS(TWINDEX_CODE_INVALID, "idf is null", twindex_params_minhash_idf(params, NULL, 1.0, &error));
+    FAILS(TWINDEX_CODE_INVALID, "1/256 to 2", twindex_params_minhash_idf(params, idf, 3.0, &error));
+    OK(twindex_params_minhash_idf(params, idf, 1.0, &error));
+    FAILS(TWINDEX_CODE_INVALID, "an index has one table", twindex_params_simhash_idf(params, 3, other, &error));
+    twindex_index *index, *same;
+    const char *where = at(directory, "weights.twx");
+    OK(twindex_index_create(where, params, &index, &error));
+    OK(twindex_index_open_or_create(where, params, &same, &error));
+    twindex_index_free(same);
+    twindex_writer *writer;
+    OK(twindex_index_writer(index, &writer, &error));
+    OK(twindex_writer_put_text(writer, BYTES("a"), BYTES("the sea"), &error));
+    OK(twindex_writer_commit(writer, NULL, &error));
+    twindex_writer_free(writer);
+    twindex_sketcher *sketcher;
+    OK(twindex_index_sketcher(index, &sketcher, &error));
+    CHECK(is_about(resemblance_of_one(index, sketcher, "the tide"), 1.0 / (1 + 2 + 2)));
+    CHECK(is_about(resemblance_of_one(index, sketcher, "sea shells"), 2.0 / (1 + 2 + 3)));
+    CHECK(is_about(resemblance_of_one(index, sketcher, "the sea sea"), 3.0 / (1 + 4)));
+    twindex_sketcher_free(sketcher);
+    twindex_params_free(params);
+
+    /* What is read as text needs its table. */
+    twindex_params *read, *bare;
+    OK(twindex_index_params(index, &read, &error));
+    OK(twindex_params_parse(twindex_params_text(read), &bare, &error));
+    OK(twindex_params_sketcher(read, &sketcher, &error));
+    CHECK(is_about(resemblance_of_one(index, sketcher, "the tide"), 0.2));
+    twindex_sketcher_free(sketcher);
+    FAILS(TWINDEX_CODE_INVALID, "idf table", twindex_params_sketcher(bare, &sketcher, &error));
+    CHECK(sketcher == NULL);
+    FAILS(TWINDEX_CODE_INVALID, "idf table", twindex_index_open_or_create(where, bare, &same, &error));
+    FAILS(TWINDEX_CODE_INVALID, twindex_idf_digest(other), twindex_params_idf(bare, other, &error));
+    OK(twindex_params_idf(bare, idf, &error));
+    OK(twindex_index_open_or_create(where, bare, &same, &error));
+    twindex_index_free(same);
+    twindex_params_free(bare);
+    twindex_params_free(read);
+    twindex_index_free(index);
+
+    /* Fingerprints, and weights that are not rounded, which no sets hold. */
+    params = twindex_params_new();
+    OK(twindex_params_simhash_idf(params, 3, idf, &error));
+    OK(twindex_params_minhash(params, 20, 6, &error));
+    OK(twindex_params_minhash_idf(params, idf, 0.0, &error));
+    OK(twindex_index_create(at(directory, "darts.twx"), params, &index, &error));
+    OK(twindex_index_params(index, &read, &error));
+    CHECK(strstr(twindex_params_text(read), "width=1\n") != NULL);
+    CHECK(strstr(twindex_params_text(read), "simhash=idf\n") != NULL);
+    CHECK(strstr(twindex_params_text(read), "minhash=darts\n") != NULL);
+    twindex_params_free(read);
+    twindex_index_free(index);
+    OK(twindex_params_sets(params, &error));
+    FAILS(TWINDEX_CODE_INVALID, "fractions", twindex_index_create(at(directory, "sets.twx"), params, &index, &error));
+    twindex_params_free(params);
+
+    /* By frequencies alone. */
+    params = twindex_params_new();
+    OK(twindex_params_words(params, 1, &error));
+    OK(twindex_params_minhash(params, 20, 6, &error));
+    OK(twindex_params_minhash_frequencies(params, &error));
+    OK(twindex_params_sets(params, &error));
+    OK(twindex_params_sketcher(params, &sketcher, &error));
+    twindex_sketch *sketch;
+    OK(twindex_sketcher_sketch(sketcher, BYTES("a rose is a rose"), &sketch, &error));
+    size_t len;
+    CHECK(twindex_sketch_set(sketch, &len) != NULL && len == 5);
+    twindex_sketch_free(sketch);
+    twindex_sketcher_free(sketcher);
+    twindex_params_free(params);
+    twindex_idf_free(other);
+    twindex_idf_free(idf);
+}
+
 /* Threads that write through one writer and read through one index. */
 enum { THREADS = 4, PAGES = 200 };
 static twindex_index *shared_index;
@@ -347,6 +490,7 @@ int main(int argc, char **argv) {
     errors(argv[1]);
     documents(at(argv[1], "documents.twx"));
     numbers(at(argv[1], "numbers.twx"));
+    weights(argv[1]);
     threads(at(argv[1], "threads.twx"));
     puts("api: passed");
     return 0;

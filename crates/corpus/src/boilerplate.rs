@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use rayon::prelude::*;
 use twindex::params::{Shingling, Tokens};
 use twindex::sketch::cut::PlacedUnits;
-use twindex::sketch::{Cutter, LeavesOut};
+use twindex::sketch::{Cutter, IdfTable, LeavesOut};
 use twindex::sys::{DurableFile, Room};
-use twindex::{Index, Sketcher};
+use twindex::{Error, Index, Params, Sketcher};
+use twindex_join::Watched;
 use twindex_passages::boilerplate::{Builder, Shared};
 use twindex_passages::{Boilerplate, Exact, Hashed, Hasher, Shape, WIDTH_MAX, Work};
 use xxhash_rust::xxh3::xxh3_64;
@@ -74,8 +76,24 @@ pub fn sketcher(index: &Index, given: Option<&Path>) -> anyhow::Result<Sketcher>
         .into());
     };
     let list = open(&path)?;
-    Sketcher::with_boilerplate(&params, list)
+    sketcher_with(&params, index.idf()?, list)
         .with_context(|| format!("{}: not the list of {shown}", path.display()))
+}
+
+/// The sketcher of parameters that name this list, and this table if they name one.
+///
+/// # Errors
+///
+/// Those of [`Sketcher::with_boilerplate`] and [`Sketcher::with_idf`].
+pub fn sketcher_with(
+    params: &Params,
+    table: Option<Arc<IdfTable>>,
+    list: Arc<Boilerplate>,
+) -> twindex::Result<Sketcher> {
+    Ok(match table {
+        None => Sketcher::with_boilerplate(params, list)?,
+        Some(table) => Sketcher::with_idf_and_boilerplate(params, table, list)?,
+    })
 }
 
 /// Writes a copy of a list, durably.
@@ -118,25 +136,146 @@ impl Seen {
     }
 }
 
-/// Working memory of a thread.
-struct Working<'c> {
-    cutter: &'c Cutter,
+/// The words of spans: how texts are cut into them, and how many a span has.
+#[derive(Clone, Debug)]
+pub struct SpanWords {
+    shingling: Shingling,
+    cutter: Cutter,
+    shape: Shape,
     hasher: Hasher,
+    words: u32,
+}
+
+impl SpanWords {
+    /// Of texts that are cut into shingles like this.
+    ///
+    /// # Errors
+    ///
+    /// A number of words that is not 1 to 65,535; a shingling that this build does not know.
+    pub fn new(shingling: &Shingling, words: u32) -> anyhow::Result<Self> {
+        if !(1..=WIDTH_MAX).contains(&(words as usize)) {
+            let why = format!("boilerplate_words: expected 1 to {WIDTH_MAX}, found {words}");
+            return Err(InvalidOptions::new(why).into());
+        }
+        let shingling = words_of(shingling)?;
+        let (cutter, hasher) = (Cutter::new(&shingling)?, Hasher::new(shingling.seed));
+        Ok(Self { shingling, cutter, shape: Shape::words(words as usize), hasher, words })
+    }
+
+    /// Working memory of a thread, which counts one text after the other.
+    #[must_use]
+    pub fn counting(&self) -> SpanCounting<'_> {
+        SpanCounting {
+            of: self,
+            placed: PlacedUnits::default(),
+            hashed: Hashed::default(),
+            work: Work::new(self.shape, self.hasher),
+        }
+    }
+
+    /// The bytes of the list of these spans, which were counted elsewhere: more than `more_than` of `documents` documents have
+    /// each of them.
+    ///
+    /// # Errors
+    ///
+    /// Scratch files that cannot be written.
+    pub fn list_of(
+        &self,
+        spans: impl IntoIterator<Item = [u64; 2]>,
+        more_than: u32,
+        documents: u64,
+    ) -> anyhow::Result<Vec<u8>> {
+        let scratch = tempfile::tempdir().context("cannot make a scratch folder")?;
+        let mut builder = Builder::new(scratch.path(), LIST_MEMORY);
+        for span in spans {
+            builder.push_counted(span, more_than.saturating_add(1))?;
+        }
+        builder.of_documents(documents);
+        let path = scratch.path().join(BOILERPLATE);
+        builder.finish(&path, (self.words, more_than), &self.shingling)?;
+        std::fs::read(&path).with_context(|| format!("{}: cannot read", path.display()))
+    }
+}
+
+/// Bytes in which the spans of a list are sorted that were counted elsewhere.
+const LIST_MEMORY: usize = 64 << 20;
+
+/// Counts the spans of texts, one after the other: the two steps of [`SpanWords`], for jobs that move rows by themselves, as
+/// Spark does. The caller counts in how many texts each fingerprint is, and of the common ones each run of words.
+///
+/// ```
+/// use twindex::params::Shingling;
+/// use twindex_corpus::{Boilerplate, SpanWords};
+///
+/// let texts = ["home about us a rose", "home about us the sun", "home about us: rain"];
+/// let words = SpanWords::new(&Shingling::words(5, 0), 3)?;
+/// let (mut counting, mut grams) = (words.counting(), Vec::new());
+/// for text in texts {
+///     counting.for_each_fingerprint(text, |fingerprint| assert!(fingerprint > 0))?; // counted by the caller
+///     counting.append_runs(text, |_| true, &mut grams)?;
+/// }
+/// grams.sort_unstable();
+/// let shared = grams.chunk_by(|a, b| a == b).filter(|same| same.len() > 2).map(|same| same[0]);
+/// let list = Boilerplate::from_bytes(words.list_of(shared, 2, 3)?)?;
+/// assert_eq!((list.len(), list.counted().documents), (1, 3));
+/// # anyhow::Ok(())
+/// ```
+#[derive(Debug)]
+pub struct SpanCounting<'w> {
+    of: &'w SpanWords,
     placed: PlacedUnits,
     hashed: Hashed,
     work: Work,
 }
 
-impl Working<'_> {
+impl SpanCounting<'_> {
+    /// Cuts and hashes a text.
+    fn hash(&mut self, text: &str) -> twindex::Result<()> {
+        if u32::try_from(text.len()).is_err() {
+            let found = text.len() as u64;
+            return Err(Error::Limit { what: "bytes of a text", limit: u32::MAX.into(), found });
+        }
+        let Self { of: SpanWords { cutter, hasher, .. }, placed, hashed, .. } = self;
+        hashed.clear(Exact::Tokens);
+        cutter.for_each_placed(text, placed, |place, word| hashed.push_token(hasher, text, place, word));
+        Ok(())
+    }
+
+    /// Passes the fingerprints that a text selects to `each`, each once: the first step. A run of words that many texts share
+    /// has a fingerprint that as many select.
+    ///
+    /// # Errors
+    ///
+    /// A text of 4 GiB or more.
+    pub fn for_each_fingerprint(&mut self, text: &str, each: impl FnMut(u64)) -> twindex::Result<()> {
+        self.hash(text)?;
+        self.work.for_each_distinct_selected(&self.hashed, each);
+        Ok(())
+    }
+
+    /// Appends the hashes of the runs of words of a text whose fingerprint is wanted, each once: the second step.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn append_runs(
+        &mut self,
+        text: &str,
+        is_wanted: impl FnMut(u64) -> bool,
+        runs: &mut Vec<[u64; 2]>,
+    ) -> twindex::Result<()> {
+        self.hash(text)?;
+        self.work.append_wanted(&self.hashed, is_wanted, runs);
+        Ok(())
+    }
+
     /// Cuts and hashes the text of a record; says what was seen.
     fn take(&mut self, parser: &Parser, record: &Record<'_>, memory: usize) -> anyhow::Result<Seen> {
         record.attached(parser)?; // as then, so that the same records are bad
         check_memory(record, 0, Some(memory), true)?;
         // Of a text that does not say all that was there nothing counts.
         let text = if let Content::Text(text) = record.content { text } else { "" };
-        let Self { cutter, hasher, placed, hashed, .. } = self;
-        hashed.clear(Exact::Tokens);
-        cutter.for_each_placed(text, placed, |place, word| hashed.push_token(hasher, text, place, word));
+        self.hash(text).map_err(|error| record.bad(&error))?;
         Ok(Seen { records: 1, texts: xxh3_64(text.as_bytes()) })
     }
 }
@@ -182,28 +321,16 @@ pub(crate) fn count(
         )
         .into());
     };
-    debug_assert!((1..=WIDTH_MAX).contains(&(words as usize)));
-    let shingling = words_of(shingling)?;
-    let cutter = Cutter::new(&shingling)?;
-    let (shape, hasher) = (Shape::words(words as usize), Hasher::new(shingling.seed));
-    let state = || Working {
-        cutter: &cutter,
-        hasher,
-        placed: PlacedUnits::default(),
-        hashed: Hashed::default(),
-        work: Work::new(shape, hasher),
-    };
-    // A text selects fewer fingerprints than half of its bytes, each with two counters; compressed inputs have more text.
-    let most = memory / 4;
-    let wanted = usize::try_from(total).unwrap_or(most);
-    let shared = Shared::new(wanted.clamp(1 << 16, most.max(1 << 16)), more_than)?;
+    let spans = SpanWords::new(shingling, words)?;
+    let state = || spans.counting();
+    let shared = filter(total, more_than, memory)?;
 
     let mut reading = documents.again()?;
     let progress = observer.begin("counting spans", reading.total_bytes());
     let job = Job {
         state,
         begin: Seen::default,
-        work: |working: &mut Working<'_>, seen: &mut Seen, parser: &Parser, record: Record<'_>| {
+        work: |working: &mut SpanCounting<'_>, seen: &mut Seen, parser: &Parser, record: Record<'_>| {
             seen.add(working.take(parser, &record, memory)?);
             working.work.count_shared(&working.hashed, &shared);
             Ok(())
@@ -228,7 +355,7 @@ pub(crate) fn count(
     let job = Job {
         state,
         begin: Collected::default,
-        work: |working: &mut Working<'_>, made: &mut Collected, parser: &Parser, record: Record<'_>| {
+        work: |working: &mut SpanCounting<'_>, made: &mut Collected, parser: &Parser, record: Record<'_>| {
             made.seen.add(working.take(parser, &record, memory)?);
             working.work.append_shared(&working.hashed, &shared, &mut made.grams);
             made.records.push((record.key.to_vec(), made.grams.len()));
@@ -253,17 +380,78 @@ pub(crate) fn count(
     }
     drop(shared);
     let path = folder.join(BOILERPLATE);
-    builder.finish(&path, (words, more_than), &shingling)?;
+    builder.finish(&path, (words, more_than), &spans.shingling)?;
+    open(&path)
+}
+
+/// A filter for texts of this size: a text selects fewer fingerprints than half of its bytes, each with two counters;
+/// compressed inputs have more text.
+fn filter(bytes: u64, more_than: u32, memory: usize) -> twindex::Result<Shared> {
+    let most = memory / 4;
+    let wanted = usize::try_from(bytes).unwrap_or(most);
+    Shared::new(wanted.clamp(1 << 16, most.max(1 << 16)), more_than)
+}
+
+/// Texts that a thread counts at a time, and whose runs of words are held.
+const TOGETHER: usize = 256;
+
+/// A text; one that is not UTF-8 has no words.
+fn text_of<'t>(text: &&'t [u8]) -> &'t str {
+    std::str::from_utf8(text).unwrap_or_default()
+}
+
+/// As [`count`], of texts in memory.
+pub(crate) fn count_texts(
+    texts: &[&[u8]],
+    spans: &SpanWords,
+    more_than: u32,
+    memory: usize,
+    (folder, watched): (&Path, &Watched),
+) -> anyhow::Result<Arc<Boilerplate>> {
+    let bytes = texts.iter().map(|text| text.len() as u64).sum();
+    let shared = filter(bytes, more_than, memory)?;
+    watched.begin("counting spans", texts.len() as u64);
+    texts.par_chunks(TOGETHER).try_for_each_init(
+        || spans.counting(),
+        |counting, texts| {
+            watched.advance(texts.len() as u64)?;
+            texts.iter().try_for_each(|text| {
+                counting.for_each_fingerprint(text_of(text), |fingerprint| shared.count(fingerprint))
+            })?;
+            anyhow::Ok(())
+        },
+    )?;
+    watched.begin("collecting spans", texts.len() as u64);
+    let mut builder = Builder::new(folder, memory / 2);
+    for some in texts.chunks(TOGETHER * rayon::current_num_threads()) {
+        watched.advance(some.len() as u64)?;
+        let made = some.par_iter().map_init(
+            || spans.counting(),
+            |counting, text| {
+                let mut runs = Vec::new();
+                let is_shared = |fingerprint| shared.is_shared(fingerprint);
+                counting.append_runs(text_of(text), is_shared, &mut runs).map(|()| runs)
+            },
+        );
+        let made: Vec<Vec<[u64; 2]>> = made.collect::<twindex::Result<_>>()?;
+        made.iter().try_for_each(|runs| builder.push(runs))?;
+    }
+    drop(shared);
+    let path = folder.join(BOILERPLATE);
+    builder.finish(&path, (spans.words, more_than), &spans.shingling)?;
     open(&path)
 }
 
 /// Refuses a list that is not one of such spans.
-pub(crate) fn check(list: &Boilerplate, words: Option<u32>, more_than: Option<u32>) -> Result<(), InvalidOptions> {
+pub(crate) fn check(
+    list: &Boilerplate,
+    words: Option<u32>,
+    more_than: Option<u32>,
+) -> Result<(), InvalidOptions> {
     let made = list.counted();
-    for (option, given, made) in [
-        ("without-boilerplate", more_than, made.more_than),
-        ("boilerplate-words", words, made.words),
-    ] {
+    for (option, given, made) in
+        [("without-boilerplate", more_than, made.more_than), ("boilerplate-words", words, made.words)]
+    {
         if let Some(given) = given.filter(|&given| given != made) {
             return Err(InvalidOptions::new(format!(
                 "--{option} {given}: the list of spans {} was made with {made}; give the same, or leave it out",

@@ -70,17 +70,17 @@ mod passages;
 mod remembered;
 mod repeated;
 
-pub use boilerplate::{BOILERPLATE, BOILERPLATE_WORDS};
+pub use boilerplate::{BOILERPLATE, BOILERPLATE_WORDS, SpanCounting, SpanWords};
 pub use dedup::{
     Annotations, Beside, Clustering, CommonShingle, Dedup, DedupTexts, Explanation, Fate, FieldOfBoth, Found,
     Host, HostCounter, Hosts, Hunk, IndexOf, Join, Keep, LeftOutReport, Listed, ListedPairs, MAX_BUCKET,
-    MEMORY, MEMORY_MIN, Method, Mirror, NearBy, Reason, Report, Revisits, Run, Sets, Stands, THRESHOLD_MIN,
-    Verify, Weighing, Weights, Why, WordDiff, set_of_text,
+    MEMORY, MEMORY_MIN, Method, Mirror, NearBy, Reason, Report, Revisits, Run, SetMaker, SetWork, Sets,
+    Stands, THRESHOLD_MIN, Verify, Weights, Why, WordDiff,
 };
 pub use error::InvalidOptions;
 pub use input::{
-    AttachedFields, Charset, Counts, DecidingFields, Dialect, FieldNumber, Ids, InputFormat, InputOptions,
-    InvalidUtf8, Kind as InputKind, Quote, UrlPart,
+    AttachedFields, Charset, Counts, DecidingFields, Dialect, Features, FieldNumber, Ids, InputFormat,
+    InputOptions, InvalidUtf8, Kind as InputKind, Quote, UrlPart,
 };
 pub use observer::{Observer, Progress};
 pub use passages::{

@@ -239,17 +239,7 @@ impl<'s> Sketching<'s> {
             Content::Fingerprint(fingerprint) => {
                 Ok(sketcher.sketch_fingerprint(Fingerprint(fingerprint), scratch, sketch)?)
             }
-            Content::Features(features) if features.is_weighted() => {
-                let names = features.names().map(|name| sketcher.feature(name));
-                vector.clear();
-                vector.extend(names.zip(features.weights().iter().copied()));
-                Ok(sketcher.sketch_weighted(vector, scratch, sketch)?)
-            }
-            Content::Features(features) => {
-                set.clear();
-                set.extend(features.names().map(|name| sketcher.feature(name)));
-                Ok(sketcher.sketch_features(set, scratch, sketch)?)
-            }
+            Content::Features(features) => features.sketch_into(sketcher, (set, vector), scratch, sketch),
         }
     }
 
@@ -719,7 +709,12 @@ fn sketch_into(
         }
         made.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
         let (scratch, left_out) = (&sketching.scratch, sketching.left_out());
-        let sizes = [scratch.elements().len() as u64, scratch.tokens() as u64, left_out.words, left_out.is_all.into()];
+        let sizes = [
+            scratch.elements().len() as u64,
+            scratch.tokens() as u64,
+            left_out.words,
+            left_out.is_all.into(),
+        ];
         // Also of a document that is refused in the following.
         if let Some(kept) = memory.kept() {
             put_numbers(&sizes, kept);

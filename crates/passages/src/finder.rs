@@ -140,7 +140,7 @@ impl Work {
     }
 
     /// Passes each fingerprint that the document selects to `each`, once.
-    pub(crate) fn for_each_distinct_selected(&mut self, hashed: &Hashed, each: impl FnMut(u64)) {
+    pub fn for_each_distinct_selected(&mut self, hashed: &Hashed, each: impl FnMut(u64)) {
         let mut selected = std::mem::take(&mut self.selected);
         selected.clear();
         self.for_each_selected(hashed, |_, fingerprint| selected.push(fingerprint));

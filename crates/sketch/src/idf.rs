@@ -291,12 +291,26 @@ impl IdfTable {
         }
     }
 
-    /// Refuses to be used with documents that are cut in another way, naming the first line that differs.
+    /// Refuses to be used with documents that are cut in another way, naming the first line that differs. A table that
+    /// counted all words has a weight for every shingle that a [list of spans](Shingling::boilerplate) leaves in a text, so
+    /// that it goes with any list; one that was made without the spans of a list goes with that list alone.
     ///
     /// # Errors
     /// [`Error::Invalid`].
     pub fn check_shingling(&self, shingling: &Shingling) -> Result<()> {
-        for ((name, mine), (_, given)) in self.shingling.fields().into_iter().zip(shingling.fields()) {
+        let mut shingling = shingling.clone();
+        if self.shingling.boilerplate.is_none() {
+            shingling.boilerplate = None;
+        }
+        let (all_mine, all_given) = (self.shingling.fields(), shingling.fields());
+        let value = |fields: &[(&'static str, String)], name: &str| {
+            fields
+                .iter()
+                .find(|field| field.0 == name)
+                .map_or_else(|| "none".to_owned(), |field| field.1.clone())
+        };
+        for &(name, _) in all_mine.iter().chain(&all_given) {
+            let (mine, given) = (value(&all_mine, name), value(&all_given, name));
             if mine != given {
                 return Err(Error::Invalid(format!(
                     "the idf table was made with {name}={mine}, and cannot be used with {name}={given}; make \
@@ -323,6 +337,30 @@ impl std::fmt::Debug for IdfTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::params::Folding;
+
+    #[test]
+    fn table_of_all_words_goes_with_any_list_of_spans_and_one_without_the_spans_with_its_own() {
+        let plain = Shingling::words(2, 0);
+        let [one, other] = [1, 2].map(|list| Shingling { boilerplate: Some(list), ..plain.clone() });
+        let folded = Shingling { folding: Folding { invisible: true, marks: None }, ..plain.clone() };
+        let table =
+            |shingling: &Shingling| IdfTable::new(0, 1, 0, shingling.clone(), vec![7], vec![1]).unwrap();
+        for shingling in [&plain, &one, &other] {
+            table(&plain).check_shingling(shingling).unwrap();
+        }
+        table(&one).check_shingling(&one).unwrap();
+        for (made, given, why) in [
+            (&one, &other, "boilerplate=00000000000000000000000000000001"),
+            (&one, &plain, "cannot be used with boilerplate=none"),
+            (&plain, &folded, "cannot be used with fold=invisible"),
+            (&folded, &plain, "made with fold=invisible"),
+            (&plain, &Shingling::words(3, 0), "width=2"),
+        ] {
+            let error = table(made).check_shingling(given).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
 
     #[test]
     fn weights_are_the_logarithm_rounded_down() {

@@ -12,9 +12,9 @@ use twindex::sketch::IdfTable;
 use twindex::store::idf;
 use twindex::sys::RealVfs;
 use twindex::{Error, Params, Sketcher};
-use twindex_corpus::contents;
 use twindex_corpus::input::{Counts, Documents};
 use twindex_corpus::sketching::{Wanted, for_each_shingled};
+use twindex_corpus::{boilerplate, contents};
 
 use crate::options::{InputArgs, Output, Usage, Work};
 use crate::progress::Progress;
@@ -41,6 +41,10 @@ pub(crate) struct Idf {
     force: bool,
     #[command(flatten)]
     text: TextArgs,
+    /// Count texts without the spans of this list, OUT/boilerplate of `dedup --without-boilerplate`. Such a table goes with
+    /// this list alone; one that counted all words goes with any
+    #[arg(long, value_name = "FILE")]
+    boilerplate: Option<PathBuf>,
     /// Leave out shingles that fewer documents have
     #[arg(long, value_name = "D", default_value_t = 2)]
     min_df: u32,
@@ -163,8 +167,21 @@ impl Idf {
 
     fn count(&self, documents: &mut Documents) -> anyhow::Result<IdfTable> {
         let shingling = contents::shingling(&self.text.options(), self.input.reads_features(), None)?;
-        let params = Params::builder().shingling(shingling).simhash(0).build()?;
-        let sketcher = Sketcher::new(&params)?;
+        let mut params = Params::builder().shingling(shingling).simhash(0).build()?;
+        let sketcher = match &self.boilerplate {
+            None => Sketcher::new(&params)?,
+            Some(_) if self.input.reads_features() => {
+                return Err(Usage::new(
+                    "--boilerplate leaves spans out of texts, and features are none: leave it out",
+                )
+                .into());
+            }
+            Some(path) => {
+                let list = boilerplate::open(path)?;
+                params.shingling.boilerplate = Some(boilerplate::digest(&list));
+                boilerplate::sketcher_with(&params, None, list)?
+            }
+        };
         let scratch = match self.out.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),

@@ -54,7 +54,7 @@ enum Verb {
         Columns: key, document, start, end, document_start, document_end, words; places are bytes of both texts.\n\
         With --json a line for each text: its words, those that were found, and the documents with their words.")]
     Query(Box<Query>),
-    /// Merge the parts of an index of passages, one for each run that added documents, into one
+    /// Merge all parts of an index of passages into one. Runs that add documents merge parts of about the same size
     #[command(after_help = "Example:\n  twindex passages compact days.psg\n\n\
         Documents that were deleted are dropped. The index answers as before; who reads it meanwhile reads on. A crash \
         leaves it as it was before or after.")]
@@ -165,7 +165,8 @@ struct Find {
     /// An index of passages: its documents come before all others, and are sources too
     #[arg(long, value_name = "INDEX")]
     against: Option<PathBuf>,
-    /// Add the documents to this index of passages, as they were read; it is made if it is not there
+    /// Add the documents to this index of passages, as they were read; it is made if it is not there. Its parts, one a run,
+    /// are merged when there are more than 8 of about the same size
     #[arg(long, value_name = "INDEX")]
     index: Option<PathBuf>,
     #[command(flatten)]
@@ -429,6 +430,13 @@ fn summary(job: &Job, report: &PassageReport) -> Vec<String> {
             count(report.repeated_whole)
         ),
     ];
+    if let (Some(index), Some(parts)) = (&job.index, report.index_parts) {
+        let merged = match report.merged_parts {
+            None => String::new(),
+            Some(merged) => format!(", {} merged into one", counted(merged, "part")),
+        };
+        lines.push(format!("  index      {:>11}  parts of {}{merged}", count(parts), index.display()));
+    }
     lines.extend(input.remarks().iter().map(|remark| format!("  note: {remark}")));
     let mut files = vec!["spans.tsv".to_owned(), "passages.json".to_owned()];
     files.extend(report.kept_files.iter().chain(&report.marked_files).cloned());

@@ -190,12 +190,7 @@ fn list_of_the_first_day_serves_later_days_streams_and_queries() {
         &["plain has no list", "--boilerplate FILE"],
     );
     refused("dedup new.jsonl -o x --against day1 --against plain", &["plain", "is not that of day1"]);
-    for option in ["--method exact", "--idf t.idf --method simhash"] {
-        refused(
-            &format!("dedup new.jsonl -o x --without-boilerplate 6 {option}"),
-            &["--without-boilerplate"],
-        );
-    }
+    refused("dedup new.jsonl -o x --without-boilerplate 6 --method exact", &["--without-boilerplate"]);
     refused("dedup new.jsonl -o x --boilerplate-words 5", &["goes with --without-boilerplate"]);
     refused("dedup new.jsonl -o x --boilerplate new.jsonl", &["new.jsonl", "TWXSPAN1"]);
     let mut piped = bench.command("dedup - -o x --without-boilerplate 6");
@@ -225,4 +220,76 @@ fn list_of_the_first_day_serves_later_days_streams_and_queries() {
     bench.ok("stream streamed.twx old.jsonl --boilerplate list --method minhash --threshold 0.7 -q");
     assert_eq!(bench.ok("query streamed.twx new.jsonl"), hits);
     refused("build raw.twx --fingerprints list --boilerplate list", &["--boilerplate"]);
+}
+
+#[test]
+fn weights_of_a_table_are_those_of_the_shingles_that_are_left() {
+    let bench = Bench::new();
+    let mut random = Random(5);
+    let (old, new) = (pages(&mut random, "a", 80), pages(&mut random, "b", 40));
+    let all = [old.clone(), new.clone()].concat();
+    bench.write("old.jsonl", jsonl(&old));
+    bench.write("new.jsonl", jsonl(&new));
+    bench.write("rest.jsonl", jsonl(&without(&old, &old, 8).0));
+    bench.write("all-rest.jsonl", jsonl(&without(&all, &old, 8).0));
+    // A table that counted all words goes with any list.
+    bench.ok("idf old.jsonl -o words.idf --words 2 --min-df 1 -q");
+    let spans = "--without-boilerplate 8 --boilerplate-words 4";
+    let options = "--weights idf --idf words.idf --weight-unit 0.25 --threshold 0.6 -q";
+    bench.ok(&format!("dedup old.jsonl -o day1 {spans} {options}"));
+    bench.ok(&format!("dedup rest.jsonl -o rest {options}"));
+    for name in ["pairs.tsv", "clusters.tsv"] {
+        assert_eq!(bench.read(&format!("day1/{name}")), bench.read(&format!("rest/{name}")), "{name}");
+    }
+    bench.ok(&format!("dedup old.jsonl -o tf {spans} --words 2 --weights tf --threshold 0.6 -q"));
+    assert_ne!(bench.read("day1/pairs.tsv"), bench.read("tf/pairs.tsv"), "the table decides");
+    bench.ok(&format!("dedup old.jsonl -o plain {options}"));
+    assert_ne!(bench.read("day1/clusters.tsv"), bench.read("plain/clusters.tsv"), "the list decides");
+    bench.ok("verify day1/index");
+    for row in bench.rows("day1/pairs.tsv", PAIRS).iter().take(4) {
+        let why = bench.json(&format!("why day1 {}", row.split('\t').next().unwrap()));
+        assert_eq!(why["agrees"].as_bool(), Some(true), "{why}");
+    }
+    // Later days, streams and queries of the index, which has the table, count with the list beside it.
+    bench.ok(&format!("dedup new.jsonl -o day2 --against day1 {options}"));
+    bench.ok(&format!("dedup all-rest.jsonl -o all {options}"));
+    assert_eq!(kept(&bench, &["day1", "day2"]), kept(&bench, &["all"]));
+    let hits = bench.ok("query day1/index new.jsonl");
+    assert!(hits.lines().count() > 8, "{hits}");
+    let streamed = bench.json("stream day1/index new.jsonl --drop-duplicates -q");
+    assert_eq!(streamed["new"].as_u64(), Some(kept(&bench, &["day2"]).len() as u64), "{streamed}");
+    let build = "--method minhash --minhash-weights idf --weight-unit 0.25 --idf words.idf --sets kept --threshold 0.6";
+    bench.ok(&format!("build built.twx old.jsonl --boilerplate day1/boilerplate {build} -q"));
+    bench.ok("verify built.twx");
+    // Fingerprints vote by the same weights.
+    bench.ok(&format!("dedup old.jsonl -o near1 {spans} --method simhash --within 8 --idf words.idf -q"));
+    bench.ok("dedup rest.jsonl -o near2 --method simhash --within 8 --idf words.idf -q");
+    assert_eq!(kept(&bench, &["near1"]).len(), kept(&bench, &["near2"]).len());
+
+    // One that counted texts without the spans of a list goes with that list alone.
+    bench.ok("idf old.jsonl -o left.idf --words 2 --min-df 1 --boilerplate day1/boilerplate -q");
+    bench.ok("idf rest.jsonl -o rest.idf --words 2 --min-df 1 -q");
+    let by = |table: &str| format!("--weights idf --idf {table} --weight-unit 0.25 --threshold 0.6 -q");
+    bench.ok(&format!("dedup old.jsonl -o left --boilerplate day1/boilerplate {}", by("left.idf")));
+    bench.ok(&format!("dedup rest.jsonl -o left-rest {}", by("rest.idf")));
+    assert_eq!(bench.read("left/pairs.tsv"), bench.read("left-rest/pairs.tsv"));
+    let bytes = |table: &str| std::fs::metadata(bench.path(table)).unwrap().len();
+    assert!(bytes("left.idf") < bytes("words.idf"), "the spans have no entries");
+    for (line, parts) in [
+        (format!("dedup old.jsonl -o x {}", by("left.idf")), ["--boilerplate", "list"]),
+        (
+            format!("dedup old.jsonl -o x --without-boilerplate 9 --boilerplate-words 4 {}", by("left.idf")),
+            ["made with boilerplate=", "cannot be used with boilerplate="],
+        ),
+        (
+            "idf old.jsonl -o x.idf --features-field f --boilerplate day1/boilerplate".to_owned(),
+            ["--boilerplate leaves spans out", "features are none"],
+        ),
+        ("idf old.jsonl -o x.idf --boilerplate old.jsonl".to_owned(), ["old.jsonl", "TWXSPAN1"]),
+    ] {
+        let output = bench.command(&line).output().unwrap();
+        assert_ne!(output.status.code(), Some(0), "{line}");
+        says(&String::from_utf8(output.stderr).unwrap(), &parts);
+    }
+    assert!(!bench.path("x").exists() && !bench.path("x.idf").exists());
 }

@@ -297,6 +297,29 @@ fn day_after_day_against_an_index_finds_what_one_run_over_all_days_finds() {
 }
 
 #[test]
+fn parts_of_many_days_are_merged_by_the_runs_that_add_them() {
+    let bench = Bench::new();
+    let days = pieced(8, 54);
+    for (day, documents) in days.chunks(3).enumerate() {
+        let name = format!("{day}.jsonl");
+        bench.write(&name, lines(documents));
+        let job = format!("passages {name} -o out{day} --min-words 12 --against days.psg --index days.psg");
+        let job = if day == 0 { job.replace(" --against days.psg", "") } else { job };
+        let report = bench.json(&job);
+        // Eight stay apart; what the ninth was merged into is one of them.
+        let (parts, merged) = if day == 8 || day == 16 { (1, json!(9)) } else { (day % 8 + 1, Value::Null) };
+        assert_eq!((&report["index_parts"], &report["merged_parts"]), (&json!(parts), &merged), "{day}");
+    }
+    says(&bench.ok("passages verify days.psg"), &["sound: 54 documents in 2 parts"]);
+    // The spans of all days are those of one run over all of them.
+    let found: Vec<String> =
+        (0..18).flat_map(|day| bench.rows(&format!("out{day}/spans.tsv"), SPANS)).collect();
+    assert_eq!(found, spans(&days, 12, false));
+    let said = bench.ok("passages 0.jsonl -o again --min-words 12 --index other.psg");
+    says(&said, &["index", "1  parts of other.psg"]);
+}
+
+#[test]
 fn query_finds_the_documents_that_contain_parts_of_a_text_and_which_parts() {
     let bench = Bench::new();
     let sentence = |number: usize| -> String {

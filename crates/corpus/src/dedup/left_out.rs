@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use serde::Serialize;
 use twindex::Params;
-use twindex::sketch::{LeftOut, Sketcher};
+use twindex::sketch::{IdfTable, LeftOut, Sketcher};
 use twindex_passages::Boilerplate;
 
 use super::layout::kept_files;
@@ -63,9 +63,12 @@ impl Spans {
         Self { list, watch: None, _scratch: None }
     }
 
-    pub(super) fn sketcher(&self, params: &Params) -> twindex::Result<Sketcher> {
-        let list = Arc::clone(&self.list);
-        Ok(Sketcher::with_boilerplate(params, list)?)
+    pub(super) fn sketcher(
+        &self,
+        params: &Params,
+        table: Option<&Arc<IdfTable>>,
+    ) -> twindex::Result<Sketcher> {
+        boilerplate::sketcher_with(params, table.cloned(), Arc::clone(&self.list))
     }
 
     /// Nothing counted yet.
@@ -98,6 +101,29 @@ impl Spans {
     }
 }
 
+/// Refuses numbers of spans that are out of their ranges.
+fn check_numbers(more_than: Option<u32>, words: Option<u32>) -> Result<(), InvalidOptions> {
+    if more_than == Some(0) {
+        let why = "--without-boilerplate 0: expected a number of documents, 1 or more";
+        return Err(InvalidOptions::new(why));
+    }
+    if words.is_some_and(|words| !(1..=65_535).contains(&words)) {
+        return Err(InvalidOptions::new("--boilerplate-words: expected 1 to 65535"));
+    }
+    Ok(())
+}
+
+/// Refuses spans of texts in memory that are out of range, or that nothing is to be left out by.
+pub(super) fn check_spans(more_than: Option<u32>, words: Option<u32>) -> Result<(), InvalidOptions> {
+    if words.is_some() && more_than.is_none() {
+        return Err(InvalidOptions::new(WORDS_ALONE));
+    }
+    check_numbers(more_than, words)
+}
+
+/// Said of words of spans that nothing looks for.
+const WORDS_ALONE: &str = "--boilerplate-words goes with --without-boilerplate";
+
 impl Dedup {
     /// Refuses spans that are left out of nothing.
     pub(super) fn check_left_out(&self) -> Result<(), InvalidOptions> {
@@ -108,7 +134,7 @@ impl Dedup {
         ];
         let Some((option, _)) = given.into_iter().find(|(_, given)| *given) else {
             if self.boilerplate_words.is_some() {
-                return refuse("--boilerplate-words goes with --without-boilerplate".into());
+                return refuse(WORDS_ALONE.into());
             }
             return Ok(());
         };
@@ -120,16 +146,7 @@ impl Dedup {
                 "{option} says which words do not count for resemblance, and --method exact compares whole texts"
             ));
         }
-        if self.idf.is_some() {
-            return refuse(format!("{option} does not go with --idf: the table has counted all words"));
-        }
-        if self.without_boilerplate == Some(0) {
-            return refuse("--without-boilerplate 0: expected a number of documents, 1 or more".into());
-        }
-        if self.boilerplate_words.is_some_and(|words| !(1..=65_535).contains(&words)) {
-            return refuse("--boilerplate-words: expected 1 to 65535".into());
-        }
-        Ok(())
+        check_numbers(self.without_boilerplate, self.boilerplate_words)
     }
 
     /// The list of spans that do not count: the one that is named, the one of the history, or a new one of these documents.
@@ -175,7 +192,7 @@ impl Dedup {
 
     /// The list with which the history was made.
     fn spans_of_history(&self) -> anyhow::Result<Option<Arc<Boilerplate>>> {
-        if self.method == Method::Exact || self.idf.is_some() {
+        if self.method == Method::Exact {
             return Ok(None);
         }
         let mut found: Option<Arc<Boilerplate>> = None;

@@ -44,6 +44,7 @@ mod revisits;
 mod rules;
 mod run_file;
 mod score;
+mod set_maker;
 mod signatures;
 mod sketches;
 mod texts;
@@ -75,6 +76,7 @@ use self::resume::remembered;
 use self::run_file::RunFile;
 use self::sketches::Sketches;
 use crate::boilerplate::digest;
+use crate::error::InvalidOptions;
 use crate::idf;
 use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
@@ -92,8 +94,9 @@ pub use self::priority::Keep;
 pub use self::report::{CommonShingle, Report};
 pub use self::revisits::Revisits;
 pub use self::rules::{Clustering, NearBy};
-pub use self::texts::{Beside, DedupTexts, Found, set_of_text};
-pub use self::weights::{Weighing, Weights};
+pub use self::set_maker::{SetMaker, SetWork};
+pub use self::texts::{Beside, DedupTexts, Found};
+pub use self::weights::Weights;
 pub use self::why::{Explanation, Fate, FieldOfBoth, Listed, Reason, Sets, Why};
 pub use self::word_diff::{Hunk, Run, Stands, WordDiff};
 
@@ -342,6 +345,12 @@ impl Dedup {
         if let Some(spans) = &spans {
             params.shingling.boilerplate = Some(digest(&spans.list));
         }
+        if let Some(table) = &table {
+            // A table that was made without the spans of a list goes with that list.
+            table
+                .check_shingling(&params.shingling)
+                .map_err(|error| InvalidOptions::new(error.to_string()))?;
+        }
         let past = self.past(&params)?;
         self.check_annotated(&past)?;
         self.note_recall(&params, observer)?;
@@ -412,11 +421,11 @@ impl Dedup {
         let Past { history, indexes: against } = past;
         let sketcher = match (table, &mut spans) {
             (None, None) => Sketcher::new(params)?,
-            (Some(table), _) => Sketcher::with_idf(params, Arc::clone(table))?,
-            (None, Some(spans)) => {
+            (Some(table), None) => Sketcher::with_idf(params, Arc::clone(table))?,
+            (table, Some(spans)) => {
                 spans.note(&mut stages);
                 spans.put(folder)?;
-                spans.sketcher(params)?
+                spans.sketcher(params, table)?
             }
         };
         let mut left_out = spans.map(|spans| spans.report());

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use twindex::Error;
-use twindex::params::{Shingling, WeightUnit};
-use twindex::sketch::{Buffers, IdfTable, Shingler, Sketch};
+use twindex::params::{Shingling, Tokens, WeightUnit};
+use twindex::sketch::{IdfTable, Sketch};
 use twindex::sys::{Column, Room};
 use twindex_join::Watched;
+use twindex_passages::Boilerplate;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::choices::{check_clusters, check_common, check_containment, check_cut};
@@ -18,14 +19,17 @@ use super::contained::Contained;
 use super::groups::{Grouped, NewSet, Newcomer};
 use super::inside::put_inside;
 use super::keys::{ByKey, Keys};
+use super::left_out::check_spans;
 use super::near::{Join, Limits, Near};
 use super::out::Listed;
 use super::priority::{Keep, OrderedBy, Priority};
 use super::rules::{Clustering, NearBy, Rules};
 use super::score::Score;
-use super::weights::{Weighing, Weights};
+use super::set_maker::{SetMaker, SetWork};
+use super::weights::Weights;
 use super::{ListedPairs, MAX_BUCKET, MEMORY};
 use crate::InvalidOptions;
+use crate::boilerplate::{self, BOILERPLATE_WORDS, SpanWords};
 use crate::input::FieldNumber;
 
 /// Texts that one thread shingles at a time.
@@ -58,8 +62,14 @@ pub struct DedupTexts {
     pub idf: Option<Arc<IdfTable>>,
     /// What weights of [`Weights::Idf`] are rounded to; 1 by default.
     pub weight_unit: Option<WeightUnit>,
-    /// How they are cut into shingles; five words by default.
+    /// How they are cut into shingles; five words by default. With [`Tokens::Features`](twindex::params::Tokens::Features)
+    /// documents are no texts, but the [canonical](crate::Features::canonical) bytes of [`Features`](crate::Features).
     pub shingling: Shingling,
+    /// Spans that more of all texts than this share do not count: as
+    /// [`Dedup::without_boilerplate`](field@super::Dedup::without_boilerplate). Texts of a history count, too.
+    pub without_boilerplate: Option<u32>,
+    /// As [`Dedup::boilerplate_words`](super::Dedup::boilerplate_words).
+    pub boilerplate_words: Option<u32>,
     /// Which of near texts stays. [`Keep::SmallestKey`] and [`Keep::KeyHash`] go by [`Beside::keys`]; without them the first
     /// is the one with the smallest key, and [`Keep::KeyHash`] is refused. [`Keep::Max`] and [`Keep::Min`] go by
     /// [`Beside::numbers`], of equal ones the one with the smallest key stays.
@@ -87,6 +97,8 @@ impl Default for DedupTexts {
             idf: None,
             weight_unit: None,
             shingling: Shingling::words(5, 0),
+            without_boilerplate: None,
+            boilerplate_words: None,
             keep: Keep::First,
             clusters: Clustering::Leaders,
             pairs: ListedPairs::Covering,
@@ -196,6 +208,8 @@ pub struct Found {
     /// Texts of the history that are contained in a later text that stays, by [`NearBy::Containment`]: the text of the history,
     /// the later text, and the contained share of the first.
     pub contained: Vec<(u32, u32, f64)>,
+    /// Spans that did not count; none unless [`DedupTexts::without_boilerplate`] asked for them.
+    pub spans_left_out: Option<u64>,
 }
 
 impl DedupTexts {
@@ -235,10 +249,8 @@ impl DedupTexts {
         check_cut(self.keep, self.max_cluster)?;
         check_containment(self.near, self.clusters, self.pairs)?;
         beside.check(self.keep, texts.len())?;
-        let weighing = Weighing::new(self.weights, self.idf.clone(), self.weight_unit)?;
-        if let Some(table) = &self.idf {
-            table.check_shingling(&self.shingling).map_err(|error| InvalidOptions::new(error.to_string()))?;
-        }
+        check_spans(self.without_boilerplate, self.boilerplate_words)?;
+        let sets = SetMaker::new(&self.shingling, self.weights, self.idf.clone(), self.weight_unit)?;
         if u32::try_from(texts.len()).is_err() {
             return Err(
                 Error::Limit { what: "texts", limit: u32::MAX.into(), found: texts.len() as u64 }.into()
@@ -247,7 +259,9 @@ impl DedupTexts {
         let history = beside.history as u32;
         let scratch = tempfile::tempdir()
             .map_err(|error| Error::io("create a scratch folder in", &std::env::temp_dir(), error))?;
-        let (grouped, history_groups) = self.group(texts, beside, &weighing, (scratch.path(), watched))?;
+        let list = self.spans(texts, (scratch.path(), watched))?;
+        let sets = sets.without(list.clone());
+        let (grouped, history_groups) = self.group(texts, beside, &sets, (scratch.path(), watched))?;
         let limits = Limits {
             folder: scratch.path(),
             journal: None,
@@ -315,6 +329,7 @@ impl DedupTexts {
             Vec::new()
         };
         Ok(Found {
+            spans_left_out: list.map(|list| list.len() as u64),
             contained,
             kept_of: grouped.group_of.iter().map(|&group| clusters.kept_of_group[group as usize]).collect(),
             scores: grouped.group_of.iter().map(|&group| score_of(group)).collect(),
@@ -324,28 +339,43 @@ impl DedupTexts {
         })
     }
 
+    /// The list of spans that too many texts share.
+    fn spans(
+        &self,
+        texts: &[&[u8]],
+        (folder, watched): (&Path, &Watched),
+    ) -> anyhow::Result<Option<Arc<Boilerplate>>> {
+        let Some(more_than) = self.without_boilerplate else { return Ok(None) };
+        if self.shingling.tokens == Tokens::Features {
+            let why = "without_boilerplate: leaves spans out of texts, and features are none: leave it out";
+            return Err(InvalidOptions::new(why).into());
+        }
+        let words = self.boilerplate_words.unwrap_or(BOILERPLATE_WORDS);
+        let spans = SpanWords::new(&self.shingling, words)?;
+        boilerplate::count_texts(texts, &spans, more_than, self.memory, (folder, watched)).map(Some)
+    }
+
     /// Puts equal texts into groups, and shingles one of each. With how many of the first groups the history has.
     fn group(
         &self,
         texts: &[&[u8]],
         beside: Beside<'_>,
-        weighing: &Weighing,
+        sets: &SetMaker,
         (folder, watched): (&Path, &Watched),
     ) -> anyhow::Result<(Grouped, u32)> {
         watched.begin("shingling", texts.len() as u64);
         let room = Room::new(folder, self.memory / 4);
         let mut grouped = Grouped::new(&room, self.memory / 4, None)?;
-        let shingler = Shingler::new(&self.shingling)?;
-        let shingles = |text: &[u8], inside: &[u8], buffers: &mut Buffers| {
-            let mut set = set_of_text(text, &shingler, weighing, buffers)?;
+        let shingles = |text: &[u8], inside: &[u8], work: &mut SetWork| {
+            let mut set = sets.set(text, work)?;
             if !inside.is_empty() {
                 put_inside(&mut set, inside);
                 set.sort_unstable();
             }
-            Ok::<_, Error>((set, buffers.tokens() as u64))
+            Ok::<_, Error>((set, work.tokens()))
         };
         // A shingle of a weight has several elements.
-        let together = if matches!(weighing, Weighing::Idf { .. }) { CHUNK } else { TOGETHER };
+        let together = if sets.has_units() { CHUNK } else { TOGETHER };
         let (sketch, mut seen) = (Sketch::default(), HashSet::new()); // seen in one piece
         let mut history_groups = 0;
         for (number, some) in texts.chunks(together).enumerate() {
@@ -356,21 +386,20 @@ impl DedupTexts {
                 !grouped.may_have(hash, inside(at)) && seen.insert((hash, inside(at)))
             };
             let is_new: Vec<bool> = (0..).zip(&hashes).map(&mut is_new).collect();
-            let sets: twindex::Result<Vec<Option<Shingled>>> = (some, is_new)
+            let made: twindex::Result<Vec<Option<Shingled>>> = (some, is_new)
                 .into_par_iter()
                 .with_min_len(CHUNK * together / TOGETHER)
                 .enumerate()
-                .map_init(Buffers::default, |buffers, (at, (text, is_new))| {
-                    (is_new && !watched.is_stopped()).then(|| shingles(text, inside(at), buffers)).transpose()
+                .map_init(SetWork::default, |work, (at, (text, is_new))| {
+                    (is_new && !watched.is_stopped()).then(|| shingles(text, inside(at), work)).transpose()
                 })
                 .collect();
             watched.check()?; // sets are missing if it was stopped
-            let sets = sets?;
-            for (at, ((text, hash), set)) in some.iter().zip(hashes).zip(sets).enumerate() {
+            for (at, ((text, hash), set)) in some.iter().zip(hashes).zip(made?).enumerate() {
                 let inside = inside(at);
                 let is_equal = |other: u32| anyhow::Ok(texts[other as usize] == *text);
                 // Another text with the hash of one before is shingled if it ever comes, and begins a group.
-                let late = || shingles(text, inside, &mut Buffers::default());
+                let late = || shingles(text, inside, &mut SetWork::default());
                 let (set, tokens) = match &set {
                     Some((set, tokens)) => (NewSet::Held(set), *tokens),
                     None => (NewSet::Late(&late), 0),
@@ -385,41 +414,4 @@ impl DedupTexts {
         }
         Ok((grouped, history_groups))
     }
-}
-
-/// The set by which a text is counted, ascending: its shingles, each as many elements as `weighing` says. A text that is not
-/// UTF-8 has none: only an equal one is a copy. `buffers` know its tokens then.
-///
-/// # Errors
-///
-/// More units of weight than a document may have ([`ELEMENTS_MAX`](twindex::sketch::whole::ELEMENTS_MAX)).
-///
-/// ```
-/// use twindex::params::Shingling;
-/// use twindex::sketch::{Buffers, Shingler};
-/// use twindex_corpus::{Weighing, set_of_text};
-///
-/// let shingler = Shingler::new(&Shingling::words(1, 0))?;
-/// let size = |weighing| {
-///     let set = set_of_text(b"a rose is a rose", &shingler, &weighing, &mut Buffers::default())?;
-///     Ok::<_, twindex::Error>(set.len())
-/// };
-/// assert_eq!((size(Weighing::Distinct)?, size(Weighing::Frequencies)?), (3, 5));
-/// # Ok::<(), twindex::Error>(())
-/// ```
-pub fn set_of_text(
-    text: &[u8],
-    shingler: &Shingler,
-    weighing: &Weighing,
-    buffers: &mut Buffers,
-) -> twindex::Result<Vec<u64>> {
-    let mut set = Vec::new();
-    let text = std::str::from_utf8(text).unwrap_or_default();
-    if matches!(weighing, Weighing::Distinct) {
-        shingler.distinct(text, buffers, &mut set);
-    } else {
-        shingler.occurrences(text, buffers, &mut set);
-        weighing.apply(&mut set)?;
-    }
-    Ok(set)
 }

@@ -34,7 +34,7 @@ impl Weights {
 
 /// What shingles weigh, with all that it takes to count them: for texts in memory.
 #[derive(Clone, Debug, Default)]
-pub enum Weighing {
+pub(super) enum Weighing {
     /// [`Weights::Distinct`].
     #[default]
     Distinct,
@@ -56,7 +56,7 @@ impl Weighing {
     ///
     /// [`InvalidOptions`] for weights that need a table and have none, for a table that nothing needs, and for a unit of
     /// weights that are whole anyway.
-    pub fn new(
+    pub(super) fn new(
         weights: Weights,
         table: Option<Arc<IdfTable>>,
         unit: Option<WeightUnit>,

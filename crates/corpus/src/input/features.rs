@@ -14,6 +14,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use twindex::sketch::Scratch;
+use twindex::{Sketch, Sketcher};
 
 /// What a weight of 1 is.
 const ONE: f64 = 65_536.0;
@@ -71,8 +73,55 @@ impl Features {
         bytes
     }
 
-    fn push(&mut self, name: &str, weight: Option<i64>) {
-        self.names.extend_from_slice(name.as_bytes());
+    /// The features of these bytes; none if they are not [canonical](Self::canonical) ones of any features.
+    pub fn from_canonical(bytes: &[u8]) -> Option<Self> {
+        let (&is_weighted, mut bytes) = bytes.split_first()?;
+        let mut features = Self::default();
+        while !bytes.is_empty() {
+            let (length, rest) = bytes.split_first_chunk()?;
+            let (name, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+            let (weight, rest) = rest.split_first_chunk()?;
+            features.push(name, (is_weighted > 0).then(|| i64::from_le_bytes(*weight)));
+            bytes = rest;
+        }
+        (features.is_weighted() == (is_weighted > 0) && is_weighted <= 1).then_some(features)
+    }
+
+    /// The features that a text of JSON says: an array of names, an array of pairs of a name and its weight, or an object of
+    /// weights.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn from_json(json: &str) -> Result<Self, String> {
+        of_value(serde_json::from_str(json).map_err(|error| format!("is no JSON: {error}"))?)
+    }
+
+    /// Replaces what `sketch` holds by the sketch of these features. The two columns are working memory.
+    ///
+    /// # Errors
+    ///
+    /// The sketcher is for texts; weights out of their range.
+    pub fn sketch_into(
+        &self,
+        sketcher: &Sketcher,
+        (set, vector): (&mut Vec<u64>, &mut Vec<(u64, i64)>),
+        scratch: &mut Scratch,
+        sketch: &mut Sketch,
+    ) -> twindex::Result<()> {
+        let names = self.names().map(|name| sketcher.feature(name));
+        if self.is_weighted() {
+            vector.clear();
+            vector.extend(names.zip(self.weights().iter().copied()));
+            return Ok(sketcher.sketch_weighted(vector, scratch, sketch)?);
+        }
+        set.clear();
+        set.extend(names);
+        Ok(sketcher.sketch_features(set, scratch, sketch)?)
+    }
+
+    fn push(&mut self, name: &[u8], weight: Option<i64>) {
+        self.names.extend_from_slice(name);
         self.ends.push(self.names.len());
         self.weights.extend(weight);
     }
@@ -110,7 +159,7 @@ pub(super) fn of_value(value: Value) -> Result<Features, String> {
                         "has features with and without weights, see element {place}, counted from 0"
                     ));
                 }
-                features.push(&name, weight);
+                features.push(name.as_bytes(), weight);
             }
         }
         Value::Object(fields) => {
@@ -118,7 +167,7 @@ pub(super) fn of_value(value: Value) -> Result<Features, String> {
                 let weight = weight
                     .weight()
                     .map_err(|found| format!("has {found} as the weight of {}", shown(name)))?;
-                features.push(name, Some(weight));
+                features.push(name.as_bytes(), Some(weight));
             }
             if let Some(name) = features.repeated() {
                 return Err(format!("has two weights of {}", shown(&String::from_utf8_lossy(name))));
@@ -324,6 +373,20 @@ mod tests {
         let of = |json: &str| features(json).unwrap().canonical();
         assert_eq!(of(r#"["a", "b", 7]"#), of(r#"["7", "b", "a"]"#));
         assert_eq!(of(r#"{"a": 1, "b": 2}"#), of(r#"[["b", 2.0], ["a", 1]]"#));
+        for json in [r#"["b", "a", "a", ""]"#, r#"{"a": 1.5, "ü": -2}"#, "[]", r#"[["a", 0]]"#] {
+            let bytes = of(json);
+            assert_eq!(
+                Features::from_canonical(&bytes).map(|again| again.canonical()),
+                Some(bytes.clone()),
+                "{json}"
+            );
+            for length in 0..bytes.len() {
+                let cut = Features::from_canonical(&bytes[..length]);
+                assert!(cut.is_none_or(|cut| cut.canonical() == bytes[..length]), "{json} cut to {length}");
+            }
+            let wrong = [&[2], &bytes[1..]].concat();
+            assert_eq!(Features::from_canonical(&wrong), None, "{json}");
+        }
         let others =
             [r#"["a"]"#, r#"["a", "a"]"#, r#"["aa"]"#, r#"["a", ""]"#, r#"[["a", 1]]"#, r#"{"a": 2}"#, "[]"];
         for (i, a) in others.iter().enumerate() {

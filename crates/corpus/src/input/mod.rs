@@ -92,16 +92,16 @@ use crate::numbers::{count, counted};
 pub use annotate::{Annotation, Note, Noted, Notes};
 pub use attached::{AttachedFields, OwnAttached};
 use batch::Whole;
-pub use charset::Charset;
 pub use batch::{BATCH_BYTES, Batch, Buffers, Record, Seen};
+pub use charset::Charset;
 pub use content::Content;
 pub use cuts::Cuts;
 pub use deciding::{Deciding, DecidingFields, FieldNumber, UrlPart, inside_of};
 use dialect::Written;
 pub use dialect::{Dialect, Quote};
+pub use features::Features;
 pub use fields::Ids;
 pub use fingerprint::FingerprintForm;
-pub(crate) use features::Features;
 use folder::Contents;
 pub use form::{Ending, Form};
 use headers::Headers;
@@ -165,7 +165,8 @@ const LOSSY_ADVICE: &str = "--encoding LABEL, if it is in another encoding; --in
                             its bytes alone";
 
 /// What a message about records in UTF-16 says.
-const UTF16_ADVICE: &str = "UTF-16, in which records are not read: convert it, as `iconv -f UTF-16 -t UTF-8` does";
+const UTF16_ADVICE: &str =
+    "UTF-16, in which records are not read: convert it, as `iconv -f UTF-16 -t UTF-8` does";
 
 /// What of a document its text does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -845,7 +846,8 @@ impl Stream {
                 let written = Written::of(parser.dialect, kind == Kind::Tsv);
                 let is_said = kind == Kind::Tsv || parser.dialect.delimiter.is_some();
                 let window = Window::new(reader);
-                let (rows, header) = rows::Rows::open(window, written, is_said, parser.charset, fields, bytes_max)?;
+                let (rows, header) =
+                    rows::Rows::open(window, written, is_said, parser.charset, fields, bytes_max)?;
                 let form = Form::Row(headers.push_row(header));
                 headers.meet(form, false);
                 Self::Rows(Box::new(rows), form)
@@ -889,7 +891,11 @@ impl Stream {
             }
             Self::Columns(rows, form) => {
                 let Some((number, line)) = rows.next()? else { return Ok(false) };
-                let found = line.as_deref().map(|line| jsonl::Found { line, offset: None, ending: Ending::default() });
+                let found = line.as_deref().map(|line| jsonl::Found {
+                    line,
+                    offset: None,
+                    ending: Ending::default(),
+                });
                 take(*form, Arc::clone(rows.name()), number, found.map_err(Clone::clone));
                 Ok(true)
             }
@@ -1023,9 +1029,10 @@ impl Documents {
             );
         }
         if options.encoding.is_some_and(Charset::is_utf16)
-            && let Some(source) = documents.sources.iter().find(|source| {
-                matches!(source, Source::Records(_, Kind::Jsonl | Kind::Csv | Kind::Tsv))
-            })
+            && let Some(source) = documents
+                .sources
+                .iter()
+                .find(|source| matches!(source, Source::Records(_, Kind::Jsonl | Kind::Csv | Kind::Tsv)))
         {
             bail!("{}: {UTF16_ADVICE}", source.name().display());
         }
@@ -1033,7 +1040,8 @@ impl Documents {
         let named = &mut documents.counts.named;
         named.value.clone_from(&options.attached.value);
         if options.text_field != TEXT_FIELD {
-            let is_archive = |source: &&Source| matches!(source, Source::Records(_, Kind::Wet | Kind::Warc | Kind::Arc));
+            let is_archive =
+                |source: &&Source| matches!(source, Source::Records(_, Kind::Wet | Kind::Warc | Kind::Arc));
             named.text = Some(options.text_field.clone());
             named.inputs = documents.sources.len() as u64;
             named.archives = documents.sources.iter().filter(is_archive).count() as u64;
@@ -1093,7 +1101,8 @@ impl Documents {
                 Source::Folder { root, files } => {
                     files.as_slice().iter().try_for_each(|file| each(&root.join(file)))?;
                 }
-                Source::Records(Origin::Stream { name, .. }, _) | Source::Whole(Origin::Stream { name, .. }, _) => {
+                Source::Records(Origin::Stream { name, .. }, _)
+                | Source::Whole(Origin::Stream { name, .. }, _) => {
                     return Err(InvalidOptions::new(format!(
                         "{}: can be read only once, and --resume reads the inputs again; write it to a file",
                         name.display()
@@ -1221,7 +1230,8 @@ impl Documents {
                 _ => names.concat(),
             };
             let compressed = if kind == Kind::Parquet { "" } else { " (with or without .gz or .zst)" };
-            let fits = if self.patterns.are_given() { ", and as --include and --exclude want it," } else { "" };
+            let fits =
+                if self.patterns.are_given() { ", and as --include and --exclude want it," } else { "" };
             bail!("{}: no file named {names}{compressed}{fits} below it", root.display());
         }
         self.counts.ignored += listing.ignored;
@@ -1496,7 +1506,8 @@ impl Documents {
 /// Whether a name is one of a text, which nobody takes for records.
 fn is_named_as_text(path: &Path) -> bool {
     let plain = open::without_compression(path);
-    let is_one = |suffix: &std::ffi::OsStr| TEXT_SUFFIXES.iter().any(|name| suffix.eq_ignore_ascii_case(name));
+    let is_one =
+        |suffix: &std::ffi::OsStr| TEXT_SUFFIXES.iter().any(|name| suffix.eq_ignore_ascii_case(name));
     plain.extension().is_some_and(is_one) || http::is_named_html(&plain)
 }
 
@@ -1541,7 +1552,10 @@ fn refuse_records_as_texts(root: &Path, listing: &folder::Listing) -> anyhow::Re
     } else {
         let files: u64 = found.iter().map(|(_, files)| files).sum();
         let are = if files == 1 { "is" } else { "are" };
-        (format!("{} beside {} {are} records", counted(files, "file"), counted(others, "other")), ", and leaves out the others")
+        (
+            format!("{} beside {} {are} records", counted(files, "file"), counted(others, "other")),
+            ", and leaves out the others",
+        )
     };
     match found[..] {
         [] => Ok(()),

@@ -58,6 +58,12 @@ pub struct PassageReport {
     pub kept_files: Vec<String>,
     /// The files of the documents with the places of their repeated passages, if they were written.
     pub marked_files: Vec<String>,
+    /// Parts of the index that the documents were added to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index_parts: Option<u64>,
+    /// Of its parts, with that of these documents, how many were merged into one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merged_parts: Option<u64>,
     /// Seconds of the clock.
     pub seconds: f64,
     /// Seconds of processors.
@@ -97,7 +103,7 @@ impl Passages {
         let folder = place.folder()?;
         let half_done = observer.half_done(folder.path());
         let mut examples = Examples::new(self.html.is_some());
-        let (report, added) =
+        let (mut report, added) =
             self.work((&how, history.as_ref()), documents, &mut examples, (folder.path(), observer))?;
         drop(half_done);
         crate::lost::check()?;
@@ -111,8 +117,27 @@ impl Passages {
             PassageIndex::append(index, added, &how.cutting).with_context(|| {
                 format!("the results are in {}, but the index lacks these documents", self.out.display())
             })?;
+            self.merge_parts(index, &mut report, observer);
         }
         Ok(report)
+    }
+
+    /// Keeps the parts of the index few. The documents are in the index whether that succeeds or not, so that the run has
+    /// succeeded; the next one merges more.
+    fn merge_parts(&self, index: &Path, report: &mut PassageReport, observer: &dyn Observer) {
+        let merged = PassageIndex::merge(index, self.memory / 2);
+        let parts = merged.and_then(|merged| Ok((PassageIndex::open(index)?.parts(), merged)));
+        match parts {
+            Ok((parts, merged)) => {
+                report.index_parts = Some(parts as u64);
+                report.merged_parts = merged.map(|merged| merged.parts as u64);
+            }
+            Err(error) => observer.missing(&format!(
+                "{}: has these documents, but its parts could not be merged: {error}; `twindex passages compact` merges \
+                 them",
+                index.display()
+            )),
+        }
     }
 
     /// Opens the index whose documents come first, and refuses one that was made otherwise; also one that is to be added to.
@@ -179,6 +204,8 @@ impl Passages {
             repeated_whole: spans.whole,
             kept_files: files.kept,
             marked_files: files.marked,
+            index_parts: None,
+            merged_parts: None,
             seconds: whole.seconds(),
             cpu_seconds: whole.cpu_seconds(),
             stages,

@@ -39,6 +39,46 @@ fn rows(path: &Path) -> Vec<Vec<String>> {
 }
 
 #[test]
+fn files_and_memory_leave_the_same_spans_out() {
+    let menu = "home about us products news contact imprint privacy terms login";
+    let texts: Vec<String> = (texts().into_iter().enumerate())
+        .map(|(at, text)| if at % 3 == 0 { format!("{menu} {text} {menu} again") } else { text })
+        .collect();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("in.jsonl");
+    let line = |(at, text): (usize, &String)| format!("{{\"id\":\"{at:06}\",\"text\":\"{text}\"}}\n");
+    fs::write(&file, texts.iter().enumerate().map(line).collect::<String>()).unwrap();
+    let bytes: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+    let mut kept = Vec::new();
+    for without in [None, Some(60)] {
+        let mut dedup = Dedup::new([&file], dir.path().join("out"));
+        (dedup.threshold, dedup.force) = (Some(0.7), true);
+        (dedup.without_boilerplate, dedup.boilerplate_words) = (without, without.map(|_| 8));
+        let report = dedup.run().unwrap();
+        let job = DedupTexts {
+            threshold: 0.7,
+            without_boilerplate: without,
+            boilerplate_words: without.map(|_| 8),
+            ..DedupTexts::default()
+        };
+        let found = job.run(&bytes).unwrap();
+        let stays = (0..).zip(&found.kept_of).filter(|&(at, &kept)| at == kept).count() as u64;
+        assert_eq!(report.kept, stays);
+        assert_eq!(report.boilerplate.map(|counts| counts.spans), found.spans_left_out);
+        let shown: Vec<String> = found.kept_of.iter().map(|kept| format!("{kept:06}")).collect();
+        let of_file: Vec<String> =
+            rows(&dir.path().join("out/clusters.tsv")).into_iter().map(|row| row[2].clone()).collect();
+        assert_eq!(of_file, shown);
+        kept.push(stays);
+    }
+    // Three runs of eight words are in the menu alone.
+    assert_ne!(kept[0], kept[1]);
+    let both = DedupTexts { boilerplate_words: Some(8), ..DedupTexts::default() };
+    let error = both.run(&bytes).unwrap_err();
+    assert!(error.is::<InvalidOptions>() && error.to_string().contains("goes with"), "{error}");
+}
+
+#[test]
 fn files_and_memory_are_decided_alike() {
     let texts = texts();
     let dir = tempfile::tempdir().unwrap();

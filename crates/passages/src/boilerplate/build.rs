@@ -56,8 +56,18 @@ impl Work {
 
     /// The second pass: appends the hashes of the t-grams that more documents may have, each once, ascending.
     pub fn append_shared(&mut self, hashed: &Hashed, shared: &Shared, grams: &mut Vec<[u64; 2]>) {
+        self.append_wanted(hashed, |fingerprint| shared.is_shared(fingerprint), grams);
+    }
+
+    /// Appends the hashes of the t-grams whose selected fingerprint is wanted, each once, ascending.
+    pub fn append_wanted(
+        &mut self,
+        hashed: &Hashed,
+        is_wanted: impl FnMut(u64) -> bool,
+        grams: &mut Vec<[u64; 2]>,
+    ) {
         let start = grams.len();
-        self.for_each_gram(hashed, |fingerprint| shared.is_shared(fingerprint), |gram| grams.push(gram.hash));
+        self.for_each_gram(hashed, is_wanted, |gram| grams.push(gram.hash));
         let own = &mut grams[start..];
         own.sort_unstable();
         let mut kept = usize::from(!own.is_empty());
@@ -94,6 +104,21 @@ impl Builder {
     pub fn push(&mut self, grams: &[[u64; 2]]) -> Result<()> {
         self.documents += 1;
         grams.iter().try_for_each(|&hash| self.sorter.push(Occurs { hash, documents: 1 }))
+    }
+
+    /// Adds a t-gram of `documents` documents that were counted elsewhere; [`of_documents`](Self::of_documents) says of how
+    /// many.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] from a scratch file.
+    pub fn push_counted(&mut self, hash: [u64; 2], documents: u32) -> Result<()> {
+        self.sorter.push(Occurs { hash, documents })
+    }
+
+    /// Says how many documents were counted elsewhere.
+    pub fn of_documents(&mut self, documents: u64) {
+        self.documents = documents;
     }
 
     /// Writes the list of the t-grams of `words` words that more than `more_than` documents have, under a name that is

@@ -112,6 +112,19 @@ impl Boilerplate {
         let mapped = usize::try_from(length)
             .map_err(|_| Error::Invalid(format!("{}: too large for the address space", path.display())))?;
         let bytes = file.map(mapped).map_err(|error| Error::io("map", path, error))?;
+        Self::of(path, bytes)
+    }
+
+    /// A list of the bytes of a file, which came from elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        Self::of(Path::new("bytes of a list of spans"), Bytes::Heap(bytes))
+    }
+
+    fn of(path: &Path, bytes: Bytes) -> Result<Self> {
         let corrupt = |(offset, expected, found): Fault| Error::Corrupt {
             path: path.to_owned(),
             section: "list of spans",

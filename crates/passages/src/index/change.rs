@@ -23,15 +23,43 @@ pub struct Deleted {
     pub absent: u64,
 }
 
-/// What [`PassageIndex::compact`] did.
+/// What [`PassageIndex::compact`] or [`PassageIndex::merge`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compacted {
-    /// Parts before; there is one now.
+    /// Parts that were merged to one.
     pub parts: usize,
     /// Deleted documents that were dropped.
     pub dropped: u64,
-    /// Bytes of all parts before, and after.
+    /// Bytes of these parts before, and of the merged one.
     pub bytes: (u64, u64),
+}
+
+/// The bytes of a part of tier 0 are fewer than [`FAN_IN`] times this.
+const TIER_BYTES: u64 = 1 << 20;
+/// Parts of each tier that are left alone, and how many times the bytes of a tier those of the next one are.
+const FAN_IN: u64 = 8;
+
+/// The tier of a part of this size.
+fn tier(bytes: u64) -> u32 {
+    (bytes / TIER_BYTES).max(1).ilog(FAN_IN)
+}
+
+/// Where the parts begin that are merged, of parts of these sizes: the first of the last parts up to some tier that are more
+/// than [`FAN_IN`] for each tier that they have. Of several such tiers the highest. None where nothing is merged.
+///
+/// Documents have an order, so only neighbours are merged. After it there are at most [`FAN_IN`] parts for each tier. With
+/// one new part at a time, a part above tier 0 is merged and stays in its tier only if another one of its tier was added
+/// meanwhile, so that fewer than [`FAN_IN`] merges leave it there: a byte is written less than [`FAN_IN`] times in each tier,
+/// and about once if parts have the same size. A merge in tier 0, whose parts are small, writes less than 72 MiB.
+fn start_of_merge(sizes: &[u64]) -> Option<usize> {
+    let tiers: Vec<u32> = sizes.iter().map(|&bytes| tier(bytes)).collect();
+    let highest = tiers.iter().copied().max()?;
+    (0..=highest).rev().find_map(|up_to| {
+        let start = tiers.iter().rposition(|&tier| tier > up_to).map_or(0, |higher| higher + 1);
+        let last = &tiers[start..];
+        let kinds = last.iter().fold(0_u64, |kinds, &tier| kinds | 1 << tier).count_ones();
+        (last.len() as u64 > FAN_IN * u64::from(kinds)).then_some(start)
+    })
 }
 
 /// An index that one process changes.
@@ -115,7 +143,7 @@ impl PassageIndex {
     ///
     /// [`Error::Locked`] while another writes; [`Error::ParamsMismatch`] if the index was made with other options;
     /// [`Error::AlreadyExists`] if the folder is there and has something else in it; [`Error::Limit`] for too many parts,
-    /// which [`compact`](Self::compact) merges; those of [`open`](Self::open).
+    /// which [`merge`](Self::merge) and [`compact`](Self::compact) merge; those of [`open`](Self::open).
     pub fn append(folder: &Path, built: Built, settings: &str) -> Result<()> {
         let is_there = RealVfs.exists(folder).map_err(|error| Error::io("look for", folder, error))?;
         if !is_there {
@@ -192,13 +220,34 @@ impl PassageIndex {
         drop(Self::open(folder)?);
         let mut change = Change::begin(folder)?;
         let index = Self::open(folder)?;
-        let dropped: u64 = index.parts.iter().map(|part| u64::from(part.gone.count())).sum();
-        if index.parts() == 1 && dropped == 0 {
+        if index.parts() == 1 && index.deleted() == 0 {
             return Ok(None);
         }
-        let mut builder = Builder::new(folder, memory, index.shape(), index.seed())?;
+        index.merge_from(0, &mut change, memory).map(Some)
+    }
+
+    /// Merges the last parts into one, as [`compact`](Self::compact) does with all, if there are many of about the same size.
+    /// Called after each [`append`](Self::append), it keeps the number of parts within 8 for each power of 8 between the
+    /// smallest and the largest, and writes a byte about once for each of these powers. None where there are few.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn merge(folder: &Path, memory: usize) -> Result<Option<Compacted>> {
+        drop(Self::open(folder)?);
+        let mut change = Change::begin(folder)?;
+        let sizes: Vec<u64> = change.entries.iter().map(|entry| entry.bytes).collect();
+        let Some(start) = start_of_merge(&sizes) else { return Ok(None) };
+        Self::open(folder)?.merge_from(start, &mut change, memory).map(Some)
+    }
+
+    /// Merges the parts from this one on.
+    fn merge_from(&self, start: usize, change: &mut Change<'_>, memory: usize) -> Result<Compacted> {
+        let folder = change.folder;
+        let parts = &self.parts[start..];
+        let mut builder = Builder::new(folder, memory, self.shape(), self.seed())?;
         let mut before = 0;
-        for part in &index.parts {
+        for part in parts {
             let place = |document: u32| before + document - part.gone.before(document);
             for document in (0..part.documents()).filter(|&document| !part.gone.has(document)) {
                 let (hashes, places) = (part.hashes(document)?, part.place_bytes(document)?);
@@ -214,12 +263,78 @@ impl PassageIndex {
         }
         let built = builder.finish()?;
         let number = change.next_number();
-        let entry = built.write(&folder.join(part_name(number)), number, index.settings()?)?;
-        let bytes = (index.bytes(), entry.bytes);
-        change.entries = vec![entry];
+        let entry = built.write(&folder.join(part_name(number)), number, self.settings()?)?;
+        let dropped = parts.iter().map(|part| u64::from(part.gone.count())).sum();
+        let bytes = (parts.iter().map(|part| part.identity().0).sum(), entry.bytes);
+        change.entries.truncate(start);
+        change.entries.push(entry);
         change.publish()?;
         // What is left here, the next writer removes.
         let _ = change.clean();
-        Ok(Some(Compacted { parts: index.parts(), dropped, bytes }))
+        Ok(Compacted { parts: parts.len(), dropped, bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Adds parts one by one, and merges; returns the sizes in the end, and how many bytes were written.
+    fn added(new: impl Iterator<Item = u64>) -> (Vec<u64>, u64) {
+        let (mut sizes, mut written) = (Vec::new(), 0);
+        for bytes in new {
+            sizes.push(bytes);
+            written += bytes;
+            if let Some(start) = start_of_merge(&sizes) {
+                let merged: u64 = sizes.drain(start..).sum();
+                written += merged;
+                sizes.push(merged);
+            }
+            let tiers: std::collections::HashSet<u32> = sizes.iter().map(|&bytes| tier(bytes)).collect();
+            assert!(sizes.len() <= FAN_IN as usize * tiers.len(), "{sizes:?}");
+            assert_eq!(start_of_merge(&sizes), None, "{sizes:?}");
+        }
+        (sizes, written)
+    }
+
+    #[test]
+    fn parts_of_one_size_are_few_and_each_byte_is_written_once_a_tier() {
+        assert_eq!([0, 1, 8 << 20, (64 << 20) - 1, 64 << 20, u64::MAX].map(tier), [0, 0, 1, 1, 2, 14]);
+        for size in [1 << 10, 1 << 20, 3 << 20, 1 << 30] {
+            let (few, written) = added(std::iter::repeat_n(size, 8));
+            assert_eq!((few.len(), written), (8, 8 * size), "eight are left alone");
+            assert_eq!(added(std::iter::repeat_n(size, 9)).0, [9 * size]);
+            let (sizes, written) = added(std::iter::repeat_n(size, 3000));
+            let tiers = u64::from(tier(3000 * size)) - u64::from(tier(size)) + 1;
+            assert!(
+                size < TIER_BYTES || written <= (tiers + 1) * 3000 * size,
+                "{written} of parts of {size}"
+            );
+            assert_eq!(sizes.iter().sum::<u64>(), 3000 * size);
+        }
+    }
+
+    #[test]
+    fn small_parts_do_not_rewrite_a_large_one_and_no_order_of_sizes_leaves_many() {
+        let large = 1 << 30;
+        let small = |count| std::iter::repeat_n(1 << 10, count);
+        let (sizes, written) = added(std::iter::once(large).chain(small(500)));
+        assert!(sizes[0] == large && written < 2 * large, "{written}");
+        // Of one size in between, whichever came before.
+        for period in [2, 5, 8, 9, 10, 17] {
+            let of = |at: u64| if at % period == 0 { 9 << 20 } else { 1 << 10 };
+            let all: u64 = (0..4000).map(of).sum();
+            let (_, written) = added((0..4000).map(of));
+            assert!(written <= (1 + FAN_IN * u64::from(tier(all) + 1)) * all, "{period}: {written} of {all}");
+        }
+        // Sizes that fall or rise, or were drawn.
+        added((0..40).rev().map(|power| 1 << power));
+        added((0..40).map(|power| 1 << power));
+        let mut state = 7_u64;
+        added((0..3000).map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            1 << (state >> 33) % 34
+        }));
+        assert_eq!(start_of_merge(&[]), None);
     }
 }

@@ -195,7 +195,41 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 /// A change writes files, then the list, then removes files: what a crash leaves is the index before or after with files that
-/// are not named, or some of those that are not needed any more.
+/// are not named, or some of those that are not needed any more. Each of these states opens, gives the answer of its list,
+/// and is cleaned by the next writer. Returns how many there are.
+fn check_states(bench: &Path, (before, after): (&Path, &Path), question: &str) -> u32 {
+    let mut states = 0;
+    for (base, other) in [(before, after), (after, before)] {
+        let answer = by_key(&PassageIndex::open(base).unwrap(), question);
+        let mut more = names(other);
+        more.retain(|name| !names(base).contains(name));
+        for bits in 0..1_u32 << more.len() {
+            let state = bench.join("state");
+            copy(base, &state);
+            for (bit, name) in more.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1) {
+                // Half of a file that has no name in the list, too.
+                let bytes = fs::read(other.join(name)).unwrap();
+                fs::write(state.join(name), &bytes[..bytes.len() / (1 + bit % 2)]).unwrap();
+            }
+            fs::write(state.join(".twindex-tmp-1"), "half").unwrap();
+            let index = PassageIndex::open(&state).unwrap();
+            index.verify().unwrap();
+            assert_eq!(by_key(&index, question), answer, "{bits:b} of {more:?}");
+            drop(index);
+            // The next writer removes what is not named.
+            PassageIndex::delete(&state, &keys("nobody")).unwrap();
+            assert_eq!(names(&state), names(base), "{bits:b} of {more:?}");
+            fs::remove_dir_all(&state).unwrap();
+            states += 1;
+        }
+    }
+    states
+}
+
+fn keys(key: &str) -> HashSet<Vec<u8>> {
+    HashSet::from([key.as_bytes().to_vec()])
+}
+
 #[test]
 fn whatever_a_crash_leaves_is_the_index_before_or_after() {
     let bench = tempfile::tempdir().unwrap();
@@ -203,49 +237,70 @@ fn whatever_a_crash_leaves_is_the_index_before_or_after() {
     append(&folder, Shape::words(6), &some_texts("a"));
     append(&folder, Shape::words(6), &some_texts("b"));
     let question = &some_texts("a")[3].1;
-    let keys = |key: &str| HashSet::from([key.as_bytes().to_vec()]);
     let steps: [&dyn Fn(&Path); 3] = [
         &|folder| assert_eq!(PassageIndex::delete(folder, &keys("a1")).unwrap().documents, 1),
         &|folder| assert_eq!(PassageIndex::delete(folder, &keys("a3")).unwrap().documents, 1),
         &|folder| assert_eq!(PassageIndex::compact(folder, 0).unwrap().unwrap().dropped, 2),
     ];
-    let mut seen = vec![by_key(&PassageIndex::open(&folder).unwrap(), question)];
     for (number, step) in steps.into_iter().enumerate() {
-        let (before, after) = (bench.path().join(format!("before{number}")), folder.clone());
+        let before = bench.path().join(format!("before{number}"));
         copy(&folder, &before);
         step(&folder);
-        let (old, new) = (names(&before), names(&after));
-        let answers = [&before, &after].map(|folder| by_key(&PassageIndex::open(folder).unwrap(), question));
+        let answers = [&before, &folder].map(|folder| by_key(&PassageIndex::open(folder).unwrap(), question));
         assert!(answers[0] != answers[1] || number == 2);
-        seen.push(answers[1].clone());
-        let mut states = 0;
-        for (base, other, answer) in [(&before, &after, &answers[0]), (&after, &before, &answers[1])] {
-            let more: Vec<&String> = if base == &before { &new } else { &old }
-                .iter()
-                .filter(|name| !names(base).contains(name))
-                .collect();
-            for bits in 0..1_u32 << more.len() {
-                states += 1;
-                let state = bench.path().join(format!("state-{number}-{states}"));
-                copy(base, &state);
-                for (bit, name) in more.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1) {
-                    // Half of a file that has no name in the list, too.
-                    let bytes = fs::read(other.join(name)).unwrap();
-                    fs::write(state.join(name), &bytes[..bytes.len() / (1 + bit % 2)]).unwrap();
-                }
-                fs::write(state.join(".twindex-tmp-1"), "half").unwrap();
-                let index = PassageIndex::open(&state).unwrap();
-                index.verify().unwrap();
-                assert_eq!(&by_key(&index, question), answer, "{number}: {bits:b} of {more:?}");
-                drop(index);
-                // The next writer removes what is not named.
-                PassageIndex::delete(&state, &keys("nobody")).unwrap();
-                assert_eq!(names(&state), names(base), "{number}: {bits:b} of {more:?}");
-            }
-        }
+        let states = check_states(bench.path(), (&before, &folder), question);
         assert!(states >= 3, "{states}");
     }
     assert_eq!(names(&folder).len(), 2, "{:?}", names(&folder));
+}
+
+/// Nine parts of one size become one, and eight do not; a larger part before them stays as it is.
+#[test]
+fn ninth_part_of_a_tier_merges_them_whatever_a_crash_leaves() {
+    let bench = tempfile::tempdir().unwrap();
+    let (folder, shape) = (bench.path().join("index"), Shape::words(6));
+    let words = |number: u32| format!("w{} ", number.wrapping_mul(2_654_435_761) >> 8);
+    let large = [("large".to_owned(), (0..1_200_000).map(words).collect::<String>())];
+    append(&folder, shape, &large);
+    let first = part_bytes(&folder).remove(0);
+    assert!(first.len() > 8 << 20, "{} bytes are of tier 0", first.len());
+    let mut all = large.to_vec();
+    for day in 0..9 {
+        assert_eq!(PassageIndex::merge(&folder, 0).unwrap(), None, "{day} small parts");
+        let texts = some_texts(&format!("day{day}-"));
+        append(&folder, shape, &texts);
+        all.extend(texts);
+    }
+    assert_eq!(PassageIndex::delete(&folder, &keys("day4-2")).unwrap().documents, 1);
+    all.retain(|(key, _)| key != "day4-2");
+    let question = &some_texts("a")[3].1;
+    let answer = by_key(&PassageIndex::open(&folder).unwrap(), question);
+    let merged = PassageIndex::merge(&folder, 0).unwrap().expect("nine small parts");
+    assert_eq!((merged.parts, merged.dropped), (9, 1));
+    assert!(merged.bytes.1 < merged.bytes.0, "{merged:?}");
+    let index = PassageIndex::open(&folder).unwrap();
+    index.verify().unwrap();
+    assert_eq!((index.parts(), index.documents(), index.deleted()), (2, 1 + 4 * 9 - 1, 0));
+    assert_eq!(by_key(&index, question), answer);
+    assert_eq!(part_bytes(&folder)[0], first);
+    let small = bench.path().join("small");
+    append(&small, shape, &all[1..]);
+    assert_eq!(part_bytes(&folder)[1..], part_bytes(&small), "as if they had been added together");
+    assert_eq!(PassageIndex::merge(&folder, 0).unwrap(), None);
+    assert_eq!(names(&folder).len(), 3, "{:?}", names(&folder));
+
+    let states = bench.path().join("small-days");
+    for day in 0..9 {
+        append(&states, shape, &some_texts(&format!("day{day}-")));
+    }
+    let before = bench.path().join("nine");
+    copy(&states, &before);
+    PassageIndex::merge(&states, 0).unwrap().expect("nine small parts");
+    assert_eq!(check_states(bench.path(), (&before, &states), question), 2 + (1 << 9));
+    let nothing = bench.path().join("nothing");
+    fs::create_dir(&nothing).unwrap();
+    assert!(matches!(PassageIndex::merge(&nothing, 0), Err(Error::NotAnIndex { .. })));
+    assert_eq!(names(&nothing), [""; 0]);
 }
 
 #[test]

@@ -130,6 +130,19 @@ fn check_no_list(params: &SketchParams) -> Result<()> {
     }
 }
 
+/// Refuses another list than the one that the parameters name.
+fn check_list(params: &SketchParams, list: &dyn LeavesOut) -> Result<()> {
+    match params.shingling.boilerplate {
+        Some(named) if named == list.digest() => Ok(()),
+        named => Err(Error::Invalid(format!(
+            "the list of spans has the digest {:032x}, and these parameters name {}: take the list with which they \
+             were made",
+            list.digest(),
+            named.map_or_else(|| "none".to_owned(), |named| format!("{named:032x}"))
+        ))),
+    }
+}
+
 impl Sketcher {
     /// A sketcher for these parameters.
     ///
@@ -175,18 +188,28 @@ impl Sketcher {
         let params = params.into();
         if let Some(table) = params.idf_table()? {
             return Err(Error::Invalid(format!(
-                "these parameters name the idf table {table:032x} and a list of spans, which do not go together"
+                "these parameters need the idf table {table:032x} beside the list of spans: \
+                 Sketcher::with_idf_and_boilerplate takes both"
             )));
         }
-        match params.shingling.boilerplate {
-            Some(named) if named == list.digest() => Self::made(params, None, Some(list)),
-            named => Err(Error::Invalid(format!(
-                "the list of spans has the digest {:032x}, and these parameters name {}: take the list with which they \
-                 were made",
-                list.digest(),
-                named.map_or_else(|| "none".to_owned(), |named| format!("{named:032x}"))
-            ))),
-        }
+        check_list(&params, &*list)?;
+        Self::made(params, None, Some(list))
+    }
+
+    /// A sketcher for parameters that weight shingles by this table, and by which the spans of this list are left out of
+    /// texts: the shingles of what is left have the weights of the table, which may have counted all words.
+    ///
+    /// # Errors
+    /// As [`with_idf`](Self::with_idf) and [`with_boilerplate`](Self::with_boilerplate).
+    pub fn with_idf_and_boilerplate(
+        params: impl Into<SketchParams>,
+        table: Arc<IdfTable>,
+        list: Arc<dyn LeavesOut>,
+    ) -> Result<Self> {
+        let params = params.into();
+        table.check(&params)?;
+        check_list(&params, &*list)?;
+        Self::made(params, Some(table), Some(list))
     }
 
     fn made(

@@ -24,7 +24,7 @@ use super::priority::Keep;
 use super::rules::Clustering;
 use super::run_file::RunFile;
 use super::word_diff::{self, Extent, WordDiff};
-use crate::boilerplate::BOILERPLATE;
+use crate::boilerplate::{self, BOILERPLATE};
 use crate::error::InvalidOptions;
 use crate::input::{Deciding, InputFormat, InputOptions, UrlPart};
 use crate::observer::Observer;
@@ -655,7 +655,8 @@ impl Why {
     /// The sketcher of the run. The index has the IDF table, if there is one.
     fn sketcher(&self, known: &Known) -> anyhow::Result<Sketcher> {
         if known.params.sketch().idf_table()?.is_some() {
-            return Ok(Index::open(self.out.join(INDEX))?.sketcher()?);
+            // The list, if there is one, is beside the index.
+            return boilerplate::sketcher(&Index::open(self.out.join(INDEX))?, None);
         }
         if known.params.shingling.boilerplate.is_some() {
             return sketcher_of_results(&self.out, &known.params);

@@ -1,0 +1,121 @@
+//! The steps by which spans are counted that many texts share, for jobs that move rows by themselves, as Spark does. What a
+//! span is, is the library's definition.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow_array::builder::{Int32Builder, UInt64Builder};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use pyo3_arrow::PyRecordBatch;
+use twindex::params::Shingling;
+use twindex_corpus::SpanWords;
+
+use crate::args;
+use crate::columns::{Column, batch};
+use crate::error::{Failure, Result};
+use crate::idf::IdfTable;
+
+/// How texts are cut into shingles, as a text that the other steps take.
+#[pyfunction]
+#[pyo3(signature = (words, seed, idf=None))]
+pub(crate) fn shingling_text(
+    #[pyo3(from_py_with = args::words)] words: u8,
+    #[pyo3(from_py_with = args::seed)] seed: u64,
+    idf: Option<&Bound<'_, IdfTable>>,
+) -> String {
+    match idf {
+        None => Shingling::words(words, seed).encode(),
+        Some(table) => table.get().inner.shingling().encode(),
+    }
+}
+
+fn span_words(shingling: &str, boilerplate_words: u32) -> Result<SpanWords> {
+    Ok(SpanWords::new(&Shingling::decode(shingling)?, boilerplate_words)?)
+}
+
+/// A text; one that is not UTF-8 has no words.
+fn text_of(texts: &Column, row: usize) -> Result<&str> {
+    Ok(std::str::from_utf8(texts.text(row)?).unwrap_or_default())
+}
+
+fn row_number(row: usize) -> Result<i32> {
+    i32::try_from(row).map_err(|_| Failure::invalid("texts: more than 2^31"))
+}
+
+/// What each text has of step 1: a row for each distinct fingerprint that it selects: `row`, the place of the text, and
+/// `fingerprint`.
+#[pyfunction]
+pub(crate) fn span_fingerprints(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+    shingling: &str,
+    #[pyo3(from_py_with = args::boilerplate_words)] boilerplate_words: u32,
+) -> Result<PyRecordBatch> {
+    let (texts, words) = (Column::of("texts", texts)?, span_words(shingling, boilerplate_words)?);
+    py.detach(|| {
+        let (mut rows, mut fingerprints) = (Int32Builder::new(), UInt64Builder::new());
+        let mut counting = words.counting();
+        for row in 0..texts.len() {
+            let number = row_number(row)?;
+            counting.for_each_fingerprint(text_of(&texts, row)?, |fingerprint| {
+                rows.append_value(number);
+                fingerprints.append_value(fingerprint);
+            })?;
+        }
+        batch(vec![("row", Arc::new(rows.finish())), ("fingerprint", Arc::new(fingerprints.finish()))])
+    })
+}
+
+/// What each text has of step 2: a row for each distinct run of words whose fingerprint is among those beside the text, bytes
+/// of 8 each, low ones first: `row`, the place of the text, `high` and `low`, the hash of the run.
+#[pyfunction]
+pub(crate) fn span_runs(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+    wanted: &Bound<'_, PyAny>,
+    shingling: &str,
+    #[pyo3(from_py_with = args::boilerplate_words)] boilerplate_words: u32,
+) -> Result<PyRecordBatch> {
+    let (texts, wanted) = (Column::of("texts", texts)?, Column::of("wanted", wanted)?);
+    texts.check_len(&wanted)?;
+    let words = span_words(shingling, boilerplate_words)?;
+    py.detach(|| {
+        let mut rows = Int32Builder::new();
+        let mut hashes = [UInt64Builder::new(), UInt64Builder::new()];
+        let (mut counting, mut runs) = (words.counting(), Vec::new());
+        for row in 0..texts.len() {
+            let bytes = wanted.text(row)?;
+            let known: HashSet<u64> = bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes).collect();
+            runs.clear();
+            let is_known = |fingerprint: u64| known.contains(&fingerprint);
+            counting.append_runs(text_of(&texts, row)?, is_known, &mut runs)?;
+            rows.append_value_n(row_number(row)?, runs.len());
+            for run in &runs {
+                for (column, &half) in hashes.iter_mut().zip(run) {
+                    column.append_value(half);
+                }
+            }
+        }
+        let [high, low] = hashes.map(|mut column| Arc::new(column.finish()));
+        batch(vec![("row", Arc::new(rows.finish())), ("high", high), ("low", low)])
+    })
+}
+
+/// The bytes of the list of these spans: of each `high` and `low`, 8 bytes each, low ones first.
+#[pyfunction]
+pub(crate) fn span_list<'py>(
+    py: Python<'py>,
+    spans: &[u8],
+    shingling: &str,
+    #[pyo3(from_py_with = args::boilerplate_words)] boilerplate_words: u32,
+    #[pyo3(from_py_with = args::without_boilerplate)] without_boilerplate: u32,
+    documents: u64,
+) -> Result<Bound<'py, PyBytes>> {
+    let words = span_words(shingling, boilerplate_words)?;
+    let (halves, _) = spans.as_chunks::<8>();
+    let halves: Vec<u64> = halves.iter().copied().map(u64::from_le_bytes).collect();
+    let (spans, _) = halves.as_chunks::<2>();
+    let list = py.detach(|| words.list_of(spans.iter().copied(), without_boilerplate, documents))?;
+    Ok(PyBytes::new(py, &list))
+}
