@@ -1,13 +1,13 @@
 //! The cost of finding leaders: queries and microseconds for each, for corpora of several kinds.
 //!
 //! ```sh
-//! cargo run --release --example group_costs [DOCUMENTS]
+//! cargo run --release --example group_costs [DOCUMENTS [WORD OF THE CORPUS]]
 //! ```
 //!
 //! Documents are fingerprints, near within 3 bits, in one segment. The corpora: 1, 30 and 90 % near-duplicates
-//! (families of 2 to 10); families as large as a tenth of all documents; chains of a hundredth, where each is near the
-//! next one; cubes of as many, where each is near some fourteen others; and, a tenth as many, texts of one family that
-//! resemble each other, with their sets. Each is in the order of key hashes; families, chains and cubes also in a
+//! (families of 2 to 10); families of a tenth of all documents, at most 100,000; chains of a hundredth, at most 10,000,
+//! where each is near the next one; cubes of as many, where each is near some fourteen others; and as many texts as a
+//! family has documents, which all resemble each other, with their sets. Each is in the order of key hashes; families, chains and cubes also in a
 //! hostile order of priorities, in which a document comes after those that it waits for. Each leader is found without
 //! remembered answers, in an index that was just opened and in one that was queried before. Then all groups are listed.
 
@@ -75,7 +75,7 @@ fn corpora(documents: u64) -> Vec<Corpus> {
         let fingerprint = move |i: u64| if mix(i / 10) % 100 < percent { member(i / 10, i) } else { mix(!i) };
         add(format!("{percent} % duplicates"), Box::new(fingerprint), |_| None);
     }
-    let (family, chain) = ((documents / 10).max(1), (documents / 100).max(1));
+    let (family, chain) = ((documents / 10).clamp(1, 100_000), (documents / 100).clamp(1, 10_000));
     for (order, priority) in [("", (|_| None) as fn(u64) -> Option<u64>), (", hostile order", Some)] {
         add(format!("families of {family}{order}"), Box::new(move |i| member(i / family, i)), priority);
         let links = chains(documents, chain);
