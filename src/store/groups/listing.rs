@@ -84,7 +84,8 @@ impl Groups {
         self.count
     }
 
-    /// The number of queries for near documents; depends on the number of threads, and on the memory.
+    /// The number of queries for near documents: 0 if a join found them. Depends on the number of threads, and on the
+    /// memory.
     #[must_use]
     pub fn questions(&self) -> u64 {
         self.questions
