@@ -438,7 +438,7 @@ impl<'w> History<'w> {
                 "{variant:?}: a commit is lost, at event {point} of {events}"
             );
             (self.committed, self.now) = before;
-            self.count("commit undone by a kill");
+            self.count("commit lost in a kill");
         }
         let expected = self.stored(&self.committed);
         assert!(survivors == expected, "{variant:?}: other documents, at event {point} of {events}");
@@ -546,7 +546,7 @@ impl<'w> History<'w> {
         assert_eq!(leader(&fresh, key, questions), leader(snapshot, key, questions));
     }
 
-    /// Merges the index with a shard of other documents, some of which have the same keys; goes on with the result.
+    /// Merges the index with a shard of other documents, some with the same keys; goes on with the result.
     fn merge_shards(&mut self) {
         self.commit();
         let policy = [OnConflict::Refuse, OnConflict::First, OnConflict::Last][self.random.below(3)];
@@ -723,7 +723,7 @@ fn leaders_after_any_history_are_those_of_a_batch_over_the_live_documents() {
         "compact",
         "reopen",
         "kill",
-        "commit undone by a kill",
+        "commit lost in a kill",
         "merge of shards",
         "check of a batch",
         "check of changes",

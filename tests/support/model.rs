@@ -446,7 +446,7 @@ impl<'a> Unsynced<'a> {
         Self { synced, full, zeros }
     }
 
-    /// Contents of which nothing, the length, the first half or everything is kept.
+    /// Contents that keep nothing, the length, the first half or everything.
     fn in_order(&self) -> [Vec<u8>; 4] {
         let half = self.full[..usize::midpoint(self.synced.len(), self.full.len())].to_vec();
         [self.synced.to_vec(), self.zeros.clone(), half, self.full.clone()]
@@ -457,7 +457,7 @@ impl<'a> Unsynced<'a> {
         self.full.len().div_ceil(SECTOR) - self.synced.len() / SECTOR
     }
 
-    /// Contents of which these sectors are kept: cut after the last of them, and of full length.
+    /// Contents that keep these sectors: cut after the last of them, and of full length.
     fn with_sectors(&self, kept: &[bool]) -> [Vec<u8>; 2] {
         let (start, end) = (self.synced.len(), self.full.len());
         let first = start / SECTOR;

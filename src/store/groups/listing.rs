@@ -26,7 +26,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// The documents of a snapshot, none of which has a leader yet.
+    /// The documents of a snapshot, all without a leader.
     pub(super) fn undecided(snapshot: &Snapshot, room: &Room) -> Result<Self> {
         let numbers = Numbering::of(snapshot)?;
         let documents = numbers.documents() as usize;

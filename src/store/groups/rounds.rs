@@ -51,7 +51,7 @@ impl RoundSize {
         Self { documents: least, least, most }
     }
 
-    /// Sets the size of the round after one of `documents`, of which `wasted` had no use for their queries.
+    /// Sets the size of the round after one of `documents`, if `wasted` of them had no use for their queries.
     pub(super) fn adjust(&mut self, documents: usize, wasted: usize) {
         if wasted * 4 > documents {
             self.documents = (self.documents / 2).max(self.least.min(self.documents));
@@ -115,7 +115,7 @@ impl RoundSearch<'_> {
         self.on_pieces(query_of, queries.len(), |range, most| self.by_distance(&queries, range, radius, most))
     }
 
-    /// Makes `queries` queries piece by piece, each of which may find `most` documents or be a single query.
+    /// Makes `queries` queries piece by piece. A piece may find `most` documents; a single query may find any number.
     fn on_pieces(
         &self,
         query_of: Vec<u32>,
