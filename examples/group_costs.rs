@@ -7,9 +7,10 @@
 //! Documents are fingerprints, near within 3 bits, in one segment. The corpora: 1, 30 and 90 % near-duplicates
 //! (families of 2 to 10); families of a tenth of all documents, at most 100,000; chains of a hundredth, at most 10,000,
 //! where each is near the next one; cubes of as many, where each is near some fourteen others; and as many texts as a
-//! family has documents, which all resemble each other, with their sets. Each is in the order of key hashes; families, chains and cubes also in a
-//! hostile order of priorities, in which a document comes after those that it waits for. Each leader is found without
-//! remembered answers, in an index that was just opened and in one that was queried before. Then all groups are listed.
+//! family has documents, which all resemble each other, with their sets. Each is in the order of key hashes; families,
+//! chains and cubes also in a hostile order of priorities, in which a document comes after those that it waits for. Each
+//! leader is found without remembered answers, in an index that was just opened and in one that was queried before. Then
+//! all groups are listed.
 
 use std::time::Instant;
 

@@ -1,38 +1,56 @@
-//! Groups depend only on the live documents: after any sequence of puts, replacements, expiries and deletes, each
-//! document's leader is that of a batch over all live documents, computed by brute force from the definition.
+//! Groups depend only on the live documents: after any sequence of puts, replacements, deletes, expiries, flushes, merges,
+//! compactions, reopenings, kills and merges of shards, each document's leader is that of a batch over all live
+//! documents, computed by brute force from the definition.
 //!
-//! `TWINDEX_GROUP_OPERATIONS=1000000` sets the number of operations, with at most 2,000 live documents at once, and
-//! 1,000 checkpoints, or `TWINDEX_GROUP_CHECKPOINTS`; the default is a few hundred. `TWINDEX_GROUP_ALL=1` queries the
-//! leader of every live document at each checkpoint, instead of some two hundred. `scripts/groups-model` runs all of
-//! this.
+//! Indexes are on a disk in memory, so that a sync costs nothing, and a kill leaves what a crash may leave. Histories
+//! run on all cores. `TWINDEX_GROUP_OPERATIONS=1000000` sets the number of operations, with at most 2,000 live documents
+//! at once, and 1,000 checkpoints, or `TWINDEX_GROUP_CHECKPOINTS`; the default is a few thousand with at most 70.
+//! `scripts/groups-model` runs this.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use twindex::params::Near;
 use twindex::sketch::{Nearness, Resemblance, matches, pack};
+use twindex::sys::vfs::Vfs;
 use twindex::{
     Decision, Document, Error, Fingerprint, GROUP_QUESTIONS, GroupRule, Index, Key, OnConflict, Params,
     Resources, Sketch, Snapshot, Writer,
 };
 
 use crate::support::Random;
+use crate::support::model::{Disk, ModelVfs, Variant};
 
 /// Contents that documents have.
 const CONTENTS: usize = 160;
-/// The age at which a document expires, if documents do.
-const AGE: u64 = 300;
+/// Kinds of indexes: by distance, by sets, by estimates, and by estimates or distance.
+const KINDS: usize = 4;
 
-/// A document of the model: its content, its priority and its stamp.
+/// A document of the model: its content, its priority, its stamp, and a number of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Live {
     content: usize,
     priority: Option<u64>,
     stamp: u64,
+    number: u64,
 }
 
-type Documents = BTreeMap<String, Live>;
+/// Live documents by the number of their key.
+type Documents = BTreeMap<u32, Live>;
+/// The leader of each document, both by the number of their key.
+type Leaders = BTreeMap<u32, u32>;
+
+/// Keys ascend as their numbers do.
+fn name(key: u32) -> String {
+    format!("key {key:05}")
+}
+
+fn key_number(name: &str) -> u32 {
+    name["key ".len()..].parse().unwrap()
+}
 
 /// Parameters, the contents of documents, and the near relation between them.
 struct World {
@@ -65,14 +83,15 @@ fn fingerprint(random: &mut Random) -> Fingerprint {
 }
 
 impl World {
-    fn new(kind: usize, random: &mut Random) -> Self {
-        let builder = || Params::builder().words(1).priorities();
+    /// A world whose documents expire at `age`, if they do.
+    fn new(kind: usize, age: u64, random: &mut Random) -> Self {
+        let builder = || Params::builder().words(1).priorities().values();
         let strict = |threshold| Near::resembling(threshold).unwrap();
         let params = match kind {
-            0 => builder().simhash(3).expire_after(AGE),
+            0 => builder().simhash(3).expire_after(age),
             1 => builder().minhash(4, 3).near(strict(0.7)).sets().marks(),
             2 => builder().minhash(8, 2).near(strict(0.7)),
-            _ => builder().simhash(3).minhash(6, 2).near(strict(0.8).or_within(3)).expire_after(AGE),
+            _ => builder().simhash(3).minhash(6, 2).near(strict(0.8).or_within(3)).expire_after(age),
         };
         let params = params.build().unwrap();
         let sketcher = twindex::Sketcher::new(&params).unwrap();
@@ -83,31 +102,46 @@ impl World {
         Self { params, sketches, fingerprints, near }
     }
 
-    fn document(&self, live: &Live) -> Document<'_> {
+    fn document<'a>(&'a self, live: &Live, value: &'a [u8]) -> Document<'a> {
         let content = match self.params.minhash {
             None => Document::from(self.fingerprints[live.content]),
             Some(_) => Document::from(&self.sketches[live.content]),
         };
         let stamp = self.params.expire_after.map(|_| live.stamp);
-        content.with_priority(live.priority).with_stamp(stamp)
+        content.with_priority(live.priority).with_stamp(stamp).with_value(value)
     }
 
-    /// The leader of each document by the definition, from all pairs.
-    fn leaders(&self, documents: &Documents) -> BTreeMap<String, String> {
-        let mut order: Vec<(u64, u64, &String)> = documents
+    fn put(&self, writer: &mut Writer, key: u32, live: &Live) {
+        writer.put(name(key).as_str(), self.document(live, &live.number.to_le_bytes())).unwrap();
+    }
+
+    /// Removes the documents that expired; returns how many.
+    fn expire(&self, documents: &mut Documents, now: u64) -> u64 {
+        let before = documents.len();
+        if let Some(age) = self.params.expire_after {
+            documents.retain(|_, live| now - live.stamp < age);
+        }
+        (before - documents.len()) as u64
+    }
+
+    /// The leader of each document by the definition: the first leader before it that is near it, or itself.
+    fn leaders(&self, documents: &Documents) -> Leaders {
+        let mut order: Vec<(u64, u64, u32)> = documents
             .iter()
-            .map(|(key, live)| (live.priority.unwrap_or(u64::MAX), Key::from(key).priority_hash(), key))
+            .map(|(&key, live)| {
+                (live.priority.unwrap_or(u64::MAX), Key::from(name(key).as_str()).priority_hash(), key)
+            })
             .collect();
         order.sort_unstable();
-        let (mut leaders, mut found): (Vec<&String>, BTreeMap<String, String>) =
-            (Vec::new(), BTreeMap::new());
+        let (mut leaders, mut found): (Vec<(u32, usize)>, Leaders) = (Vec::new(), Leaders::new());
         for (_, _, key) in order {
-            let near = |leader: &&&String| self.near[documents[key].content][documents[**leader].content];
-            let leader = leaders.iter().find(near).map_or(key, |leader| *leader);
+            let content = documents[&key].content;
+            let near = &self.near[content];
+            let leader = leaders.iter().find(|&&(_, other)| near[other]).map_or(key, |&(leader, _)| leader);
             if leader == key {
-                leaders.push(key);
+                leaders.push((key, content));
             }
-            found.insert(key.clone(), leader.clone());
+            found.insert(key, leader);
         }
         found
     }
@@ -148,21 +182,20 @@ fn is_near(
 }
 
 /// The listing of a batch by brute force.
-fn listing(leaders: &BTreeMap<String, String>) -> String {
-    let mut sizes: BTreeMap<&String, u32> = BTreeMap::new();
-    for leader in leaders.values() {
+fn listing(leaders: &Leaders) -> String {
+    let mut sizes: BTreeMap<u32, u32> = BTreeMap::new();
+    for &leader in leaders.values() {
         *sizes.entry(leader).or_default() += 1;
     }
     let mut text = String::new();
-    for (key, leader) in leaders {
-        writeln!(text, "{key}\t{leader}\t{}", sizes[leader]).unwrap();
+    for (&key, &leader) in leaders {
+        writeln!(text, "{}\t{}\t{}", name(key), name(leader), sizes[&leader]).unwrap();
     }
     text
 }
 
-fn listed(snapshot: &Snapshot, threads: usize) -> String {
-    let dir = tempfile::tempdir().unwrap();
-    let resources = Resources { dir: dir.path(), memory: 1 << 20, threads };
+fn listed(snapshot: &Snapshot, threads: usize, scratch: &Path) -> String {
+    let resources = Resources { dir: scratch, memory: 1 << 20, threads };
     let groups = snapshot.groups(&resources).unwrap();
     let mut text = String::new();
     groups
@@ -175,14 +208,25 @@ fn listed(snapshot: &Snapshot, threads: usize) -> String {
     text
 }
 
-fn leader(snapshot: &Snapshot, key: &str, questions: u64) -> Decision<twindex::Leader> {
-    snapshot.leader(key, questions).unwrap().unwrap()
+fn leader(snapshot: &Snapshot, key: u32, questions: u64) -> Decision<twindex::Leader> {
+    snapshot.leader(name(key).as_str(), questions).unwrap().unwrap()
 }
 
-/// One history: an index, and the documents that must be live in it.
+/// The operations and checks of a history, by kind.
+type Counts = BTreeMap<&'static str, u64>;
+
+/// One history: an index on a disk of its own, and the documents that must be live in it.
 struct History<'w> {
+    label: String,
     world: &'w World,
-    dir: tempfile::TempDir,
+    random: Random,
+    /// Keys that documents have.
+    keys: usize,
+    scratch: &'w Path,
+    /// The disk as it was when `vfs` began.
+    start: Disk,
+    vfs: ModelVfs,
+    path: PathBuf,
     index: Index,
     writer: Option<Writer>,
     committed: Documents,
@@ -190,119 +234,288 @@ struct History<'w> {
     /// Including the batch.
     pending: Documents,
     newest: u64,
-    /// The listing at the last checkpoint, and its snapshot.
-    before: Option<(Snapshot, BTreeMap<String, String>)>,
+    /// Documents so far.
+    number: u64,
+    /// The leaders at the last checkpoint, and its snapshot.
+    before: Option<(Snapshot, Leaders)>,
+    counts: Counts,
+}
+
+impl Drop for History<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("history {}, after {:?}", self.label, self.counts);
+        }
+    }
 }
 
 impl<'w> History<'w> {
-    fn new(world: &'w World) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let index = Index::create(dir.path().join("index"), world.params.clone()).unwrap();
-        let writer = Some(index.writer().unwrap());
-        let (committed, pending) = Default::default();
-        Self { world, dir, index, writer, committed, now: 0, pending, newest: 0, before: None }
+    fn new(label: String, world: &'w World, random: Random, keys: usize, scratch: &'w Path) -> Self {
+        let (start, path) = (Disk::default(), PathBuf::from("/index"));
+        let vfs = ModelVfs::of(start.clone());
+        let index = Index::create_with(Arc::new(vfs.clone()), &path, world.params.clone()).unwrap();
+        let mut history = Self {
+            label,
+            world,
+            random,
+            keys,
+            scratch,
+            start,
+            vfs,
+            path,
+            index,
+            writer: None,
+            committed: Documents::new(),
+            now: 0,
+            pending: Documents::new(),
+            newest: 0,
+            number: 0,
+            before: None,
+            counts: Counts::new(),
+        };
+        history.begin_writer();
+        history
     }
 
-    fn step(&mut self, random: &mut Random, keys: usize) {
-        let key = format!("key {}", random.below(keys));
-        let writer = self.writer.as_mut().unwrap();
-        match random.below(100) {
-            0..60 => {
-                let priority = [None, Some(random.next() % 4), Some(random.next())][random.below(3)];
-                let stamp = self.newest + random.below(3) as u64;
-                let live = Live { content: random.below(CONTENTS), priority, stamp };
-                writer.put(key.as_str(), self.world.document(&live)).unwrap();
-                self.newest = stamp;
-                self.pending.insert(key, live);
+    fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    /// A writer that makes segments on no other thread, so that a history is the same each time.
+    fn begin_writer(&mut self) {
+        let mut writer = self.index.writer().unwrap();
+        writer.set_background_merges(false);
+        self.writer = Some(writer);
+    }
+
+    fn writer(&mut self) -> &mut Writer {
+        self.writer.as_mut().unwrap()
+    }
+
+    fn open(&self) -> Index {
+        Index::open_with(Arc::new(self.vfs.clone()), &self.path).unwrap()
+    }
+
+    fn draw_key(&mut self) -> u32 {
+        self.random.below(self.keys) as u32
+    }
+
+    fn draw_document(&mut self) -> Live {
+        let random = &mut self.random;
+        let priority = [None, Some(random.next() % 4), Some(random.next())][random.below(3)];
+        let stamp = self.newest + random.below(3) as u64;
+        self.number += 1;
+        Live { content: random.below(CONTENTS), priority, stamp, number: self.number }
+    }
+
+    fn step(&mut self) {
+        match self.random.below(1000) {
+            0..600 => {
+                let (key, live) = (self.draw_key(), self.draw_document());
+                let world = self.world;
+                world.put(self.writer(), key, &live);
+                self.newest = live.stamp;
+                let replaced = self.pending.insert(key, live).is_some();
+                self.count(if replaced { "replace" } else { "put" });
             }
-            60..80 => {
-                writer.delete(key.as_str()).unwrap();
-                self.pending.remove(&key);
+            600..800 => {
+                let key = self.draw_key();
+                self.writer().delete(name(key).as_str()).unwrap();
+                let was_live = self.pending.remove(&key).is_some();
+                self.count(if was_live { "delete" } else { "delete of no document" });
             }
-            80..92 => self.commit(),
-            92..94 => {
+            800..930 => self.commit(),
+            930..950 => {
                 self.commit();
-                self.writer.as_mut().unwrap().flush().unwrap();
+                self.flush();
             }
-            94 => {
+            950..960 => {
                 self.commit();
-                self.writer = None;
-                self.index.compact().unwrap();
-                self.writer = Some(self.index.writer().unwrap());
+                self.merge();
             }
-            95..97 => {
-                // The batch is lost.
-                self.writer = None;
-                self.index = Index::open(self.dir.path().join("index")).unwrap();
-                self.writer = Some(self.index.writer().unwrap());
-                (self.pending, self.newest) = (self.committed.clone(), self.now);
+            960..966 => {
+                self.commit();
+                self.compact();
             }
-            _ => self.check_batch(random),
+            966..980 => self.reopen(),
+            980..986 => self.kill(),
+            986..991 => self.admit(),
+            _ => self.check_batch(),
         }
+    }
+
+    /// Adds a document, and gets its leader and the size of its group.
+    fn admit(&mut self) {
+        let (key, live) = (self.draw_key(), self.draw_document());
+        let (world, value) = (self.world, live.number.to_le_bytes());
+        let document = world.document(&live, &value);
+        let (_, found) = self.writer().admit_grouped(name(key).as_str(), document, u64::MAX).unwrap();
+        let found = found.unwrap().decided().unwrap();
+        self.newest = live.stamp;
+        // The lookup ignores what is too old by now, and so does the batch from here on.
+        self.expire_pending();
+        self.pending.insert(key, live);
+        let leaders = world.leaders(&self.pending);
+        let members = leaders.values().filter(|&&leader| leader == leaders[&key]).count();
+        assert_eq!((found.leader.to_string(), found.size), (name(leaders[&key]), members as u64), "{key}");
+        self.count("admit");
+    }
+
+    fn expire_pending(&mut self) {
+        let expired = self.world.expire(&mut self.pending, self.newest);
+        *self.counts.entry("expire").or_default() += expired;
     }
 
     fn commit(&mut self) {
-        self.writer.as_mut().unwrap().commit().unwrap();
+        self.writer().commit().unwrap();
         self.now = self.newest;
-        if self.world.params.expire_after.is_some() {
-            let now = self.now;
-            self.pending.retain(|_, live| now - live.stamp < AGE);
-        }
+        self.expire_pending();
         self.committed = self.pending.clone();
+        self.count("commit");
     }
 
-    /// The writer sees its own batch.
-    fn check_batch(&mut self, random: &mut Random) {
-        if self.pending.is_empty() || self.world.params.expire_after.is_some() {
+    fn flush(&mut self) {
+        self.writer().flush().unwrap();
+        self.count("flush");
+    }
+
+    fn merge(&mut self) {
+        if self.writer().merge_step().unwrap() {
+            self.count("merge of segments");
+        }
+    }
+
+    fn compact(&mut self) {
+        self.writer = None;
+        self.index.compact().unwrap();
+        self.begin_writer();
+        self.count("compact");
+    }
+
+    /// The writer ends, and its batch is lost.
+    fn reopen(&mut self) {
+        self.writer = None;
+        self.index = self.open();
+        self.begin_writer();
+        (self.pending, self.newest) = (self.committed.clone(), self.now);
+        self.count("reopen");
+    }
+
+    /// The machine fails in the middle of an operation, or after it; the disk keeps what a crash may keep.
+    fn kill(&mut self) {
+        let before = (self.committed.clone(), self.now);
+        let first = self.vfs.events();
+        let is_commit = match self.random.below(5) {
+            0 | 1 => {
+                self.commit();
+                true
+            }
+            other => {
+                // An operation that changes no document; the batch is lost.
+                self.writer = None;
+                self.begin_writer();
+                match other {
+                    2 => self.flush(),
+                    3 => self.merge(),
+                    _ => self.compact(),
+                }
+                false
+            }
+        };
+        let events = self.vfs.events();
+        let point = first + self.random.below(events - first + 1);
+        let variant = [Variant::Ordered, Variant::Weak][self.random.below(2)];
+        self.start = self.vfs.crash(&self.start, point, variant, &mut self.random);
+        // The killed process does nothing any more to this disk.
+        (self.writer, self.vfs) = (None, ModelVfs::of(self.start.clone()));
+        self.index = self.open();
+        let survivors = self.survivors();
+        let is_timed = self.world.params.expire_after.is_some();
+        let is_before = is_timed && self.index.snapshot().now().unwrap_or(0) != self.now;
+        if is_before || survivors != self.stored(&self.committed) {
+            assert!(
+                is_commit && point < events,
+                "{variant:?}: a commit is lost, at event {point} of {events}"
+            );
+            (self.committed, self.now) = before;
+            self.count("commit lost in a kill");
+        }
+        let expected = self.stored(&self.committed);
+        assert!(survivors == expected, "{variant:?}: other documents, at event {point} of {events}");
+        (self.pending, self.newest) = (self.committed.clone(), self.now);
+        self.begin_writer();
+        self.count("kill");
+    }
+
+    /// What is stored of documents beside their contents, which decide their groups.
+    fn stored(&self, documents: &Documents) -> BTreeMap<u32, Stored> {
+        let is_timed = self.world.params.expire_after.is_some();
+        let of = |live: &Live| Stored {
+            number: live.number,
+            priority: live.priority,
+            stamp: is_timed.then_some(live.stamp),
+        };
+        documents.iter().map(|(&key, live)| (key, of(live))).collect()
+    }
+
+    /// The same, as the index has it.
+    fn survivors(&self) -> BTreeMap<u32, Stored> {
+        let snapshot = self.index.snapshot();
+        let mut found = BTreeMap::new();
+        snapshot
+            .for_each_key(|key| {
+                let record = snapshot.get(key)?.unwrap();
+                let number = u64::from_le_bytes(record.value[..].try_into().unwrap());
+                let stored = Stored { number, priority: record.priority, stamp: record.stamp };
+                found.insert(key_number(&key.to_buf().to_string()), stored);
+                Ok(())
+            })
+            .unwrap();
+        found
+    }
+
+    /// The writer sees its own batch. Whether a document that is too old by a stamp of the batch still counts depends on
+    /// what the writer looked up, so this is for indexes without expiry.
+    fn check_batch(&mut self) {
+        let leaders = self.world.leaders(&self.pending);
+        if leaders.is_empty() || self.world.params.expire_after.is_some() {
             return;
         }
-        let leaders = self.world.leaders(&self.pending);
-        let writer = self.writer.as_mut().unwrap();
         for _ in 0..3 {
-            let (key, expected) = leaders.iter().nth(random.below(leaders.len())).unwrap();
-            let found = writer.leader(key, u64::MAX).unwrap().unwrap().decided().unwrap();
-            assert_eq!(found.key.to_string(), *expected, "{key}, with the batch");
-            let size = writer.group_size(key, u64::MAX).unwrap().unwrap().decided().unwrap();
-            assert_eq!(size as usize, leaders.values().filter(|leader| *leader == expected).count());
+            let (&key, &expected) = leaders.iter().nth(self.random.below(leaders.len())).unwrap();
+            let key = name(key);
+            let writer = self.writer();
+            let found = writer.leader(key.as_str(), u64::MAX).unwrap().unwrap().decided().unwrap();
+            assert_eq!(found.key.to_string(), name(expected), "{key}, with the batch");
+            let size = writer.group_size(key.as_str(), u64::MAX).unwrap().unwrap().decided().unwrap();
+            let members = leaders.values().filter(|&&leader| leader == expected).count();
+            assert_eq!(size as usize, members, "{key}, with the batch");
         }
+        self.count("check of a batch");
     }
 
-    fn check(&mut self, random: &mut Random) {
+    /// A checkpoint.
+    fn check(&mut self) {
         self.commit();
         let snapshot = self.index.snapshot();
         let leaders = self.world.leaders(&self.committed);
-        assert_eq!(listed(&snapshot, 1 + random.below(3)), listing(&leaders), "the listing");
-        // All of them, or every n-th of many.
-        let all = std::env::var_os("TWINDEX_GROUP_ALL").is_some();
-        let spacing = if all { 1 } else { leaders.len() / 200 + 1 };
-        for (key, expected) in leaders.iter().skip(random.below(spacing)).step_by(spacing) {
-            assert_eq!(
-                leader(&snapshot, key, u64::MAX).decided().unwrap().key.to_string(),
-                *expected,
-                "{key}"
-            );
+        let threads = 1 + self.random.below(3);
+        assert!(listed(&snapshot, threads, self.scratch) == listing(&leaders), "the listing");
+        for (&key, &expected) in &leaders {
+            let found = leader(&snapshot, key, u64::MAX).decided().unwrap();
+            assert_eq!(found.key.to_string(), name(expected), "{key}");
         }
-        for _ in 0..leaders.len().min(5) {
-            let (key, expected) = leaders.iter().nth(random.below(leaders.len())).unwrap();
-            let members: Vec<&String> =
-                leaders.iter().filter(|(_, leader)| *leader == expected).map(|(member, _)| member).collect();
-            let group = snapshot.group(key, u64::MAX).unwrap().unwrap().decided().unwrap();
-            assert!(group.members.iter().map(ToString::to_string).eq(members.into_iter().cloned()), "{key}");
-            assert_eq!(group.leader.to_string(), *expected);
-            // The limit decides the same with all answers remembered, and with none.
-            let questions = leader(&snapshot, key, u64::MAX).decided().unwrap().questions;
-            let fresh = Index::open(self.dir.path().join("index")).unwrap().snapshot();
-            assert_eq!(leader(&fresh, key, questions - 1), Decision::Undecided, "{key}");
-            assert_eq!(leader(&snapshot, key, questions - 1), Decision::Undecided, "{key}");
-            let fresh = Index::open(self.dir.path().join("index")).unwrap().snapshot();
-            assert_eq!(leader(&fresh, key, questions), leader(&snapshot, key, questions));
+        for _ in 0..leaders.len().min(3) {
+            let (&key, &expected) = leaders.iter().nth(self.random.below(leaders.len())).unwrap();
+            self.check_group(&snapshot, &leaders, key, expected);
         }
         if let Some((earlier, before)) = &self.before {
-            let keys: BTreeSet<&String> = before.keys().chain(leaders.keys()).collect();
+            let keys: BTreeSet<u32> = before.keys().chain(leaders.keys()).copied().collect();
+            let of = |leaders: &Leaders, key| leaders.get(&key).map(|&leader| name(leader));
             let expected: Vec<_> = keys
                 .into_iter()
-                .filter(|key| before.get(*key) != leaders.get(*key))
-                .map(|key| (key.clone(), before.get(key).cloned(), leaders.get(key).cloned()))
+                .filter(|key| before.get(key) != leaders.get(key))
+                .map(|key| (name(key), of(before, key), of(&leaders, key)))
                 .collect();
             let shown = |key: &Option<twindex::KeyBuf>| key.as_ref().map(ToString::to_string);
             let changes = snapshot.changed_leaders(earlier).unwrap();
@@ -311,67 +524,214 @@ impl<'w> History<'w> {
                 .map(|change| (change.key.to_string(), shown(&change.before), shown(&change.after)))
                 .collect();
             assert_eq!(found, expected, "whose leader changed");
+            *self.counts.entry("changed leader").or_default() += found.len() as u64;
+            self.count("check of changes");
         }
         self.before = Some((snapshot, leaders));
+        self.count("checkpoint");
+    }
+
+    /// The group of a document. The limit decides the same with all answers remembered, and with none.
+    fn check_group(&self, snapshot: &Snapshot, leaders: &Leaders, key: u32, expected: u32) {
+        let group = snapshot.group(name(key).as_str(), u64::MAX).unwrap().unwrap().decided().unwrap();
+        let members =
+            leaders.iter().filter(|&(_, &leader)| leader == expected).map(|(&member, _)| name(member));
+        assert!(group.members.iter().map(ToString::to_string).eq(members), "{key}");
+        assert_eq!(group.leader.to_string(), name(expected));
+        let questions = leader(snapshot, key, u64::MAX).decided().unwrap().questions;
+        let fresh = self.open().snapshot();
+        assert_eq!(leader(&fresh, key, questions - 1), Decision::Undecided, "{key}");
+        assert_eq!(leader(snapshot, key, questions - 1), Decision::Undecided, "{key}");
+        let fresh = self.open().snapshot();
+        assert_eq!(leader(&fresh, key, questions), leader(snapshot, key, questions));
+    }
+
+    /// Merges the index with a shard of other documents, some with the same keys; goes on with the result.
+    fn merge_shards(&mut self) {
+        self.commit();
+        let policy = [OnConflict::Refuse, OnConflict::First, OnConflict::Last][self.random.below(3)];
+        self.number += 1;
+        let [path, merged] = ["shard", "index"].map(|what| PathBuf::from(format!("/{what}-{}", self.number)));
+        let world = self.world;
+        let shard = Index::create_with(Arc::new(self.vfs.clone()), &path, world.params.clone()).unwrap();
+        let mut writer = shard.writer().unwrap();
+        let mut others = Documents::new();
+        for _ in 0..=self.keys / 20 {
+            let (key, live) = (self.draw_key(), self.draw_document());
+            if policy != OnConflict::Refuse || !self.committed.contains_key(&key) {
+                world.put(&mut writer, key, &live);
+                self.newest = live.stamp;
+                others.insert(key, live);
+            }
+        }
+        writer.commit().unwrap();
+        drop(writer);
+        self.writer = None;
+        // The time is that of the most advanced shard.
+        self.now = self.newest;
+        let expired = world.expire(&mut self.committed, self.now);
+        *self.counts.entry("expire").or_default() += expired;
+        for (key, live) in others {
+            if policy != OnConflict::First || !self.committed.contains_key(&key) {
+                self.committed.insert(key, live);
+            }
+        }
+        let found = Index::merge(&merged, &[self.open(), shard], policy, 1 << 20).unwrap();
+        assert_eq!(found.documents, self.committed.len() as u64, "{policy:?}");
+        for old in [&path, &self.path] {
+            for name in self.vfs.list(old).unwrap() {
+                self.vfs.unlink(&old.join(name)).unwrap();
+            }
+            self.vfs.remove_dir(old).unwrap();
+        }
+        self.path = merged;
+        self.index = self.open();
+        self.begin_writer();
+        self.pending = self.committed.clone();
+        self.before = None;
+        self.count("merge of shards");
     }
 
     /// The same documents by other histories: one batch of another index, and three shards that are merged.
-    fn check_other_histories(&self) {
-        let expected = listed(&self.index.snapshot(), 2);
-        let dir = tempfile::tempdir().unwrap();
+    fn check_other_histories(&mut self) {
+        let expected = listed(&self.index.snapshot(), 2, self.scratch);
+        let vfs = ModelVfs::default();
+        let create = |name: &str| {
+            let params = self.world.params.clone();
+            Index::create_with(Arc::new(vfs.clone()), Path::new(name), params).unwrap()
+        };
         let mut shards = Vec::new();
         for shard in 0..3 {
-            let index =
-                Index::create(dir.path().join(format!("{shard}")), self.world.params.clone()).unwrap();
+            let index = create(&format!("/{shard}"));
             let mut writer = index.writer().unwrap();
-            for (key, live) in self.committed.iter().rev() {
-                if Key::from(key).priority_hash() % 3 == shard {
-                    writer.put(key.as_str(), self.world.document(live)).unwrap();
+            for (&key, live) in self.committed.iter().rev() {
+                if Key::from(name(key).as_str()).priority_hash() % 3 == shard {
+                    self.world.put(&mut writer, key, live);
                 }
             }
             writer.commit().unwrap();
             drop(writer);
             shards.push(index);
         }
-        let merged = dir.path().join("merged");
-        Index::merge(&merged, &shards, OnConflict::Refuse, 1 << 20).unwrap();
-        assert_eq!(listed(&Index::open(&merged).unwrap().snapshot(), 1), expected, "merged shards");
-        let once = Index::create(dir.path().join("once"), self.world.params.clone()).unwrap();
+        let merged = Path::new("/merged");
+        Index::merge(merged, &shards, OnConflict::Refuse, 1 << 20).unwrap();
+        let merged = Index::open_with(Arc::new(vfs.clone()), merged).unwrap();
+        assert!(listed(&merged.snapshot(), 1, self.scratch) == expected, "merged shards");
+        let once = create("/once");
         let mut writer = once.writer().unwrap();
-        for (key, live) in &self.committed {
-            writer.put(key.as_str(), self.world.document(live)).unwrap();
+        for (&key, live) in &self.committed {
+            self.world.put(&mut writer, key, live);
         }
         writer.commit().unwrap();
-        assert_eq!(listed(&once.snapshot(), 1), expected, "one batch");
+        assert!(listed(&once.snapshot(), 1, self.scratch) == expected, "one batch");
+        self.count("check of other histories");
+    }
+}
+
+/// What is stored of a document beside its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stored {
+    number: u64,
+    priority: Option<u64>,
+    stamp: Option<u64>,
+}
+
+/// How much is tried.
+#[derive(Clone, Copy)]
+struct Plan {
+    operations: usize,
+    keys: usize,
+    checkpoints: usize,
+    /// For each kind of index.
+    histories: usize,
+}
+
+impl Plan {
+    fn of_environment() -> Self {
+        let number = |name: &str| {
+            let given = std::env::var(name).ok();
+            given.map(|given| given.parse::<usize>().unwrap_or_else(|_| panic!("{name} is a number")))
+        };
+        let Some(operations) = number("TWINDEX_GROUP_OPERATIONS") else {
+            return Self { operations: 4000, keys: 70, checkpoints: 80, histories: 1 };
+        };
+        let checkpoints = number("TWINDEX_GROUP_CHECKPOINTS").unwrap_or(1000);
+        Self { operations, keys: 2000, checkpoints, histories: (operations / 100_000).clamp(1, 10) }
+    }
+
+    /// A history on an index of a kind; returns what happened in it.
+    fn history(self, kind: usize, seed: usize, scratch: &Path) -> Counts {
+        let operations = self.operations / KINDS / self.histories;
+        let spacing = (self.operations / self.checkpoints).clamp(1, operations);
+        let mut random = Random((seed * KINDS + kind) as u64 + 1);
+        let world = World::new(kind, self.keys as u64, &mut random);
+        let label = format!("{seed} of kind {kind}");
+        let mut history = History::new(label, &world, random, self.keys, scratch);
+        for operation in 1..=operations {
+            history.step();
+            if operation % spacing == 0 {
+                history.check();
+                match operation / spacing % 4 {
+                    0 => history.merge_shards(),
+                    1 => history.check_other_histories(),
+                    _ => {}
+                }
+            }
+        }
+        history.check();
+        history.check_other_histories();
+        let (_, leaders) = history.before.as_ref().unwrap();
+        let led = leaders.iter().filter(|(key, leader)| key != leader).count();
+        assert!(led > 10 && led < leaders.len() - 5, "{led} of {} are led", leaders.len());
+        std::mem::take(&mut history.counts)
     }
 }
 
 #[test]
 fn leaders_after_any_history_are_those_of_a_batch_over_the_live_documents() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|number| number.parse::<usize>().ok());
-    let operations = number("TWINDEX_GROUP_OPERATIONS");
-    let (operations, keys, checkpoints, histories) = operations.map_or((600, 70, 24, 1), |operations| {
-        (operations, 2000, number("TWINDEX_GROUP_CHECKPOINTS").unwrap_or(1000), 5)
-    });
-    let a_history: usize = operations / 4 / histories;
-    for kind in 0..4 {
-        for seed in 0..histories {
-            let mut random = Random(seed as u64 * 4 + kind as u64 + 1);
-            let world = World::new(kind, &mut random);
-            let mut history = History::new(&world);
-            let spacing = (a_history * histories * 4 / checkpoints).max(1);
-            for operation in 1..=a_history {
-                history.step(&mut random, keys);
-                if operation % spacing == 0 {
-                    history.check(&mut random);
-                }
+    let plan = Plan::of_environment();
+    let scratch = tempfile::tempdir().unwrap();
+    let (next, all) = (AtomicUsize::new(0), Mutex::new(Counts::new()));
+    let run = || {
+        loop {
+            let history = next.fetch_add(1, Ordering::Relaxed);
+            if history >= KINDS * plan.histories {
+                return;
             }
-            history.check(&mut random);
-            history.check_other_histories();
-            let (_, leaders) = history.before.as_ref().unwrap();
-            let led = leaders.iter().filter(|(key, leader)| key != leader).count();
-            assert!(led > 10 && led < leaders.len() - 5, "{kind}: {led} of {} are led", leaders.len());
+            let counts = plan.history(history % KINDS, history / KINDS, scratch.path());
+            let mut all = all.lock().unwrap();
+            counts.into_iter().for_each(|(what, count)| *all.entry(what).or_default() += count);
         }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(run);
+        }
+    });
+    let all = all.into_inner().unwrap();
+    println!("{} histories, {} operations", KINDS * plan.histories, plan.operations);
+    all.iter().for_each(|(what, count)| println!("{count:10} {what}"));
+    for what in [
+        "put",
+        "replace",
+        "delete",
+        "admit",
+        "expire",
+        "commit",
+        "flush",
+        "merge of segments",
+        "compact",
+        "reopen",
+        "kill",
+        "commit lost in a kill",
+        "merge of shards",
+        "check of a batch",
+        "check of changes",
+        "changed leader",
+        "check of other histories",
+        "checkpoint",
+    ] {
+        assert!(all.contains_key(what) && all[what] > 0, "{what}: none");
     }
 }
 
@@ -448,29 +808,28 @@ fn hostile_priorities_cost_no_more_than_the_limit_and_are_reported() {
 
 #[test]
 fn documents_of_long_buckets_have_the_leaders_of_the_definition() {
-    for kind in 0..4 {
+    let scratch = tempfile::tempdir().unwrap();
+    for kind in 0..KINDS {
         let mut random = Random(kind as u64 + 100);
-        let world = World::new(kind, &mut random);
-        let mut history = History::new(&world);
-        for number in 0..900 {
-            let priority = [None, Some(random.next() % 4), Some(random.next())][random.below(3)];
-            let live = Live { content: random.below(CONTENTS), priority, stamp: 0 };
-            let key = format!("key {number}");
-            history.writer.as_mut().unwrap().put(key.as_str(), world.document(&live)).unwrap();
+        let world = World::new(kind, 1000, &mut random);
+        let mut history = History::new(format!("kind {kind}"), &world, random, 900, scratch.path());
+        for key in 0..900 {
+            let live = Live { stamp: 0, ..history.draw_document() };
+            world.put(history.writer(), key, &live);
             history.pending.insert(key, live);
         }
         history.commit();
-        history.writer.as_mut().unwrap().flush().unwrap();
+        history.flush();
         for _ in 0..200 {
-            let key = format!("key {}", random.below(900));
-            history.writer.as_mut().unwrap().delete(key.as_str()).unwrap();
+            let key = history.draw_key();
+            history.writer().delete(name(key).as_str()).unwrap();
             history.pending.remove(&key);
         }
         history.commit();
         let snapshot = history.index.snapshot();
         for (key, expected) in world.leaders(&history.committed) {
-            let found = leader(&snapshot, &key, u64::MAX).decided().unwrap();
-            assert_eq!(found.key.to_string(), expected, "{kind}: {key}");
+            let found = leader(&snapshot, key, u64::MAX).decided().unwrap();
+            assert_eq!(found.key.to_string(), name(expected), "{kind}: {key}");
         }
     }
 }

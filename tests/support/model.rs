@@ -98,6 +98,27 @@ impl Disk {
         Ok((dir, path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned()))
     }
 
+    /// The same without files and directories that have no name any more.
+    fn named(&self) -> Self {
+        fn copy(disk: &Disk, inode: Inode, copied: &mut BTreeMap<Inode, Inode>, to: &mut Disk) -> Inode {
+            if let Some(&known) = copied.get(&inode) {
+                return known;
+            }
+            let place = to.nodes.len();
+            copied.insert(inode, place);
+            to.nodes.push(disk.nodes[inode].clone());
+            if let Node::Dir(names) = &disk.nodes[inode] {
+                let copies = names.iter().map(|(name, &inode)| (name.clone(), copy(disk, inode, copied, to)));
+                let copies = copies.collect();
+                to.nodes[place] = Node::Dir(copies);
+            }
+            place
+        }
+        let mut named = Self { nodes: Vec::new() };
+        copy(self, 0, &mut BTreeMap::new(), &mut named);
+        named
+    }
+
     /// Everything that has a name, as one number: states of the same number are the same.
     fn identity(&self) -> u64 {
         fn add(disk: &Disk, inode: Inode, hasher: &mut DefaultHasher) {
@@ -251,6 +272,16 @@ impl ModelVfs {
         self.0.lock().unwrap().disk.clone()
     }
 
+    /// A state that a crash after the first `events` events can leave, drawn at random: those are events since the disk
+    /// was as `start`.
+    pub fn crash(&self, start: &Disk, events: usize, variant: Variant, random: &mut Random) -> Disk {
+        let mut durable = Durable::new(start.clone());
+        for event in &self.0.lock().unwrap().journal[..events] {
+            durable.add(event);
+        }
+        durable.any_state(variant, random).named()
+    }
+
     /// Hands each distinct state that a crash can leave, from the beginning of the journal on `start`, to `each`:
     /// what was promised by then, the number of events before the crash, and the disk. Returns how many there were;
     /// stops early when `each` says false.
@@ -323,6 +354,29 @@ impl Durable {
         }
     }
 
+    /// One of the states.
+    fn any_state(&self, variant: Variant, random: &mut Random) -> Disk {
+        let kept: Vec<Event> = match variant {
+            Variant::Ordered => self.names[..random.below(self.names.len() + 1)].to_vec(),
+            Variant::Weak => self.names.iter().filter(|_| random.next() & 1 == 1).cloned().collect(),
+        };
+        let mut disk = self.disk.clone();
+        apply(&mut disk, &kept);
+        let named = reachable(&disk);
+        for (&inode, writes) in self.writes.iter().filter(|(inode, _)| named.contains(inode)) {
+            let unsynced = Unsynced::new(&self.disk, inode, writes);
+            let content = if variant == Variant::Weak && random.next() & 1 == 1 {
+                let kept: Vec<bool> = (0..unsynced.sectors()).map(|_| random.next() & 1 == 1).collect();
+                let [cut, whole] = unsynced.with_sectors(&kept);
+                if random.next() & 1 == 1 { cut } else { whole }
+            } else {
+                unsynced.in_order()[random.below(4)].clone()
+            };
+            disk.nodes[inode] = Node::File(Arc::new(content));
+        }
+        disk
+    }
+
     fn states(&self, variant: Variant, random: &mut Random) -> Vec<Disk> {
         let count = self.names.len();
         let mut choices: Vec<Vec<Event>> = (0..=count).map(|kept| self.names[..kept].to_vec()).collect();
@@ -364,32 +418,58 @@ impl Durable {
         variant: Variant,
         random: &mut Random,
     ) -> Vec<Arc<Vec<u8>>> {
-        let Node::File(synced) = &self.disk.nodes[inode] else { unreachable!("files are written") };
-        let full = whole(&self.disk, inode, writes);
-        let (start, end) = (synced.len(), full.len());
-        let zeros = {
-            let mut zeros = synced.to_vec();
-            zeros.resize(end, 0);
-            zeros
-        };
-        let half = full[..usize::midpoint(start, end)].to_vec();
-        let mut contents = vec![synced.to_vec(), zeros.clone(), half, full.clone()];
+        let unsynced = Unsynced::new(&self.disk, inode, writes);
+        let mut contents = unsynced.in_order().to_vec();
         if variant == Variant::Weak {
-            let first = start / SECTOR;
-            for kept in subsets(end.div_ceil(SECTOR) - first, random) {
-                let mut content = zeros.clone();
-                let mut last = start;
-                for (sector, _) in kept.iter().enumerate().filter(|(_, kept)| **kept) {
-                    let from = ((first + sector) * SECTOR).max(start);
-                    let to = ((first + sector + 1) * SECTOR).min(end);
-                    content[from..to].copy_from_slice(&full[from..to]);
-                    last = to;
-                }
-                contents.push(content[..last].to_vec());
-                contents.push(content);
+            for kept in subsets(unsynced.sectors(), random) {
+                contents.extend(unsynced.with_sectors(&kept));
             }
         }
         contents.into_iter().map(Arc::new).collect()
+    }
+}
+
+/// A file with unsynced writes.
+struct Unsynced<'a> {
+    synced: &'a [u8],
+    full: Vec<u8>,
+    /// What was synced, and zeros in the place of the rest.
+    zeros: Vec<u8>,
+}
+
+impl<'a> Unsynced<'a> {
+    fn new(disk: &'a Disk, inode: Inode, writes: &[(usize, Arc<Vec<u8>>)]) -> Self {
+        let Node::File(synced) = &disk.nodes[inode] else { unreachable!("files are written") };
+        let full = whole(disk, inode, writes);
+        let mut zeros = synced.to_vec();
+        zeros.resize(full.len(), 0);
+        Self { synced, full, zeros }
+    }
+
+    /// Contents that keep nothing, the length, the first half or everything.
+    fn in_order(&self) -> [Vec<u8>; 4] {
+        let half = self.full[..usize::midpoint(self.synced.len(), self.full.len())].to_vec();
+        [self.synced.to_vec(), self.zeros.clone(), half, self.full.clone()]
+    }
+
+    /// The number of sectors with unsynced bytes.
+    fn sectors(&self) -> usize {
+        self.full.len().div_ceil(SECTOR) - self.synced.len() / SECTOR
+    }
+
+    /// Contents that keep these sectors: cut after the last of them, and of full length.
+    fn with_sectors(&self, kept: &[bool]) -> [Vec<u8>; 2] {
+        let (start, end) = (self.synced.len(), self.full.len());
+        let first = start / SECTOR;
+        let mut content = self.zeros.clone();
+        let mut last = start;
+        for (sector, _) in kept.iter().enumerate().filter(|(_, kept)| **kept) {
+            let from = ((first + sector) * SECTOR).max(start);
+            let to = ((first + sector + 1) * SECTOR).min(end);
+            content[from..to].copy_from_slice(&self.full[from..to]);
+            last = to;
+        }
+        [content[..last].to_vec(), content]
     }
 }
 

@@ -32,6 +32,7 @@
 //! |---|---|---|
 //! | a snapshot, or two | all pairs within a Hamming radius | [`pairs`], [`hamming`] |
 //! | a file of fingerprints | likewise | [`raw`] |
+//! | a snapshot | its living groups: the leader of each document | [`living`] |
 //! | a snapshot and many queries | all answers within a radius | [`batch`] |
 //! | a snapshot with bands | candidate pairs that share features | [`candidates`](mod@candidates) |
 //! | sets of shingle hashes | all pairs from a resemblance on, counted | [`prefix`], [`verified`] |
@@ -55,6 +56,7 @@ pub mod forest;
 mod growing;
 pub mod hamming;
 pub mod leaders;
+pub mod living;
 pub mod numbers;
 mod odd_sketches;
 pub mod pairs;
@@ -85,6 +87,7 @@ pub use features::shared_features;
 pub use forest::Forest;
 pub use hamming::{Effort, Piece};
 pub use leaders::{Leaders, Telling, Told};
+pub use living::living_groups;
 pub use numbers::Numbers;
 pub use pairs::{Documents, Meeting, meetings_within, numbered_pairs_within, pairs_within};
 pub use prefix::{Prefixes, prefix_candidates};

@@ -8,7 +8,11 @@
 //! - `near`: the documents near a stored one, and their order;
 //! - `candidates`: documents before one that may be near it, in the order of priority;
 //! - `decide`: the leader of one document, from its neighbours and theirs;
+//! - `listing`: the leader of each document, and the step that decides it;
+//! - `order`: documents in the order of priority, and their numbers;
 //! - `sweep`: all leaders, in the order of priority;
+//! - `rounds`: the near documents of several documents at once, for a sweep;
+//! - `pairs`: all leaders, from the near pairs that a join found;
 //! - `changes`: documents whose leader changed between two snapshots.
 //!
 //! Sources: Nguyen and Onak, *Constant-time approximation algorithms via local improvements*, FOCS 2008; Yoshida, Yamamoto
@@ -18,13 +22,18 @@ mod answer;
 mod candidates;
 mod changes;
 mod decide;
+mod listing;
 mod near;
+mod order;
+mod pairs;
+mod rounds;
 mod sweep;
 
 pub use answer::{Decision, Group, Leader, Membership, Resources};
 pub use changes::LeaderChange;
+pub use listing::Groups;
 pub use near::GroupRule;
-pub use sweep::Groups;
+pub use pairs::{NearPairs, from_pairs};
 
 use self::decide::QueryLimit;
 use self::near::Neighbourhood;
@@ -141,8 +150,10 @@ impl Snapshot {
         found.map(membership).map(Some)
     }
 
-    /// All groups, computed in the order of priority: always decided, with one query for each leader, plus O(n log n).
-    /// Memory: as `resources` allow; beyond that, 8 bytes for each document, and 32 for sorting, go to scratch files.
+    /// All groups, computed in the order of priority: always decided, with one query for each leader and few more, plus
+    /// O(n log n). Memory: as `resources` allow; beyond that, 16 bytes for each document, and 32 for sorting, go to
+    /// scratch files. Where only the distance of fingerprints makes documents near, `twindex_join::living_groups` lists
+    /// the same groups in a fraction of the time.
     ///
     /// ```
     /// use twindex::{Fingerprint, Index, Params, Resources};
@@ -168,7 +179,7 @@ impl Snapshot {
     /// As [`group_rule`](Self::group_rule); [`Error::Corrupt`](crate::Error::Corrupt),
     /// [`Error::Io`](crate::Error::Io) from scratch files.
     pub fn groups(&self, resources: &Resources<'_>) -> Result<Groups> {
-        Groups::of(self, resources)
+        sweep::all(self, resources)
     }
 
     /// The documents whose leader differs from that in an earlier or later snapshot of the same index, by key. Added

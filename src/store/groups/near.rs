@@ -94,6 +94,11 @@ impl Neighbourhood {
         Ok(Self { state: snapshot.shared_state(), as_segments, rule, near, features: Vec::new() })
     }
 
+    /// The radius, if only the distance of fingerprints makes documents near.
+    pub(super) fn radius(&self) -> Option<u32> {
+        self.near.within.filter(|_| self.rule == GroupRule::Distance).map(u32::from)
+    }
+
     /// Passes each part and its number to `each`; releases one part before it reads the next.
     pub(super) fn for_each_part(&self, mut each: impl FnMut(u32, &IndexPart<'_>) -> Result<()>) -> Result<()> {
         if self.as_segments {

@@ -2,4 +2,5 @@
 
 mod hamming_joins;
 mod joins;
+mod living;
 mod small_features;

@@ -1,0 +1,107 @@
+//! All living groups of an index ([`Snapshot::groups`]), from a join of its fingerprints.
+//!
+//! The join finds all near pairs at once, in a small part of the time that a query for each leader takes. Only documents
+//! of pairs are put in the order of priority. Documents of one fingerprint are near the same documents: they are one row of
+//! the join, and one document of the pairs.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use twindex::error::{Error, Result};
+use twindex::store::groups::{NearPairs, from_pairs};
+use twindex::store::{GroupRule, Groups, Resources, Snapshot};
+
+use super::hamming::Effort;
+use super::pairs::{Documents, Meeting, meetings_within};
+use super::runs::{Sorter, finish_all};
+
+/// Near pairs for each document, up to which a join costs less than queries for leaders: these are few in dense families.
+const PAIRS_A_DOCUMENT: u64 = 16;
+/// Pairs that are joined in any case.
+const PAIRS_LEAST: u64 = 1 << 20;
+/// Pairs that a thread counts before it adds them to those of all threads.
+const COUNTED: u64 = 1 << 10;
+/// What [`Error::Limit`] names if there are too many pairs.
+const TOO_MANY: &str = "near pairs of a listing of groups";
+
+/// All groups of a snapshot: those of [`Snapshot::groups`], by a join where only the distance of fingerprints makes
+/// documents near, unless families are so dense that queries cost less.
+///
+/// ```
+/// use twindex::{Fingerprint, Index, Params, Resources};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// let index = Index::create(dir.path().join("x"), Params::builder().simhash(3).build()?)?;
+/// let mut writer = index.writer()?;
+/// for (key, fingerprint) in [("a", 0), ("b", 1), ("c", 1 << 40 | 0xFFFF)] {
+///     writer.put(key, Fingerprint(fingerprint))?;
+/// }
+/// writer.commit()?;
+/// let groups = twindex_join::living_groups(&index.snapshot(), &Resources::in_dir(dir.path()))?;
+/// let (leader, size) = groups.leader("a")?.unwrap();
+/// assert_eq!((leader.as_str(), size), (Some("b"), 2)); // the hash of `b` comes first
+/// # Ok::<(), twindex::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`Snapshot::groups`].
+pub fn living_groups(snapshot: &Snapshot, resources: &Resources<'_>) -> Result<Groups> {
+    let most = snapshot.documents().saturating_mul(PAIRS_A_DOCUMENT).saturating_add(PAIRS_LEAST);
+    match joined(snapshot, resources, most) {
+        Ok(Some(groups)) => Ok(groups),
+        Ok(None) | Err(Error::Limit { what: TOO_MANY, .. }) => snapshot.groups(resources),
+        Err(error) => Err(error),
+    }
+}
+
+/// The pairs that a thread of the join found.
+struct Found {
+    near: Sorter<u64>,
+    same: Sorter<u64>,
+    count: u64,
+}
+
+/// The groups by a join that finds at most about `most` pairs; `None` for an index that other things decide.
+fn joined(snapshot: &Snapshot, resources: &Resources<'_>, most: u64) -> Result<Option<Groups>> {
+    let (GroupRule::Distance, Some(within)) = (snapshot.group_rule()?, snapshot.params().near().within)
+    else {
+        return Ok(None);
+    };
+    let (mut firsts, mut documents) = (Vec::new(), 0);
+    for (segment, _) in snapshot.segments() {
+        firsts.push(documents);
+        documents += segment.documents();
+    }
+    let number = |of: &Documents<'_>, ordinal: u32| firsts[of.number] + u64::from(ordinal);
+    let threads = resources.threads.max(1);
+    let effort = Effort { dir: resources.dir, memory: resources.memory / 2, threads };
+    let of_a_thread = resources.memory / 8 / threads;
+    let begin = || Found {
+        near: Sorter::new(resources.dir, of_a_thread),
+        same: Sorter::new(resources.dir, of_a_thread),
+        count: 0,
+    };
+    let all = AtomicU64::new(0);
+    let take = |found: &mut Found, meeting: &Meeting<'_>| {
+        let (Some((&a, others)), Some(&b)) =
+            (meeting.left.ordinals.split_first(), meeting.right.ordinals.first())
+        else {
+            return Ok(());
+        };
+        let a = number(&meeting.left, a);
+        if meeting.inside {
+            return others.iter().try_for_each(|&b| found.same.push(a << 32 | number(&meeting.left, b)));
+        }
+        found.count += 1;
+        if found.count.is_multiple_of(COUNTED) {
+            let count = all.fetch_add(COUNTED, Ordering::Relaxed) + COUNTED;
+            if count > most {
+                return Err(Error::Limit { what: TOO_MANY, limit: most, found: count });
+            }
+        }
+        found.near.push(a << 32 | number(&meeting.right, b))
+    };
+    let found = meetings_within(snapshot, None, within.into(), effort, begin, take)?;
+    let (near, same): (Vec<_>, Vec<_>) = found.into_iter().map(|found| (found.near, found.same)).unzip();
+    let pairs = NearPairs { near: finish_all(near)?, same: finish_all(same)? };
+    from_pairs(snapshot, resources, &pairs).map(Some)
+}

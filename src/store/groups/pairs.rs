@@ -1,0 +1,114 @@
+//! All groups from the near pairs that a join found: those of the sweep, without a query.
+
+use super::answer::Resources;
+use super::listing::Groups;
+use super::order::{NONE, PriorityOrder};
+use crate::error::{Error, Result};
+use crate::extsort::sorter::merge;
+use crate::extsort::{Sorted, Sorter};
+use crate::store::snapshot::Snapshot;
+use crate::sys::column::{Column, Room};
+
+/// All near pairs of the live documents of a snapshot. Documents are numbered from 0, segment after segment
+/// ([`Snapshot::segments`]), by ordinal. A pair has one number in the upper half and one in the lower half.
+#[derive(Debug, Default)]
+pub struct NearPairs {
+    /// Documents that are near each other. Of documents in `same`, only the one in the upper half is in these.
+    pub near: Vec<Sorted<u64>>,
+    /// In the upper half a document, in the lower half another one that is near it and near the same documents. A
+    /// document in a lower half is in one pair only, and in no upper half.
+    pub same: Vec<Sorted<u64>>,
+}
+
+fn halves(pair: u64) -> [u32; 2] {
+    [(pair >> 32) as u32, pair as u32]
+}
+
+/// The groups of a snapshot whose near pairs are known: those of [`Snapshot::groups`]. Time O(n + p log p) for n
+/// documents and p pairs. Memory: as `resources` allow, beside the pairs; beyond that, 20 bytes for each document, and
+/// 8 for each pair, go to scratch files.
+///
+/// # Errors
+/// As [`Snapshot::groups`]; [`Error::Invalid`] for a number that no document has.
+pub fn from_pairs(snapshot: &Snapshot, resources: &Resources<'_>, pairs: &NearPairs) -> Result<Groups> {
+    let room = Room::new(resources.dir, resources.memory / 2);
+    let mut groups = Groups::undecided(snapshot, &room)?;
+    let documents = groups.numbers.documents();
+    // The place of each document of a pair in the order of priority.
+    let mut places = Column::filled(&room, documents as usize, NONE)?;
+    let mut mark = |pair| {
+        halves(pair).into_iter().try_for_each(|number| {
+            let Some(place) = places.get_mut(number as usize) else {
+                return Err(Error::Invalid(format!("a pair has document {number} of {documents}")));
+            };
+            *place = 0;
+            Ok(())
+        })
+    };
+    merge(&pairs.near, &mut mark)?;
+    merge(&pairs.same, &mut mark)?;
+    let order =
+        PriorityOrder::of(&groups.numbers, resources, None, |number| places[number as usize] != NONE)?;
+    let mut by_place: Column<u32> = Column::new(&room);
+    order.for_each(&groups.numbers, |turn| {
+        places[turn.number as usize] = by_place.len() as u32;
+        by_place.push(turn.number)
+    })?;
+    drop(order);
+    let firsts = firsts(pairs, &places, &room)?;
+    let first =
+        |number: u32| firsts.get(number as usize).copied().filter(|&first| first != NONE).unwrap_or(number);
+    // Of documents with the same near ones only the first can lead.
+    let mut sorter: Sorter<u64> = Sorter::new(resources.dir, resources.memory / 4);
+    merge(&pairs.near, |pair| {
+        let [a, b] = halves(pair).map(|number| u64::from(places[first(number) as usize]));
+        sorter.push(a.min(b) << 32 | a.max(b))
+    })?;
+    drop(places);
+    // All pairs of a document with those before it come before its pairs with those after it.
+    sorter.finish()?.for_each(|pair| {
+        let [before, after] = halves(pair).map(|place| by_place[place as usize]);
+        if groups.take_turn(before) == before {
+            groups.belong(after, before);
+        }
+        Ok::<(), Error>(())
+    })?;
+    merge(&pairs.same, |pair| {
+        let leader = groups.take_turn(first(halves(pair)[0]));
+        halves(pair).into_iter().for_each(|number| groups.belong(number, leader));
+        Ok::<(), Error>(())
+    })?;
+    // All other documents are near nothing.
+    let numbers = groups.numbers.clone();
+    for (start, segment, deleted) in numbers.segments() {
+        for ordinal in (0..segment.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal)) {
+            groups.take_turn(start + ordinal);
+        }
+    }
+    groups.count_members();
+    Ok(groups)
+}
+
+/// For each document in `same` the first of those that are near the same documents, by their places in the order of
+/// priority; `NONE` for other documents. Empty if there are none.
+fn firsts(pairs: &NearPairs, places: &[u32], room: &Room) -> Result<Column<u32>> {
+    let mut firsts = Column::new(room);
+    merge(&pairs.same, |pair| {
+        if firsts.is_empty() {
+            firsts.resize(places.len(), NONE)?;
+        }
+        let [of, _] = halves(pair).map(|number| number as usize);
+        for number in halves(pair) {
+            if firsts[of] == NONE || places[number as usize] < places[firsts[of] as usize] {
+                firsts[of] = number;
+            }
+        }
+        Ok::<(), Error>(())
+    })?;
+    merge(&pairs.same, |pair| {
+        let [of, other] = halves(pair).map(|number| number as usize);
+        firsts[other] = firsts[of];
+        Ok::<(), Error>(())
+    })?;
+    Ok(firsts)
+}

@@ -1,0 +1,231 @@
+//! Rounds of a listing: the near documents of several documents at once.
+//!
+//! Documents are queried in the order of priority, several in one round. A document that gets its leader from an earlier
+//! one of its round did not need its query. So rounds grow while few queries are wasted, and shrink where families are
+//! dense. Where only the distance of fingerprints makes documents near, the queries of a round are one search of the
+//! tables: they wait for memory together, and those with equal prefixes share buckets.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::listing::Groups;
+use super::near::Neighbourhood;
+use super::order::{NONE, Turn};
+use crate::error::Result;
+use crate::segment::{Ask, Scratch};
+
+/// Documents of the first round for each thread.
+const FIRST: usize = 32;
+/// Pieces of a round for each thread.
+const PIECES: usize = 4;
+
+/// The largest rounds. The listing does not depend on them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RoundLimits {
+    /// Documents of a round.
+    pub(super) documents: usize,
+    /// Near documents that are kept for a round of more than one query.
+    pub(super) found: usize,
+}
+
+impl RoundLimits {
+    /// Rounds that keep at most a sixteenth of `memory` bytes.
+    pub(super) fn within(memory: usize) -> Self {
+        Self { documents: 1 << 15, found: (memory / 16 / size_of::<(u32, u32)>()).max(1 << 12) }
+    }
+}
+
+/// The size of the next round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RoundSize {
+    pub(super) documents: usize,
+    least: usize,
+    most: usize,
+}
+
+impl RoundSize {
+    /// Of one thread that compares documents one after the other, rounds of one document waste no query.
+    pub(super) fn new(limits: RoundLimits, threads: usize, searches_together: bool) -> Self {
+        let most = if threads == 1 && !searches_together { 1 } else { limits.documents.max(1) };
+        let least = (FIRST * threads).min(most);
+        Self { documents: least, least, most }
+    }
+
+    /// Sets the size of the round after one of `documents`, if `wasted` of them had no use for their queries.
+    pub(super) fn adjust(&mut self, documents: usize, wasted: usize) {
+        if wasted * 4 > documents {
+            self.documents = (self.documents / 2).max(self.least.min(self.documents));
+        } else if wasted * 8 <= documents && documents >= self.documents {
+            self.documents = (self.documents * 2).min(self.most);
+        }
+    }
+
+    /// Sets the size of the round after one of `documents`, of two or more, which found too much.
+    pub(super) fn shrink(&mut self, documents: usize) {
+        self.documents = documents / 2;
+    }
+}
+
+/// The documents without a leader that are near those of a round.
+#[derive(Debug)]
+pub(super) struct NearDocuments {
+    /// The query of each document of the round; `NONE` for a document that is near nothing.
+    query_of: Vec<u32>,
+    /// How many queries there were.
+    pub(super) queries: u64,
+    /// The number of a query, and of a document near it, ascending by query.
+    found: Vec<(u32, u32)>,
+}
+
+impl NearDocuments {
+    /// The numbers of the documents near the document at this place in the round.
+    pub(super) fn of(&self, place: usize) -> impl Iterator<Item = u32> + '_ {
+        let query = self.query_of[place];
+        let start = self.found.partition_point(|&(of, _)| of < query);
+        self.found[start..].iter().take_while(move |&&(of, _)| of == query).map(|&(_, number)| number)
+    }
+}
+
+/// What the queries of a round search.
+pub(super) struct RoundSearch<'a> {
+    pub(super) around: &'a Neighbourhood,
+    pub(super) groups: &'a Groups,
+    pub(super) threads: usize,
+    pub(super) limits: RoundLimits,
+}
+
+impl RoundSearch<'_> {
+    /// Queries for the documents of a round; `None` if they find more than is kept, and there are two or more of them.
+    pub(super) fn near(&self, round: &[Turn]) -> Result<Option<NearDocuments>> {
+        let Some(radius) = self.around.radius() else {
+            let query_of: Vec<u32> = (0..round.len() as u32).collect();
+            return self.on_pieces(query_of, round.len(), |range, most| self.by_rule(round, range, most));
+        };
+        // Documents of one fingerprint are near the same documents.
+        let mut order: Vec<(u64, u32)> =
+            (0..).zip(round).filter_map(|(at, of)| Some((of.fingerprint?, at))).collect();
+        order.sort_unstable();
+        let (mut query_of, mut queries) = (vec![NONE; round.len()], Vec::new());
+        for (fingerprint, at) in order {
+            if queries.last() != Some(&fingerprint) {
+                queries.push(fingerprint);
+            }
+            query_of[at as usize] = queries.len() as u32 - 1;
+        }
+        self.on_pieces(query_of, queries.len(), |range, most| self.by_distance(&queries, range, radius, most))
+    }
+
+    /// Makes `queries` queries piece by piece. A piece may find `most` documents; a single query may find any number.
+    fn on_pieces(
+        &self,
+        query_of: Vec<u32>,
+        queries: usize,
+        search: impl Fn(Range<usize>, usize) -> Result<Option<Vec<(u32, u32)>>> + Sync,
+    ) -> Result<Option<NearDocuments>> {
+        let pieces = queries.min(self.threads * PIECES);
+        let most = self.limits.found / pieces.max(1);
+        let found = on_threads(self.threads, pieces, |piece| {
+            let range = queries * piece / pieces..queries * (piece + 1) / pieces;
+            let most = if queries == 1 { usize::MAX } else { most };
+            search(range, most)
+        })?;
+        let found: Option<Vec<_>> = found.into_iter().collect();
+        Ok(found.map(|found| NearDocuments { query_of, queries: queries as u64, found: found.concat() }))
+    }
+
+    /// Queries for documents of a round one after the other, by the rule of the index.
+    fn by_rule(&self, round: &[Turn], range: Range<usize>, most: usize) -> Result<Option<Vec<(u32, u32)>>> {
+        let (numbers, mut found) = (&self.groups.numbers, Vec::new());
+        for place in range {
+            self.around.for_each_near(
+                numbers.place(round[place].number),
+                |document, _| Ok(self.groups.is_undecided(numbers.number(document))),
+                |document, _| {
+                    found.push((place as u32, numbers.number(document)));
+                    Ok(())
+                },
+            )?;
+            if found.len() > most {
+                return Ok(None);
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// Searches the tables for fingerprints within `radius` of any of these queries.
+    fn by_distance(
+        &self,
+        queries: &[u64],
+        range: Range<usize>,
+        radius: u32,
+        most: usize,
+    ) -> Result<Option<Vec<(u32, u32)>>> {
+        let (mut found, mut has_more) = (Vec::new(), false);
+        let mut scratch = Scratch::default();
+        let first = range.start as u32;
+        for (start, segment, deleted) in self.groups.numbers.segments() {
+            let queries = &queries[range.clone()];
+            segment.search_documents(queries, Ask::within(radius), &mut scratch, |query, ordinal, _| {
+                let number = start + ordinal;
+                if !self.groups.is_undecided(number) || deleted.contains(ordinal) {
+                    return Ok(ControlFlow::Continue(()));
+                }
+                if found.len() >= most {
+                    has_more = true;
+                    return Ok(ControlFlow::Break(()));
+                }
+                found.push((first + query as u32, number));
+                Ok(ControlFlow::Continue(()))
+            })?;
+            segment.check_map()?;
+            if has_more {
+                return Ok(None);
+            }
+        }
+        found.sort_unstable();
+        Ok(Some(found))
+    }
+}
+
+/// Does `pieces` pieces of work on threads; returns the results in the order of the pieces.
+///
+/// # Errors
+/// That of the first piece that failed.
+fn on_threads<T: Send>(
+    threads: usize,
+    pieces: usize,
+    work: impl Fn(usize) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let threads = threads.min(pieces);
+    if threads < 2 {
+        return (0..pieces).map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let on_one = || {
+        let mut done = Vec::new();
+        loop {
+            let piece = next.fetch_add(1, Ordering::Relaxed);
+            if piece >= pieces {
+                return done;
+            }
+            let result = work(piece);
+            if result.is_err() {
+                next.store(pieces, Ordering::Relaxed);
+            }
+            done.push((piece, result));
+        }
+    };
+    let mut all: Vec<(usize, Result<T>)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (1..threads).map(|_| scope.spawn(on_one)).collect();
+        let mut all = on_one();
+        for worker in workers {
+            match worker.join() {
+                Ok(done) => all.extend(done),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        all
+    });
+    all.sort_unstable_by_key(|(piece, _)| *piece);
+    all.into_iter().map(|(_, result)| result).collect()
+}
