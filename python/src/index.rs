@@ -306,10 +306,13 @@ impl Index {
         py.detach(|| {
             let (dir, threads) = (self.inner.path(), rayon::current_num_threads());
             let resources = twindex::Resources { memory, threads, ..twindex::Resources::in_dir(dir) };
-            self.inner.snapshot().groups(&resources)?.for_each(min_size, |key, leader, size| {
-                rows.push((key.to_buf(), leader.to_buf(), size));
-                Ok(())
-            })
+            twindex_join::living_groups(&self.inner.snapshot(), &resources)?.for_each(
+                min_size,
+                |key, leader, size| {
+                    rows.push((key.to_buf(), leader.to_buf(), size));
+                    Ok(())
+                },
+            )
         })
         .map_err(Failure::from)?;
         let object = |(key, leader, size): &(KeyBuf, KeyBuf, u32)| {

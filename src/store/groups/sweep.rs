@@ -100,3 +100,120 @@ impl Sweep<'_> {
         self.size.adjust(round.len(), wasted);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fmt::Write as _;
+
+    use twindex_kernel::splitmix::SplitMix;
+
+    use super::*;
+    use crate::{Document, Fingerprint, Index, Key, Params};
+
+    /// Fingerprint and priority by key; a document of an empty text has no fingerprint.
+    type Documents = BTreeMap<u64, (Option<u64>, Option<u64>)>;
+
+    /// Documents of dense families with many equal fingerprints, and single ones.
+    fn documents(count: u64) -> Documents {
+        let mut random = SplitMix(38);
+        let mut one = |key| {
+            let mut fingerprint = random.next();
+            if key % 3 != 0 {
+                fingerprint = (random.next() % 20 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                for _ in 0..random.next() % 4 {
+                    fingerprint ^= 1 << (random.next() % 12 * 5);
+                }
+            }
+            let priority = [None, Some(random.next() % 4), Some(random.next())][key as usize % 3];
+            (key, ((key % 50 != 0).then_some(fingerprint), priority))
+        };
+        (0..count).map(&mut one).collect()
+    }
+
+    fn listing_by_definition(documents: &Documents) -> String {
+        let mut order: Vec<_> = documents
+            .iter()
+            .map(|(&key, &(fingerprint, priority))| {
+                (priority.unwrap_or(u64::MAX), Key::from(key).priority_hash(), key, fingerprint)
+            })
+            .collect();
+        order.sort_unstable();
+        let (mut leaders, mut found) = (Vec::new(), BTreeMap::new());
+        let mut sizes: BTreeMap<u64, u32> = BTreeMap::new();
+        for (_, _, key, fingerprint) in order {
+            let is_near = |&&(_, other): &&(u64, Option<u64>)| {
+                fingerprint.zip(other).is_some_and(|(a, b)| (a ^ b).count_ones() <= 3)
+            };
+            let leader = leaders.iter().find(is_near).map_or(key, |&(leader, _)| leader);
+            if leader == key {
+                leaders.push((key, fingerprint));
+            }
+            found.insert(key, leader);
+            *sizes.entry(leader).or_default() += 1;
+        }
+        let mut text = String::new();
+        for (key, leader) in found {
+            writeln!(text, "{key} {leader} {}", sizes[&leader]).unwrap();
+        }
+        text
+    }
+
+    fn listing(groups: &Groups) -> String {
+        let mut text = String::new();
+        groups
+            .for_each(1, |key, leader, size| {
+                writeln!(text, "{} {} {size}", key.to_buf(), leader.to_buf()).unwrap();
+                Ok(())
+            })
+            .unwrap();
+        text
+    }
+
+    #[test]
+    fn listing_is_that_of_the_definition_whatever_the_rounds_and_threads() {
+        let dir = tempfile::tempdir().unwrap();
+        let params = Params::builder().u64_keys().words(1).simhash(3).priorities().build().unwrap();
+        let index = Index::create(dir.path().join("x"), params).unwrap();
+        let empty = index.sketcher().unwrap().sketch("").unwrap();
+        let mut writer = index.writer().unwrap();
+        writer.set_background_merges(false);
+        let mut expected = documents(4000);
+        for (&key, &(fingerprint, priority)) in &expected {
+            let document =
+                fingerprint.map_or(Document::from(&empty), |value| Document::from(Fingerprint(value)));
+            writer.put(key, document.with_priority(priority)).unwrap();
+            if key % 1200 == 1199 {
+                writer.commit().unwrap();
+                writer.flush().unwrap();
+            }
+        }
+        // Some are deleted from each segment and from the memtable.
+        for key in (0..4000).filter(|key| key % 7 == 2) {
+            writer.delete(key).unwrap();
+            expected.remove(&key);
+        }
+        writer.commit().unwrap();
+        let snapshot = index.snapshot();
+        assert_eq!(snapshot.segments().len(), 4, "three segments and the memtable");
+        let defined = listing_by_definition(&expected);
+        let mut queries = Vec::new();
+        for (documents, found) in [(1, 1), (2, 1), (7, 3), (64, 50), (1 << 15, 1 << 20)] {
+            for threads in 1..=3 {
+                let resources = Resources { dir: dir.path(), memory: 1 << 20, threads };
+                let limits = RoundLimits { documents, found };
+                let groups = in_rounds(&snapshot, &resources, limits).unwrap();
+                assert!(listing(&groups) == defined, "{limits:?}, {threads} threads");
+                queries.push(groups.questions());
+            }
+        }
+        // Rounds of one document query for leaders alone; an empty text needs no query.
+        let leaders = defined.lines().filter(|line| line.split(' ').next() == line.split(' ').nth(1));
+        let has_fingerprint = |line: &&str| {
+            let key = line.split(' ').next().unwrap().parse::<u64>().unwrap();
+            expected[&key].0.is_some()
+        };
+        assert_eq!(queries[0], leaders.filter(has_fingerprint).count() as u64);
+        assert!(queries[12] > queries[0], "{queries:?}: a large round wastes some");
+    }
+}

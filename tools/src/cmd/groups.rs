@@ -9,6 +9,7 @@ use clap::Args;
 use serde::Serialize;
 use twindex::{GROUP_QUESTIONS, GroupRule, Index, Key, KeyBuf, Resources, Snapshot};
 use twindex_corpus::tsv;
+use twindex_join::living_groups;
 
 use crate::key_args;
 use crate::options::Work;
@@ -118,7 +119,7 @@ impl Groups {
         if let Some(group) = found.decided() {
             return Ok(Some((group.leader, group.members)));
         }
-        let all = snapshot.groups(&self.resources())?;
+        let all = living_groups(snapshot, &self.resources())?;
         let Some((leader, _)) = all.leader(key)? else { return Ok(None) };
         let mut members = Vec::new();
         all.for_each(1, |member, of, _| {
@@ -136,7 +137,7 @@ impl Groups {
     }
 
     fn all(&self, snapshot: &Snapshot, lines: &mut Lines<impl Write>) -> anyhow::Result<()> {
-        let groups = snapshot.groups(&self.resources())?;
+        let groups = living_groups(snapshot, &self.resources())?;
         lines.head().context("cannot write to standard output")?;
         let mut failed = None;
         let listed = groups.for_each(self.min_size, |key, leader, size| {

@@ -27,7 +27,7 @@ impl GroupSizes {
     ///
     /// As [`Snapshot::groups`].
     pub fn of(snapshot: &Snapshot, resources: &Resources<'_>) -> twindex::Result<Self> {
-        let all = snapshot.groups(resources)?;
+        let all = twindex_join::living_groups(snapshot, resources)?;
         let sizes = all.sizes();
         let largest = sizes.last_key_value().map_or(0, |(size, _)| *size);
         Ok(Self { groups: all.count(), largest, is_estimate: all.rule() == GroupRule::Estimated, sizes })
