@@ -158,7 +158,7 @@ impl Writer {
         // guard: a writer goes on from what was committed before it had the lock
         index.refresh_alone()?;
         let state = Arc::clone(&shared.published.read());
-        // guard: features of which one may only read take no writer
+        // guard: an index with a read-only-compatible feature takes no writer
         if state.manifest.read_only_compatible != 0 {
             return Err(Error::Unsupported {
                 path: shared.dir.clone(),

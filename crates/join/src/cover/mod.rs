@@ -99,10 +99,11 @@ const PIECE_ELEMENTS: u64 = 1 << 15;
 /// More partners of a set than this are not listed.
 const PARTNERS: usize = 10_000;
 
-/// Finds out which sets stay, and for which of them each other one goes. Sets without elements stay: they are near none.
+/// Decides which sets are kept, and for which kept set each other one is removed. Sets without elements are kept: they
+/// are near none.
 ///
-/// Takes about `effort.memory` bytes beside what `sets` holds, 8 to 16 bytes a set of its [room](ShingleSets::within), and
-/// what the largest sets take.
+/// Takes about `effort.memory` bytes beside the memory of `sets`, 8 to 16 bytes a set of its [budget](ShingleSets::within),
+/// and the memory of the largest sets.
 ///
 /// ```
 /// use twindex_join::{Effort, ShingleSets, cover_sets};

@@ -10,7 +10,7 @@
 //! that a table is written to memory once and read once. Threads share each table: each distributes its piece of the
 //! fingerprints into memory of its own, and when all have, they take parts, one after the other, and put together what
 //! the pieces have of them. Where memory does not suffice for a table, it is made and compared range by range of its
-//! parts, each of which reads all fingerprints and takes its own. What a table has of a fingerprint is in `rows`.
+//! parts: each range reads all fingerprints and takes its own. What a table has of a fingerprint is in `rows`.
 //!
 //! What is reported by the last block differs in each of the k before it, and so in exactly k bits: of its buckets only
 //! pairs whose parities say that are compared, which are half of them.

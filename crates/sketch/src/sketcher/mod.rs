@@ -215,8 +215,8 @@ impl Sketcher {
         })
     }
 
-    /// The same sketcher, whose sketches have [sets](Sketch::set) of texts without tokens alone: for whoever has the shingle
-    /// hashes of the others anyway.
+    /// The same sketcher, whose sketches have [sets](Sketch::set) of texts without tokens alone: for callers that
+    /// have the shingle hashes of the others anyway.
     #[must_use]
     pub fn with_sets_of_wordless_only(mut self) -> Self {
         self.makes_sets = false;
@@ -314,8 +314,8 @@ impl Sketcher {
         Ok(())
     }
 
-    /// Replaces the [set](Sketch::set) of a sketch by that of a document which only copies of its bytes are near: one
-    /// whose text could not be read in full, say, and of which the rest must not decide. Changes nothing where no sets
+    /// Replaces the [set](Sketch::set) of a sketch by that of a document which is near only to copies of its bytes: one
+    /// whose text could not be read in full, say, so that the rest must not decide. Changes nothing where no sets
     /// are kept.
     ///
     /// ```
