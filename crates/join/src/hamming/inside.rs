@@ -111,7 +111,7 @@ const BUCKET_BITS: u32 = 3;
 const BUCKETS_BITS_MAX: u32 = 11;
 /// Pairs found that are checked together.
 const FOUND: usize = 1 << 9;
-/// Fingerprints from which on it pays to look at which bits tell them apart.
+/// The number of fingerprints from which on it pays to choose the bits that distinguish them.
 const SAMPLED: usize = 1 << 12;
 /// How many are checked for that.
 const SAMPLE: usize = 256;
@@ -668,21 +668,21 @@ fn even_groups(bits: u64, groups: u32) -> Vec<u64> {
         .collect()
 }
 
-/// Bits divided into groups that tell about as much each: those in which the sample is most evenly divided first, each
-/// to the group that has the least.
+/// Bits divided into groups that distinguish about as much each: bits that divide the sample most evenly come first, and
+/// each goes to the group that has the least.
 fn informed_groups(bits: u64, groups: u32, sample: &[u64]) -> Vec<u64> {
-    let mut told: Vec<(usize, u32)> = (0..64)
+    let mut evenness: Vec<(usize, u32)> = (0..64)
         .filter(|bit| bits >> bit & 1 == 1)
         .map(|bit| {
             let ones = sample.iter().filter(|&value| value >> bit & 1 == 1).count();
             (ones.min(sample.len() - ones), bit)
         })
         .collect();
-    told.sort_unstable_by(|a, b| b.cmp(a));
+    evenness.sort_unstable_by(|a, b| b.cmp(a));
     let mut all = vec![(0_usize, 0_u32, 0_u64); groups as usize];
-    for (told, bit) in told {
+    for (evenly, bit) in evenness {
         if let Some(least) = all.iter_mut().min_by_key(|group| (group.0, group.1)) {
-            *least = (least.0 + told, least.1 + 1, least.2 | 1 << bit);
+            *least = (least.0 + evenly, least.1 + 1, least.2 | 1 << bit);
         }
     }
     all.into_iter().map(|(_, _, mask)| mask).collect()
