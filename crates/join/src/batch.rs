@@ -46,7 +46,7 @@ impl fmt::Display for Way {
     }
 }
 
-/// What ways cost, in nanoseconds of one core.
+/// Costs of the strategies, in nanoseconds of one core.
 #[derive(Clone, Copy, Debug)]
 pub struct Prices {
     /// Reading a fingerprint of an index.

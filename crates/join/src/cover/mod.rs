@@ -40,7 +40,7 @@ use twindex_sketch::{Nearness, intersection_from};
 pub use measured::{Measure, Measured, cover_measured};
 pub use pairs::Pairs;
 
-/// What stays, and what goes for what.
+/// The kept sets, and for each removed set the kept one that it is near.
 #[derive(Debug)]
 pub struct Covered {
     /// Of each set the kept one that it goes for: of those near it and before it the first. A set that is kept goes for
@@ -174,7 +174,7 @@ fn ranks(order: &[u32], room: &Room) -> Result<Column<u32>> {
     Ok(ranks)
 }
 
-/// What is being found out.
+/// The state of the search for kept sets.
 struct Covering<'a> {
     sets: &'a ShingleSets,
     near: Nearness,
@@ -182,7 +182,7 @@ struct Covering<'a> {
     covered: Covered,
 }
 
-/// What one set was found to go for, and what it took to find that.
+/// The kept set that one set is near, and the work to find it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Looked {
     /// The kept set, and the elements that both have.

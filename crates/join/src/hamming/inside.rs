@@ -83,7 +83,7 @@ impl Slice<'_> {
     }
 }
 
-/// What a bucket's pairs must satisfy to be reported there and nowhere else.
+/// The condition under which a pair of a bucket is reported there and nowhere else.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Place {
     /// Bits in which a pair must agree.
@@ -125,7 +125,7 @@ const AHEAD_BYTES: usize = 16 * CACHE_LINE;
 /// Buckets that are compared between two times that some of what is distributed next is asked for.
 const AHEAD_TOGETHER: usize = 8;
 
-/// What distributing a fingerprint by one group costs, in comparisons of two lanes: the more, the faster these are.
+/// The cost of distributing a fingerprint by one group, in comparisons of two lanes: higher where these are faster.
 fn distributing(level: Level) -> u64 {
     match level {
         Level::Avx512 => 192,
@@ -170,7 +170,7 @@ pub(super) struct Inside {
     pairs: Vec<Pair>,
 }
 
-/// What is known of the parities, the numbers of ones modulo 2, of two fingerprints that are reported somewhere.
+/// How the parities (numbers of ones modulo 2) of two reported fingerprints are related.
 ///
 /// A pair of the last of k + 1 tables differs in each of the k groups before, and in at most k bits: in exactly k. So
 /// its parities are different if k is odd, and the same if it is even; either way only half of a bucket's pairs are
@@ -181,7 +181,7 @@ pub(super) enum Parity {
     Same,
 }
 
-/// What leads into which bucket.
+/// The bits that choose a bucket.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum By {
     /// This number of bits after the first `start`; after them by the parity, if anything is known of it.
@@ -257,13 +257,13 @@ impl Kernel for Fill<'_, '_> {
     }
 }
 
-/// What is compared after a distribution.
+/// A comparison of the buckets of one distribution.
 struct Compare<'i, 's, 't> {
     inside: &'i mut Inside,
     sides: [Slice<'s>; 2],
     buckets: &'i [Buckets; 2],
     found: &'i mut Found,
-    /// What is distributed next: asked for meanwhile.
+    /// The memory that is distributed next, which is prefetched meanwhile.
     ahead: &'i [&'s [u8]],
     by: By,
     place: &'i Place,

@@ -45,7 +45,7 @@ use super::threads::on_threads;
 use twindex::error::Result;
 use twindex_sketch::nearness::{least_intersection, least_part};
 
-/// What was checked, and what was left out.
+/// Counts of the candidates, and the cap with its effects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Prefixes {
@@ -280,7 +280,7 @@ impl Join<'_> {
         Ok(end)
     }
 
-    /// What begins the sets from `start` on, of as many as fill a block.
+    /// The prefixes of the sets from `start` on, up to the size of a block.
     fn heads_from(&mut self, start: usize) -> Result<Vec<Heads>> {
         let (ordered, shared, crowds, list) = (self.ordered, self.shared, self.crowds, self.list);
         let mut block = Vec::new();
@@ -363,7 +363,7 @@ fn heads_of(
     Ok(heads)
 }
 
-/// What is known of a set of the block while another is looked up.
+/// The state of a set of the block during the lookup of another set.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     /// Elements found in both.

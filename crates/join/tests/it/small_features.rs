@@ -136,7 +136,7 @@ fn bytes_of_features_are_found_in_memory_logs_segments_copies_and_what_is_merged
 
     index.compact().unwrap();
     check(&index, &all, "merged");
-    // What was merged is what is built at once.
+    // The merged index equals one that is built at once.
     let at_once = index_of(&dir, "at once", 8);
     put(&at_once, &all, 0);
     at_once.compact().unwrap();

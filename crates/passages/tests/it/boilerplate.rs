@@ -56,7 +56,7 @@ fn list(folder: &Path, texts: &[String], (t, more_than): (usize, u32), memory: u
     Boilerplate::open(&path).unwrap()
 }
 
-/// What is left of each text, and of how many words, by sets of t-grams.
+/// The rest of each text, and the number of words left out, by sets of t-grams.
 fn expected(texts: &[String], t: usize, more_than: u32) -> (usize, Vec<(LeftOut, String)>) {
     let split: Vec<_> = texts.iter().map(|text| words(text)).collect();
     let gram = |window: &[(Vec<u8>, std::ops::Range<usize>)]| -> Vec<Vec<u8>> {
