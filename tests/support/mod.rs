@@ -311,7 +311,7 @@ impl Questions {
             }
         };
         for key in self.keys.iter().step_by(self.step).chain(&absent) {
-            // A file that lies may be of the other kind; then the question is refused.
+            // A damaged file may claim the other kind of keys; then the query is refused.
             all.push(segment.find(key.as_key()).map(|found| found.map(u64::from).into_iter().collect()));
         }
         for rank in (0..=self.fingerprints.len() as u32).step_by(self.step) {
