@@ -169,7 +169,7 @@ class Killer(threading.Thread):
             time.sleep(0.001)
 
     def builders(self):
-        # The process stands in the lock that its index has.
+        # The process is the holder of its index's lock.
         for lock in self.folder.glob(".twindex-shard-*/index/LOCK"):
             holder = lock_holder(lock)
             if holder and is_ours(holder, "pyspark"):
@@ -186,7 +186,7 @@ class Killer(threading.Thread):
 
 
 def lock_holder(lock):
-    """The process that holds a file's lock, as the system tells."""
+    """The process that holds a file's lock, from /proc/locks."""
     try:
         inode = lock.stat().st_ino
         for line in pathlib.Path("/proc/locks").read_text().splitlines():
@@ -476,7 +476,7 @@ def scratch(arguments, work):
 
 
 class Slow:
-    """A task's work, of which the first attempt at partition 0 stops behind its last row until a mark is there: so long
+    """A task whose first attempt at partition 0 stops after its last row until a mark exists: so long
     that Spark starts a second copy. That one's results are held back until another mark is there, if so said."""
 
     def __init__(self, work_of_it, marks, until, hold=None):
@@ -514,7 +514,7 @@ class Slow:
 
 
 def speculate(arguments, work):
-    """With speculative execution, tasks of which two copies run at the same time, both to their ends, or the first one on
+    """With speculative execution: two copies of a task run at the same time, both to their ends, or the first one on
     when its job is long done: segments, pairs and clusters are the same."""
     from twindex import spark as tw
 
@@ -694,7 +694,7 @@ def compare(work):
         say("WRONG: no run to compare")
         return False
     segments = {run.name: digest(run / "segments") for run in runs}
-    # Those that `build --shard` of the command makes, whoever made these and however often.
+    # Equal to those of the command's `build --shard`, from any worker and any number of attempts.
     of_the_command = digest(work / "right.segments")
     for run in runs:
         same = segments[run.name] == of_the_command

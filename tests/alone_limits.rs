@@ -286,7 +286,7 @@ fn a_segment_of_more_than_4_gib_is_built_merged_asked_and_verified_and_damage_be
     let segment = snapshot.segments().next().unwrap().0;
     assert_eq!((snapshot.segments().len(), snapshot.documents()), (1, DOCUMENTS));
     assert!(segment.length() > (1 << 32) + (100 << 20), "{} bytes", segment.length());
-    // The values that stand around the boundaries, whatever stands before them in the file; both ends; and some.
+    // The values around the boundaries, wherever the file puts them; both ends; and some others.
     let around = |boundary: u64| boundary / 60_000 - 200..(boundary / 60_000 + 20).min(DOCUMENTS);
     check(&index, &mut around(1 << 31).chain(around(1 << 32)).step_by(3));
     check(&index, &mut (0..DOCUMENTS).step_by(997).chain([DOCUMENTS - 1]));
@@ -301,7 +301,7 @@ fn a_segment_of_more_than_4_gib_is_built_merged_asked_and_verified_and_damage_be
     let verify = || twindex::store::verify::verify(&twindex::sys::RealVfs, &path, |_| ());
     assert!(verify().problems.is_empty());
     println!("verified, {:?}", start.elapsed());
-    // One bit behind 4 GiB, in the last value.
+    // One bit past 4 GiB, in the last value.
     let section = segment.sections().iter().find(|section| section.kind.name() == "values").unwrap();
     let at = section.end() - 1000;
     assert!(at > 1 << 32, "{at}");

@@ -83,7 +83,7 @@ pub(crate) fn canonical_features(py: Python<'_>, texts: &Bound<'_, PyAny>) -> Re
 
 /// The shingles by which each set finds all that it is near, a row for each: `row`, the place of the set, and `shingle`.
 /// With `of_kept`, those by which a kept set is found: by containment all of its shingles. Those of `common`, hashes as a set
-/// has them, the rarest first, come after all others, so that few sets meet in one of them.
+/// has them, the rarest first, come after all others, so that few sets collide in one of them.
 #[pyfunction]
 pub(crate) fn set_prefixes(
     py: Python<'_>,

@@ -32,7 +32,7 @@ struct Running {
     thread: JoinHandle<Result<Capped>>,
 }
 
-/// Buckets that were too crowded to pair all of their documents.
+/// Counts of buckets with too many documents to pair them all.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Capped {
     pub(crate) buckets: u64,
@@ -111,7 +111,7 @@ impl Batches {
         Ok(batch)
     }
 
-    /// How many buckets were too crowded; none before the end.
+    /// How many buckets had too many documents to pair them all; none before the end.
     #[getter]
     fn capped_buckets(&self) -> Option<u64> {
         self.capped.get().map(|capped| capped.buckets)

@@ -462,7 +462,7 @@ def test_many_documents_of_a_batch_become_a_segment_and_few_go_to_the_log(path):
     assert (index.logged, len(index)) == (0, count + 1)
     index.put_many(["one more"], ["of few"])
     index.commit()
-    assert index.logged == 1, "the next batch is counted anew"
+    assert index.logged == 1, "the next batch is counted from zero"
     with pytest.raises(twindex.InvalidError) as refused:
         index.put_many([*keys[:5000], None, *keys[5001:9000]], texts[:9000])
     assert refused.value.record == 5000

@@ -73,7 +73,7 @@ class NotAnIndexError(Error):
 
 
 class AlreadyExistsError(Error):
-    """Something stands where an index was to be made; nothing was changed."""
+    """The path of the new index exists already; nothing was changed."""
 
 
 class LockedError(Error):
@@ -105,7 +105,7 @@ class LimitError(Error, ValueError):
 
 
 class NoSpaceError(Error):
-    """The disk has no room for what was asked; nothing was written."""
+    """The disk has too little space for the request; nothing was written."""
 
 
 class PoisonedError(Error):

@@ -65,11 +65,11 @@ FAN_IN = 8
 MEMORY = 256 << 20
 # Pairs that the driver decides on at once, at the end of `dedup`.
 DRIVER_EDGES = 1_000_000
-# Of one set in so many the shingles are counted; those that come so often are common; and so many of these are known.
+# Shingles are counted in one set of SAMPLED; those counted COMMON times are common; at most COMMON_MAX of them are kept.
 SAMPLED, COMMON, COMMON_MAX = 8, 8, 100_000
 # Tasks for each core that pairs of segments are divided into.
 PARTS_A_CORE = 4
-# Questions whose answers are held at once.
+# Queries whose answers are held at once.
 QUESTIONS = 256
 
 # Types of columns that are numbers of documents: what else Spark would cast, 2.7 to 2, is refused.
@@ -171,9 +171,9 @@ def query(
     limit: int | None = None,
     by_segment: bool = False,
 ) -> DataFrame:
-    """The documents of an index near each question: query, key, distance, resemblance.
+    """The documents of an index near each query: query, key, distance, resemblance.
 
-    Each partition of the questions asks the whole index, which every worker maps. With `by_segment`, each question goes
+    Each partition of `questions` queries the whole index, which every worker maps. With `by_segment`, each query goes
     to a task for each segment instead, so that a worker reads only its own: for an index larger than the memory of a
     machine (Manku, Jain, Das Sarma 2007, section 4). Then `limit` holds for each segment.
     """
@@ -432,8 +432,8 @@ class _Dedup:
         members = self.hold(rows.select("key", "number", "inside", "digest"))
         repeated = members.groupBy("key").count().where("count > 1").select("key").limit(1).collect()
         if repeated:
-            raise InvalidError(f"column {key}: the key {repeated[0].key!r} stands twice; give each document its own", field=key)
-        # Of equal texts the first stands for all.
+            raise InvalidError(f"column {key}: the key {repeated[0].key!r} occurs twice; give each document its own", field=key)
+        # The first of equal texts represents them all.
         first, copies = F.min(F.struct("number", "key")).alias("first"), F.count("key").alias("copies")
         groups = members.groupBy("inside", "digest").agg(first, copies)
         groups = self.hold(groups.select("inside", "digest", "first.*", "copies"))

@@ -51,7 +51,7 @@ pub struct SimhashParams {
     pub near: Option<u8>,
 }
 
-/// What an index stores, and how it is computed from text. Made by [`Params::builder`].
+/// The parameters of an index: what it stores, and how that is computed from text. Made by [`Params::builder`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[allow(clippy::struct_excessive_bools, reason = "each says of one thing whether it is kept")]

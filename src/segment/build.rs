@@ -236,7 +236,7 @@ enum RankColumn<'r> {
     RadixSorted(RadixSorter<'r, u64>),
 }
 
-/// What is derived from ascending (fingerprint, ordinal): ranks, postings and distinct fingerprints.
+/// Ranks, postings and distinct fingerprints, derived from ascending pairs (fingerprint, ordinal).
 struct DistinctFingerprints<'r> {
     fingerprints: SpillColumn<'r, u64>,
     posting: SpillColumn<'r, u32>,

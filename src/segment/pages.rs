@@ -234,7 +234,7 @@ impl PageChecks {
                 let bytes = &mut bytes[..length];
                 fetched.read_exact_at(bytes, start as usize).map_err(|error| match error.kind() {
                     io::ErrorKind::UnexpectedEof => ends("the end of a file that was cut short").into(),
-                    // guard: a read that fails is told as such
+                    // guard: a failed read is reported as such
                     // without it: _ => ends("what cannot be read").into(),
                     _ => Trouble::Failed(error),
                 })?;

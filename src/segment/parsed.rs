@@ -42,7 +42,7 @@ impl Parsed {
         let length = file.len().map_err(|e| Error::io("get the length of", path, e))?;
         let fault = |section, base: u64, fault: Fault| corrupt(path, section, base, fault);
         let least = (HEADER_BYTES + FOOTER_BYTES) as u64;
-        // guard: a file has room for a header and a footer
+        // guard: a file is long enough for a header and a footer
         if length < least {
             let cut = Fault::new(length, format!("at least {least} bytes"), format!("{length}"));
             return Err(fault("segment", 0, cut));

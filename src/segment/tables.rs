@@ -22,8 +22,8 @@ use crate::format::wire::Fault;
 use crate::planner::cost::scans;
 use twindex_kernel::CACHE_LINE;
 
-/// What the first stages of a search read of a table with codec `planes` or of a partial table: its directory, and a
-/// plane of 16 bits. Offsets are relative to the file, so that a probe costs few instructions.
+/// The parts of a table that the first stages of a search read, for codec `planes` and partial tables: its directory,
+/// and a plane of 16 bits. Offsets are relative to the file, so that a probe costs few instructions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RawLayout {
     /// The table's entry in the table of contents, from 0.

@@ -351,7 +351,7 @@ impl Index {
         &self.shared.dir
     }
 
-    /// What the index stores and how it is computed; fixed at creation.
+    /// The parameters: what the index stores and how it is computed; fixed at creation.
     #[must_use]
     pub fn params(&self) -> Params {
         self.shared.published.read().manifest.params.clone()

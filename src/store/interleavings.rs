@@ -165,6 +165,25 @@ fn watch_by(
     })
 }
 
+/// Threads that watch the writer's index, `times` times the index of another process, and indexes that they open.
+fn watch_everywhere(
+    acknowledged: &Arc<AtomicUsize>,
+    times: usize,
+    index: &Index,
+    other: &Index,
+    turns: &Turns,
+) -> [thread::JoinHandle<()>; 3] {
+    let (index, other, turns) = (index.clone(), other.clone(), turns.clone());
+    [
+        watch(acknowledged, 4, move || index.snapshot()),
+        watch(acknowledged, times, move || {
+            other.refresh().unwrap();
+            other.snapshot()
+        }),
+        watch(acknowledged, 2, move || open(&turns).snapshot()),
+    ]
+}
+
 /// Runs the writer's thread beside the watching threads.
 fn beside(index: &Index, acknowledged: &Arc<AtomicUsize>, watchers: Vec<thread::JoinHandle<()>>) {
     let (index, acknowledged) = (index.clone(), Arc::clone(acknowledged));
@@ -270,21 +289,7 @@ fn flushes_and_merges_concurrent_with_commits_keep_whole_commits_in_order_in_two
         let turns = Turns::new();
         let (index, other) = (create(&turns), open(&turns));
         let acknowledged: Arc<AtomicUsize> = Arc::default();
-        let here = {
-            let index = index.clone();
-            watch(&acknowledged, 4, move || index.snapshot())
-        };
-        let there = {
-            let other = other.clone();
-            watch(&acknowledged, 4, move || {
-                other.refresh().unwrap();
-                other.snapshot()
-            })
-        };
-        let opening = {
-            let turns = turns.clone();
-            watch(&acknowledged, 2, move || open(&turns).snapshot())
-        };
+        let watchers = watch_everywhere(&acknowledged, 4, &index, &other, &turns);
         let writer = {
             let (index, acknowledged) = (index.clone(), Arc::clone(&acknowledged));
             thread::spawn(move || {
@@ -299,7 +304,7 @@ fn flushes_and_merges_concurrent_with_commits_keep_whole_commits_in_order_in_two
                 writer.put(3 * COMMITS, Fingerprint(1)).unwrap();
             })
         };
-        for thread in [here, there, opening, writer] {
+        for thread in watchers.into_iter().chain([writer]) {
             thread.join().unwrap();
         }
         assert_eq!(commit_of(&index.snapshot()), 2 * COMMITS);
@@ -319,21 +324,7 @@ fn large_batches_whose_segments_threads_make_are_whole_commits_or_nothing_here_a
         let turns = Turns::new();
         let (index, other) = (create(&turns), open(&turns));
         let acknowledged: Arc<AtomicUsize> = Arc::default();
-        let here = {
-            let index = index.clone();
-            watch(&acknowledged, 4, move || index.snapshot())
-        };
-        let there = {
-            let other = other.clone();
-            watch(&acknowledged, 3, move || {
-                other.refresh().unwrap();
-                other.snapshot()
-            })
-        };
-        let opening = {
-            let turns = turns.clone();
-            watch(&acknowledged, 2, move || open(&turns).snapshot())
-        };
+        let watchers = watch_everywhere(&acknowledged, 3, &index, &other, &turns);
         let writer = {
             let (index, acknowledged) = (index.clone(), Arc::clone(&acknowledged));
             thread::spawn(move || {
@@ -348,7 +339,7 @@ fn large_batches_whose_segments_threads_make_are_whole_commits_or_nothing_here_a
                 put_much(&mut writer, COMMITS + 1);
             })
         };
-        for thread in [here, there, opening, writer] {
+        for thread in watchers.into_iter().chain([writer]) {
             thread.join().unwrap();
         }
         assert_eq!(commit_of(&index.snapshot()), COMMITS);

@@ -778,7 +778,7 @@ impl IntoIterator for Query {
     fn into_iter(self) -> Self::IntoIter {
         match self.run() {
             Ok(answers) => answers.hits.into_iter().map(Ok).collect::<Vec<_>>().into_iter(),
-            // guard: a failure is told and nothing else
+            // guard: a failed query gives its error and no hits
             // without it: Err(_) => Vec::new().into_iter(),
             Err(error) => vec![Err(error)].into_iter(),
         }

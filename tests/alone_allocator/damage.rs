@@ -12,7 +12,7 @@
 //! By default larger files have one bit in each byte flipped; `scripts/damage` runs with
 //! `TWINDEX_DAMAGE=all`.
 
-#![allow(clippy::disallowed_methods, reason = "damages files behind the index's back")]
+#![allow(clippy::disallowed_methods, reason = "damages files without the index's knowledge")]
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -47,7 +47,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     RefusedAtOpen,
-    /// Some questions are refused, the others have the sound answers.
+    /// Some queries are refused, the others have the sound answers.
     RefusedWhenAsked,
     /// The sound answers, and `verify` reports the damage.
     OnlyVerifyNotices,
@@ -163,7 +163,7 @@ impl Sound {
         Self { bytes, questions, answers }
     }
 
-    /// As this one, asking of one in so many documents and fingerprints only.
+    /// The same index, queried for every `step`-th document and fingerprint only.
     fn every(mut self, step: usize) -> Self {
         self.questions.keep_every(step);
         self.answers = self.questions.ask(&Segment::from_bytes(self.bytes.clone(), place()).unwrap());
@@ -246,7 +246,7 @@ fn every_cut_and_every_addition_is_refused_when_a_segment_is_opened() {
         });
         assert_eq!(counts.get(&Outcome::RefusedAtOpen), Some(&additions.len()));
         add(&mut total, counts);
-        // The head cut off, so that the footer stands where it should but nothing else does.
+        // The head cut off: the footer is in its place and nothing else is.
         let counts = run(&name, length, length, |cut| sound.outcome(sound.bytes[cut + 1..].to_vec()));
         assert_eq!(counts.get(&Outcome::RefusedAtOpen), Some(&length));
     }
@@ -607,8 +607,8 @@ fn an_index_moved_or_copied_is_the_same_index() {
 
 #[test]
 fn buckets_that_overlap_are_an_error_before_they_cost_the_square_of_the_file() {
-    // Every other bucket of table 1 claims all rows. Each claim is in range, so only their sum gives them away;
-    // the fingerprints are chosen so that probes meet no bucket between, whose start lies behind its end.
+    // Every other bucket of table 1 claims all rows. Each claim is in range, so only their sum reveals them;
+    // the fingerprints are chosen so that probes reach no bucket between, whose start is after its end.
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let mut records = Records::new(&params);
     let buckets = twindex::design::prefix_bits(3000, 16);

@@ -1,14 +1,14 @@
-//! The experiment that other engines were put to: a small index, damaged in every way that comes to mind, opened and
-//! read to the end. What is said of each copy goes into a column: the same answers, a clean error, other answers
-//! without a word, a panic, the end of the process, an allocation out of all proportion. Some are as they were, as
-//! damage had nothing to change there, such as zeros: these are counted by themselves.
+//! The experiment that other engines were put through: a small index, damaged in many ways, opened and
+//! read to the end. Each copy is counted in a column: the same answers, a clean error, other answers
+//! without an error, a panic, the end of the process, an allocation out of all proportion. Some are unchanged, because
+//! the damage wrote what was there, such as zeros: these are counted separately.
 //!
 //! Copies are made by their number, so that a number names a case for ever: `TWINDEX_DAMAGED_ONE=417`. Child processes
-//! take ranges of numbers; one that dies of a signal is seen, and another goes on behind the case that killed it.
+//! take ranges of numbers; if one dies of a signal, another continues after the case that killed it.
 //! `scripts/damage` runs a million, and prints the table.
 
 #![cfg(unix)]
-#![allow(clippy::disallowed_methods, reason = "damages files behind the index's back")]
+#![allow(clippy::disallowed_methods, reason = "damages files without the index's knowledge")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -78,7 +78,7 @@ const KINDS: [&str; 11] = [
     "random bytes",
 ];
 
-/// What is answered to one question.
+/// The answer to one query.
 type Answer = std::result::Result<String, String>;
 
 struct Sound {
@@ -347,7 +347,7 @@ impl Experiment {
 #[derive(Default)]
 struct Counts {
     outcomes: BTreeMap<(usize, Outcome), u64>,
-    /// What was made, by kind: two cases can do the same, as there are only so many files to delete.
+    /// The distinct damaged indexes of each kind: two cases can do the same, as the number of files to delete is limited.
     distinct: BTreeSet<(usize, u64)>,
 }
 
@@ -355,14 +355,14 @@ fn kind_of(case: u64) -> usize {
     case as usize / 2 % KINDS.len()
 }
 
-/// What tells one damaged index from another.
+/// A hash that distinguishes damaged indexes.
 fn identity(which: usize, files: &BTreeMap<PathBuf, Vec<u8>>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (which, files).hash(&mut hasher);
     hasher.finish()
 }
 
-/// Runs these cases in a child process, and those behind one that dies in the next.
+/// Runs these cases in a child process; if it dies, the cases after the fatal one run in the next child.
 fn run_range(range: Range<u64>, counts: &Mutex<Counts>) {
     let mut next = range.start;
     let place = tempfile::NamedTempFile::new().unwrap();
@@ -411,7 +411,7 @@ fn damaged_indexes_answer_as_before_or_say_what_is_wrong() {
             (fields.next().unwrap().parse().unwrap(), fields.next().unwrap().parse().unwrap());
         let place = PathBuf::from(fields.next().unwrap());
         let experiment = Experiment::new();
-        println!(); // with one thread, the name of the test stands in this line already
+        println!(); // with one thread, the line begins with the name of the test
         std::panic::set_hook(Box::new(|_| ()));
         let mut counts = BTreeMap::<(usize, Outcome), u64>::new();
         let mut identities = std::fs::File::create(&place).unwrap();

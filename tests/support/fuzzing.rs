@@ -80,7 +80,7 @@ pub fn segment(data: &[u8]) {
     }
 }
 
-/// Applies patches of four bytes to `file`: a place (2 bytes), a way (2 bits) and a value, of which the last
+/// Applies patches of four bytes to `file`: a place (2 bytes), an operation (2 bits) and a value. The value
 /// may be repeated over the 8 bytes that follow, so that a whole field can be filled.
 fn patch(file: &mut [u8], patches: &[u8]) {
     for patch in patches.chunks_exact(4) {
@@ -114,7 +114,7 @@ pub fn segment_resealed(data: &[u8]) {
     }
 }
 
-/// A manifest, raw and with fitting checksums; and an index of which it is the newest.
+/// A manifest, raw and with fitting checksums; and an index whose newest manifest it is.
 pub fn manifest(data: &[u8]) {
     let _ = Manifest::decode(data);
     let _ = Current::read(data);
@@ -251,7 +251,7 @@ pub fn answers(data: &[u8]) {
     }
 }
 
-/// Choices made by the bytes of an input, one after the other; behind its end they are 0.
+/// Choices made by the bytes of an input, one after the other; past its end they are 0.
 pub(super) struct Choices<'a>(&'a [u8]);
 
 impl Choices<'_> {

@@ -1,6 +1,6 @@
-//! Helpers that the tests share. This file has what those of damage, of the store and of fuzzing need: small segments
-//! of every kind, all questions that can be put to one, and a way to damage a file and then make its checksums fit the
-//! damage.
+//! Helpers that the tests share. This file has those for tests of damage, of the store and of fuzzing: small segments
+//! of every kind, all queries that a segment answers, and functions that damage a file and then make its checksums fit
+//! the damage.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
@@ -139,7 +139,7 @@ pub fn with_codec(params: &Params, codec: Option<&str>) -> Params {
     params
 }
 
-/// Records of which some have the fingerprint of the one before, some lie near it, and some have no sketch.
+/// Records. Some have the fingerprint of the record before, some are near it, and some have no sketch.
 pub fn records(params: &Params, count: u64) -> Records {
     let mut records = Records::new(params);
     let mut random = Random(count);
@@ -230,12 +230,12 @@ pub struct Questions {
     /// The set of each document, where they are kept.
     sets: Vec<Vec<u64>>,
     radii: &'static [u32],
-    /// Of documents, keys and ranks, one in so many is asked for.
+    /// Every `step`-th document, key and rank is queried.
     step: usize,
 }
 
 impl Questions {
-    /// All that a sound segment can be asked.
+    /// All queries that a sound segment answers.
     pub fn of(segment: &Segment, radii: &'static [u32]) -> Self {
         let mut keys = Vec::new();
         segment.for_each_key(|_, key| keys.push(key.to_buf())).unwrap();
@@ -266,14 +266,14 @@ impl Questions {
         Self { documents, keys, fingerprints, queries, features, has_fields, sets, radii, step: 1 }
     }
 
-    /// Leaves questions out, where there are too many to ask them often.
+    /// Keeps every `step`-th query, where all of them would take too long.
     pub fn keep_every(&mut self, step: usize) {
         self.step = step;
         self.queries = self.queries.iter().copied().step_by(step).collect();
     }
 
     /// The answers of `segment`, each or why there is none; always as many as for the sound segment.
-    #[allow(clippy::too_many_lines, reason = "one question after the other")]
+    #[allow(clippy::too_many_lines, reason = "one query after the other")]
     pub fn ask(&self, segment: &Segment) -> Vec<Result<Vec<u64>>> {
         let mut all: Vec<Result<Vec<u64>>> = vec![Ok(vec![
             segment.documents(),
@@ -311,7 +311,7 @@ impl Questions {
             }
         };
         for key in self.keys.iter().step_by(self.step).chain(&absent) {
-            // A file that lies may be of the other kind; then the question is refused.
+            // A damaged file may claim the other kind of keys; then the query is refused.
             all.push(segment.find(key.as_key()).map(|found| found.map(u64::from).into_iter().collect()));
         }
         for rank in (0..=self.fingerprints.len() as u32).step_by(self.step) {

@@ -262,7 +262,7 @@ impl ModelVfs {
         self.0.lock().unwrap().journal.len()
     }
 
-    /// From here on, every crash must keep what this number stands for.
+    /// From here on, every crash must keep the state that the test numbers `number`.
     pub fn promise(&self, number: u64) {
         self.0.lock().unwrap().journal.push(Event::Promised(number));
     }

@@ -49,13 +49,13 @@ pub const CODECS: [&str; 11] = [
     "plain+2",
 ];
 
-/// The largest radius of any question.
+/// The largest radius of any query.
 pub const FARTHEST: u32 = 10;
 
 /// Documents by ordinal, with their distance.
 pub type Found = Vec<(u32, u32)>;
 
-/// `value` with just so many bits flipped.
+/// `value` with exactly `bits` bits flipped.
 pub fn flip(random: &mut Random, value: u64, bits: u32) -> u64 {
     let mut mask = 0_u64;
     while mask.count_ones() < bits {
@@ -92,8 +92,8 @@ pub fn repeated(n: usize) -> Vec<u64> {
     (0..n).map(|_| few[random.below(4)] ^ (u64::from(random.below(3) == 0) << random.below(64))).collect()
 }
 
-/// Distinct ones, most of which are in one bucket of a table: half have the same first bits, a quarter the same
-/// last ones, an eighth the same in between; and some at both ends of what there is.
+/// Distinct fingerprints, most of them in one bucket of a table: half have the same first bits, a quarter the same
+/// last ones, an eighth the same in between; and some at both ends of the range.
 pub fn hot(n: usize) -> Vec<u64> {
     let mut random = Random(n as u64 + 3);
     let value = |i: usize, random: &mut Random| match i % 16 {
@@ -106,7 +106,7 @@ pub fn hot(n: usize) -> Vec<u64> {
     (0..n).map(|i| value(i, &mut random)).collect()
 }
 
-/// Queries of which some are near what is stored, and some are near nothing.
+/// Queries: some are near stored fingerprints, and some are near none.
 pub fn queries(fingerprints: &[u64], count: usize) -> Vec<u64> {
     let mut random = Random(7);
     let query = |round: usize| match (round % 4, fingerprints.len()) {

@@ -13,9 +13,9 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 
-/// Words there are.
+/// The number of words to draw from.
 const VOCABULARY: usize = 200_000;
-/// Documents of which copies are made.
+/// The number of documents that may be copied.
 const ORIGINALS: usize = 200_000;
 /// Words of a shingle.
 const WIDTH: usize = 5;

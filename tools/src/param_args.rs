@@ -58,7 +58,7 @@ pub(crate) struct ParamArgs {
     #[arg(long, value_name = "BITS", value_parser = parse_signature_bits)]
     signature_bits: Option<u8>,
     /// Bits kept of each feature, 1 to 32, and compared unless a query asks for fewer: with 8, Broder's features of one
-    /// byte, several of which must agree (--sharing) [default: 32; 8 with --preset small-8]
+    /// byte: several must agree (--sharing) [default: 32; 8 with --preset small-8]
     #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u8).range(1..=i64::from(FEATURE_BITS_MAX)))]
     feature_bits: Option<u8>,
     /// Family of the orders under which minima are taken [default: one-permutation-filled]
@@ -77,10 +77,10 @@ pub(crate) struct ParamArgs {
     /// How often a shingle votes in the simhash: as often as it occurs, or once [default: occurrences]
     #[arg(long, value_enum, value_name = "WEIGHTS", conflicts_with = "idf")]
     weights: Option<Weights>,
-    /// Keep the T least hashes of each document, which tell how much of one is in another, 0 to 4096 [default: 0]
+    /// Keep the T smallest hashes of each document, to estimate how much of one is in another, 0 to 4096 [default: 0]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(..=i64::from(BOTTOM_MAX)))]
     bottom: Option<u16>,
-    /// Keep the hashes of each document that M divides, one in M, which tell it of documents of any length too; 0
+    /// Keep the hashes of each document that M divides, one in M, which do so for documents of any length too; 0
     /// keeps none [default: 0]
     #[arg(long, value_name = "M")]
     modulus: Option<u32>,

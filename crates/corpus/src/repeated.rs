@@ -109,7 +109,7 @@ pub(crate) enum Fate {
 }
 
 impl SeenKeys {
-    /// Nothing yet; notes of keys take the memory of `room`. For [`RepeatedKeys::Last`] all keys are to be
+    /// Without keys; seen keys take memory of `room`. For [`RepeatedKeys::Last`] all keys are to be
     /// [announced](Self::announce) first.
     pub(crate) fn new(repeated: RepeatedKeys, room: &Room) -> twindex::Result<Self> {
         Ok(match repeated {
@@ -176,8 +176,8 @@ impl SeenKeys {
     }
 }
 
-/// A key without the numbers that [`SeenKeys::next`] may have added to it: two keys of which one can become the other have
-/// the same.
+/// A key without the numbers that [`SeenKeys::next`] may have added to it. Two keys have the same if one can become the
+/// other.
 pub(crate) fn without_numbers(key: &[u8]) -> &[u8] {
     let mut rest = key;
     while let Some(at) = memchr::memrchr(b'#', rest) {

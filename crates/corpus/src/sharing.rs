@@ -13,7 +13,7 @@ const BYTE: u32 = 8;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sharing {
     /// In how many features, or bands, at least: Broder's rule is 2 of the 6 of the preset `broder-84`. 1 by default; with
-    /// features of one byte, of which there are 8, 3 below 50,000 documents and 7 from there on.
+    /// 8 features of one byte each, 3 below 50,000 documents and 7 from there on.
     pub features: Option<u16>,
     /// How many bits of each feature are compared, up to those that are kept, which is the default.
     pub bits: Option<u32>,

@@ -127,7 +127,7 @@ fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
     rayon::in_place_scope_fifo(|scope| {
         let mut is_idle = false;
         loop {
-            // What is ready is taken, which stays on this thread; then there is room to read more; then this thread
+            // Finished batches are taken on this thread first, which makes space to read more. Then this thread
             // does what the others do, and waits only if nothing is left to do.
             let ready = match coming.front() {
                 None => Err(TryRecvError::Empty),
@@ -317,7 +317,7 @@ pub struct Sketched {
     pub left_out: LeftOut,
 }
 
-/// What an index says of a document that it does not take, as an error of whoever takes documents: one for which the
+/// The error of an index that refuses a document, for the caller that adds documents: one for which the
 /// document is to blame makes it a bad record. Of limits these are the ones on what a document brings itself, its key and
 /// its value: that an index is full is nobody's fault, and is so for the next document too.
 #[must_use]
@@ -379,7 +379,7 @@ pub fn line_hash(line: &[u8]) -> u64 {
 
 /// What a chunk is turned into.
 struct Chunked<L> {
-    /// The first are its documents, one for each that something was found out about; behind them stand those of an
+    /// The first are its documents, one for each lookup result; after them are those of an
     /// earlier chunk, whose memory is used again.
     all: Vec<Sketched>,
     /// What was found out about each.
@@ -403,7 +403,7 @@ impl<L> Default for Chunked<L> {
 const KEPT_SHINGLES: usize = 1 << 20;
 
 /// Reads all documents and hands each, sketched, to `each`, in the order of the input. What `each` [refuses](refused)
-/// is a bad record; of those, the ones of a chunk are counted behind the ones that its reading met, so that "the first
+/// is a bad record. Those of a chunk are counted after the ones that its reading found, so that "the first
 /// bad record" is the first in the order of the input only up to a chunk.
 ///
 /// # Errors
@@ -659,7 +659,7 @@ pub(crate) fn elements_max(memory: usize) -> u64 {
     (memory.max(ALWAYS) / BYTES_FOR_SHINGLE.0) as u64
 }
 
-/// Refuses a text that takes too much memory. How many shingles it has is known behind its cutting, which itself takes
+/// Refuses a text that takes too much memory. How many shingles it has is known after it is cut, which itself takes
 /// less than what follows.
 pub(crate) fn check_memory(
     record: &Record<'_>,

@@ -175,8 +175,8 @@ impl TextOptions {
     pub fn check_features(&self, features: bool) -> anyhow::Result<()> {
         match self.given().filter(|_| features) {
             Some(option) => Err(InvalidOptions::new(format!(
-                "--{option} says how text is cut, and --features-field takes documents as sets, of which no text \
-                 is cut"
+                "--{option} says how text is cut, and --features-field takes documents as sets, which are \
+                 not cut"
             ))
             .into()),
             None => Ok(()),
@@ -243,7 +243,7 @@ impl<'m> Made<'m> {
     }
 }
 
-/// Refuses an option that contradicts the field of what is there; a version that stands behind the field's
+/// Refuses an option that contradicts the field of what is there; a version that follows the field's
 /// value is not the user's to choose.
 pub fn check_option(
     made: &Made<'_>,
@@ -274,7 +274,7 @@ fn number_of(words: &StopWords) -> String {
 
 /// Tokens in a shingle where nothing is said.
 ///
-/// Five words tell texts apart and survive a changed word nearby. Nine characters are what Leskovec, Rajaraman and
+/// Five words distinguish texts and survive a changed word nearby. Nine characters are what Leskovec, Rajaraman and
 /// Ullman (*Mining of Massive Datasets*, section 3.2.2) advise for documents of some length, as five are shared by
 /// chance; of Chinese, where a word has less than two characters, nine are five words again. A sentence is long enough
 /// by itself.

@@ -87,7 +87,7 @@ fn join(criterion: &mut Criterion) {
         for way in [Way::Merge, Way::Scan] {
             let asked = if way == Way::Scan { &questions[..1000] } else { &questions };
             group.bench_function(
-                format!("{} questions by {way}, {threads} threads", asked.len()),
+                format!("{} queries by {way}, {threads} threads", asked.len()),
                 |bencher| {
                     bencher.iter(|| {
                         let take = |count: &mut u64, _, _, _| {

@@ -6,7 +6,7 @@
 //!   whatever the queries, and each query then costs little more than being distributed, too.
 //! - *Scan* compares every query with every fingerprint, block by block in the cache: nothing is distributed.
 //!
-//! What each will cost is added up from counts, with prices of [`PRICES`]; the least is taken. All give the same
+//! The cost of each is estimated from counts and the prices of [`PRICES`]; the cheapest is taken. All give the same
 //! answers.
 
 use std::fmt;
@@ -46,7 +46,7 @@ impl fmt::Display for Way {
     }
 }
 
-/// What ways cost, in nanoseconds of one core.
+/// Costs of the strategies, in nanoseconds of one core.
 #[derive(Clone, Copy, Debug)]
 pub struct Prices {
     /// Reading a fingerprint of an index.
@@ -62,8 +62,8 @@ pub struct Prices {
 /// "Many against many".
 pub const PRICES: Prices = Prices { read: 3.0, distribute: 9.0, compare: 0.065 };
 
-/// Nanoseconds of one core that a strategy takes for this number of queries (`questions`), when `rows` fingerprints are read at a
-/// price.
+/// Nanoseconds of one core that a strategy takes for `questions` queries, if `rows` fingerprints are read at the price
+/// `read`.
 fn nanos(way: Way, rows: f64, read: f64, questions: f64, within: u32) -> f64 {
     let tables = f64::from(within + 1);
     match way {

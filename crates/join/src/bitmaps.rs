@@ -45,7 +45,7 @@ const PIECES: usize = 8;
 /// Pairs that are handed out at once.
 const BATCH: usize = 1 << 14;
 
-/// What is to be compared with what.
+/// The sets to compare, and the classes to compare them with.
 struct Plan<'a> {
     sets: &'a ShingleSets,
     threshold: f64,

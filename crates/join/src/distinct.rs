@@ -65,7 +65,7 @@ impl Sorting {
             sorted[*place as usize] = hash;
             *place += 1;
         }
-        // What is out of order is so within a few places.
+        // Values are at most a few places from their sorted position.
         let mut moves = MOVES * sorted.len();
         for end in 1..sorted.len() {
             let hash = sorted[end];

@@ -23,7 +23,7 @@ use twindex::sys::Column;
 use twindex_sketch::nearness::least_intersection;
 use twindex_sketch::{Resemblance, intersection_from};
 
-/// What is known of sets by their differences to leaders.
+/// Differences of sets from their references, for counting intersections.
 ///
 /// For each batch of pairs: those that are [`plausible`](Self::plausible); of these [`plan`](Self::plan),
 /// [`difference`](Self::difference) for all that it asks for, a [piece](Self::pieces) at a time, [`add`](Self::add) each
@@ -55,7 +55,7 @@ pub struct Families<'a> {
     leaders: Column<u32>,
     /// Of each set.
     kept: Column<Kept>,
-    /// What is gone from the leader, and then what is new, of one set after the other.
+    /// For each set, the elements of its reference that it lacks, then its new elements.
     elements: Vec<u64>,
     /// Elements that are kept at most.
     most: usize,
@@ -81,7 +81,7 @@ struct Kept {
 pub struct Difference {
     set: u32,
     leader: u32,
-    /// What is gone, and what is new; none if that is too much to be of use.
+    /// The lacking and the new elements; none if they are too many to be of use.
     parts: Option<(Vec<u64>, Vec<u64>)>,
 }
 
@@ -241,7 +241,7 @@ impl<'a> Families<'a> {
         (intersection >= least).then_some(intersection)
     }
 
-    /// What is gone from the leader, and what is new.
+    /// The elements of the reference that the set lacks, and its new elements.
     fn parts(&self, set: u32) -> (&[u64], &[u64]) {
         let Kept { start, gone, new } = self.kept[set as usize];
         let both = &self.elements[start as usize..][..(gone + new) as usize];
@@ -252,8 +252,8 @@ impl<'a> Families<'a> {
 /// Elements that are compared at once.
 const STRIDE: usize = 8;
 
-/// What of `leader` is not in `set`, and what of `set` is not in `leader`; none if that is more than a third of all
-/// their elements, with which they resemble each other by half.
+/// The elements of `leader` that are not in `set`, and those of `set` that are not in `leader`; none if these are more
+/// than a third of all their elements, which is a resemblance below 0.5.
 fn differences(leader: &[u64], set: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
     let most = (leader.len() + set.len()) / 3;
     let (mut gone, mut new) = (Vec::new(), Vec::new());

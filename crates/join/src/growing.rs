@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
-/// The fields that are written often, in cache lines of their own: readers of the neighbouring fields do not wait for them.
+/// A field that is written often, in a cache line of its own, so that readers of neighbouring fields do not wait for it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Apart<T>(pub(super) T);

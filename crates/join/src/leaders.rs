@@ -1,16 +1,16 @@
-//! Sets as what they have of another one, and what they have beside it.
+//! Delta encoding of sets against reference sets.
 //!
-//! Near-duplicates come in families. A set of a family is kept as a bit for each element of the set that *leads* the
-//! family, and as the elements that are new in it: of versions of a text that is a hundredth of what the set would
-//! take. It is found out by looking up each element in the leader, which needs no sorting, and two sets of a family are
-//! compared by their bits and by what is new,
+//! Near-duplicates come in families. A set of a family is stored as a bit for each element of the family's *reference
+//! set*, and the elements that the reference does not have. Versions of a text take a hundredth of their plain size so.
+//! Encoding looks up each element in the reference, which needs no sorting. Two sets of a family are compared by their
+//! bits and by their new elements,
 //!
 //! ```text
 //! |x ∩ y| = |bits x ∩ bits y| + |new x ∩ new y|
 //! ```
 //!
-//! Which set leads is guessed by *anchors*, hashes of which sets that resemble each other most likely share one, such as
-//! minima: a wrong guess is found out after a few elements, and costs no more.
+//! *Anchors* guess the reference: hashes that similar sets most likely share, such as minima. A wrong guess is detected
+//! after a few elements, and costs no more.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -23,23 +23,23 @@ use super::growing::{Apart, Growing};
 use twindex_kernel::{Kernel, Level, Simd, Sorted, look_up, prefetch_all};
 use twindex_sketch::intersection_from;
 
-/// The least elements of a set that is delta-encoded: fewer are not worth it.
+/// The minimum size of a set that is delta-encoded: smaller ones do not pay.
 const LEAST: usize = 16;
-/// Elements of a leader at most: their places are numbers of 16 bits.
+/// The maximum size of a reference set: positions of elements have 16 bits.
 const MOST: usize = 1 << 16;
-/// Elements of a leader that may begin alike.
+/// The most elements of a reference set in one bucket of its directory.
 const CROWD: u16 = 64;
-/// This number of anchors is several: two sets that resemble each other by half share two of eight most likely.
+/// From this number of anchors on, two must agree: two sets of resemblance 0.5 most likely share two of eight.
 const SEVERAL: usize = 8;
-/// Elements after which it is asked whether a leader is the right one.
+/// The number of elements after which a wrong reference is detected.
 const STEP: usize = 64;
-/// Leaders that a set is compared with at most, to find one that it is like.
+/// The most reference sets that a set is compared with.
 const GUESSES: usize = 4;
-/// No leader.
+/// No reference.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Sets by which others are told, and how to find them. Threads that [tell](Self::tell) sets share them while one adds to
-/// them.
+/// Reference sets for delta encoding, and the anchors that find them. Threads share them to [encode](Self::tell) sets
+/// while one thread adds references.
 #[derive(Debug, Default)]
 pub struct Leaders {
     hints: Hints,
@@ -54,29 +54,29 @@ pub(super) struct Leader {
     pub(super) number: u32,
     /// Ascending.
     pub(super) elements: Box<[u64]>,
-    /// How many elements there are below each of some evenly spaced hashes.
+    /// The number of elements below each of some evenly spaced hashes.
     directory: Box<[u16]>,
 }
 
 /// How a set is delta-encoded, beside its words.
 #[derive(Clone, Copy, Debug)]
 pub struct Told {
-    /// By this leader, or by [`NONE`].
+    /// The number of the reference, or [`NONE`].
     pub(super) leader: u32,
     pub(super) size: usize,
-    /// How many leaders there were.
+    /// The number of references at the time of encoding.
     pub(super) leaders: u32,
 }
 
 impl Told {
-    /// As numbers, which [`of_numbers`](Self::of_numbers) takes back: for sets that are added once more, to others which
-    /// were added in the same order.
+    /// The header as numbers, for [`of_numbers`](Self::of_numbers): to add the set again to sets that were added in the
+    /// same order.
     #[must_use]
     pub fn numbers(self) -> [u64; 3] {
         [self.leader.into(), self.size as u64, self.leaders.into()]
     }
 
-    /// What these numbers stand for; none if they are not those of [`numbers`](Self::numbers).
+    /// The header of these numbers; none if [`numbers`](Self::numbers) never returns them.
     #[must_use]
     pub fn of_numbers([leader, size, leaders]: [u64; 3]) -> Option<Self> {
         let (leader, leaders) = (leader.try_into().ok()?, leaders.try_into().ok()?);
@@ -92,24 +92,24 @@ pub struct Telling {
     guesses: Vec<u32>,
 }
 
-/// What a set has of its leader, and beside it.
+/// A delta-encoded set: bits for elements of its reference, and new elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts<'a> {
-    /// A bit for each element of the leader, ascending.
+    /// A bit for each element of the reference, ascending.
     pub(super) bits: &'a [u64],
-    /// Elements that the leader does not have, ascending.
+    /// Elements that the reference does not have, ascending.
     pub(super) new: &'a [u64],
 }
 
 impl<'a> Parts<'a> {
-    /// The parts of the words of a set that is delta-encoded against this leader.
+    /// Splits the words of a set that is delta-encoded against this reference.
     pub(super) fn of(leader: &Leader, words: &'a [u64]) -> Self {
         let bits = leader.elements.len().div_ceil(u64::BITS as usize);
         let (bits, new) = words.split_at(bits.min(words.len()));
         Self { bits, new }
     }
 
-    /// Whether there is a bit for each element of the leader, and none after them; and what is new ascends.
+    /// Whether there is a bit for each element of the reference and none after them, and the new elements ascend.
     pub(super) fn are_of(self, leader: &Leader) -> bool {
         let (elements, word) = (leader.elements.len(), u64::BITS as usize);
         let behind =
@@ -136,7 +136,7 @@ impl Parts<'_> {
         new.for_each(each);
     }
 
-    /// Hands the elements of the leader that are not in the set to `each`, ascending.
+    /// Hands the elements of the reference that are not in the set to `each`, ascending.
     pub(super) fn for_each_gone(self, leader: &[u64], mut each: impl FnMut(u64)) {
         for (elements, &bits) in leader.chunks(u64::BITS as usize).zip(self.bits) {
             let mut gone = !bits & (u64::MAX >> (u64::BITS as usize - elements.len()));
@@ -147,7 +147,7 @@ impl Parts<'_> {
         }
     }
 
-    /// How many elements two sets with the same leader have in common, if there are `least` or more.
+    /// The number of common elements of two sets with the same reference, if it is `least` or more.
     pub(super) fn shared(self, other: Self, least: usize) -> Option<usize> {
         let bits = twindex_kernel::vectorized(
             #[inline(always)]
@@ -161,10 +161,10 @@ impl Parts<'_> {
     }
 }
 
-/// What a set has of a leader, as it is found out.
+/// Buffers for the comparison of a set with a reference.
 #[derive(Debug, Default)]
 struct Found {
-    /// Whether each element of the leader is in the set; one more than there are elements.
+    /// Whether each element of the reference is in the set; one more than there are elements.
     marks: Vec<u8>,
     bits: Vec<u64>,
     new: Vec<u64>,
@@ -174,8 +174,8 @@ struct Found {
 }
 
 impl Leaders {
-    /// The first half of [`ShingleSets::push_like`](super::ShingleSets::push_like): finds out what of the set of these
-    /// hashes is told by another one, and appends to `words` what is to be kept of it.
+    /// The first half of [`ShingleSets::push_like`](super::ShingleSets::push_like): encodes the set of these hashes against
+    /// a similar reference set if there is one, and appends the words to store to `words`.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -196,7 +196,7 @@ impl Leaders {
         })
     }
 
-    /// Delta-encodes a set against one of the guessed leaders, from number `first` on.
+    /// Delta-encodes a set against one of the guessed references, from number `first` on.
     pub(super) fn tell_from(
         &self,
         first: u32,
@@ -217,7 +217,7 @@ impl Leaders {
         None
     }
 
-    /// How many there are.
+    /// The number of reference sets.
     pub(super) fn len(&self) -> u32 {
         self.all.len()
     }
@@ -226,13 +226,13 @@ impl Leaders {
         self.all.get(number)
     }
 
-    /// Bytes that are held.
+    /// Bytes of memory in use.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.0.load(Relaxed) + self.hints.bytes()
     }
 
-    /// Leaders that may be like a set with these anchors, the oldest first, so that families stay together: of several
-    /// anchors those that share two.
+    /// References that may be similar to a set with these anchors, the oldest first, so that families stay together. Of
+    /// several anchors, two must point to the same reference.
     fn guess(&self, anchors: &[u64], guesses: &mut Vec<u32>) {
         guesses.clear();
         guesses.extend(anchors.iter().filter_map(|&anchor| self.hints.leader(anchor)));
@@ -250,14 +250,14 @@ impl Leaders {
         guesses.truncate(kept);
     }
 
-    /// Sets with one of these anchors are guessed to be like this leader.
+    /// Records that sets with one of these anchors may be similar to this reference.
     pub(super) fn hint(&self, anchors: &[u64], leader: u32) {
         for &anchor in anchors {
             self.hints.insert(anchor, leader);
         }
     }
 
-    /// Makes a leader of a set, and returns its number; none if it is not fit for it.
+    /// Makes a set a reference, and returns its number; none if its size or its distribution does not fit.
     pub(super) fn lead(&self, set: u32, elements: &[u64]) -> Option<u32> {
         if !(LEAST..MOST).contains(&elements.len()) {
             return None;
@@ -273,7 +273,7 @@ impl Leaders {
             *end = below.max(*end);
             below = *end;
         }
-        // Others are no hashes.
+        // Sets with more in a bucket are no hashes.
         (most <= CROWD).then(|| {
             let held = size_of_val(elements) + size_of_val(&*directory) + size_of::<Leader>();
             self.bytes.0.fetch_add(held, Relaxed);
@@ -283,8 +283,8 @@ impl Leaders {
 }
 
 impl Leader {
-    /// Finds out what `hashes` have of this set, and beside it: false if that is more than a third of all their elements,
-    /// with which they resemble each other by half. Hashes may repeat, in any order.
+    /// Encodes `hashes` against this set. Returns false if the two differ in more than a third of all their elements, which
+    /// is a resemblance of less than 0.5. Hashes may repeat, in any order.
     fn compare(&self, hashes: &[u64], sorting: &mut Sorting, found: &mut Found) -> bool {
         let elements = self.elements.len();
         // A set of fewer cannot have half of it.
@@ -312,17 +312,17 @@ impl Leader {
     }
 }
 
-/// Bits by which elements are found: two of them share a bucket as a rule, or fewer.
+/// Bits of the directory: a bucket has two elements as a rule, or fewer.
 fn directory_bits(elements: usize) -> u32 {
     (elements.next_power_of_two() / 2).ilog2()
 }
 
-/// Ones in words.
+/// The number of ones in words.
 pub(super) fn ones(words: &[u64]) -> usize {
     words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-/// Hashes to be looked up in a leader.
+/// Hashes to be looked up in a reference set.
 struct Compared<'a> {
     leader: Sorted<'a>,
     hashes: &'a [u64],
@@ -333,7 +333,7 @@ struct Compared<'a> {
 impl Kernel for Compared<'_> {
     type Output = Option<usize>;
 
-    /// Marks the elements that are found, and writes what is not to the front of `new`: so many, or none if
+    /// Marks the elements that are found, and writes the others to the front of `new`. Returns their number, or none if
     /// they are too many.
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Option<usize> {
@@ -341,7 +341,7 @@ impl Kernel for Compared<'_> {
         let mut count = 0;
         for (number, hashes) in hashes.chunks(STEP).enumerate() {
             count += look_up(simd, leader, hashes, &mut found.marks, &mut found.new[count..]);
-            // At first, three in four of too many.
+            // In the first step, three in four new elements are too many.
             if count > most || number == 0 && 4 * count > 3 * STEP {
                 return None;
             }
@@ -368,7 +368,7 @@ fn pack(marks: &[u8], bits: &mut Vec<u64>) {
     }));
 }
 
-/// Which leader an anchor was first seen with: hash tables in which anchors take the places of others.
+/// The reference that an anchor was first seen with: lossy hash tables, in which anchors overwrite others.
 #[derive(Debug, Default)]
 struct Hints {
     /// For the first anchors, for more, and for all others.
@@ -392,7 +392,7 @@ impl Hints {
         let hash = Self::hash(anchor);
         self.tables.iter().map_while(OnceLock::get).find_map(|table| {
             let slot = table[hash as usize & (table.len() - 1)].load(Acquire);
-            // A leader's number is one less, so that 0 is none.
+            // The number of a reference is one less, so that 0 is none.
             (slot >> 32 == hash).then(|| (slot as u32).checked_sub(1)).flatten()
         })
     }
@@ -409,7 +409,7 @@ impl Hints {
         let hash = Self::hash(anchor);
         let slot = &table[hash as usize & (table.len() - 1)];
         let is_filled = slot.load(Relaxed) != 0;
-        // Stores, not exchanges, which would wait for the line each: what gets lost if two insert is a hint.
+        // Stores, not exchanges, which would each wait for the cache line: if two threads insert, only a hint is lost.
         slot.store(hash << 32 | u64::from(leader + 1), Release);
         if !is_filled {
             self.filled.0.store(self.filled.0.load(Relaxed) + 1, Relaxed);

@@ -272,7 +272,7 @@ pub fn meetings_within<S: Send>(
     let other = right.as_ref().unwrap_or(&left);
     let meet = |(state, mine, theirs): &mut (S, Vec<u32>, Vec<u32>), pairs: &[Pair]| {
         for (at, pair) in pairs.iter().enumerate() {
-            // What some pairs later reads is on its way meanwhile.
+            // Prefetches the memory that a pair further on reads.
             if let Some(ahead) = pairs.get(at + AHEAD) {
                 left.hint(ahead.a);
                 other.hint(ahead.b);
@@ -345,7 +345,7 @@ impl Order {
             place += 1;
             places[of][ordinal as usize] = place;
         }
-        // What is not live has the place of the one before, so that places can be searched.
+        // Documents that are not live get the place of the one before, so that places ascend and can be searched.
         for places in &mut places {
             let mut last = 0;
             for place in places {

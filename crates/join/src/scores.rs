@@ -150,7 +150,7 @@ pub struct Alike {
     pub ordinal: u32,
 }
 
-/// What [`band_scores`] finds.
+/// The result of [`band_scores`].
 #[derive(Debug)]
 pub struct BandScores {
     /// The pairs of each band; a score is a number of equal minima.
@@ -298,7 +298,7 @@ const TOGETHER: usize = 64;
 /// Members of a bucket ahead of the current one whose keys, and signatures, are asked for.
 const AHEAD: usize = 8;
 
-/// What signatures say of the pairs that share a bucket.
+/// Compares the signatures of pairs that share a bucket.
 struct Meeting<'a> {
     keys: &'a BandKeys,
     max_bucket: usize,
@@ -309,7 +309,7 @@ struct Meeting<'a> {
     signatures: &'a [&'a [u8]],
 }
 
-/// What a thread has counted.
+/// The counts of one thread.
 struct Counted {
     scores: Scores,
     /// By score, and band as in [`BandKeys::keys`]: pairs that are to be added to the scores. All bands of a score side
@@ -347,7 +347,7 @@ fn add_where(bits: u32, pairs: u64, counts: &mut [u64; LANES]) {
     }
 }
 
-/// What was found in a piece.
+/// The pairs found in a piece.
 #[derive(Default)]
 struct Found {
     /// If they are to be handed out: pairs that shared no band before, with their scores.

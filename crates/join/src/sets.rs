@@ -18,22 +18,21 @@ use twindex_sketch::{Resemblance, intersection_from, jaccard};
 /// A set's numbers are hashes of 64 bits, so "exact" is up to their collisions: at a billion distinct shingles the
 /// chance that any two collide at all is 3 %, and one collision changes one resemblance by one shingle.
 ///
-/// A set that has most of its elements from one before is kept as what it has of it, and beside it: see
-/// [`push_like`](Self::push_like).
+/// A set that has most of its elements from an earlier one is delta-encoded against it: see [`push_like`](Self::push_like).
 ///
 /// Beside the budget, a set takes 32 bytes or more of a [`Room`], in memory or in scratch files.
 #[derive(Debug)]
 pub struct ShingleSets {
     dir: PathBuf,
     budget: usize,
-    /// Of each set its elements, or what it has of its leader and beside it.
+    /// The elements of each set, or its delta against its reference.
     held: Vec<u64>,
     spill: Option<Spill>,
     /// Where each set ends, in words; those beyond `held` are in the scratch file.
     ends: Column<u64>,
     sizes: Column<u32>,
     elements: u64,
-    /// Of each set the leader that it is delta-encoded against, or is itself; [`NONE`] for others, which are kept as they are.
+    /// The reference that each set is delta-encoded against, or is itself; [`NONE`] for sets that are stored plainly.
     leader_of: Column<u32>,
     leaders: Arc<Leaders>,
     odd: OddSketches,
@@ -43,14 +42,14 @@ pub struct ShingleSets {
 }
 
 impl ShingleSets {
-    /// Holds up to `budget` bytes in memory; the rest goes to unnamed files in `dir`. An eighth of the budget is for what
-    /// is known of each set, and as much for what [rules pairs out](Self::may_resemble).
+    /// Holds up to `budget` bytes in memory; the rest goes to unnamed files in `dir`. An eighth of the budget is for the
+    /// columns of sets, and as much for the sketches that [rule pairs out](Self::may_resemble).
     #[must_use]
     pub fn new(dir: &Path, budget: usize) -> Self {
         Self::within(&Room::new(dir, budget / 4), budget)
     }
 
-    /// As [`new`](Self::new), with what is known of each set, and with what rules pairs out, in the memory of `room`.
+    /// As [`new`](Self::new), with the columns of sets and the sketches that rule pairs out in the memory of `room`.
     #[must_use]
     pub fn within(room: &Room, budget: usize) -> Self {
         Self {
@@ -81,10 +80,10 @@ impl ShingleSets {
         Ok(number)
     }
 
-    /// Adds the set of these hashes, which may repeat, in any order, and returns its number. Where it has most of its
-    /// elements from a set that was added before, it takes a bit for each element of that one. Sets with the same
-    /// *anchors* most likely resemble each other: minima, or other hashes of which sets that do so share some. What is
-    /// added is the same whatever they are.
+    /// Adds the set of these hashes, which may repeat, in any order, and returns its number. If it has most of its elements
+    /// from an earlier reference set, it takes a bit for each element of the reference. Sets with the same
+    /// *anchors* most likely resemble each other: minima, or other hashes that similar sets tend to share. The
+    /// added set does not depend on them.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -113,11 +112,11 @@ impl ShingleSets {
         Arc::clone(&self.leaders)
     }
 
-    /// The second half of [`push_like`](Self::push_like): adds what [`tell`](Leaders::tell) has found out of the set, which
-    /// is to have the same anchors, and returns its number. What was added meanwhile is checked once more.
+    /// The second half of [`push_like`](Self::push_like): adds the set that [`tell`](Leaders::tell) has encoded, with the
+    /// same anchors, and returns its number. References that were added meanwhile are tried as well.
     ///
     /// # Errors
-    /// As [`push`](Self::push); [`Error::Invalid`] for words that do not fit `told`.
+    /// As [`push`](Self::push); [`Error::Invalid`] for words that do not fit `told`, their header.
     pub fn push_told(&mut self, told: Told, words: &[u64], anchors: &[u64]) -> Result<u32> {
         let number = self.next_number(told.size)?;
         if told.leader != NONE {
@@ -137,7 +136,7 @@ impl ShingleSets {
             }
         }
         let fits = self.has_room(2 * size_of_val(words));
-        // One in the scratch file would have to be read for each set that is compared with it.
+        // A reference in the scratch file would have to be read for each set that is compared with it.
         let leader = if fits { self.leaders.lead(number, words) } else { None };
         self.append(if leader.is_some() { &[] } else { words })?;
         self.odd.push(words)?;
@@ -148,7 +147,7 @@ impl ShingleSets {
         Ok(number)
     }
 
-    /// Adds a set that is delta-encoded against a leader.
+    /// Adds a set that is delta-encoded against a reference.
     fn push_by(&mut self, told: Told, words: &[u64], anchors: &[u64]) -> Result<u32> {
         let invalid = || Error::Invalid("these are not the words of the set".into());
         let leaders = Arc::clone(&self.leaders);
@@ -178,7 +177,7 @@ impl ShingleSets {
         Ok(number)
     }
 
-    /// Whether this number of bytes more stays in memory.
+    /// Whether `bytes` more stay in memory.
     fn has_room(&self, bytes: usize) -> bool {
         let held = size_of_val(self.held.as_slice()) + self.leaders.bytes();
         self.spill.is_none() && held + bytes <= self.budget
@@ -230,12 +229,12 @@ impl ShingleSets {
         list
     }
 
-    /// What rules pairs out.
+    /// The sketches that rule pairs out.
     pub(super) fn sketches(&self) -> &OddSketches {
         &self.odd
     }
 
-    /// Where there is what is known of each set.
+    /// The memory budget of the columns of sets.
     pub(super) fn room(&self) -> &Room {
         &self.room
     }
@@ -260,8 +259,8 @@ impl ShingleSets {
         self.sizes[number as usize].into()
     }
 
-    /// False for two sets that are known not to resemble each other by `threshold`: by their sizes, or by how much they
-    /// differ at least. No set is read for that.
+    /// False for two sets whose resemblance is certainly below `threshold`, by their sizes or by a lower bound of their
+    /// difference. No set is read.
     #[must_use]
     pub fn may_resemble(&self, a: u32, b: u32, threshold: f64) -> bool {
         let (of_a, of_b) = (self.size(a), self.size(b));
@@ -343,7 +342,7 @@ impl ShingleSets {
         self.range(number).end <= self.held.len() as u64
     }
 
-    /// The leader that a set is delta-encoded against, or is itself.
+    /// The reference that a set is delta-encoded against, or is itself.
     fn leader(&self, number: u32) -> Option<&Leader> {
         self.leaders.get(self.leader_of[number as usize])
     }
@@ -356,8 +355,8 @@ impl ShingleSets {
         }
     }
 
-    /// Gives the disk back what the sets before this number take in the scratch file, in large steps, where the file system
-    /// can: none of them is read any more. Reading one that was given back is an error. Sets that are in memory stay.
+    /// Releases the disk space of the sets before this number in the scratch file, in large steps, where the file system
+    /// can: none of them is read any more. Reading a released set is an error. Sets that are in memory stay.
     ///
     /// # Panics
     /// For a number beyond the number of sets.
@@ -409,8 +408,8 @@ impl ShingleSets {
         Parts::of(leader, words).for_each(&leader.elements, |element| read.push(element));
     }
 
-    /// Whether two sets are told by the same one, or one by the other, so that [`shared`](Self::shared) knows what they
-    /// have in common.
+    /// Whether two sets are encoded against the same reference, or one against the other, so that [`shared`](Self::shared)
+    /// can count their common elements.
     pub(super) fn are_of_one_family(&self, a: u32, b: u32) -> bool {
         let leader = self.leader_of[a as usize];
         leader != NONE && leader == self.leader_of[b as usize]

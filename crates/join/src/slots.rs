@@ -17,7 +17,7 @@ pub(crate) struct Slots {
     chain_bytes: usize,
 }
 
-/// What has an element.
+/// The numbers of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Postings<'i> {
     None,

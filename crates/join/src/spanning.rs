@@ -127,7 +127,7 @@ impl SpanningForest {
                 return Err(Error::Limit { what: "bytes of a key", limit, found });
             }
         }
-        // What grows is copied once meanwhile: a third of the memory leaves enough for that.
+        // A growing table is copied once: with a third of the memory there is enough for the copy.
         if self.table.bytes() > self.memory / 3 {
             self.write_run()?;
         }

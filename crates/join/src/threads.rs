@@ -121,7 +121,7 @@ pub(super) fn in_order<S: Send, P: Sync, R: Send>(
 /// Whose turn it is to be taken.
 struct Turn<R, T> {
     taken: usize,
-    /// What pieces gave before it was their turn.
+    /// Results of pieces that finished before their turn.
     waiting: BTreeMap<usize, Result<R>>,
     take: T,
     /// Why no more is taken.

@@ -54,8 +54,8 @@ pub fn set_candidates<E: From<Error>>(
 }
 
 /// Hands each pair of sets whose resemblance is at least `threshold`, above 0, to `each`, with it: by prefixes, none is
-/// missed but what [`Prefixes::capped`] says, and counted. In no particular order; if elements are crowded, a pair may
-/// come twice.
+/// missed but those of [`Prefixes::capped`] elements, and counted. In no particular order; if elements are capped, a pair
+/// may come twice.
 ///
 /// ```
 /// use twindex_join::{Effort, ShingleSets, resembling_sets};

@@ -21,7 +21,7 @@ use twindex::error::{Error, Result};
 #[derive(Debug, Default)]
 pub struct Watched {
     stop: AtomicBool,
-    /// What is done now, and how many parts it has.
+    /// The current stage, and the number of its parts.
     stage: Mutex<(&'static str, u64)>,
     done: AtomicU64,
 }

@@ -28,7 +28,7 @@ pub(crate) fn mixed(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// What makes runs equal.
+/// Whether runs are compared by tokens or by bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exact {
     /// Their tokens.
@@ -65,7 +65,7 @@ impl Hasher {
         [reduced(hash as u64 & PRIME), reduced((hash >> 64) as u64 & PRIME)]
     }
 
-    /// What the hash of the units before a run of `length` numbers is multiplied by.
+    /// The factors of the hash of the units before a run of `length` numbers.
     pub(crate) fn powers(&self, length: usize) -> [u64; 2] {
         self.bases.map(|base| {
             let (mut power, mut square, mut left) = (1, base, length);

@@ -31,7 +31,7 @@ pub struct Line {
 #[derive(Debug)]
 pub struct Grams {
     sorter: Sorter<[u64; 4]>,
-    /// What repeats something that is known.
+    /// Runs that repeat a known one.
     repeats: Sorter<[u64; 4]>,
     shape: Counted,
 }

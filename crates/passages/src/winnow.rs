@@ -58,7 +58,7 @@ impl Winnowing {
             let Some(window) = (at + 1).checked_sub(*width) else { continue };
             if (waiting[*gone] as usize) < window {
                 *gone += 1;
-                // What is gone takes no more memory than the window.
+                // Removed values take no more memory than the window.
                 if *gone > *width {
                     waiting.drain(..*gone);
                     *gone = 0;

@@ -85,7 +85,7 @@ pub fn weight(value: f64) -> Result<u64> {
     )))
 }
 
-/// What is wrong with a weight in units of 2^-16.
+/// The message about a weight out of range, in units of 2^-16.
 pub(crate) fn weight_out_of_range(weight: i128) -> String {
     format!("a weight of {weight} / 65536: expected 4096 to {WEIGHT_MAX}; multiply all weights by one number")
 }

@@ -43,7 +43,7 @@ const STRIDE: usize = 8;
 /// ```
 #[must_use]
 pub fn intersection_from(a: &[u64], b: &[u64], least: usize) -> Option<usize> {
-    // What may be missing of both together: 2 * both = |a| + |b| - missing.
+    // The elements that may be missing from both sets together: 2 * both = |a| + |b| - missing.
     let spare = (a.len() + b.len()).checked_sub(least.checked_mul(2)?)?;
     let mut at = [[0; 2]; LANES];
     let mut end = [[a.len(), b.len()]; LANES];

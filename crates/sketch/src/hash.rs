@@ -130,7 +130,7 @@ fn join_width(hashes: &mut [u64], width: usize) -> usize {
     let shingles = hashes.len() - width + 1;
     let mut at = 0;
     while at + LANES <= shingles {
-        // What is written here, no later shingle needs.
+        // No later shingle needs the bytes written here.
         let mut joined = [count; LANES];
         for (i, turn) in (0..width).rev().enumerate() {
             let tokens: &[u64; LANES] = hashes[at + i..][..LANES].try_into().expect("as many as taken");

@@ -163,7 +163,7 @@ impl IdfTable {
         self.digest
     }
 
-    /// What parameters say that use this table.
+    /// The value of the parameters that use this table.
     #[must_use]
     pub fn weights(&self) -> SimhashWeights {
         SimhashWeights::Idf { table: self.digest }
@@ -211,7 +211,7 @@ impl IdfTable {
         self.hashes.iter().copied().zip(self.frequencies.iter().copied())
     }
 
-    /// What an occurrence of this shingle weighs: [`weight`] of its frequency.
+    /// The weight of an occurrence of this shingle: [`weight`] of its frequency.
     #[must_use]
     #[inline]
     pub fn weight(&self, shingle: u64) -> u16 {

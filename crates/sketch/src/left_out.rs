@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::error::Result;
 
-/// What was left out of a text.
+/// The amount of text that was left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// Its words that stand in a span of the list.

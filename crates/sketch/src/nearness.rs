@@ -5,7 +5,7 @@
 
 use super::estimate::{Resemblance, intersection_from};
 
-/// What makes a document near another one. The threshold is above 0, and 1 at most.
+/// The condition under which a document is near another one. The threshold is above 0, and 1 at most.
 ///
 /// ```
 /// use twindex_sketch::Nearness;
@@ -173,7 +173,7 @@ mod tests {
                         for shared in 0..=size.min(other) {
                             assert_eq!(near.is_met(shared, size, other), by_fractions(shared)[which].1);
                         }
-                        // What is not among the first of one, or not among those of the other, is fewer than needed.
+                        // Sets without a common element in their prefixes share fewer elements than needed.
                         if let Some(least) = first {
                             assert!(size - near.prefix(size) < least, "{near:?} {size} {other}");
                             assert!(other - near.indexed(other) < least, "{near:?} {size} {other}");

@@ -64,7 +64,7 @@ named! {
     }
 }
 
-/// What a shingle weighs in a document where resemblance is measured: in minima, samples and sets.
+/// The weight of a shingle of a document in minima, samples and sets, by which resemblance is measured.
 ///
 /// The weighted resemblance of two documents is the sum of the lesser weights of each shingle by the sum of the greater
 /// ones.
@@ -99,7 +99,7 @@ pub struct MinhashParams {
     pub signature_bits: u8,
     /// Bits kept of each feature, 1 to [`FEATURE_BITS_MAX`]. Sketches have all 64 all the same.
     pub feature_bits: u8,
-    /// What a shingle weighs.
+    /// The weights of shingles.
     pub weights: MinhashWeights,
     /// The unit in which weights are whole: each is rounded to a whole number of units, and each unit counts as an
     /// element ([`whole`](crate::whole)), by any family, in samples and in sets. `None` leaves weights as they are.
@@ -177,7 +177,7 @@ impl MinhashParams {
     }
 }
 
-/// What a [`Sketcher`](crate::Sketcher) makes of text: the part of an index's parameters that decides sketches.
+/// The parameters of a [`Sketcher`](crate::Sketcher): the part of an index's parameters that decides sketches.
 ///
 /// ```
 /// use twindex_sketch::params::{Shingling, SimhashWeights, SketchParams};
@@ -255,7 +255,7 @@ impl SketchParams {
         self.idf_table().map(drop)
     }
 
-    /// What a shingle weighs where resemblance is measured.
+    /// The weights of shingles where resemblance is measured.
     #[must_use]
     pub fn minhash_weights(&self) -> MinhashWeights {
         self.minhash.map_or(MinhashWeights::Distinct, |minhash| minhash.weights)

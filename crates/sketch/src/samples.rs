@@ -143,7 +143,7 @@ pub fn modular(shingles: &[u64], modulus: u32, out: &mut Vec<u64>) {
     let Some(divisor) = Divisor::new(modulus) else { return };
     out.extend(shingles.iter().map(|&shingle| hash(shingle)).filter(|&hash| divisor.divides(hash)));
     if out.len() > 2 * MODULAR_MAX {
-        // What is far above all that can be kept is not sorted, unless repetitions fill the lower part.
+        // Hashes far above the largest that can be kept are not sorted, unless repetitions fill the lower part.
         let (lower, ..) = out.select_nth_unstable(2 * MODULAR_MAX);
         lower.sort_unstable();
         let distinct = lower.chunk_by(|a, b| a == b).count();
@@ -219,7 +219,7 @@ enum Choice {
     Modular(u32),
 }
 
-/// What is counted in two samples.
+/// The counts of two samples.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     in_first: usize,
@@ -236,7 +236,7 @@ impl<'a> Sample<'a> {
         Self { hashes: &hashes[..hashes.len().min(t)], choice: Choice::Bottom(t) }
     }
 
-    /// What [`modular`] gave for this modulus.
+    /// The result of [`modular`] for this modulus.
     #[must_use]
     pub fn modular(hashes: &'a [u64], modulus: u32) -> Self {
         Self { hashes, choice: Choice::Modular(modulus) }

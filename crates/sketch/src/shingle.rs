@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(occurrences(5, "one two three four five six").len(), 2);
         assert_eq!(occurrences(1, "one").len(), 1);
         assert_eq!(occurrences(5, " ... "), []);
-        // What it has is not a prefix of anything longer, and depends on order.
+        // The result is not a prefix of that of a longer text, and depends on order.
         assert_ne!(occurrences(5, "one two"), occurrences(5, "one two one"));
         assert_ne!(occurrences(5, "one two"), occurrences(5, "two one"));
         // Fewer tokens than w: w does not matter.

@@ -96,7 +96,7 @@ macro_rules! named {
 pub(crate) use named;
 
 named! {
-    /// What a token is.
+    /// The kind of the tokens.
     Tokens {
         /// Runs of word characters, lower-cased; scripts without spaces give a token a character.
         Words = "words",
@@ -146,7 +146,7 @@ impl Tokens {
         }
     }
 
-    /// What of a text leaves no trace in such tokens, as half a sentence; `None` where no text is cut.
+    /// The characters that leave no trace in such tokens, as half a sentence; `None` where no text is cut.
     #[must_use]
     pub fn dropped(self) -> Option<&'static str> {
         Some(match self {
@@ -184,7 +184,7 @@ impl NormalForm {
     }
 }
 
-/// What of a text is dropped before it is cut, where the parameters of an index have the line `fold`; nothing by default.
+/// The characters that are dropped before a text is cut (line `fold` of the parameters); none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Folding {
@@ -465,13 +465,13 @@ impl FromStr for Widths {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Shingling {
-    /// What a token is.
+    /// The kind of the tokens.
     pub tokens: Tokens,
     /// The version of Unicode whose tables cut the tokens.
     pub unicode: UnicodeVersion,
     /// The normal form of the text.
     pub normal_form: NormalForm,
-    /// What of the text is dropped.
+    /// The characters that are dropped from the text.
     pub folding: Folding,
     /// The digest of the list of spans that are left out of a text before it is cut
     /// ([`LeavesOut`](crate::LeavesOut)); `None` where all of it counts.

@@ -103,7 +103,7 @@ impl Kernel for HashTokens<'_> {
     }
 }
 
-/// What the last character was part of.
+/// The kind of token that the last character was part of.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Open {
     #[default]
@@ -192,7 +192,7 @@ impl Cut {
         let waiting = self.waiting + count;
         if waiting >= 64 {
             self.mask_places(simd, words);
-            // What did not fit; a shift by 64 leaves nothing.
+            // The bits that did not fit; a shift by 64 leaves none.
             let fitted = 64 - self.waiting as u32;
             self.word = word.checked_shr(fitted).unwrap_or(0);
             self.begins = begins.checked_shr(fitted).unwrap_or(0);

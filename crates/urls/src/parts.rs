@@ -28,7 +28,7 @@ pub struct Parts<'u> {
     pub path: &'u str,
     /// The parameters at the end of the path, each after a `;`; empty if there are none.
     pub params: &'u str,
-    /// What follows the `?`.
+    /// The part after the `?`.
     pub query: Option<&'u str>,
 }
 

@@ -43,7 +43,7 @@ impl QueryLimit {
     /// Counts queries; returns false above the limit.
     fn spend(&mut self, queries: u64) -> bool {
         self.spent = self.spent.saturating_add(queries);
-        // guard: a document is undecided by its own count of questions
+        // guard: a document is undecided by its own count of queries
         // without it: self.spent <= self.most -> true
         self.spent <= self.most
     }

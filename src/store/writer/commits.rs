@@ -297,7 +297,7 @@ impl Writer {
         self.pointer = Pointer::MayBeLost;
         let pointer = commit::write_current(vfs, dir, &current)?;
         self.life = Life::InDoubt;
-        // guard: files go behind the generation that does without them
+        // guard: files are removed after the generation without them is published
         // without it: commit::sweep(vfs, dir, &self.next, None, &[]);
         commit::replace_current(dir, pointer)?;
         // guard: the directory is synced before files that have expired are removed

@@ -90,7 +90,7 @@ pub struct Writer {
     lock: Box<dyn HeldLock>,
     /// The process that opened this writer. A forked child has a copy of the writer and must not use it.
     process: u32,
-    /// What [`fork::generation`] was then.
+    /// The value of [`fork::generation`] when the writer was opened.
     forks: u32,
     params: Params,
     sketch_digest: u128,
@@ -158,7 +158,7 @@ impl Writer {
         // guard: a writer goes on from what was committed before it had the lock
         index.refresh_alone()?;
         let state = Arc::clone(&shared.published.read());
-        // guard: features of which one may only read take no writer
+        // guard: an index with a read-only-compatible feature takes no writer
         if state.manifest.read_only_compatible != 0 {
             return Err(Error::Unsupported {
                 path: shared.dir.clone(),
@@ -223,7 +223,7 @@ impl Writer {
         self.settings.memtable_bytes = bytes.clamp(1, states::MEMTABLE_BYTES_MAX);
     }
 
-    /// What happens if documents arrive faster than segments are made. If the memtable is full again before the
+    /// Sets how commits wait if documents arrive faster than segments are made. If the memtable is full again before the
     /// previous one is a segment, each commit waits for up to `pause` (default 20 ms). If the memtable is full
     /// `memtables` times (default 2, at least 1), each commit waits until the segment is finished. Batches that are
     /// larger than a memtable pause in the same way every 1,024 documents.

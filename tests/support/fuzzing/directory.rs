@@ -304,7 +304,7 @@ pub fn directory(data: &[u8]) {
     }
     let Ok(Ok(mut writer)) = opened.map(|index| index.writer()) else { return };
     writer.set_background_merges(false);
-    // Each may fail, and the one behind it must then, too, or do well.
+    // Each may fail. The next one must then fail, too, or succeed completely.
     let document = Document::from(&SKETCHES[which / 2][0]);
     let _ = writer.put("new", document.with_value(b"new").with_stamp(41));
     let _ = writer.commit();

@@ -23,16 +23,16 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::super::Random;
 use super::{Choices, patch};
 
-/// Where the length of a table's text stands, and behind it the text.
+/// The offset of the length of a table's text; the text follows.
 const TEXT_LENGTH_AT: usize = HEADER_BYTES + 20;
-/// Where that of the parameters is in a file of sketches.
+/// The offset of the length of the parameters in a file of sketches; the parameters follow.
 const PARAMS_AT: usize = HEADER_BYTES + 4;
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at + 4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap()))
 }
 
-/// Two files of which the second was encoded from what the first says: they differ at most by features that may be
+/// Asserts that a file and its decoded and re-encoded form are equal: they may differ only in features that may be
 /// ignored, and the header's checksum over those.
 fn assert_same(read: &[u8], written: &[u8]) {
     let mut header = Header::read_from_prefix(read).unwrap().0;
@@ -465,7 +465,7 @@ pub(super) fn sketches_seeds() -> Vec<Vec<u8>> {
         // By number; then with everything; and of large samples and keys, so that there are several blocks.
         [&[1 | 8 | 16, 0][..], &[0, 7, 1, 0, 0, 0, 8, 0, 2, 0]].concat(),
         [&[1 | 6 | 16, 2][..], &[0, 9, 3, 0, 2, 1, 3, 1, 8, 1, 2, 0, 0, 5, 1, 0, 9, 3, 0, 1]].concat(),
-        // With sets, of which one is missing.
+        // With sets; one of them is missing.
         [&[1 | 16, 128 + 16 + 1][..], &[0, 9, 3, 0, 8, 50, 1, 0, 16, 1, 2, 0, 224, 7, 2, 0]].concat(),
         [&[1 | 6 | 16, 1][..], &[16, 9, 255, 255, 2, 99, 255, 63, 3, 1].repeat(5)].concat(),
     ];

@@ -199,7 +199,7 @@ fn work(
             Err(error) => {
                 let mut allowed = vec![committed.clone()];
                 if matches!(error, Error::AfterCommit { .. }) {
-                    // What failed came behind the commit, which stands.
+                    // The failure came after the commit, which holds.
                     committed.clone_from(&now);
                     allowed = vec![now];
                 } else if commits {

@@ -1,5 +1,5 @@
-//! The body of the target `many`: segments of many fingerprints, of which crowds agree in any of their bits. Then buckets
-//! are hot, directories are deep, and sorting takes partitions, in memory and by scratch files.
+//! The body of the target `many`: segments of many fingerprints. Large groups of them agree in any of their bits, so that
+//! buckets are hot, directories are deep, and sorting takes partitions, in memory and in scratch files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;

@@ -109,7 +109,7 @@ fn shingling(choices: &mut Choices<'_>, text: &str) -> Shingling {
     assert_eq!(shingling.widths.to_string().parse::<Widths>().unwrap(), shingling.widths);
     let every = choices.byte();
     if every > 0 {
-        // Words of this text, or they would seldom meet one; 50 of 8 KiB in all are within the limits.
+        // Words of this text, as others would seldom occur in it; 50 of 8 KiB in all are within the limits.
         let words = tokens_of(text).into_iter().step_by(every.into()).take(50);
         let words: Vec<String> = words.map(|word| String::from_utf8(word).unwrap()).collect();
         shingling.stop_words = match StopWords::new(words.iter().map(String::as_str).chain(["the"])) {
@@ -363,7 +363,7 @@ fn votes(items: &(impl Iterator<Item = (u64, i128)> + Clone)) -> Fingerprint {
     Fingerprint((0..64).fold(0, |all, bit| all | u64::from(vote(bit).sum::<i128>() > 0) << bit))
 }
 
-/// A sketcher whose sketches have everything, to leave things behind in buffers.
+/// A sketcher whose sketches have every part, to leave old content in buffers.
 static OTHER: LazyLock<Sketcher> = LazyLock::new(|| {
     let params = Params::builder().words(1).simhash(3).minhash(7, 3).bottom(5).modulus(2).build().unwrap();
     Sketcher::new(&params).unwrap()

@@ -1,5 +1,4 @@
-//! `twindex dedup`: the main job. What it does is the library's, [`twindex_corpus::Dedup`]; here are its options, and what
-//! it tells a person.
+//! `twindex dedup`: the main job. [`twindex_corpus::Dedup`] does the work; this file has its options and its summary.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,7 +28,7 @@ use crate::text_args::TextArgs;
     twindex dedup large.jsonl -o deduped --resume   # the same again after a kill\n  \
     twindex dedup images.parquet --fingerprint-field phash --within 4 -o deduped\n  \
     zcat pages.jsonl.gz | twindex dedup - -o deduped\n\n\
-    OUT/report.html   what was found, as a page that stands alone\n\
+    OUT/report.html   what was found, as one page without other files\n\
     OUT/pairs.tsv     document, kept, resemblance, intersection, union: each document that goes, with the one that is\n\
                       kept for it; with --pairs all every near pair, in columns a, b, a < b bytewise; sorted\n\
     OUT/clusters.tsv  key, cluster, kept, score: a line for every document; score is its resemblance to the kept one\n\
@@ -171,7 +170,7 @@ pub(crate) struct Dedup {
     /// Which pairs are in pairs.tsv; all of them can be quadratically many, and --max-bucket bounds them
     #[arg(long, value_enum, value_name = "WHICH", default_value = "covering")]
     pairs: ListedPairs,
-    /// End with an error after so many comparisons of documents with kept ones: sets that share their rarest shingles
+    /// End with an error after N comparisons of documents with kept ones: sets that share their rarest shingles
     /// without being near are compared all with all [default: no limit]
     #[arg(long, value_name = "N")]
     max_work: Option<u64>,
@@ -378,7 +377,7 @@ impl Dedup {
     }
 }
 
-/// What a person is told at the end.
+/// The lines printed at the end.
 fn summary(job: &Job, report: &Report) -> Vec<String> {
     let input = &report.input;
     let share = report.removed as f64 * 100.0 / input.documents.max(1) as f64;
@@ -543,7 +542,7 @@ fn remarks(job: &Job, report: &Report) -> Vec<String> {
         && lowest < job.threshold()
     {
         remarks.push(format!(
-            "the least near documents met inside a cluster resemble each other by {lowest:.3}: {} and {}",
+            "the least near documents found inside a cluster resemble each other by {lowest:.3}: {} and {}",
             a.escape_debug(),
             b.escape_debug()
         ));

@@ -28,8 +28,8 @@ use crate::text_args::TextArgs;
     twindex passages pages.jsonl -o cut --cut --within --unit line\n  \
     twindex passages pages.parquet -o marked --mark --keep max:quality --html spans.html\n  \
     twindex passages day2.jsonl -o day2 --cut --against days.psg --index days.psg\n  \
-    twindex passages query days.psg questions.jsonl\n\n\
-    A position of a document is repeated if the run of --min-words words from it on stands in an earlier document, or,\n\
+    twindex passages query days.psg texts.jsonl\n\n\
+    A position of a document is repeated if the run of --min-words words from it on occurs in an earlier document, or,\n\
     with --within, earlier in the same; its source is the first occurrence. A span is a run of repeated positions whose\n\
     sources advance together.\n\n\
     OUT/spans.tsv     key, start, end, first_key, first_start, words: a line for each span, in the order of the input;\n\
@@ -48,7 +48,7 @@ pub(crate) struct Passages {
 enum Verb {
     /// Find the documents of an index of passages that contain parts of texts: a line for each shared passage
     #[command(after_help = "Examples:\n  \
-        twindex passages query days.psg questions.jsonl\n  \
+        twindex passages query days.psg texts.jsonl\n  \
         twindex passages query days.psg essay.txt --json\n  \
         twindex passages query days.psg essays --html shared.html --documents pages.jsonl\n\n\
         Columns: key, document, start, end, document_start, document_end, words; places are bytes of both texts.\n\
@@ -314,8 +314,8 @@ impl Query {
         }
         if capped > 0 && !self.output.quiet {
             report::note(&format!(
-                "{} with a fingerprint of more than {} places, of which the first were followed: documents may be missing \
-                 (--max-places)",
+                "{} with a fingerprint of more than {} places; only the first were followed: documents may be \
+                 missing (--max-places)",
                 counted(capped, "text"),
                 count(self.max_places.unwrap_or(u32::MAX).into())
             ));
@@ -426,7 +426,7 @@ fn summary(job: &Job, report: &PassageReport) -> Vec<String> {
         ),
         format!("  repeated   {:>11}  of text, {share:.1} %", report::bytes(report.repeated_bytes)),
         format!(
-            "  whole      {:>11}  documents of which no token is left without them",
+            "  whole      {:>11}  documents that have no token outside of them",
             count(report.repeated_whole)
         ),
     ];

@@ -663,8 +663,8 @@ fn told_count(mean: f64) -> String {
         return "<0.01".to_string();
     }
     if mean < 99.95 {
-        let told = format!("{mean:.2}");
-        return told.trim_end_matches('0').trim_end_matches('.').to_string();
+        let text = format!("{mean:.2}");
+        return text.trim_end_matches('0').trim_end_matches('.').to_string();
     }
     #[allow(clippy::cast_sign_loss, reason = "a mean of counts")]
     count(mean.round() as u64)

@@ -1,4 +1,4 @@
-//! `eval` says how good an answer is. It is compared with counts made here, from documents of which everything is
+//! `eval` says how good an answer is. It is compared with counts made here, from documents whose pairs are all
 //! known.
 
 use std::collections::BTreeMap;

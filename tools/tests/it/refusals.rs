@@ -278,7 +278,7 @@ fn a_damaged_segment_fails_queries_and_verify_names_file_section_and_offset() {
         assert!(offset <= at && at - offset <= 4096 || at < 4096 && offset < 4096, "{at}: {problem}");
         assert!(stdout.lines().last().unwrap().starts_with("i.twx: 1 problem"), "{stdout}");
     }
-    // Every page but the first: a query that reads all the documents' own bands meets some of the damage.
+    // Every page but the first: a query that reads all the documents' own bands reads some of the damage.
     let mut damaged = sound.clone();
     damaged.iter_mut().skip(4096).step_by(64).for_each(|byte| *byte ^= 1);
     fs::write(&path, damaged).unwrap();

@@ -111,7 +111,7 @@ impl History {
             };
             if RunFile::read(path)?.is_some_and(|run| run.pages) {
                 return Err(InvalidOptions::new(format!(
-                    "--against {}: its run read pages in HTML, of which kept.jsonl has the markup, not the text; name the \
+                    "--against {}: its run read pages in HTML, and kept.jsonl has their markup, not their text; name the \
                      pages: --against {} --texts PAGES",
                     path.display(),
                     path.join(INDEX).display()
@@ -144,7 +144,7 @@ impl History {
             let expected = snapshot.documents();
             if found != expected {
                 return Err(InvalidOptions::new(format!(
-                    "--texts: has {found} of the {expected} documents of {}, each of which must be there once",
+                    "--texts: has {found} of the {expected} documents of {}; each must be there once",
                     path.display()
                 ))
                 .into());
@@ -193,9 +193,9 @@ impl Against {
         })?;
         let keeps_minima = snapshot.params().minhash.is_none_or(|minhash| minhash.signature_bits > 0);
         if matches!(question, Question::Resembling(_)) && !keeps_minima {
-            // Who shares a band may be near or not, and nothing could tell.
+            // Documents that share a band may or may not be near, and nothing else is stored of them.
             return Err(InvalidOptions::new(format!(
-                "--against {}: keeps no signatures (--signature-bits 0), and so nothing that tells how near documents \
+                "--against {}: keeps no signatures (--signature-bits 0), so that nothing shows how near documents \
                  are; build it with them",
                 path.display()
             ))
@@ -298,8 +298,8 @@ impl Against {
         }
     }
 
-    /// What a document goes for by one of several histories, of which at least one has something near it: the first that
-    /// has, or, where it is counted, the one with the smallest key.
+    /// The document of the histories for which a document is removed, if at least one history has a near one: that of the
+    /// first such history or, where nearness is counted, the one with the smallest key.
     pub(super) fn near_any(
         histories: &[Self],
         sketch: &Sketch,

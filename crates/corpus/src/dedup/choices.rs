@@ -83,8 +83,8 @@ pub(super) fn check_containment(
 ) -> Result<(), InvalidOptions> {
     if near == NearBy::Containment && (clusters != Clustering::Leaders || pairs != ListedPairs::Covering) {
         return Err(InvalidOptions::new(
-            "--near containment goes with --clusters leaders and --pairs covering: which of two documents stands in the \
-             other is no pair",
+            "--near containment goes with --clusters leaders and --pairs covering: a pair does not say which of two \
+             documents is contained in the other",
         ));
     }
     Ok(())
@@ -393,7 +393,7 @@ impl Dedup {
             .into());
         }
         if !self.against.is_empty() && !self.counts() && self.resembles() && self.signature_bits == Some(0) {
-            // Who shares a band may be near or not, and nothing could tell.
+            // Documents that share a band may or may not be near, and nothing else is stored of them.
             return Err(InvalidOptions::new("--against needs --signature-bits of 1 or more").into());
         }
         if self.method == Method::Minhash

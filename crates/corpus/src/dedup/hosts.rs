@@ -154,7 +154,7 @@ impl<'r> HostCounter<'r> {
     }
 
     /// Counts, and writes the tables of hosts and of mirrors into a folder, if there is one. Scratch files go to the
-    /// folder of the room.
+    /// folder of the memory budget.
     ///
     /// # Errors
     ///

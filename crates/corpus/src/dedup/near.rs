@@ -85,6 +85,14 @@ pub(super) struct Limits<'a> {
     pub watched: Option<&'a Watched>,
 }
 
+/// A search for groups that share bands: where, in how many bands, and how pairs are verified.
+#[derive(Clone, Copy)]
+pub(super) struct BandSearch<'a> {
+    pub snapshot: &'a Snapshot,
+    pub agreement: Agreement,
+    pub verify: Verify,
+}
+
 /// Candidates that one thread verifies at once.
 const CHUNK: usize = 512;
 /// Candidates that are verified at once.
@@ -321,21 +329,19 @@ impl Near {
     /// are wanted.
     pub(super) fn by_bands(
         corpus: &Corpus,
-        snapshot: &Snapshot,
-        agreement: Agreement,
-        verify: Verify,
+        bands: BandSearch<'_>,
         rules: &Rules<'_>,
         limits: &Limits<'_>,
     ) -> twindex::Result<Self> {
         if rules.clustering == Clustering::Components {
-            return Self::pairs_by_bands(corpus, snapshot, agreement, verify, rules, limits, None);
+            return Self::pairs_by_bands(corpus, bands, rules, limits, None);
         }
-        let kept = Self::kept_by_bands(corpus, snapshot, agreement, verify, rules, limits)?;
+        let kept = Self::kept_by_bands(corpus, bands, rules, limits)?;
         if !rules.all_pairs {
             return Ok(kept);
         }
         let decided = Some(kept.decided);
-        let all = Self::pairs_by_bands(corpus, snapshot, agreement, verify, rules, limits, decided)?;
+        let all = Self::pairs_by_bands(corpus, bands, rules, limits, decided)?;
         Ok(Self {
             candidates: kept.candidates,
             seconds: (kept.seconds.0 + all.seconds.0, all.seconds.1),
@@ -346,13 +352,12 @@ impl Near {
     /// All pairs that share bands and pass the verification; and what is decided by them, unless that is known.
     fn pairs_by_bands(
         corpus: &Corpus,
-        snapshot: &Snapshot,
-        agreement: Agreement,
-        verify: Verify,
+        bands: BandSearch<'_>,
         rules: &Rules<'_>,
         limits: &Limits<'_>,
         decided: Option<Decided>,
     ) -> twindex::Result<Self> {
+        let BandSearch { snapshot, agreement, verify } = bands;
         let (watch, threshold) = (Stopwatch::start(), rules.threshold);
         let mut collector = Collector::deciding(&corpus.grouped, rules, limits, decided)?;
         let room = (limits.folder, limits.memory / 4);

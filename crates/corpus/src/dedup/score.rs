@@ -38,8 +38,8 @@ pub(super) struct Sampled {
     share: u32,
 }
 
-/// All shingles. A share has this number of bits of a packed score, and each of the counts, of which neither is more than two
-/// sketches have, [`COUNT_BITS`].
+/// All shingles. A share has this number of bits of a packed score. Each of the two counts has [`COUNT_BITS`]: neither is
+/// more than two sketches have.
 const WHOLE: u32 = (1 << (u64::BITS - 2 * COUNT_BITS)) - 1;
 /// See [`WHOLE`].
 const COUNT_BITS: u32 = 20;

@@ -267,7 +267,7 @@ fn decoded_row<'l>(line: &'l [u8], parser: &Parser) -> Option<charset::Decoded<'
     Some(charset::line(line, parser.charset)).filter(|decoded| !decoded.is_lossy)
 }
 
-/// A text, and in `room`, if the text lost bytes, what is compared instead.
+/// The text to compare. If the text lost bytes, `room` receives the bytes that identify it.
 fn opaque_in<'t>(
     room: &'t mut Vec<u8>,
     text: &'t str,
@@ -282,7 +282,7 @@ fn opaque_in<'t>(
     }
 }
 
-/// A key, in `room` if it is not a part of the input.
+/// A key; it is in `room` if it is not a part of the input.
 fn key_in<'k>(room: &'k mut Vec<u8>, key: Option<Cow<'k, [u8]>>) -> Option<&'k [u8]> {
     match key? {
         Cow::Borrowed(key) => Some(key),

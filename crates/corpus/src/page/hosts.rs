@@ -12,7 +12,7 @@ pub(super) fn hosts(page: &mut String, found: &Hosts) {
     let _ = writeln!(
         page,
         "<h2 id=\"hosts\">Where duplicates come from</h2>\n<p>{} pages with a URL, of {} hosts and {} registrable \
-         domains. For {} pages ({:.1} %) another page of their cluster stands:</p>",
+         domains. {} pages ({:.1} %) are represented by another page of their cluster:</p>",
         count(found.pages),
         count(found.hosts),
         count(found.domains),
@@ -27,14 +27,14 @@ pub(super) fn hosts(page: &mut String, found: &Hosts) {
     let rows = rows.map(|(what, number)| {
         format!("<tr><td>{what}</td><td>{}</td><td>{:.1} %</td></tr>", count(number), share(number, found.duplicates))
     });
-    table(page, "Duplicates within and across hosts", &["the page that stands for it is", "pages", "share"], &rows);
+    table(page, "Duplicates within and across hosts", &["the page that represents it is", "pages", "share"], &rows);
     let rows: Vec<String> = found
         .aliases
         .iter()
         .filter(|(_, number)| *number > 0)
         .map(|(alias, number)| format!("<tr><td>{alias}</td><td>{}</td></tr>", count(*number)))
         .collect();
-    table(page, "Near pages that were met in both spellings of an alias", &["alias", "pages"], &rows);
+    table(page, "Near pages that were found in both spellings of an alias", &["alias", "pages"], &rows);
     let rows: Vec<String> = found.most_near.iter().map(|host| {
         let numbers = [host.pages, host.near, host.near_inside, host.near_outside];
         let numbers = numbers.map(|number| format!("<td>{}</td>", count(number))).concat();

@@ -171,7 +171,7 @@ fn resemblance(page: &mut String, bands: &Banded) {
     chart.legend("c", "threshold of clusters");
     page.push_str(&chart.figure(
         "resemblance",
-        "share that meets",
+        "share that collides",
         "The share of pairs that share a band: predicted from bands and minima, and measured by how many bands the pairs \
          share that share one.",
     ));
@@ -276,7 +276,7 @@ fn buckets(page: &mut String, all: &[(&'static str, &Meetings)]) {
     page.push_str(&chart.figure(
         "members, equal ones counted once",
         "buckets",
-        "Buckets by their members, both in powers of ten; a point stands for buckets of so many up to twice as many.",
+        "Buckets by their members, both in powers of ten; a point shows the buckets of n up to 2n members.",
     ));
     for (name, meetings) in all {
         let largest = count(meetings.largest_bucket);

@@ -32,7 +32,7 @@ fn texts() -> Vec<String> {
     texts
 }
 
-/// Lines of a table behind its head, cut into columns.
+/// The lines of a table after its header, split into columns.
 fn rows(path: &Path) -> Vec<Vec<String>> {
     let text = fs::read_to_string(path).unwrap();
     text.lines().skip(1).map(|line| line.split('\t').map(str::to_owned).collect()).collect()

@@ -64,7 +64,7 @@ impl Progress for &Killer {
     }
 }
 
-/// Runs it on so many threads; none if it was killed.
+/// Runs it on this number of threads; none if it was killed.
 fn run(job: &Dedup, killer: &Killer, threads: usize) -> Option<anyhow::Result<Report>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| catch_unwind(AssertUnwindSafe(|| job.run_watched(killer)))).ok()
@@ -344,7 +344,7 @@ fn other_options_and_inputs_are_refused_by_name() {
     killed_after(&job, "reading-000001");
     run(&Dedup { force: true, ..plain }, &Killer::default(), 2).unwrap().unwrap();
     assert!(!journal(&job).exists());
-    check_same(&files(&job.out), &results, "begun anew");
+    check_same(&files(&job.out), &results, "begun again");
 }
 
 #[test]
@@ -383,7 +383,7 @@ fn damage_to_what_was_kept_is_refused_and_names_the_file() {
             restore();
         }
     }
-    // Files that are gone, of which later ones are there.
+    // Missing files whose successors are there.
     for name in ["reading-000001", "inputs", "manifest"] {
         fs::remove_file(kept.join(name)).unwrap();
         let message = refusal(&job);

@@ -73,7 +73,7 @@ impl SampledBy {
     }
 }
 
-/// What two sketches have in common.
+/// The common elements of two sketches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Common {
     /// Elements of both, of those looked at.
@@ -336,7 +336,7 @@ mod tests {
 
     type Counts = BTreeMap<(u32, u32), u32>;
 
-    /// What merging has seen, and whether it needed a scratch file.
+    /// Counts of a merge, and whether it needed a scratch file.
     struct Seen {
         shared: u64,
         largest: u64,

@@ -74,7 +74,7 @@ where
         let (later_set, kept_set) = (self.sketches.set(later, of_later)?, self.sketches.set(kept, of_kept)?);
         let common = Common::of(&self.by.sample(later_set), &self.by.sample(kept_set));
         let Some(common) = common.filter(&self.is_wanted) else { return Ok(None) };
-        // What they share may be beyond the part of them that is a sample of both.
+        // Their common elements may be outside of the part that both samples cover.
         if common.both == 0 && intersection_from(later_set, kept_set, 1).is_none() {
             return Ok(None);
         }

@@ -12,7 +12,7 @@ const BUFFER: usize = 1 << 14;
 /// The least memory for a part of the lists.
 const LEAST: usize = 1 << 19;
 
-/// What is over-common, and what was seen of it.
+/// The cap on common elements, and counts of the elements above it.
 pub(super) struct Capping {
     /// The most documents of an element that are all paired.
     pub(super) cap: u64,

@@ -10,13 +10,13 @@ use twindex::error::Result;
 use twindex::sys::Column;
 use twindex_sketch::Nearness;
 
-/// What is left of a piece of a block when it was compared with what was kept before.
+/// The sets of a piece that are not near a set kept before.
 #[derive(Default)]
 struct Piece {
     looked: Vec<Looked>,
     /// Of each set that is left where its elements and the words of its sketch end.
     ends: Vec<(usize, usize)>,
-    /// What sets that are left are looked for by.
+    /// The elements by which these sets are looked up.
     elements: Vec<u64>,
     sketches: Vec<u64>,
 }

@@ -30,7 +30,7 @@ pub trait Measure: Sync {
     fn score(&self, scratch: &mut Self::Scratch, later: u32, kept: u32) -> Result<Option<u64>>;
 }
 
-/// What stays, and what goes for what, by a [`Measure`].
+/// The kept things, and for each removed one the kept one that it is near, by a [`Measure`].
 #[derive(Debug)]
 pub struct Measured {
     /// Of each thing the kept one that it goes for: of those near it and before it the first. One that is kept goes for itself.
@@ -171,7 +171,7 @@ struct Found {
     comparisons: u64,
 }
 
-/// What is left of a piece of a block when it was compared with what was kept before.
+/// The things of a piece that are not near one kept before.
 #[derive(Default)]
 struct Piece {
     found: Vec<Found>,

@@ -40,7 +40,7 @@ use twindex_sketch::{Nearness, intersection_from};
 pub use measured::{Measure, Measured, cover_measured};
 pub use pairs::Pairs;
 
-/// What stays, and what goes for what.
+/// The kept sets, and for each removed set the kept one that it is near.
 #[derive(Debug)]
 pub struct Covered {
     /// Of each set the kept one that it goes for: of those near it and before it the first. A set that is kept goes for
@@ -99,10 +99,11 @@ const PIECE_ELEMENTS: u64 = 1 << 15;
 /// More partners of a set than this are not listed.
 const PARTNERS: usize = 10_000;
 
-/// Finds out which sets stay, and for which of them each other one goes. Sets without elements stay: they are near none.
+/// Decides which sets are kept, and for which kept set each other one is removed. Sets without elements are kept: they
+/// are near none.
 ///
-/// Takes about `effort.memory` bytes beside what `sets` holds, 8 to 16 bytes a set of its [room](ShingleSets::within), and
-/// what the largest sets take.
+/// Takes about `effort.memory` bytes beside the memory of `sets`, 8 to 16 bytes a set of its [budget](ShingleSets::within),
+/// and the memory of the largest sets.
 ///
 /// ```
 /// use twindex_join::{Effort, ShingleSets, cover_sets};
@@ -173,7 +174,7 @@ fn ranks(order: &[u32], room: &Room) -> Result<Column<u32>> {
     Ok(ranks)
 }
 
-/// What is being found out.
+/// The state of the search for kept sets.
 struct Covering<'a> {
     sets: &'a ShingleSets,
     near: Nearness,
@@ -181,7 +182,7 @@ struct Covering<'a> {
     covered: Covered,
 }
 
-/// What one set was found to go for, and what it took to find that.
+/// The kept set that one set is near, and the work to find it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Looked {
     /// The kept set, and the elements that both have.

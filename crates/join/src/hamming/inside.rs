@@ -83,7 +83,7 @@ impl Slice<'_> {
     }
 }
 
-/// What a bucket's pairs must satisfy to be reported there and nowhere else.
+/// The condition under which a pair of a bucket is reported there and nowhere else.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Place {
     /// Bits in which a pair must agree.
@@ -111,7 +111,7 @@ const BUCKET_BITS: u32 = 3;
 const BUCKETS_BITS_MAX: u32 = 11;
 /// Pairs found that are checked together.
 const FOUND: usize = 1 << 9;
-/// Fingerprints from which on it pays to look at which bits tell them apart.
+/// The number of fingerprints from which on it pays to choose the bits that distinguish them.
 const SAMPLED: usize = 1 << 12;
 /// How many are checked for that.
 const SAMPLE: usize = 256;
@@ -125,7 +125,7 @@ const AHEAD_BYTES: usize = 16 * CACHE_LINE;
 /// Buckets that are compared between two times that some of what is distributed next is asked for.
 const AHEAD_TOGETHER: usize = 8;
 
-/// What distributing a fingerprint by one group costs, in comparisons of two lanes: the more, the faster these are.
+/// The cost of distributing a fingerprint by one group, in comparisons of two lanes: higher where these are faster.
 fn distributing(level: Level) -> u64 {
     match level {
         Level::Avx512 => 192,
@@ -170,7 +170,7 @@ pub(super) struct Inside {
     pairs: Vec<Pair>,
 }
 
-/// What is known of the parities, the numbers of ones modulo 2, of two fingerprints that are reported somewhere.
+/// How the parities (numbers of ones modulo 2) of two reported fingerprints are related.
 ///
 /// A pair of the last of k + 1 tables differs in each of the k groups before, and in at most k bits: in exactly k. So
 /// its parities are different if k is odd, and the same if it is even; either way only half of a bucket's pairs are
@@ -181,7 +181,7 @@ pub(super) enum Parity {
     Same,
 }
 
-/// What leads into which bucket.
+/// The bits that choose a bucket.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum By {
     /// This number of bits after the first `start`; after them by the parity, if anything is known of it.
@@ -257,13 +257,13 @@ impl Kernel for Fill<'_, '_> {
     }
 }
 
-/// What is compared after a distribution.
+/// A comparison of the buckets of one distribution.
 struct Compare<'i, 's, 't> {
     inside: &'i mut Inside,
     sides: [Slice<'s>; 2],
     buckets: &'i [Buckets; 2],
     found: &'i mut Found,
-    /// What is distributed next: asked for meanwhile.
+    /// The memory that is distributed next, which is prefetched meanwhile.
     ahead: &'i [&'s [u8]],
     by: By,
     place: &'i Place,
@@ -668,21 +668,21 @@ fn even_groups(bits: u64, groups: u32) -> Vec<u64> {
         .collect()
 }
 
-/// Bits divided into groups that tell about as much each: those in which the sample is most evenly divided first, each
-/// to the group that has the least.
+/// Bits divided into groups that distinguish about as much each: bits that divide the sample most evenly come first, and
+/// each goes to the group that has the least.
 fn informed_groups(bits: u64, groups: u32, sample: &[u64]) -> Vec<u64> {
-    let mut told: Vec<(usize, u32)> = (0..64)
+    let mut evenness: Vec<(usize, u32)> = (0..64)
         .filter(|bit| bits >> bit & 1 == 1)
         .map(|bit| {
             let ones = sample.iter().filter(|&value| value >> bit & 1 == 1).count();
             (ones.min(sample.len() - ones), bit)
         })
         .collect();
-    told.sort_unstable_by(|a, b| b.cmp(a));
+    evenness.sort_unstable_by(|a, b| b.cmp(a));
     let mut all = vec![(0_usize, 0_u32, 0_u64); groups as usize];
-    for (told, bit) in told {
+    for (evenly, bit) in evenness {
         if let Some(least) = all.iter_mut().min_by_key(|group| (group.0, group.1)) {
-            *least = (least.0 + told, least.1 + 1, least.2 | 1 << bit);
+            *least = (least.0 + evenly, least.1 + 1, least.2 | 1 << bit);
         }
     }
     all.into_iter().map(|(_, _, mask)| mask).collect()

@@ -10,7 +10,7 @@
 //! that a table is written to memory once and read once. Threads share each table: each distributes its piece of the
 //! fingerprints into memory of its own, and when all have, they take parts, one after the other, and put together what
 //! the pieces have of them. Where memory does not suffice for a table, it is made and compared range by range of its
-//! parts, each of which reads all fingerprints and takes its own. What a table has of a fingerprint is in `rows`.
+//! parts: each range reads all fingerprints and takes its own. What a table has of a fingerprint is in `rows`.
 //!
 //! What is reported by the last block differs in each of the k before it, and so in exactly k bits: of its buckets only
 //! pairs whose parities say that are compared, which are half of them.
@@ -70,7 +70,7 @@ const COUNTED: usize = 512;
 /// Pairs that are handed out together, and fingerprints that are checked together.
 const TOGETHER: usize = 1 << 12;
 
-/// What a join may use.
+/// The resources of a join: scratch folder, memory and threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort<'a> {
     /// Where scratch files go; they have no name, and are gone when the work or the process ends.
@@ -99,7 +99,7 @@ struct Table {
     bits: u32,
     /// Bits of these for the first distribution.
     part_bits: u32,
-    /// What is known of the parities of pairs that are reported here, where it pays to look.
+    /// How the parities of pairs that are reported here are related, where using it pays.
     parity: Option<Parity>,
 }
 
@@ -359,7 +359,7 @@ impl<'a> Join<'a> {
         let are_short = distributed.iter().all(|&of| self.starts[of].is_some());
         let most = effort.memory / if are_short { size_of::<ShortRow>() } else { size_of::<Row>() };
         let pieces = self.counts.first().map_or(1, Vec::len);
-        // What is in several pieces has to be put together, by each thread a part.
+        // Parts that are in several pieces are put together, one by each thread.
         let needed = |rows: usize, largest: usize| {
             rows + if pieces > 1 { rows.min(largest.saturating_mul(pieces)) } else { 0 }
         };

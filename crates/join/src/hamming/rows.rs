@@ -65,7 +65,7 @@ impl TableRow for ShortRow {
 pub(super) struct ShortRows<'a> {
     pub(super) rows: &'a [ShortRow],
     turn: u32,
-    /// What is at the end of fingerprints that are turned.
+    /// The last bits of rotated fingerprints.
     part: u64,
     /// The bits of it.
     pub(super) leads: u64,
@@ -192,7 +192,7 @@ impl Parts {
         self.words_a_row = size_of::<R>() / size_of::<u32>();
         let words = rows.saturating_mul(self.words_a_row);
         if self.words.len() < words {
-            // What is there need not be kept, and is given back first.
+            // The old content is not needed, and is released first.
             self.words = Zeroed::default();
             self.words = Zeroed::new(words)?;
         }

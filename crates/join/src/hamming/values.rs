@@ -2,7 +2,7 @@
 
 use twindex::error::Result;
 
-/// What reads a piece of fingerprints and hands them out in slices, each with the number of its first.
+/// Reads a piece of fingerprints and hands them out in slices, each with the number of its first.
 pub type Read<'a> = dyn Fn(Piece, &mut dyn FnMut(u32, &[u64]) -> Result<()>) -> Result<()> + Sync + 'a;
 
 /// One of this number of pieces, which are all there is, each once, and of about the same length.

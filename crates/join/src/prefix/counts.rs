@@ -59,7 +59,7 @@ impl Part<'_> {
     }
 }
 
-/// What a thread has found of elements to count, by part. No two share a line of a cache.
+/// The elements that a thread has to count, by part. No two threads share a cache line.
 #[repr(align(128))]
 struct Finder<'r> {
     room: &'r mut Room,
@@ -136,7 +136,7 @@ impl Crowds {
     }
 }
 
-/// What all prefixes say of their elements, about sharing within `memory` bytes.
+/// Counts the elements of all prefixes, and which of them are shared, in tables of at most `memory` bytes.
 pub(super) fn counted(
     ordered: Ordered<'_>,
     max_bucket: u64,

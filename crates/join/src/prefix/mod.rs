@@ -9,16 +9,16 @@
 //! larger sets look up their first (1 - t) |x| + 1 elements among the first (1 - t) / (1 + t) |y| + 1 of the
 //! smaller ones. No pair is missed.
 //!
-//! What differs from the papers, so that memory is bounded and most elements are never looked at:
+//! Differences from the papers, so that memory is bounded and most elements are never read:
 //!
 //! - The order is a rough one: four classes, by how often an element was counted in a sample of the sets, in a
-//!   table of a fixed size in which elements may fall together; within a class, by the elements themselves, which
+//!   table of a fixed size in which elements may collide; within a class, by the elements themselves, which
 //!   are hashes. Any order will do, as long as all sets have the same. So a prefix is found near the beginning of a
 //!   set, without counting all elements.
 //! - Prefix elements that no other set has in its prefix, by a table of counters, are neither stored nor looked up.
 //! - Sets are indexed in blocks, in the order of their sizes; for each block its own sets, and those that follow up to
 //!   the largest that can resemble any of the block's, are looked up. As a block's index is whole before the first
-//!   is looked up, any number of threads do that at once.
+//!   lookup, any number of threads look up sets at once.
 //! - Work is bounded. An element in the prefixes of c sets leads to up to c^2 / 2 candidates. Elements of more than the
 //!   cap are *capped*: each set that has any is paired with a representative only, the first set and the one before
 //!   that have the same capped elements, and the first and the one before that have each of them. So sets that
@@ -45,7 +45,7 @@ use super::threads::on_threads;
 use twindex::error::Result;
 use twindex_sketch::nearness::{least_intersection, least_part};
 
-/// What was checked, and what was left out.
+/// Counts of the candidates, and the cap with its effects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Prefixes {
@@ -62,7 +62,7 @@ pub struct Prefixes {
 
 /// Pairs that are handed out at once.
 const BATCH: usize = 1 << 14;
-/// Bytes that an element by which a set is to be found takes at most: as one that is met, with as many again that are
+/// The most bytes that an indexed element takes: as an element of a prefix, with as many again that are
 /// only looked up; while the index is made, by itself, with its number, and in two tables of less than three places
 /// each; and with its posting.
 const INDEXED_BYTES: usize =
@@ -71,7 +71,7 @@ const INDEXED_BYTES: usize =
 pub const MEETINGS: u64 = 4_000;
 /// See [`MEETINGS`].
 const MEETINGS_LEAST: u64 = 1_000_000_000;
-/// How many elements before it is looked up an element's postings are asked for; and its slot twice as many.
+/// The postings of an element are prefetched this number of lookups ahead, and its slot twice as many.
 const AHEAD: usize = 8;
 /// Pieces for each thread that are worked on before what they gave is handed out.
 const PIECES: usize = 8;
@@ -280,7 +280,7 @@ impl Join<'_> {
         Ok(end)
     }
 
-    /// What begins the sets from `start` on, of as many as fill a block.
+    /// The prefixes of the sets from `start` on, up to the size of a block.
     fn heads_from(&mut self, start: usize) -> Result<Vec<Heads>> {
         let (ordered, shared, crowds, list) = (self.ordered, self.shared, self.crowds, self.list);
         let mut block = Vec::new();
@@ -363,7 +363,7 @@ fn heads_of(
     Ok(heads)
 }
 
-/// What is known of a set of the block while another is looked up.
+/// The state of a set of the block during the lookup of another set.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     /// Elements found in both.

@@ -43,7 +43,7 @@ impl Classes {
     }
 }
 
-/// What the sets are, and which of their elements come first.
+/// The sets, and the order of their elements.
 #[derive(Clone, Copy)]
 pub(super) struct Ordered<'a> {
     pub(super) sets: &'a ShingleSets,

@@ -1,4 +1,4 @@
-//! Joins say in one pass what a question for each document would: each pair once, whatever the segments.
+//! A join finds in one pass what a query for each document would: each pair once, for any number of segments.
 
 use std::collections::BTreeSet;
 

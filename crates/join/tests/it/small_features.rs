@@ -28,7 +28,7 @@ fn of_sets(params: ParamsBuilder) -> Params {
     params.u64_keys().shingling(shingling).build().unwrap()
 }
 
-/// Sketches of two sets of this number of elements, of which some are common: their resemblance, and both.
+/// Sketches of two sets of this number of elements, `both` of them common.
 fn pair_of(sketcher: &Sketcher, (size, both): (usize, usize), random: &mut SplitMix) -> [Sketch; 2] {
     let common: Vec<u64> = (0..both).map(|_| random.next()).collect();
     [(); 2].map(|()| {
@@ -70,7 +70,7 @@ fn hits(snapshot: &Snapshot, sketch: &Sketch, features: usize, bits: Option<u32>
     keys
 }
 
-/// All questions, by bytes and by fewer bits, answered as by comparing all.
+/// All queries, by bytes and by fewer bits, have the answers of comparing all.
 fn check(index: &Index, sketches: &[Sketch], what: &str) {
     let snapshot = index.snapshot();
     assert_eq!(snapshot.documents(), sketches.len() as u64, "{what}");
@@ -136,7 +136,7 @@ fn bytes_of_features_are_found_in_memory_logs_segments_copies_and_what_is_merged
 
     index.compact().unwrap();
     check(&index, &all, "merged");
-    // What was merged is what is built at once.
+    // The merged index equals one that is built at once.
     let at_once = index_of(&dir, "at once", 8);
     put(&at_once, &all, 0);
     at_once.compact().unwrap();

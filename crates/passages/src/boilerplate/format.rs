@@ -17,7 +17,7 @@ pub(super) const SPAN_BYTES: usize = 16;
 /// The most bytes of the settings.
 pub(super) const SETTINGS_BYTES_MAX: u64 = 1 << 20;
 
-/// What a list was made of.
+/// The options and the number of documents of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// Words of a span.
@@ -28,7 +28,7 @@ pub struct Counted {
     pub documents: u64,
 }
 
-/// What the header says.
+/// The fields of the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) counted: Counted,

@@ -186,7 +186,7 @@ impl Boilerplate {
         &self.bytes
     }
 
-    /// What it was made of.
+    /// The options and the number of documents of the list.
     #[must_use]
     pub fn counted(&self) -> Counted {
         self.counted
@@ -280,7 +280,7 @@ impl LeavesOut for Boilerplate {
         self.digest
     }
 
-    /// What is left of a text: what is between spans, with a line feed where one was.
+    /// The text between spans, with a line feed in the place of each span that has one.
     fn leave_out(
         &self,
         text: &str,

@@ -13,7 +13,7 @@ use super::format::{
 use crate::finder::{Shape, Work};
 use crate::hashed::Hashed;
 
-/// What an index keeps of a document, made on any thread.
+/// The part of a document that an index stores, made on any thread.
 #[derive(Clone, Debug, Default)]
 pub struct Extract {
     hashes: Vec<u8>,

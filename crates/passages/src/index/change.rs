@@ -14,7 +14,7 @@ use super::format::{Entry, PARTS_MAX, list_to_bytes};
 use super::gone::Gone;
 use super::{LIST, LOCK, PassageIndex, gone_name, is_name, part_name, read_list};
 
-/// What [`PassageIndex::delete`] did.
+/// The result of [`PassageIndex::delete`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deleted {
     /// Documents that are gone now.
@@ -23,7 +23,7 @@ pub struct Deleted {
     pub absent: u64,
 }
 
-/// What [`PassageIndex::compact`] or [`PassageIndex::merge`] did.
+/// The result of [`PassageIndex::compact`] or [`PassageIndex::merge`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compacted {
     /// Parts that were merged to one.
@@ -203,7 +203,7 @@ impl PassageIndex {
         deleted.absent = (keys.len() - found.len()) as u64;
         if deleted.documents > 0 {
             change.publish()?;
-            // What is left here, the next writer removes.
+            // The next writer removes files that stay here.
             let _ = change.clean();
         }
         Ok(deleted)
@@ -269,7 +269,7 @@ impl PassageIndex {
         change.entries.truncate(start);
         change.entries.push(entry);
         change.publish()?;
-        // What is left here, the next writer removes.
+        // The next writer removes files that stay here.
         let _ = change.clean();
         Ok(Compacted { parts: parts.len(), dropped, bytes })
     }

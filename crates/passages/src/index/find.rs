@@ -26,7 +26,7 @@ pub struct Match {
     pub words: u32,
 }
 
-/// What a text shares with one document.
+/// The runs that a text shares with one document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matches {
     /// The number of the document.
@@ -37,7 +37,7 @@ pub struct Matches {
     pub matches: Vec<Match>,
 }
 
-/// What was found of a text.
+/// The documents that share runs with a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// Documents, those with the most units first, equal ones in the order in which they were added, as far as the limit
@@ -76,7 +76,7 @@ struct Best {
     runs: Vec<Run>,
 }
 
-/// What was found so far.
+/// The state of a search.
 struct Found {
     answer: Answer,
     /// The units of the text that a document has.

@@ -66,7 +66,7 @@ pub(super) enum Section {
 pub(super) const SECTIONS: usize = 10;
 
 impl Section {
-    /// What messages call it, as the specification does.
+    /// Its name in messages and in the specification.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Settings => "settings",
@@ -83,7 +83,7 @@ impl Section {
     }
 }
 
-/// What the header of a part says.
+/// The fields of the header of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     /// Units of a run, and of a fingerprint.

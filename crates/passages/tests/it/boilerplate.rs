@@ -12,6 +12,8 @@ use twindex::sketch::{LeavesOut, LeftOut};
 use twindex_passages::boilerplate::{Boilerplate, Builder, Shared};
 use twindex_passages::{Exact, Hashed, Hasher, Shape, Work};
 
+use crate::damage::for_each_damage;
+
 const SEED: u64 = 5;
 
 /// The words of a text, and their places.
@@ -54,7 +56,7 @@ fn list(folder: &Path, texts: &[String], (t, more_than): (usize, u32), memory: u
     Boilerplate::open(&path).unwrap()
 }
 
-/// What is left of each text, and of how many words, by sets of t-grams.
+/// The rest of each text, and the number of words left out, by sets of t-grams.
 fn expected(texts: &[String], t: usize, more_than: u32) -> (usize, Vec<(LeftOut, String)>) {
     let split: Vec<_> = texts.iter().map(|text| words(text)).collect();
     let gram = |window: &[(Vec<u8>, std::ops::Range<usize>)]| -> Vec<Vec<u8>> {
@@ -163,14 +165,7 @@ fn each_changed_bit_and_each_cut_of_a_list_is_refused() {
         let error = Boilerplate::open(&path).expect_err(what);
         assert!(matches!(error, Error::Corrupt { .. }), "{what}: {error}");
     };
-    for bit in 0..8 * bytes.len() {
-        let mut damaged = bytes.clone();
-        damaged[bit / 8] ^= 1 << (bit % 8);
-        refused(&damaged, &format!("bit {bit}"));
-    }
-    for length in 0..bytes.len() {
-        refused(&bytes[..length], &format!("cut to {length}"));
-    }
+    for_each_damage(&bytes, refused);
     fs::remove_file(&path).unwrap();
     fs::write(&path, &bytes).unwrap();
     assert_eq!(Boilerplate::open(&path).unwrap().bytes(), bytes);

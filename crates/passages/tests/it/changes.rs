@@ -10,6 +10,8 @@ use twindex::Error;
 use twindex_passages::index::{Answer, Builder, Extract, Limits};
 use twindex_passages::{Exact, Hashed, Hasher, PassageIndex, Shape, Work};
 
+use crate::damage::for_each_damage;
+
 fn hasher() -> Hasher {
     Hasher::new(5)
 }
@@ -317,14 +319,7 @@ fn damage_in_what_was_deleted_is_an_error() {
             let error = PassageIndex::open(&folder).expect_err(what);
             assert!(error.is_corruption() && error.to_string().contains(name), "{what}: {error}");
         };
-        for bit in 0..8 * bytes.len() {
-            let mut damaged = bytes.clone();
-            damaged[bit / 8] ^= 1 << (bit % 8);
-            refused(&damaged, &format!("bit {bit}"));
-        }
-        for length in 0..bytes.len() {
-            refused(&bytes[..length], &format!("cut to {length}"));
-        }
+        for_each_damage(&bytes, refused);
         fs::write(&path, &bytes).unwrap();
     }
     let gone = folder.join("passages-000002.gone");

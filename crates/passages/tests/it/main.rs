@@ -2,6 +2,8 @@
 
 mod boilerplate;
 mod changes;
+#[path = "../support/damage.rs"]
+mod damage;
 mod definition;
 mod index;
 mod library;

@@ -293,7 +293,7 @@ impl Rabin {
         power
     }
 
-    /// What slides a window of `length` bytes along a string.
+    /// A window of `length` bytes that slides along a string.
     #[must_use]
     pub fn roller(&self, length: usize) -> Roller {
         let leaving = multiples(self.power(length as u64), self.tables.modulus.low());

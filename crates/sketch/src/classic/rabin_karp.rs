@@ -135,7 +135,7 @@ impl RabinKarp {
         power
     }
 
-    /// What slides a window of `length` symbols along a string.
+    /// A window of `length` symbols that slides along a string.
     #[must_use]
     pub fn roller(&self, length: usize) -> Roller {
         // The symbol that leaves has been multiplied by d^(length - 1), and by another d with this step.

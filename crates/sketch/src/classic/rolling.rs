@@ -184,7 +184,7 @@ mod tests {
         let mut prefixes = vec![[7; 2]; 3];
         let expected = defined(units, widths, |shingle| rabin.fingerprint(&[b"\x01", shingle].concat()));
         for products in [false, true] {
-            // What is there stays there.
+            // The content of the vector stays.
             let mut found = vec![1, 2, 3];
             by_rabin_with(products, &rabin, units, widths, &mut prefixes, &mut found);
             assert_eq!(found[..3], [1, 2, 3]);

@@ -299,7 +299,7 @@ impl Cutter {
         }
     }
 
-    /// What is left of a token that has no stem: nothing if it is a stop word.
+    /// The token, or none if it is a stop word: for tokens without stems.
     fn kept<'a>(&self, token: &'a [u8]) -> Option<&'a [u8]> {
         if self.stop_words.is_empty() {
             return Some(token);
@@ -307,7 +307,7 @@ impl Cutter {
         (!self.stop_words.contains(text_of(token))).then_some(token)
     }
 
-    /// What is left of a lower-cased word: nothing of a stop word, of another its stem.
+    /// The stem of a lower-cased word; none for a stop word.
     fn reduced<'a>(&self, word: &'a [u8], stems: &'a mut Stems) -> Option<&'a [u8]> {
         if self.stop_words.is_empty() && self.stemmer.is_none() {
             return Some(word);
@@ -323,7 +323,7 @@ impl Cutter {
     }
 }
 
-/// What to do about a build without the tables and stemmers.
+/// Advice for a build without the tables and stemmers.
 const WITHOUT_LANGUAGES: &str =
     "for which this build of twindex was not made: build it with the feature `languages`";
 

@@ -253,7 +253,7 @@ mod with_languages {
         assert_eq!(unmarked("مُحَمَّد أحمد شَلوُم"), ["محمد", "احمد", "شلوم"]);
         assert_eq!(unmarked("שָׁלוֹם"), ["שלום"]);
         assert_eq!(unmarked("が か\u{3099} 한국어"), ["か", "か", "한국어"]);
-        // What has no decomposition stays, and so do marks that take up space.
+        // Characters without a decomposition stay, and so do marks that take up space.
         assert_eq!(unmarked("øłđ ßæ"), ["øłđ", "ßæ"]);
         assert_eq!(unmarked("\u{915}\u{93e}\u{941}"), ["\u{915}\u{93e}"]);
         assert_eq!(unmarked("❤\u{fe0f} \u{301}"), [""; 0]);
@@ -436,7 +436,7 @@ mod with_languages {
     }
 }
 
-/// What is cut in one way or another.
+/// Pieces of text that some option cuts in a special way.
 const PIECES: [&str; 32] = [
     "a",
     "The",

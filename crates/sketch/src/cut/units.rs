@@ -14,7 +14,7 @@ pub struct Units {
     bytes: Vec<u8>,
     /// Where each unit ends.
     ends: Vec<usize>,
-    /// What is between two units.
+    /// The separator between two units.
     separator: Option<u8>,
     pub(super) work: Work,
 }

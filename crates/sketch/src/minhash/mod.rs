@@ -1,4 +1,4 @@
-//! Shingles to a signature of t minima, of which two documents share a fraction that estimates their
+//! Shingles to a signature of t minima. The fraction of minima that two documents share estimates their
 //! resemblance.
 //!
 //! Broder, *On the resemblance and containment of documents*, 1997, and Broder, Charikar, Frieze and
@@ -117,7 +117,7 @@ impl MinHasher {
 
     /// Replaces `signature` by the minima of a set of well-mixed 64-bit hashes, such as shingle hashes; no
     /// hashes, no minima. Order and repetitions do not matter, and nothing is allocated once `signature` has
-    /// room.
+    /// the capacity.
     pub fn signature(&self, hashes: &[u64], signature: &mut Vec<u32>) {
         if hashes.is_empty() {
             signature.clear();

@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_signature_of_a_union_is_the_least_of_the_two() {
-        // What a true minimum has and a densified bin has not; hit bins shadow filled ones by the top bit.
+        // The top bit is set in filled bins and not in occupied ones, so that occupied bins win.
         let (a, b) = (hashes(20, 4), hashes(35, 5));
         let union: Vec<u64> = a.iter().chain(&b).copied().collect();
         let least: Vec<u32> =

@@ -46,7 +46,7 @@ pub struct Sketcher {
     /// Hashes the names of features.
     names: Fast,
     weights: Option<SimhashWeights>,
-    /// What a shingle weighs in minima, samples and sets.
+    /// The weights of shingles in minima, samples and sets.
     minhash_weights: MinhashWeights,
     /// The unit in which these weights are whole, if they are rounded.
     unit: Option<WeightUnit>,
@@ -83,13 +83,13 @@ pub struct Scratch {
     /// Elements with their weights.
     weighted: Vec<(u64, u64)>,
     tokens: usize,
-    /// What is left of a text.
+    /// The text without the spans of the list.
     rest: String,
     left_out: LeftOut,
 }
 
 impl Scratch {
-    /// What was left out of the text sketched last: nothing where the parameters name no list of spans.
+    /// The amount that was left out of the last text: none if the parameters name no list of spans.
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
         self.left_out
@@ -110,7 +110,7 @@ impl Scratch {
         &self.shingles
     }
 
-    /// What the document sketched last is compared by: its shingle hashes, in any order and perhaps repeated; or with
+    /// The elements of the last document: its shingle hashes, in any order and perhaps repeated; or with
     /// [`MinhashWeights::Frequencies`], its [occurrences](crate::occurrences), in any order; or the [whole
     /// units](crate::whole) of its weights.
     #[must_use]
@@ -238,8 +238,8 @@ impl Sketcher {
         })
     }
 
-    /// The same sketcher, whose sketches have [sets](Sketch::set) of texts without tokens alone: for whoever has the shingle
-    /// hashes of the others anyway.
+    /// The same sketcher, whose sketches have [sets](Sketch::set) of texts without tokens alone: for callers that
+    /// have the shingle hashes of the others anyway.
     #[must_use]
     pub fn with_sets_of_wordless_only(mut self) -> Self {
         self.makes_sets = false;
@@ -320,7 +320,7 @@ impl Sketcher {
             None => LeftOut::default(),
             Some(list) => list.leave_out(text, rest)?,
         };
-        // What a list has of the text is no part of its shingles.
+        // Spans of the list are not cut into shingles.
         let counted = if left_out.words > 0 { &**rest } else { text };
         if self.takes_distinct() {
             self.shingler.distinct(counted, buffers, shingles);
@@ -337,8 +337,8 @@ impl Sketcher {
         Ok(())
     }
 
-    /// Replaces the [set](Sketch::set) of a sketch by that of a document which only copies of its bytes are near: one
-    /// whose text could not be read in full, say, and of which the rest must not decide. Changes nothing where no sets
+    /// Replaces the [set](Sketch::set) of a sketch by that of a document which is near only to copies of its bytes: one
+    /// whose text could not be read in full, say, so that the rest must not decide. Changes nothing where no sets
     /// are kept.
     ///
     /// ```

@@ -6,7 +6,7 @@ use crate::Fingerprint;
 use crate::error::{Error, Result};
 use crate::params::SketchParams;
 
-/// What is kept of one document's text: its fingerprint, signature and features, as far as the parameters ask
+/// The sketch of one document's text: its fingerprint, signature and features, as far as the parameters ask
 /// for them.
 ///
 /// A document without tokens has an empty sketch: no fingerprint, no minima, no features, so that no such

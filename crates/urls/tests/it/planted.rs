@@ -67,7 +67,7 @@ fn url(host: &str, template: usize, page: &str, draw: &mut Draw) -> String {
         15 => format!("/m/{page}?fbclid={session}&sid={hex}"),
         16 => format!("/go/{count}/{count}/{page}"),
         17 => format!("/img/{page}.png?v={count}"),
-        // What is drawn is the page.
+        // The random text names the page.
         18 => format!("/S-{page}/{}/{}", ["docs", "law"][count as usize % 2], word.len()),
         _ => format!("/raw{}?id={}&sid={page}", count % 2, count % 5),
     };

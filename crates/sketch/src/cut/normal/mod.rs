@@ -340,7 +340,7 @@ fn trait_of(c: char) -> u16 {
     TRAITS[usize::from(TRAIT_BLOCKS[place(&TRAIT_BLOCK_OF, TRAIT_BITS, c)])]
 }
 
-/// What decides what is left of a character without marks: 0 for most.
+/// The flags that decide how a character is written without marks: 0 for most.
 #[inline]
 fn flags_of(c: char) -> u8 {
     FLAG_BLOCKS[place(&FLAG_BLOCK_OF, FLAG_BITS, c)]

@@ -8,8 +8,8 @@ use super::tables::VERSION;
 use super::*;
 use crate::params::UnicodeVersion;
 
-/// What is worth mixing: ASCII, marks, what composes and decomposes, Hangul, compatibility characters, what was added
-/// late or is not assigned.
+/// Characters worth mixing: ASCII, marks, characters that compose and decompose, Hangul, compatibility characters, and
+/// characters that were added late or are not assigned.
 const LETTERS: [char; 40] = [
     'a',
     'e',
