@@ -233,7 +233,7 @@ enum RankColumn<'r> {
     /// In the order of ordinals.
     InMemory(Vec<u32>),
     /// Ordinals above ranks.
-    RadixSorted(RadixSorter<'r, u64>),
+    RadixSorted(Box<RadixSorter<'r, u64>>),
 }
 
 /// Ranks, postings and distinct fingerprints, derived from ascending pairs (fingerprint, ordinal).
@@ -255,7 +255,8 @@ impl<'r> DistinctFingerprints<'r> {
             ranks: if in_memory {
                 RankColumn::InMemory(vec![ranks::NO_RANK; documents as usize])
             } else {
-                RankColumn::RadixSorted(RadixSorter::new(room, room.share(8), 64 - documents.leading_zeros() + 32))
+                let bits = 64 - documents.leading_zeros() + 32;
+                RankColumn::RadixSorted(Box::new(RadixSorter::new(room, room.share(8), bits)))
             },
         };
         // The ordinals of the current fingerprint, from the second on: few, or millions.

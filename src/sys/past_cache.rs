@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::vfs::ReadFile;
 
@@ -117,9 +117,9 @@ impl PastCacheReader {
         if out.len() >= READ_MIN
             && let Some(past) = self.file.get_or_init(|| opened_past_cache(file).ok())
         {
-            let mut room = std::mem::take(&mut *self.room.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+            let mut room = std::mem::take(&mut *self.room.lock().unwrap_or_else(PoisonError::into_inner));
             let read = read_aligned(past, &mut room, out, offset);
-            *self.room.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = room;
+            *self.room.lock().unwrap_or_else(PoisonError::into_inner) = room;
             if read {
                 return Ok(());
             }
@@ -164,7 +164,7 @@ fn read_once_at(_: &File, _: &mut [u8], _: u64) -> io::Result<usize> {
 fn opened_past_cache(file: &File) -> io::Result<File> {
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::OpenOptionsExt;
-    let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
+    let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
     File::options().read(true).custom_flags(direct).open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
