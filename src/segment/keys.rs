@@ -288,7 +288,9 @@ mod tests {
 
     fn bytes_of(params: &Params, keys: &[Key<'_>]) -> Vec<u8> {
         let mut records = Records::new(params);
-        keys.iter().for_each(|&key| records.push(key, None).unwrap());
+        for &key in keys {
+            records.push(key, None).unwrap();
+        }
         let (heap, path) = (Heap::default(), Path::new("keys"));
         build::build(&records, &heap, path).unwrap().publish(path).unwrap();
         heap.take()

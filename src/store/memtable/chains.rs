@@ -127,8 +127,12 @@ impl Chains {
                 return;
             }
             let mut next = [0; FILLED_PARTS + 1];
-            block.iter().for_each(|&hash| next[1 + (self.home(hash) >> shift)] += 1);
-            (1..=FILLED_PARTS).for_each(|part| next[part] += next[part - 1]);
+            for &hash in &block {
+                next[1 + (self.home(hash) >> shift)] += 1;
+            }
+            for part in 1..=FILLED_PARTS {
+                next[part] += next[part - 1];
+            }
             by_part.clear();
             by_part.resize(block.len(), (0, 0));
             for &hash in &block {
