@@ -161,11 +161,7 @@ pub fn decode_group(
     for ordinal in first..last {
         let start = at as u64;
         let shared = if ordinal == first { 0 } else { wire::take_varint(group, &mut at, "shared length")? };
-        let more = wire::take_varint(group, &mut at, "length")?;
-        let rest = group
-            .get(at..at + more)
-            .ok_or_else(|| Fault::new(start, format!("{more} bytes of key"), "fewer"))?;
-        at += more;
+        let rest = take_rest(group, &mut at, start)?;
         std::mem::swap(&mut key, &mut previous);
         let prefix = previous
             .get(..shared)
@@ -176,9 +172,7 @@ pub fn decode_group(
         key.clear();
         key.extend_from_slice(prefix);
         key.extend_from_slice(rest);
-        if key.is_empty() || key.len() > KEY_BYTES_MAX {
-            return Err(Fault::new(start, "a key of 1 to 65535 bytes", key.len()));
-        }
+        check_length(&key, start)?;
         if ordinal > first && key <= previous {
             return Err(Fault::new(start, "keys in ascending order", String::from_utf8_lossy(&key)));
         }
@@ -192,6 +186,32 @@ pub fn decode_group(
             "the end of the group",
             format!("{} more bytes", group.len() - at),
         ));
+    }
+    Ok(())
+}
+
+/// The first key of a group, which is stored whole.
+///
+/// # Errors
+/// A [`Fault`] at the start of the group.
+pub fn first_key(group: &[u8]) -> Result<&[u8], Fault> {
+    let key = take_rest(group, &mut 0, 0)?;
+    check_length(key, 0)?;
+    Ok(key)
+}
+
+/// The bytes of the key at `start` after those that it shares with the key before; `at` is the position of their length.
+fn take_rest<'a>(group: &'a [u8], at: &mut usize, start: u64) -> Result<&'a [u8], Fault> {
+    let length = wire::take_varint(group, at, "length")?;
+    let rest = group.get(*at..*at + length);
+    let rest = rest.ok_or_else(|| Fault::new(start, format!("{length} bytes of key"), "fewer"))?;
+    *at += length;
+    Ok(rest)
+}
+
+fn check_length(key: &[u8], start: u64) -> Result<(), Fault> {
+    if key.is_empty() || key.len() > KEY_BYTES_MAX {
+        return Err(Fault::new(start, "a key of 1 to 65535 bytes", key.len()));
     }
     Ok(())
 }
@@ -308,6 +328,18 @@ mod tests {
         ] {
             let error = decode_group(bytes, 0, 2, |_, _| true).unwrap_err();
             assert!(error.expected.contains(what), "{bytes:?}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn first_key_of_a_group_is_the_one_that_the_group_is_decoded_to_or_the_same_fault() {
+        for bytes in [&[1, b'a', 0, 1, b'b'][..], &[2, b'a', b'b'], &[0], &[9, b'a'], &[0x80, 0x80, 4], &[]] {
+            let mut decoded = None;
+            let done = decode_group(bytes, 0, 2, |_, key| {
+                decoded = Some(key.to_vec());
+                false
+            });
+            assert_eq!(first_key(bytes).map(<[u8]>::to_vec), done.map(|()| decoded.unwrap_or_default()), "{bytes:?}");
         }
     }
 }

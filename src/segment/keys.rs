@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use roaring::RoaringBitmap;
 
 use super::open::{Keys, Segment};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::extsort::Source;
 use crate::format::contents::Section;
 use crate::format::keys::{self, GROUP};
@@ -104,6 +104,9 @@ impl Segment {
     /// [`Error::Corrupt`](crate::Error::Corrupt).
     pub fn find(&self, key: Key<'_>) -> Result<Option<u32>> {
         key.check(self.params().key)?;
+        if !self.spans(key) {
+            return Ok(None);
+        }
         match (&self.keys, key) {
             (Keys::Frame(..), Key::U64(key)) => {
                 let (mut low, mut high) = (0, self.documents());
@@ -122,12 +125,7 @@ impl Segment {
                 let (mut low, mut high) = (0, keys::groups(section.rows));
                 while low < high {
                     let middle = low + (high - low) / 2;
-                    let mut is_past = false;
-                    self.group(section, middle, |_, first| {
-                        is_past = first > key;
-                        false
-                    })?;
-                    if is_past {
+                    if self.first_key(section, middle)? > key {
                         high = middle;
                     } else {
                         low = middle + 1;
@@ -146,6 +144,25 @@ impl Segment {
             }
             _ => unreachable!("the kind of the key was checked above"),
         }
+    }
+
+    /// False for a key below the smallest or above the largest key of the segment. Of keys that ascend with time, such
+    /// as numbers and dates, most new ones are above those of all segments.
+    fn spans(&self, key: Key<'_>) -> bool {
+        let span = self.key_span.get().or_else(|| {
+            // If these keys cannot be read, lookups of other keys go on.
+            let span = self.read_key_span().ok()?;
+            Some(self.key_span.get_or_init(|| span))
+        });
+        span.is_none_or(|span| span.as_ref().is_some_and(|(least, most)| least.as_key() <= key && key <= most.as_key()))
+    }
+
+    /// The smallest and the largest key; `None` without documents.
+    fn read_key_span(&self) -> Result<Option<(KeyBuf, KeyBuf)>> {
+        let Some(last) = self.documents().checked_sub(1) else { return Ok(None) };
+        let span = (self.key(0)?, self.key(last as u32)?);
+        self.check_map()?;
+        Ok(Some(span))
     }
 
     /// Hands all keys to `each`, in ascending order, with their ordinals.
@@ -234,14 +251,92 @@ impl Segment {
     }
 
     fn group(&self, section: &Section, group: u64, each: impl FnMut(u64, &[u8]) -> bool) -> Result<()> {
+        let (start, bytes) = self.group_bytes(section, group)?;
+        keys::decode_group(bytes, group * GROUP, section.rows, each)
+            .map_err(|fault| self.wrong_group(section, start, fault))
+    }
+
+    fn first_key(&self, section: &Section, group: u64) -> Result<&[u8]> {
+        let (start, bytes) = self.group_bytes(section, group)?;
+        keys::first_key(bytes).map_err(|fault| self.wrong_group(section, start, fault))
+    }
+
+    /// Where the bytes of a group begin in the section, and the bytes.
+    fn group_bytes(&self, section: &Section, group: u64) -> Result<(u64, &[u8])> {
         let offsets = self.read(section, keys::group_offsets(group))?;
         let range = keys::group_range(offsets, group, section.length, section.rows)
             .map_err(|e| self.corrupt_at(section, e))?;
-        let start = range.start;
-        let bytes = self.read(section, range)?;
-        keys::decode_group(bytes, group * GROUP, section.rows, each).map_err(|mut fault| {
-            fault.offset += start;
-            self.corrupt_at(section, fault)
-        })
+        Ok((range.start, self.read(section, range)?))
+    }
+
+    #[cold]
+    fn wrong_group(&self, section: &Section, start: u64, mut fault: Fault) -> Error {
+        fault.offset += start;
+        self.corrupt_at(section, fault)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::format::contents::Kind;
+    use crate::params::Params;
+    use crate::segment::{Records, build};
+    use crate::sys::heap::Heap;
+
+    fn bytes_of(params: &Params, keys: &[Key<'_>]) -> Vec<u8> {
+        let mut records = Records::new(params);
+        for &key in keys {
+            records.push(key, None).unwrap();
+        }
+        let (heap, path) = (Heap::default(), Path::new("keys"));
+        build::build(&records, &heap, path).unwrap().publish(path).unwrap();
+        heap.take()
+    }
+
+    fn opened(bytes: Vec<u8>) -> Segment {
+        Segment::from_bytes(bytes, Path::new("keys")).unwrap()
+    }
+
+    #[test]
+    fn keys_are_found_from_the_smallest_to_the_largest_and_no_others() {
+        let named: Vec<String> = (1..=600).map(|i| format!("key {:04}", 2 * i)).collect();
+        let named: Vec<Key<'_>> = named.iter().map(Key::from).collect();
+        let numbers: Vec<Key<'_>> = (1..=600).map(|i| Key::U64(1000 + 2 * i)).collect();
+        let of_bytes = Params::builder().simhash(3).build().unwrap();
+        let of_numbers = Params::builder().simhash(3).u64_keys().build().unwrap();
+        for (params, keys) in [(&of_bytes, &named), (&of_numbers, &numbers)] {
+            for count in [0, 1, 2, 600] {
+                let segment = opened(bytes_of(params, &keys[..count]));
+                for (ordinal, &key) in keys.iter().enumerate() {
+                    let expected = (ordinal < count).then_some(ordinal as u32);
+                    assert_eq!(segment.find(key).unwrap(), expected, "{key:?} of {count}");
+                }
+                let others = match keys[0] {
+                    Key::Bytes(_) => [Key::from("a"), Key::from("key 0003"), Key::from("key 0599"), Key::from("z")],
+                    Key::U64(_) => [Key::U64(0), Key::U64(1003), Key::U64(1599), Key::U64(u64::MAX)],
+                };
+                for key in others {
+                    assert_eq!(segment.find(key).unwrap(), None, "{key:?} of {count}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn damage_of_the_largest_key_does_not_keep_others_from_being_found() {
+        let names: Vec<String> = (0..3000).map(|i| format!("key {i:04}")).collect();
+        let keys: Vec<Key<'_>> = names.iter().map(Key::from).collect();
+        let mut bytes = bytes_of(&Params::builder().simhash(3).build().unwrap(), &keys);
+        let sections = opened(bytes.clone()).sections().to_vec();
+        let section = sections.iter().find(|section| section.kind == Kind::Keys).unwrap();
+        bytes[section.end() as usize - 1] ^= 1;
+        let segment = opened(bytes);
+        assert_eq!(segment.find(keys[0]).unwrap(), Some(0));
+        for key in [keys[2999], Key::from("z")] {
+            assert!(matches!(segment.find(key), Err(Error::Corrupt { .. })), "{key:?}");
+        }
     }
 }

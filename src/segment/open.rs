@@ -39,6 +39,7 @@ use crate::format::samples::{self, Choice, Samples};
 use crate::format::table::Codec;
 use crate::format::wire::Fault;
 use crate::format::{design, hot, postings, ranks, signatures};
+use crate::key::KeyBuf;
 use crate::params::{KeyKind, Params};
 use crate::sync::Mutex;
 use crate::sys::{Access, Column};
@@ -63,6 +64,8 @@ pub struct Segment {
     pub(super) fields: Option<(Section, Values)>,
     /// Common tags and prefixes.
     pub(super) sets: Option<[(Section, Band); 2]>,
+    /// The smallest and the largest key, once requested; `None` without documents.
+    pub(super) key_span: OnceLock<Option<(KeyBuf, KeyBuf)>>,
     /// The bands by document, once requested.
     pub(super) features: OnceLock<FeatureColumn>,
     /// The priority of each document, once requested.
@@ -146,6 +149,7 @@ impl Segment {
             stamps,
             fields,
             sets,
+            key_span: OnceLock::new(),
             features: OnceLock::new(),
             priorities: OnceLock::new(),
             priority_reads: AtomicU64::new(0),

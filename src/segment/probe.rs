@@ -79,7 +79,7 @@ thread_local! {
 impl Scratch {
     /// Lends the scratch of the thread, so that single queries allocate nothing.
     #[inline]
-    pub(super) fn lend<T>(body: impl FnOnce(&mut Self) -> T) -> T {
+    pub(crate) fn lend<T>(body: impl FnOnce(&mut Self) -> T) -> T {
         // A query that runs inside another gets a new one; so does the next query after a panic, and a query while its
         // thread ends.
         let kept = KEPT.try_with(Cell::take).ok().flatten();

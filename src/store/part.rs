@@ -94,8 +94,13 @@ impl IndexPart<'_> {
 
     /// Prefetches for queries of these features, one a band, by their first `bits` bits.
     pub(super) fn hint_features(&self, features: &[u64], bits: u32) {
-        if let Self::Segment { segment, .. } = self {
-            segment.hint_features(features, bits);
+        match self {
+            Self::Segment { segment, .. } => segment.hint_features(features, bits),
+            // With fewer bits, all rows are read.
+            Self::Memory(memory) if bits == bands::bits_of(memory.params) => {
+                memory.read_set(features.len(), |rows| rows.warm_features(features));
+            }
+            Self::Memory(_) => {}
         }
     }
 

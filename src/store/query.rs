@@ -364,9 +364,11 @@ impl Query {
         for part in self.state.parts() {
             let mut found = None;
             if let Some((fingerprint, _)) = self.within {
-                part.search(fingerprint.0, self.ask(), &mut Scratch::default(), |ordinal, distance| {
-                    found = Some(FoundDocument { ordinal, distance: Some(distance), resemblance: None });
-                    ControlFlow::Break(())
+                Scratch::lend(|scratch| {
+                    part.search(fingerprint.0, self.ask(), scratch, |ordinal, distance| {
+                        found = Some(FoundDocument { ordinal, distance: Some(distance), resemblance: None });
+                        ControlFlow::Break(())
+                    })
                 })?;
             }
             if found.is_none() && self.bands.is_some() {
@@ -548,11 +550,12 @@ impl Query {
     ) -> Result<Vec<FoundDocument>> {
         let mut found: Vec<FoundDocument> = Vec::new();
         if let Some((fingerprint, _)) = self.within {
-            *unvisited +=
-                part.search(fingerprint.0, self.ask(), &mut Scratch::default(), |ordinal, distance| {
+            *unvisited += Scratch::lend(|scratch| {
+                part.search(fingerprint.0, self.ask(), scratch, |ordinal, distance| {
                     found.push(FoundDocument { ordinal, distance: Some(distance), resemblance: None });
                     ControlFlow::Continue(())
-                })?;
+                })
+            })?;
         }
         found = found
             .into_iter()
@@ -609,9 +612,11 @@ impl Query {
     ) -> Result<()> {
         if let Some((fingerprint, _)) = self.within {
             let mut ranks = Vec::new();
-            segment.search(&[fingerprint.0], self.ask(), &mut Scratch::default(), |_, near| {
-                ranks.push(near.rank);
-                Ok(ControlFlow::Continue(()))
+            Scratch::lend(|scratch| {
+                segment.search(&[fingerprint.0], self.ask(), scratch, |_, near| {
+                    ranks.push(near.rank);
+                    Ok(ControlFlow::Continue(()))
+                })
             })?;
             segment.check_lists(&ranks)?;
             ranks.into_iter().try_for_each(|rank| each(Bucket::Fingerprint(rank), true))?;
@@ -631,9 +636,11 @@ impl Query {
     /// repeatedly.
     pub(super) fn for_each_candidate(&self, part: &IndexPart<'_>, mut each: impl FnMut(u32, bool)) -> Result<()> {
         if let Some((fingerprint, _)) = self.within {
-            part.search(fingerprint.0, self.ask(), &mut Scratch::default(), |ordinal, _| {
-                each(ordinal, true);
-                ControlFlow::Continue(())
+            Scratch::lend(|scratch| {
+                part.search(fingerprint.0, self.ask(), scratch, |ordinal, _| {
+                    each(ordinal, true);
+                    ControlFlow::Continue(())
+                })
             })?;
         }
         if let Some(bands) = &self.bands {

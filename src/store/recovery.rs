@@ -215,6 +215,8 @@ impl State {
             view.take_rows(&known.view, manifest.generation);
             position = Some(at);
             known_rows = if known.view.commit <= manifest.generation { view.rows } else { 0 };
+        } else {
+            view.table.write().defer_bands();
         }
         let read = position.map_or(0, |position| position.number);
         let mut report = progress.map(|progress| ProgressReport::of(progress, vfs, dir, &manifest));
@@ -241,6 +243,7 @@ impl State {
         // A generation may be published after the last batch of its logs.
         view.commit = view.commit.max(manifest.generation);
         view.advance()?;
+        view.table.write().index_bands();
         let sketch_digest = manifest.params.sketch().digest();
         Ok(Self::new(Arc::new(manifest), view, position, sketch_digest))
     }

@@ -525,6 +525,7 @@ fn a_batch_of_documents_that_are_too_old_is_no_reason_for_a_memtable_without_bou
     let (_dir, path, index) = created(params);
     let mut writer = index.writer().unwrap();
     writer.set_background_merges(false);
+    writer.set_memtable(1 << 14, usize::MAX);
     let add = |writer: &mut Writer, key: u64, stamp: u64| {
         writer.put(key, Document::from(Fingerprint(key)).with_stamp(stamp)).unwrap();
     };
@@ -534,7 +535,7 @@ fn a_batch_of_documents_that_are_too_old_is_no_reason_for_a_memtable_without_bou
         let names = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name());
         names.filter(|name| Path::new(name).extension().is_some_and(|end| end == "seg")).count()
     };
-    for key in 1..(1 << 16) + 2048 {
+    for key in 1..(1 << 14) + 2048 {
         add(&mut writer, key, 5);
     }
     assert_eq!(segments(), 1, "the full memtable became a segment in the middle of the batch");

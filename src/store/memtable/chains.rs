@@ -14,6 +14,10 @@ const BUCKETS: usize = 16;
 const PLACES: usize = 7;
 /// Distinct entries for each bucket above which a bucket is added.
 const LOAD: usize = 5;
+/// Entries that [`Chains::fill`] takes at a time: 12 MiB of scratch.
+const FILLED_TOGETHER: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
+/// Ranges of buckets that they are distributed to.
+const FILLED_PARTS: usize = 256;
 /// The value of `before` for an entry that is in no bucket.
 const SKIPPED: u32 = u32::MAX - 1;
 
@@ -97,17 +101,61 @@ impl Chains {
             (0..BUCKETS).for_each(|_| self.buckets.push(EMPTY));
         }
         let entry = self.before.len() as u32;
-        if let Some((SlotRef { is_overflow, bucket, at }, before)) = self.search(hash, is_same) {
-            self.bucket_mut(is_overflow, bucket).entries[at] = entry;
-            self.before.push(before);
-            return Some(before);
-        }
         self.before.push(NONE);
-        self.insert(hash, entry);
-        self.distinct += 1;
+        let before = self.link(hash, entry, is_same);
         if self.distinct > LOAD * self.buckets.len() {
             self.split();
         }
+        before
+    }
+
+    /// Adds an entry for each of at most `count` hashes to an empty table, as [`push`](Self::push) does one by one.
+    /// Entries of equal hashes are equal. Buckets are filled by ranges that fit in the caches, so most insertions do
+    /// not wait for memory; `push` waits for nearly each.
+    pub(super) fn fill(&mut self, count: usize, hashes: impl Iterator<Item = u64>) {
+        debug_assert!(self.before.len() == 0 && self.buckets.len() == 0, "only an empty table is filled");
+        // Enough if all hashes differ. If they do not, the buckets only take more memory.
+        let buckets = count.div_ceil(LOAD).max(BUCKETS);
+        (0..buckets).for_each(|_| self.buckets.push(EMPTY));
+        let shift = (usize::BITS - buckets.leading_zeros()).saturating_sub(FILLED_PARTS.ilog2());
+        let mut hashes = hashes.map(Self::hash);
+        let (mut block, mut by_part) = (Vec::new(), Vec::new());
+        loop {
+            block.clear();
+            block.extend(hashes.by_ref().take(FILLED_TOGETHER));
+            if block.is_empty() {
+                return;
+            }
+            let mut next = [0; FILLED_PARTS + 1];
+            for &hash in &block {
+                next[1 + (self.home(hash) >> shift)] += 1;
+            }
+            for part in 1..=FILLED_PARTS {
+                next[part] += next[part - 1];
+            }
+            by_part.clear();
+            by_part.resize(block.len(), (0, 0));
+            for &hash in &block {
+                let place = &mut next[self.home(hash) >> shift];
+                by_part[*place] = (hash, self.before.len() as u32);
+                *place += 1;
+                self.before.push(NONE);
+            }
+            for &(hash, entry) in &by_part {
+                self.link(hash, entry, |_| true);
+            }
+        }
+    }
+
+    /// Puts an entry into its bucket; returns the newest equal entry, to which it now leads.
+    fn link(&mut self, hash: u32, entry: u32, is_same: impl Fn(u32) -> bool) -> Option<u32> {
+        if let Some((SlotRef { is_overflow, bucket, at }, before)) = self.search(hash, is_same) {
+            self.bucket_mut(is_overflow, bucket).entries[at] = entry;
+            *self.before.get_mut(entry as usize) = before;
+            return Some(before);
+        }
+        self.insert(hash, entry);
+        self.distinct += 1;
         None
     }
 
@@ -226,6 +274,11 @@ impl Chains {
     pub(super) fn bytes(&self) -> usize {
         size_of::<ChainBucket>() * (self.buckets.len() + self.overflow.len()) + 4 * self.before.len()
     }
+
+    /// Bytes of this number of entries that all differ.
+    pub(super) fn bytes_of(entries: usize) -> usize {
+        (size_of::<ChainBucket>() / LOAD + 4) * entries
+    }
 }
 
 #[cfg(test)]
@@ -285,6 +338,36 @@ mod tests {
             values.push(Some(value));
         }
         check(&chains, &values);
+    }
+
+    #[test]
+    fn filled_table_answers_as_one_of_pushed_entries_and_grows_and_shrinks_as_it() {
+        for count in [0, 1, 100, 40_000] {
+            // Many entries repeat in the second half, few in the first.
+            let value = |step: u64| hash(value(step) + if step < count / 2 { 1000 * step } else { 0 });
+            let (mut filled, mut pushed) = (Chains::default(), Chains::default());
+            filled.fill(count as usize, (0..count).map(value));
+            for step in 0..count {
+                pushed.push(value(step), |_| true);
+            }
+            let check = |filled: &Chains, pushed: &Chains, count: u64| {
+                assert_eq!((filled.distinct, filled.before.len()), (pushed.distinct, pushed.before.len()));
+                for step in 0..count {
+                    let entries = |chains: &Chains| chains.of(value(step), |_| true).collect::<Vec<_>>();
+                    assert_eq!(entries(filled), entries(pushed), "{step} of {count}");
+                }
+            };
+            check(&filled, &pushed, count);
+            assert!(filled.distinct <= LOAD * filled.buckets.len(), "{} buckets", filled.buckets.len());
+            for step in count..2 * count {
+                assert_eq!(filled.push(value(step), |_| true), pushed.push(value(step), |_| true));
+            }
+            check(&filled, &pushed, 2 * count);
+            for step in (count / 2..2 * count).rev() {
+                assert_eq!(filled.pop(value(step)), pushed.pop(value(step)));
+            }
+            check(&filled, &pushed, count / 2);
+        }
     }
 
     #[test]

@@ -104,6 +104,13 @@ impl Rows {
         slice.len() as u32
     }
 
+    /// Prefetches what queries for these features, one a band, will read, so that their memory accesses overlap.
+    pub(in crate::store) fn warm_features(&self, features: &[u64]) {
+        let bits = bands::bits_of(self.params());
+        let hashes = (0..).zip(features).map(|(band, &feature)| feature_hash(band, bands::key(feature, bits)));
+        self.features.warm(hashes);
+    }
+
     /// Hands each live row that has this feature in this band to `each`, the newest first. Continues from `at` by at
     /// most `steps` rows, and returns the number of rows read.
     pub(in crate::store) fn same_feature(

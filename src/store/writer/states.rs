@@ -9,7 +9,7 @@ use crate::params::{Near, Params};
 const MEMORY: usize = 1 << 30;
 
 /// Rows at which a memtable is flushed; see [`Writer::set_memtable`](super::Writer::set_memtable).
-const MEMTABLE_ROWS: u32 = 1 << 16;
+const MEMTABLE_ROWS: u32 = 1 << 17;
 /// Bytes at which a memtable is flushed.
 pub(super) const MEMTABLE_BYTES: usize = 64 << 20;
 
