@@ -20,7 +20,7 @@ use super::groups::Grouped;
 use super::hosts::Hosts;
 use super::inside::take_outside;
 use super::keys::ByKey;
-use super::near::{Join, Limits, Near, Verify};
+use super::near::{ByBands, Join, Limits, Near, Verify};
 use super::priority::{OrderedBy, Priority};
 use super::revisits::{Revisits, write_revisits};
 use super::rules::{Clustering, NearBy, Rules};
@@ -357,7 +357,8 @@ impl Dedup {
                     Some(minhash) => self.sharing.agreement(minhash, corpus.keys.len() as u64)?,
                     None => Agreement::in_one(snapshot.params()),
                 };
-                Near::by_bands(corpus, snapshot, agreement, self.verify(), rules, limits)?
+                let how = ByBands { corpus, snapshot, agreement, verify: self.verify() };
+                Near::by_bands(how, rules, limits)?
             }
             (None, _) | (_, Method::Exact) => Near::none(&corpus.grouped, rules, limits)?,
         })

@@ -1,17 +1,14 @@
 //! What stays where candidates are found by features or by sketches: each group is compared with kept ones alone, so that
 //! nothing that decides is capped.
 
-use twindex::Snapshot;
 use twindex::sketch::intersection_from;
 use twindex_join::{
-    Agreement, Common, Effort, Measure, Measured, Priority, ShingleSets, SketchMeasure, cover_measured,
-    shared_features,
+    Common, Effort, Measure, Measured, Priority, ShingleSets, SketchMeasure, cover_measured, shared_features,
 };
 
 use super::capped::Capped;
-use super::corpus::Corpus;
 use super::groups::Grouped;
-use super::near::{Decided, Limits, Near, Verify, may_be_near};
+use super::near::{ByBands, Decided, Limits, Near, Verify, may_be_near};
 use super::rules::Rules;
 use super::score::{Kind, Sampled, Score};
 use super::signatures::Signatures;
@@ -70,10 +67,7 @@ impl Measure for ByFeatures<'_> {
 impl Near {
     /// What stays by the bands that groups share, and what passes the verification.
     pub(super) fn kept_by_bands(
-        corpus: &Corpus,
-        snapshot: &Snapshot,
-        agreement: Agreement,
-        verify: Verify,
+        ByBands { corpus, snapshot, agreement, verify }: ByBands<'_>,
         rules: &Rules<'_>,
         limits: &Limits<'_>,
     ) -> twindex::Result<Self> {
