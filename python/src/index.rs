@@ -11,7 +11,8 @@ use rayon::prelude::*;
 use twindex::params::Near as Nearness;
 use twindex::sys::RealVfs;
 use twindex::{Decision, Fingerprint, KeyBuf, Snapshot, Writer};
-use twindex_join::Watched;
+use twindex_corpus::admitting::{self, AdmitOptions};
+use twindex_join::{ContainmentQueries, Watched};
 
 use crate::args;
 use crate::columns::{Column, Keys, batch, key_object, one_key};
@@ -60,7 +61,7 @@ impl Index {
     /// Puts or deletes one document.
     fn change<T>(&self, work: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
         self.write(|writing| {
-            let done = work(&mut writing.writer)?;
+            let done = work(writing.plain())?;
             writing.uncommitted += 1;
             Ok(done)
         })
@@ -351,8 +352,15 @@ impl Index {
     /// is counted, unless it is to be `estimated`; otherwise it is an estimate from signatures. An index without both raises
     /// `InvalidError`, unless `unverified` says that sharing a band is enough. A duplicate is added too, with a mark where
     /// the index keeps marks, unless it is to be dropped.
+    ///
+    /// containment: a document is a duplicate if this share of it is contained in one that is at least as large; `contained` of
+    /// the result has earlier documents that this one contains. The elements of all documents are held for that, made of what is
+    /// committed at the first call, in `memory` bytes: some 5 KB for a text of 300 words. Other ways to put documents in between
+    /// make it read the index again.
+    /// inside: a value, such as the source; the document is compared only with those of the same value, which the index keeps
+    /// (`Params(values="kept")`). Both need an index with sets.
     #[pyo3(signature = (key, document, drop_duplicates=false, within=None, resembling=None, unverified=false,
-        estimated=false))]
+        estimated=false, containment=None, inside=None, memory=1_073_741_824))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn admit(
         &self,
@@ -364,7 +372,25 @@ impl Index {
         resembling: Option<f64>,
         unverified: bool,
         estimated: bool,
+        containment: Option<f64>,
+        inside: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = args::memory)] memory: usize,
     ) -> Result<Admitted> {
+        args::share("containment", containment)?;
+        let inside = inside.map(value_of).transpose()?;
+        if containment.is_some() || inside.is_some() {
+            let others = [
+                ("within", within.is_some()),
+                ("unverified", unverified),
+                ("estimated", estimated),
+                ("resembling", resembling.is_some() && containment.is_some()),
+            ];
+            if let Some((name, _)) = others.iter().find(|(_, given)| *given) {
+                return Err(Failure::invalid(format!(
+                    "{name} does not go with containment and inside, which count with sets of shingles; leave it out"
+                )));
+            }
+        }
         let near = match (within, resembling) {
             (Some(_), Some(_)) => return Err(Failure::invalid(ONE)),
             (Some(within), None) => Nearness::within(within),
@@ -372,9 +398,33 @@ impl Index {
                 args::share("resembling", resembling)?;
                 Nearness::resembling(threshold)?
             }
-            (None, None) => self.params.near(),
+            (None, None) => {
+                let mut near = self.params.near();
+                if inside.is_some() {
+                    near.within = None; // by a distance only where it is named, which is refused
+                }
+                near
+            }
         };
         let (key, sketch) = (one_key(key, self.params.key)?, self.sketch_of(py, document)?);
+        if containment.is_some() || inside.is_some() {
+            let options = AdmitOptions { containment, inside: inside.is_some(), drop_duplicates, memory };
+            let admission = py.detach(|| {
+                self.write(|writing| {
+                    writing.writer.set_near(near)?;
+                    writing.writer.set_unverified(false);
+                    writing.writer.set_estimated(false);
+                    let one = admitting::Admitted {
+                        key: key.as_key(),
+                        document: twindex::Document::from(&sketch),
+                        set: sketch.set(),
+                        value: inside.as_deref().unwrap_or_default(),
+                    };
+                    writing.admit(&self.inner, options, one)
+                })
+            })?;
+            return Ok(Admitted::of(admission, containment.is_some()));
+        }
         let admitted = py.detach(|| {
             self.change(|writer| {
                 writer.set_drop_duplicates(drop_duplicates);
@@ -467,7 +517,11 @@ impl Index {
     /// what is near by the index's parameters. Resemblance is counted where the index keeps sets, from its threshold on,
     /// unless it is to be `estimated`. Otherwise it is an estimate from signatures, among documents that share a band; an
     /// index without both raises `InvalidError`, unless `unverified` says that sharing a band is enough.
-    #[pyo3(signature = (document, limit=None, within=None, resembling=None, unverified=false, estimated=false))]
+    ///
+    /// containment: instead the documents that contain this share of the document and are as large or larger, and documents that
+    /// the document contains as much of, counted. It needs an index with sets and reads those of all documents: ask for many at once.
+    #[pyo3(signature = (document, limit=None, within=None, resembling=None, unverified=false, estimated=false,
+        containment=None))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn near(
         &self,
@@ -478,17 +532,26 @@ impl Index {
         resembling: Option<f64>,
         unverified: bool,
         estimated: bool,
+        containment: Option<f64>,
     ) -> Result<Vec<Hit>> {
         let sketch = self.sketch_of(py, document)?;
+        let asked = (within, resembling, unverified, estimated);
+        let containment = by_containment(containment, asked)?;
         py.detach(|| {
-            let hits =
-                hits(&self.inner.snapshot(), &sketch, (within, resembling, unverified, estimated), limit)?;
-            Ok(hits.into_iter().map(Hit::from).collect())
+            let snapshot = self.inner.snapshot();
+            match containment {
+                Some(share) => {
+                    sketch.check_comparable(&self.params.sketch())?;
+                    Ok(contained(&snapshot, &[sketch.set()], share, limit)?.swap_remove(0))
+                }
+                None => Ok(hits(&snapshot, &sketch, asked, limit)?.into_iter().map(Hit::from).collect()),
+            }
         })
     }
 
     /// The same for many, on all cores.
-    #[pyo3(signature = (texts, limit=None, within=None, resembling=None, unverified=false, estimated=false))]
+    #[pyo3(signature = (texts, limit=None, within=None, resembling=None, unverified=false, estimated=false,
+        containment=None))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn near_many(
         &self,
@@ -499,13 +562,20 @@ impl Index {
         resembling: Option<f64>,
         unverified: bool,
         estimated: bool,
+        containment: Option<f64>,
     ) -> Result<Vec<Vec<Hit>>> {
         let texts = Column::of("texts", texts)?;
         let (sketcher, snapshot) = (self.sketcher()?, self.inner.snapshot());
+        let asked = (within, resembling, unverified, estimated);
+        let containment = by_containment(containment, asked)?;
         watched(py, None, |watched| {
+            if let Some(share) = containment {
+                let set_of = |_, sketch: &twindex::Sketch| Ok(sketch.set().to_vec());
+                let sets = sketched(sketcher, &texts, 0..texts.len(), watched, set_of)?;
+                return contained(&snapshot, &sets, share, limit);
+            }
             sketched(sketcher, &texts, 0..texts.len(), watched, |_, sketch| {
-                let hits = hits(&snapshot, sketch, (within, resembling, unverified, estimated), limit)?;
-                Ok(hits.into_iter().map(Hit::from).collect())
+                Ok(hits(&snapshot, sketch, asked, limit)?.into_iter().map(Hit::from).collect())
             })
         })
     }
@@ -705,6 +775,53 @@ fn hits(
     let query = if unverified { query.unverified() } else { query };
     let query = if estimated { query.estimated() } else { query };
     Ok(query.limit(limit.unwrap_or(usize::MAX)).run()?.hits)
+}
+
+/// The share of containment that is asked for, with nothing that it does not go with.
+fn by_containment(
+    share: Option<f64>,
+    (within, resembling, unverified, estimated): (Option<u32>, Option<f64>, bool, bool),
+) -> Result<Option<f64>> {
+    args::share("containment", share)?;
+    if share.is_some() && (within.is_some() || resembling.is_some() || unverified || estimated) {
+        return Err(Failure::invalid(
+            "containment is counted on the sets of all documents: within, resembling, unverified and estimated do not go with it",
+        ));
+    }
+    Ok(share)
+}
+
+/// The documents that contain texts with these sets by a share, or are contained in them.
+fn contained<S: AsRef<[u64]>>(
+    snapshot: &Snapshot,
+    sets: &[S],
+    share: f64,
+    limit: Option<usize>,
+) -> Result<Vec<Vec<Hit>>> {
+    let mut queries = ContainmentQueries::new(snapshot.params(), share, QUERIES_MEMORY)?;
+    let (limit, threads) = (limit.unwrap_or(usize::MAX), rayon::current_num_threads());
+    let (mut all, mut next) = (Vec::with_capacity(sets.len()), 0);
+    while next < sets.len() {
+        while next < sets.len() && queries.push(sets[next].as_ref())?.is_some() {
+            next += 1;
+        }
+        let answers = queries.answers(snapshot, threads, limit, |_| true)?;
+        all.extend(answers.into_iter().map(|of| of.hits.into_iter().map(Hit::from).collect()));
+        queries.clear();
+    }
+    Ok(all)
+}
+
+/// Bytes that texts take which are asked about together by containment.
+const QUERIES_MEMORY: usize = 1 << 29;
+
+/// A value of a document: bytes, or a text.
+fn value_of(value: &Bound<'_, PyAny>) -> Result<Vec<u8>> {
+    if let Ok(text) = value.extract::<&str>() {
+        return Ok(text.as_bytes().to_vec());
+    }
+    let bytes = value.extract::<&[u8]>();
+    bytes.map(<[u8]>::to_vec).map_err(|_| Failure::invalid("inside: expected a str or bytes"))
 }
 
 fn within32(value: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {

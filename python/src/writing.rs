@@ -7,6 +7,7 @@ use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use twindex::params::KeyKind;
 use twindex::{Error, Writer};
+use twindex_corpus::admitting::{Admission, AdmitOptions, Admitted, Admitter};
 use twindex_join::Watched;
 
 use crate::columns::Column;
@@ -36,6 +37,9 @@ pub(crate) struct Writing {
     pub(crate) uncommitted: u64,
     /// Documents of `put_many` since the last commit.
     many: usize,
+    /// Where containment or a value decides: how documents are compared, and the lists of those that were there. None after
+    /// documents were put by other ways, which are not in the lists.
+    admitter: Option<(AdmitOptions, Admitter)>,
     /// Working memory, kept from call to call.
     sketches: [Vec<twindex::Sketch>; 2],
 }
@@ -45,7 +49,8 @@ impl State {
     pub(crate) fn writing(&mut self, index: &twindex::Index) -> Result<&mut Writing> {
         if matches!(self, Self::Idle) {
             let writer = index.writer().map_err(own_lock)?;
-            let writing = Writing { writer, uncommitted: 0, many: 0, sketches: Default::default() };
+            let writing =
+                Writing { writer, uncommitted: 0, many: 0, admitter: None, sketches: Default::default() };
             *self = Self::Writing(Box::new(writing));
         }
         match self {
@@ -80,6 +85,35 @@ pub(crate) fn warn_lost(py: Python<'_>, path: &Path, lost: u64) -> PyResult<()> 
 }
 
 impl Writing {
+    /// The writer, for documents that are not in the lists by which containment is found.
+    pub(crate) fn plain(&mut self) -> &mut Writer {
+        self.admitter = None;
+        &mut self.writer
+    }
+
+    /// Admits a document that is compared inside a value, or by containment.
+    pub(crate) fn admit(
+        &mut self,
+        index: &twindex::Index,
+        options: AdmitOptions,
+        one: Admitted<'_>,
+    ) -> Result<Admission> {
+        let admitter = match self.admitter.take() {
+            Some((before, admitter)) if before == options => admitter,
+            _ if options.containment.is_some() && self.uncommitted > 0 => {
+                return Err(Failure::invalid(
+                    "containment: its lists are made of what is committed, and documents were put or deleted since; commit them \
+                     first, and admit all that follows by containment",
+                ));
+            }
+            _ => Admitter::new(index, options)?,
+        };
+        let (_, admitter) = self.admitter.insert((options, admitter));
+        let admission = admitter.admit(&mut self.writer, one)?;
+        self.uncommitted += 1;
+        Ok(admission)
+    }
+
     pub(crate) fn commit(&mut self, payload: Option<&[u8]>) -> Result<u64> {
         self.many = 0;
         let number = match payload {
@@ -100,6 +134,7 @@ impl Writing {
         watched: &Watched,
     ) -> Result<()> {
         watched.begin("adding", keys.len() as u64);
+        self.admitter = None;
         self.many = self.many.saturating_add(keys.len());
         self.writer.set_logged(self.many < MANY);
         let put = self.put_in_turn(sketcher, kind, (keys, texts), watched);

@@ -4,6 +4,7 @@
 import os
 import pathlib
 import pickle
+import random
 import subprocess
 import sys
 import threading
@@ -486,3 +487,103 @@ def test_groups_follow_priorities_and_what_is_there(path):
     assert index.leader("copy") == "copy"
     with create(path.with_name("none.twx")) as index, pytest.raises(ValueError, match="keeps no priorities"):
         index.put("a", ROSE, priority=1)
+
+
+def parts(seed, count):
+    """Lists of words. Many are parts of earlier ones, or contain these."""
+    drawn = random.Random(seed)
+    texts = []
+    for _ in range(count):
+        words = [f"w{drawn.randrange(60)}" for _ in range(drawn.randrange(2, 20))]
+        if texts and drawn.random() < 0.6:
+            other = drawn.choice(texts)
+            words = words[:3] + other[drawn.randrange(len(other)) // 2 :]
+        texts.append(words)
+    return texts
+
+
+def part_in(one, other, share):
+    """How much of one set is in another that is as large or larger; None where it is less than the share."""
+    part = len(one & other) / len(one)
+    return part if len(other) >= len(one) and part >= share else None
+
+
+def test_containment_is_counted_in_both_directions_by_every_query(path):
+    texts = parts(1, 90)
+    stored, asked = texts[:60], texts[60:]
+    with create(path, words=1, minhash=(20, 6), simhash=None, sets=True) as index:
+        index.put_many([f"d{at:02}" for at in range(60)], [" ".join(words) for words in stored])
+    found = index.near_many([" ".join(words) for words in asked], containment=0.75)
+    assert sum(map(len, found)) > 50
+    for words, hits in zip(asked, found):
+        wanted = {}
+        for at, other in enumerate(stored):
+            one, two = set(words), set(other)
+            if part_in(one, two, 0.75) is not None or part_in(two, one, 0.75) is not None:
+                both = len(one & two)
+                wanted[f"d{at:02}"] = (both / len(one | two), both / len(one), both / len(two))
+        assert {hit.key: (hit.resemblance, hit.query_in_hit, hit.hit_in_query) for hit in hits} == wanted
+        order = [(-max(hit.query_in_hit, hit.hit_in_query), hit.key) for hit in hits]
+        assert order == sorted(order)
+        assert index.near(" ".join(words), containment=0.75) == hits
+        assert index.near(" ".join(words), limit=1, containment=0.75) == hits[:1]
+    assert pickle.loads(pickle.dumps(found)) == found
+    with pytest.raises(twindex.InvalidError, match="containment is counted on the sets of all documents"):
+        index.near(ROSE, containment=0.8, resembling=0.8)
+    with pytest.raises(twindex.InvalidError, match="containment: expected 0 to 1, found 1.5"):
+        index.near(ROSE, containment=1.5)
+    with create(path.with_name("none.twx")) as none:
+        with pytest.raises(twindex.InvalidError, match="keeps no sets.*make another index with sets"):
+            none.near(ROSE, containment=0.8)
+
+
+@pytest.mark.parametrize("drops", [False, True])
+def test_admit_by_containment_and_inside_a_value_goes_by_the_rule(path, drops):
+    texts = parts(2, 120)
+    index = create(path, words=1, minhash=(20, 6), simhash=None, sets=True, marks=True, values="kept")
+    there, duplicates, contained = {}, 0, 0
+    for at, words in enumerate(texts):
+        key, value, one = f"d{at:03}", "ab"[at % 2], set(words)
+        deciding = {other: two for other, (two, of) in there.items() if of == value}
+        found = index.admit(key, " ".join(words), drops, containment=0.75, inside=value, memory=1 << 20)
+        over = {other: part for other, two in deciding.items() if (part := part_in(one, two, 0.75)) is not None}
+        if over:
+            nearest = min(over, key=lambda other: (-over[other], other))
+            assert (found.outcome, found.near.key, found.near.query_in_hit) == ("duplicate", nearest, over[nearest])
+            assert found.contained == []
+            duplicates += 1
+        else:
+            under = [(other, part) for other, two in sorted(deciding.items()) if (part := part_in(two, one, 0.75)) is not None]
+            assert (found.outcome, found.near, found.contained) == ("new", None, under)
+            assert pickle.loads(pickle.dumps(found)) == found
+            contained += len(under)
+            there[key] = (one, value)
+        if at % 50 == 49:
+            index.commit()
+    assert duplicates > 20 and contained > 5
+    # What was put by another way is in no list until it is committed.
+    index.put("other", ROSE)
+    with pytest.raises(twindex.InvalidError, match="commit them first"):
+        index.admit("part", "a rose is", containment=0.75)
+    index.commit()
+    assert index.admit("part", "a rose is", containment=0.75).near.key == "other"
+    index.close(discard=True)
+
+
+def test_inside_a_value_each_value_keeps_its_own(path):
+    index = create(path, sets=True, marks=True, values="kept")
+    outcomes = [
+        (index.admit(key, ROSE, inside=value).outcome, value) for key, value in [("a", "x"), ("b", "y"), ("c", b"x"), ("d", "y")]
+    ]
+    assert outcomes == [("new", "x"), ("new", "y"), ("duplicate", b"x"), ("duplicate", "y")]
+    assert index.admit("a", "something else altogether", inside="x").outcome == "updated"
+    index.commit()
+    assert index.get("b")["value"] == b"y"
+    with pytest.raises(twindex.InvalidError, match="estimated does not go with containment and inside"):
+        index.admit("e", ROSE, inside="x", estimated=True)
+    with pytest.raises(twindex.InvalidError, match="inside: expected a str or bytes"):
+        index.admit("e", ROSE, inside=7)
+    index.close()
+    with create(path.with_name("none.twx"), sets=True) as none:
+        with pytest.raises(twindex.InvalidError, match="keeps no values"):
+            none.admit("e", ROSE, inside="x")

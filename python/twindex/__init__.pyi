@@ -268,6 +268,15 @@ class Hit:
     def resemblance(self) -> float | None:
         """How much both resemble each other; None where that was not asked for."""
 
+    @property
+    def query_in_hit(self) -> float | None:
+        """How much of the document that was asked about is contained in this one: counted where that was asked for, otherwise
+        estimated from the index's samples; None without both."""
+
+    @property
+    def hit_in_query(self) -> float | None:
+        """How much of this document is contained in the one that was asked about; likewise."""
+
 class Admitted:
     """What became of a document that was admitted."""
 
@@ -282,6 +291,10 @@ class Admitted:
     @property
     def near(self) -> Hit | None:
         """The nearest other document, of one that is "known" or a "duplicate"; None of others."""
+
+    @property
+    def contained(self) -> list[tuple[str | bytes | int, float]]:
+        """Where containment was asked for, earlier documents that this one contains, and how much of each."""
 
 class Index:
     """A directory that maps keys of documents to fingerprints and features. One process writes at a time, any number
@@ -349,12 +362,22 @@ class Index:
         resembling: float | None = None,
         unverified: bool = False,
         estimated: bool = False,
+        containment: float | None = None,
+        inside: str | bytes | None = None,
+        memory: int = 1_073_741_824,
     ) -> Admitted:
         """Looks up and adds, as one step. Near is what is so by `within` or `resembling`, or else by what the index's parameters
         say. Where the index keeps sets, resemblance
         is counted, unless it is to be `estimated`; otherwise it is an estimate from signatures. An index without both raises
         `InvalidError`, unless `unverified` says that sharing a band is enough. A duplicate is added too, with a mark where
-        the index keeps marks, unless it is to be dropped."""
+        the index keeps marks, unless it is to be dropped.
+
+        containment: a document is a duplicate if this share of it is contained in one that is at least as large; `contained` of
+        the result has earlier documents that this one contains. The elements of all documents are held for that, made of what is
+        committed at the first call, in `memory` bytes: some 5 KB for a text of 300 words. Other ways to put documents in between
+        make it read the index again.
+        inside: a value, such as the source; the document is compared only with those of the same value, which the index keeps
+        (`Params(values="kept")`). Both need an index with sets."""
 
     def commit(self, payload: bytes | None = None) -> int:
         """Makes durable what was put; returns the commit's number. Up to 64 KiB of yours go with it."""
@@ -394,11 +417,15 @@ class Index:
         resembling: float | None = None,
         unverified: bool = False,
         estimated: bool = False,
+        containment: float | None = None,
     ) -> list[Hit]:
         """Documents near this one, nearest first: within a Hamming radius, exactly; resembling it by so much; without both,
         what is near by the index's parameters. Resemblance is counted where the index keeps sets, from its threshold on,
         unless it is to be `estimated`. Otherwise it is an estimate from signatures, among documents that share a band; an
-        index without both raises `InvalidError`, unless `unverified` says that sharing a band is enough."""
+        index without both raises `InvalidError`, unless `unverified` says that sharing a band is enough.
+
+        containment: instead the documents that contain this share of the document and are as large or larger, and documents that
+        the document contains as much of, counted. It needs an index with sets and reads those of all documents: ask for many at once."""
 
     def near_many(
         self,
@@ -408,6 +435,7 @@ class Index:
         resembling: float | None = None,
         unverified: bool = False,
         estimated: bool = False,
+        containment: float | None = None,
     ) -> list[list[Hit]]:
         """The same for many, on all cores."""
 

@@ -1,4 +1,4 @@
-//! How a resemblance is verified by an index, for the verbs that ask one.
+//! What is near, and how a resemblance is verified by an index, for the verbs that ask one.
 
 use std::path::Path;
 
@@ -20,6 +20,15 @@ pub(crate) enum Counted {
     Signature,
     /// Not at all: sharing a band is enough
     None,
+}
+
+/// What is counted of two documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NearBy {
+    /// What both have, of what either has
+    Resemblance,
+    /// What both have, of what the document has, in one that is at least as large
+    Containment,
 }
 
 /// How it is verified here: counted, unless something else was asked for; nothing where no resemblance decides.

@@ -61,6 +61,8 @@ macro_rules! parts {
     };
 }
 
+pub mod admitting;
+
 parts! { boilerplate contents idf input lost numbers page shard sharing sketching text texts tsv urls watch }
 
 mod dedup;

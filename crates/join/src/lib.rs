@@ -38,6 +38,7 @@
 //! | sets of shingle hashes | all pairs from a resemblance on, counted | [`prefix`], [`verified`] |
 //! | sets of shingle hashes | which sets stay: the rule of `dedup` | [`cover`] |
 //! | a snapshot with bands | the features that documents share, as sets | [`features`] |
+//! | a snapshot with sets and many texts | documents that contain them or are contained in them | [`contained`] |
 //! | sets, one after the other | what contains each, and what each contains | [`containing`] |
 //! | sketches | pairs by their number of shared elements | [`altavista`] |
 //! | pairs | clusters, in memory or out of core | [`forest`], [`spanning`] |
@@ -46,6 +47,7 @@ pub mod altavista;
 pub mod batch;
 pub mod bitmaps;
 pub mod candidates;
+pub mod contained;
 pub mod containing;
 pub mod cover;
 pub mod distinct;
@@ -78,6 +80,7 @@ pub use bitmaps::bitmap_candidates;
 pub use candidates::{
     Agreement, Candidates, candidates, candidates_across, candidates_agreeing, candidates_agreeing_across,
 };
+pub use contained::{ContainmentAnswers, ContainmentHit, ContainmentQueries};
 pub use containing::Containing;
 pub use cover::{Covered, Measure, Measured, Pairs, Priority, cover_measured, cover_sets};
 pub use distinct::Sorting;

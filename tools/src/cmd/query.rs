@@ -1,6 +1,7 @@
 //! `twindex query`: the documents near each input.
 
 mod batch;
+mod contained;
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -36,7 +37,7 @@ use crate::recall;
 use crate::report::{self, Stopwatch, mix};
 use crate::shard::ShardArgs;
 use crate::stage::{StageArgs, StageFile, What, Written};
-use crate::verifying::{Counted, counted};
+use crate::verifying::{Counted, NearBy, counted};
 
 /// What is written with --out or --into.
 const HITS: What = What { noun: "a table of hits", suffix: "hits", magic: b"query\tkey\tdistance\t" };
@@ -54,6 +55,7 @@ const BATCH_MAX: usize = 1 << 18;
     twindex query pages.twx new.jsonl\n  \
     twindex query pages.twx new.jsonl --within 3\n  \
     twindex query pages.twx new.jsonl --resembling 0.9 --limit 1\n  \
+    twindex query pages.twx new.jsonl --near containment --threshold 0.9\n  \
     twindex query hashes.twx --fingerprints queries.u64 --count\n  \
     twindex query images.twx new.jsonl --fingerprint-field phash --within 4\n  \
     twindex query --against-fingerprints hashes.u64 --fingerprints queries.u64 --within 3\n  \
@@ -61,7 +63,8 @@ const BATCH_MAX: usize = 1 << 18;
     Prints a line for each hit: query, key, distance, resemblance (- where unknown), nearest first. Resemblance is \
     counted where the index keeps sets, and then nothing near is missed, or by --texts, and two fields more have the counts, \
     intersection and union; otherwise it is an estimate from stored signatures, which has to be asked for. From an index built with --bottom or --modulus, two fields more: how much of the \
-    query is contained in the hit, and of the hit in the query. Without --within and --resembling, what is near by \
+    query is contained in the hit, and of the hit in the query; with --near containment these are counted, and the greater one \
+    decides and orders the hits. Without --within and --resembling, what is near by \
     the index's own threshold and radius, which `stats` shows.")]
 pub(crate) struct Query {
     /// Directory of the index
@@ -94,6 +97,14 @@ pub(crate) struct Query {
     /// Only documents whose resemblance is J or more
     #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with_all = ["within", "fingerprints"])]
     resembling: Option<f64>,
+    /// What is counted of two documents. Containment finds the documents that contain at least --threshold of the query and
+    /// are as large or larger, and documents that the query contains as much of; it needs an index with sets, and reads those of
+    /// all documents, once for as many queries as fit a half of --memory
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "resemblance")]
+    near: NearBy,
+    /// With --near containment, the share from which on one document contains another [default: the index's threshold]
+    #[arg(long, value_name = "J", value_parser = parse_resemblance)]
+    threshold: Option<f64>,
     #[command(flatten)]
     features: FeatureArgs,
     /// How a resemblance is verified: counted by the sets in the index, as is usual, or on --texts with --resembling; by
@@ -258,6 +269,7 @@ impl Query {
         if self.input.inputs.is_empty() && self.fingerprints.is_none() {
             return Err(Usage::new("nothing to ask: name INPUT files, or --fingerprints FILE").into());
         }
+        self.check_near()?;
         self.check_verify()?;
         self.stage.check(HITS)?;
         self.check_by()?;
@@ -266,6 +278,9 @@ impl Query {
         }
         let index = Index::options().access(self.access.access()).open(self.index())?;
         let snapshot = index.snapshot();
+        if self.near == NearBy::Containment {
+            return self.answer_containment(&index, &snapshot);
+        }
         if self.within.is_some() && snapshot.params().simhash.is_none() {
             bail!(
                 "{}: this index keeps no simhash fingerprints, so --within cannot be answered: ask by --resembling J, or \
@@ -365,6 +380,40 @@ impl Query {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Refuses options that go with another kind of nearness.
+    fn check_near(&self) -> anyhow::Result<()> {
+        if self.near == NearBy::Resemblance {
+            return match self.threshold {
+                None => Ok(()),
+                Some(_) => {
+                    let why =
+                        "--threshold goes with --near containment; for a resemblance name --resembling J";
+                    Err(Usage::new(why).into())
+                }
+            };
+        }
+        let others = [
+            ("--within", self.within.is_some()),
+            ("--resembling", self.resembling.is_some()),
+            ("--fingerprints", self.fingerprints.is_some()),
+            ("--against-fingerprints", self.against_fingerprints.is_some()),
+            ("--fingerprint-field", self.fingerprint.are_read()),
+            ("--sharing or --feature-bits", self.features.options().are_given()),
+            ("--texts", !self.texts.is_empty()),
+            ("--verify", self.verify.is_some_and(|verify| verify != Counted::Exact)),
+            ("--first", self.first),
+            ("--visits", self.visits.is_some()),
+            ("--probe", self.probe.is_some()),
+        ];
+        match others.iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((option, _)) => Err(Usage::new(format!(
+                "{option} does not go with --near containment, which is counted on the sets of all documents; leave it out"
+            ))
+            .into()),
+        }
+    }
+
     /// Refuses options that go with nothing.
     fn check_verify(&self) -> anyhow::Result<()> {
         let (exact, by_texts) = (self.verify == Some(Counted::Exact), !self.texts.is_empty());
@@ -378,7 +427,9 @@ impl Query {
             }
             () if by_texts && self.first => "--first goes without --texts; --limit 1 gives the nearest",
             () if by_texts && self.verify.is_some() && !exact => "--texts goes with --verify exact",
-            () if !by_texts && self.containment => "--containment goes with --texts",
+            () if !by_texts && self.containment && self.near == NearBy::Resemblance => {
+                "--containment goes with --texts"
+            }
             () => return Ok(()),
         };
         Err(Usage::new(why).into())

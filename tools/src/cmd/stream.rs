@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 use twindex::params::{KeyKind, Near, Threshold};
 use twindex::sys::RealVfs;
 use twindex::{Decision, Durability, Error, GROUP_QUESTIONS, Index, Membership, Params, Writer};
+use twindex_corpus::admitting::AdmitOptions;
 use twindex_corpus::contents;
 use twindex_corpus::input::{Counts, DecidingFields, Documents, InputOptions, inside_of};
 use twindex_corpus::sketching::{
@@ -31,7 +32,7 @@ use crate::param_args::{Brought, ParamArgs};
 use crate::progress::Progress;
 use crate::recall;
 use crate::report::{self, Stopwatch, count};
-use crate::verifying::{Counted, counted};
+use crate::verifying::{Counted, NearBy, counted};
 
 /// What a line says, in the objects of `--json`.
 const COLUMNS: &str = "key\tdecision\tnear_key\tdistance\tresemblance";
@@ -100,15 +101,6 @@ pub(crate) struct Stream {
     work: Work,
     #[command(flatten)]
     output: Output,
-}
-
-/// What is counted of two documents.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum NearBy {
-    /// What both have, of what either has
-    Resemblance,
-    /// What both have, of what the document has, in one that is at least as large
-    Containment,
 }
 
 /// Fields of `--json`.
@@ -253,8 +245,8 @@ fn has_more(_within: Duration) -> bool {
 impl<W: Write> Taking for Admitting<'_, W> {
     fn take(&mut self, one: &Sketched) -> anyhow::Result<()> {
         let start = Instant::now();
-        let (outcome, group) = if self.deciding.is_own() {
-            (self.deciding.admit(self.writer, one)?, None)
+        let (outcome, group) = if let Some(outcome) = self.deciding.admit(self.writer, one)? {
+            (outcome, None)
         } else {
             let (key, document) = (one.key.as_slice(), self.deciding.document(one));
             let admitted = if self.groups {
@@ -327,13 +319,7 @@ impl Stream {
         let piped = documents.total_bytes().is_none();
         let (index, (near, verify)) = self.open()?;
         let sketcher = self.boilerplate.sketcher(&index)?;
-        let deciding = Deciding::of(
-            &index,
-            &self.index,
-            self.asked(near, verify),
-            &self.attached,
-            self.work.memory / 2,
-        )?;
+        let deciding = Deciding::of(&index, &self.index, self.asked(near, verify), &self.attached)?;
         let containment = deciding.containment();
         let mut writer = index.writer()?;
         writer.set_memory(if containment.is_some() { self.work.memory / 4 } else { self.work.memory / 2 });
@@ -446,13 +432,14 @@ impl Stream {
     /// What the options say of the decision on a document.
     fn asked(&self, near: Near, verify: Option<Counted>) -> Asked {
         let share = near.threshold.unwrap_or(Threshold::USUAL).value();
-        Asked {
+        let options = AdmitOptions {
             containment: (self.near == NearBy::Containment).then_some(share),
-            is_inside: self.inside.is_some(),
-            counts_sets: verify.is_none_or(|verify| verify == Counted::Exact) && near.within.is_none(),
-            groups: self.groups,
+            inside: self.inside.is_some(),
             drop_duplicates: self.drop_duplicates,
-        }
+            memory: self.work.memory / 2,
+        };
+        let counts_sets = verify.is_none_or(|verify| verify == Counted::Exact) && near.within.is_none();
+        Asked { options, counts_sets, groups: self.groups }
     }
 
     /// What is near in this run, if the index can tell, and how a resemblance is verified.

@@ -1,4 +1,4 @@
-//! `stream --near containment`: held against the rule for one document after the other, counted on all pairs.
+//! `stream` and `query --near containment`: held against the rule, counted on all pairs.
 
 use std::collections::BTreeSet;
 
@@ -157,4 +157,89 @@ fn containment_is_refused_where_it_cannot_be_counted_or_does_not_fit_the_memory(
     bench.write("long.jsonl", jsonl(&long));
     let said = bench.failed("stream small.twx long.jsonl --near containment --memory 1M");
     says(&said, &["--near containment", "give more --memory", "dedup --near containment --against"]);
+}
+
+/// The lines of `query --near containment`, by the definition.
+fn contained_by_definition(documents: &[Document], queries: &[Document], percent: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (query, text) in queries {
+        let set = shingles(text);
+        let mut hits: Vec<(f64, &str, String)> = Vec::new();
+        for (key, other) in documents {
+            let of = shingles(other);
+            let both = set.intersection(&of).count();
+            if both == 0 || 100 * both < percent * set.len().min(of.len()) {
+                continue;
+            }
+            let union = set.len() + of.len() - both;
+            let [resemblance, query_in_hit, hit_in_query] =
+                [union, set.len(), of.len()].map(|whole| both as f64 / whole as f64);
+            let counts = format!("{resemblance:.4}\t{both}\t{union}\t{query_in_hit:.4}\t{hit_in_query:.4}");
+            hits.push((query_in_hit.max(hit_in_query), key, format!("{query}\t{key}\t-\t{counts}")));
+        }
+        hits.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+        lines.extend(hits.into_iter().map(|(.., line)| line));
+    }
+    lines
+}
+
+#[test]
+fn query_by_containment_finds_what_contains_a_text_and_what_it_contains_whatever_their_sizes() {
+    let bench = Bench::new();
+    let mut found = 0;
+    for seed in 20..24 {
+        let documents = texts(seed, 160);
+        let (documents, queries) = documents.split_at(100);
+        let queries: Vec<Document> =
+            queries.iter().map(|(key, text)| (key.replace('d', "q"), text.clone())).collect();
+        bench.write("documents.jsonl", jsonl(documents));
+        bench.write("queries.jsonl", jsonl(&queries));
+        // 0.9 is the threshold of the index; what is near by it is not all that contains a text.
+        bench.ok(&format!("build {seed}.twx documents.jsonl -q --method minhash --words 2 --threshold 0.9"));
+        for (options, percent) in [("", 90), ("--threshold 0.5", 50), ("--threshold 1 --memory 1M", 100)] {
+            let line = format!("query {seed}.twx queries.jsonl -q --near containment {options}");
+            let wanted = contained_by_definition(documents, &queries, percent);
+            assert_eq!(bench.ok(&line).lines().collect::<Vec<_>>(), wanted, "{seed} {options}");
+            found += wanted.len();
+            // The nearest of each, and of each shard what it has.
+            let first = bench.ok(&format!("{line} --limit 1"));
+            let mut keys: Vec<&str> = wanted.iter().filter_map(|line| line.split('\t').next()).collect();
+            keys.dedup();
+            assert_eq!(first.lines().count(), keys.len());
+            assert!(first.lines().all(|line| wanted.iter().any(|wanted| wanted == line)));
+            let shards = [1, 2].map(|shard| bench.ok(&format!("{line} --shard {shard}/2")));
+            assert_eq!(shards.iter().flat_map(|shard| shard.lines()).count(), wanted.len());
+            let report = bench.json(&line);
+            assert_eq!(report["hits"], wanted.len(), "{report}");
+        }
+    }
+    assert!(found > 1000, "a test of something: {found}");
+}
+
+#[test]
+fn query_by_containment_is_refused_by_name_where_nothing_finds_all_or_an_option_does_not_go_with_it() {
+    let bench = Bench::new();
+    bench.write("in.jsonl", jsonl(&texts(9, 30)));
+    bench.ok("build none.twx in.jsonl -q --method minhash --sets none");
+    bench.ok("build sim.twx in.jsonl -q --method simhash");
+    bench.ok("build with.twx in.jsonl -q");
+    for index in ["none.twx", "sim.twx"] {
+        let message = bench.refused(&format!("query {index} in.jsonl --near containment"));
+        says(&message, &[index, "--near containment", "keeps no sets", "make another index with sets"]);
+    }
+    for (options, why) in [
+        ("--near containment --within 3", "--within does not go with --near containment"),
+        ("--near containment --resembling 0.9", "--resembling does not go with"),
+        ("--near containment --verify signature", "--verify does not go with"),
+        ("--near containment --texts in.jsonl", "--texts does not go with"),
+        ("--near containment --first", "--first does not go with"),
+        ("--threshold 0.9", "--threshold goes with --near containment"),
+    ] {
+        let line = format!("query with.twx in.jsonl {options}");
+        let output = bench.command(&line).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{line}: {message}");
+        says(&message, &[why]);
+    }
+    bench.ok("query with.twx in.jsonl --near containment --verify exact -q");
 }

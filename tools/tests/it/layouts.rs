@@ -39,6 +39,26 @@ fn records_are_read_by_their_content_where_the_name_does_not_say_it() {
     assert_eq!(documents(&bench, "export --format text"), 1);
 }
 
+/// The usual layout of a data set. Each part was once taken for one text, without a word, and nothing of three equal records went.
+#[test]
+fn mixed_folder_of_a_readme_and_parts_is_no_folder_of_three_texts() {
+    let bench = Bench::new();
+    bench.write("set/README.md", "Two parts of the same.");
+    bench.write("set/one.jsonl", [ONE, &ONE.replace('1', "2")].concat());
+    bench.write("set/two.jsonl", ONE.replace('1', "3"));
+    says(
+        &bench.refused("dedup set -o out"),
+        &["set", "2 files beside 1 other are records", "--format jsonl reads their records"],
+    );
+    assert!(!bench.path("out").exists());
+    let report = bench.json("dedup set -o out --format jsonl");
+    assert_eq!(
+        (&report["documents"], &report["kept"], &report["removed"]),
+        (&3.into(), &1.into(), &2.into())
+    );
+    assert_eq!(bench.read("out/kept.jsonl"), ONE);
+}
+
 #[test]
 fn a_folder_of_records_is_refused_whatever_lies_beside_them() {
     let bench = Bench::new();

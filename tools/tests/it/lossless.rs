@@ -328,6 +328,38 @@ fn documents_are_written_with_what_was_decided_and_are_as_they_were() {
     assert_eq!(bench.json("dedup archive/annotated.wet -o of-archive")["documents"], 2);
 }
 
+/// `--json` once printed counts alone: the hits, pairs and decisions were nowhere, and those of `stream` could not be had again.
+#[test]
+fn json_swallows_no_hit_no_decision_no_pair_and_no_key() {
+    let bench = Bench::new();
+    let text = "the crow flew over the river and sat down on the roof of the mill until the rain was over";
+    bench.write("first.jsonl", jsonl(&[("a".to_owned(), text.to_owned())]));
+    bench.write("second.jsonl", jsonl(&[("b".to_owned(), text.to_owned())]));
+    bench.ok("build i.twx first.jsonl -q");
+    let one = |line: &str, counted: &str| {
+        let lines = bench.json_lines(line);
+        let [result, report] = &lines[..] else { panic!("{line}: {lines:?}") };
+        assert_eq!(report[counted], 1, "{line}: {report}");
+        result.clone()
+    };
+    let hit = one("query i.twx second.jsonl", "hits");
+    assert_eq!((&hit["query"], &hit["key"], &hit["distance"]), (&"b".into(), &"a".into(), &0.into()));
+    assert_eq!(hit["resemblance"], 1.0);
+    let decisions = bench.json_lines("stream j.twx first.jsonl second.jsonl");
+    let decided: Vec<_> =
+        decisions[..2].iter().map(|line| (&line["key"], &line["decision"], &line["near_key"])).collect();
+    let none = serde_json::Value::Null;
+    assert_eq!(
+        decided,
+        [(&"a".into(), &"new".into(), &none), (&"b".into(), &"duplicate".into(), &"a".into())]
+    );
+    assert_eq!((decisions.len(), &decisions[2]["duplicates"]), (3, &1.into()));
+    let pair = one("pairs j.twx", "pairs");
+    assert_eq!((&pair["a"], &pair["b"]), (&"a".into(), &"b".into()));
+    let keys = bench.json_lines("keys j.twx");
+    assert_eq!((&keys[0]["key"], &keys[1]["key"], &keys[2]["keys"]), (&"a".into(), &"b".into(), &2.into()));
+}
+
 #[test]
 fn results_are_lines_of_json_and_the_figures_the_last_one() {
     let bench = Bench::new();

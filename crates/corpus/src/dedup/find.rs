@@ -357,8 +357,8 @@ impl Dedup {
                     Some(minhash) => self.sharing.agreement(minhash, corpus.keys.len() as u64)?,
                     None => Agreement::in_one(snapshot.params()),
                 };
-                let bands = BandSearch { snapshot, agreement, verify: self.verify() };
-                Near::by_bands(corpus, bands, rules, limits)?
+                let how = BandSearch { corpus, snapshot, agreement, verify: self.verify() };
+                Near::by_bands(how, rules, limits)?
             }
             (None, _) | (_, Method::Exact) => Near::none(&corpus.grouped, rules, limits)?,
         })

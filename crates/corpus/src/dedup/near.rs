@@ -85,14 +85,6 @@ pub(super) struct Limits<'a> {
     pub watched: Option<&'a Watched>,
 }
 
-/// A search for groups that share bands: where, in how many bands, and how pairs are verified.
-#[derive(Clone, Copy)]
-pub(super) struct BandSearch<'a> {
-    pub snapshot: &'a Snapshot,
-    pub agreement: Agreement,
-    pub verify: Verify,
-}
-
 /// Candidates that one thread verifies at once.
 const CHUNK: usize = 512;
 /// Candidates that are verified at once.
@@ -238,7 +230,31 @@ impl<'r> Collector<'r> {
     }
 }
 
+/// How candidates are found by bands.
+#[derive(Clone, Copy)]
+pub(super) struct BandSearch<'a> {
+    pub corpus: &'a Corpus,
+    /// An index of all documents.
+    pub snapshot: &'a Snapshot,
+    pub agreement: Agreement,
+    pub verify: Verify,
+}
+
 impl Near {
+    /// Lists all pairs, too, if they are wanted. `pairs` takes what was decided.
+    fn with_pairs(
+        self,
+        rules: &Rules<'_>,
+        pairs: impl FnOnce(Decided) -> twindex::Result<Self>,
+    ) -> twindex::Result<Self> {
+        if !rules.all_pairs {
+            return Ok(self);
+        }
+        let Self { decided, candidates, counted, seconds, .. } = self;
+        let all = pairs(decided)?;
+        Ok(Self { candidates, counted, seconds: (seconds.0 + all.seconds.0, all.seconds.1), ..all })
+    }
+
     /// Nothing but groups.
     pub(super) fn none(grouped: &Grouped, rules: &Rules<'_>, limits: &Limits<'_>) -> twindex::Result<Self> {
         Collector::new(grouped, rules, limits)?.finish(Kind::Resemblance, &Stopwatch::start())
@@ -277,23 +293,17 @@ impl Near {
             Score::Resemblance { intersection: shared, union: (size(set) + others) as u32 }.pack()
         });
         let scores = Column::of(&grouped.room, scores)?;
-        let decided = Decided::Leaders { scores, by: covered.by };
-        let (candidates, counted) = (covered.comparisons, Some(covered.counted));
-        if rules.all_pairs {
-            let all = Self::pairs_by_sets(grouped, join, rules, limits, Some(decided))?;
-            let seconds = (seconds + all.seconds.0, all.seconds.1);
-            return Ok(Self { candidates, counted, seconds, ..all });
-        }
-        Ok(Self {
+        let kept = Self {
             pairs: None,
-            decided,
+            decided: Decided::Leaders { scores, by: covered.by },
             kind,
-            candidates,
-            counted,
+            candidates: covered.comparisons,
+            counted: Some(covered.counted),
             capped: Capped::default(),
             most_common: Vec::new(),
             seconds: (seconds, 0.0),
-        })
+        };
+        kept.with_pairs(rules, |decided| Self::pairs_by_sets(grouped, join, rules, limits, Some(decided)))
     }
 
     /// All pairs whose sets resemble each other by the threshold or more; and what is decided by them, unless that is known.
@@ -328,36 +338,24 @@ impl Near {
     /// What stays by the bands that groups share, as many as asked for, and what passes the verification; and all pairs if they
     /// are wanted.
     pub(super) fn by_bands(
-        corpus: &Corpus,
-        bands: BandSearch<'_>,
+        how: BandSearch<'_>,
         rules: &Rules<'_>,
         limits: &Limits<'_>,
     ) -> twindex::Result<Self> {
         if rules.clustering == Clustering::Components {
-            return Self::pairs_by_bands(corpus, bands, rules, limits, None);
+            return Self::pairs_by_bands(how, rules, limits, None);
         }
-        let kept = Self::kept_by_bands(corpus, bands, rules, limits)?;
-        if !rules.all_pairs {
-            return Ok(kept);
-        }
-        let decided = Some(kept.decided);
-        let all = Self::pairs_by_bands(corpus, bands, rules, limits, decided)?;
-        Ok(Self {
-            candidates: kept.candidates,
-            seconds: (kept.seconds.0 + all.seconds.0, all.seconds.1),
-            ..all
-        })
+        let kept = Self::kept_by_bands(how, rules, limits)?;
+        kept.with_pairs(rules, |decided| Self::pairs_by_bands(how, rules, limits, Some(decided)))
     }
 
     /// All pairs that share bands and pass the verification; and what is decided by them, unless that is known.
     fn pairs_by_bands(
-        corpus: &Corpus,
-        bands: BandSearch<'_>,
+        BandSearch { corpus, snapshot, agreement, verify }: BandSearch<'_>,
         rules: &Rules<'_>,
         limits: &Limits<'_>,
         decided: Option<Decided>,
     ) -> twindex::Result<Self> {
-        let BandSearch { snapshot, agreement, verify } = bands;
         let (watch, threshold) = (Stopwatch::start(), rules.threshold);
         let mut collector = Collector::deciding(&corpus.grouped, rules, limits, decided)?;
         let room = (limits.folder, limits.memory / 4);
@@ -415,15 +413,8 @@ impl Near {
         if rules.clustering == Clustering::Components {
             return Self::pairs_by_sketches(grouped, verify, rules, limits, stages, None);
         }
-        let kept = Self::kept_by_sketches(grouped, verify, rules, limits)?;
-        if !rules.all_pairs {
-            return Ok(kept);
-        }
-        let all = Self::pairs_by_sketches(grouped, verify, rules, limits, stages, Some(kept.decided))?;
-        Ok(Self {
-            candidates: kept.candidates,
-            seconds: (kept.seconds.0 + all.seconds.0, all.seconds.1),
-            ..all
+        Self::kept_by_sketches(grouped, verify, rules, limits)?.with_pairs(rules, |decided| {
+            Self::pairs_by_sketches(grouped, verify, rules, limits, stages, Some(decided))
         })
     }
 

@@ -3,12 +3,10 @@
 
 use twindex::sketch::intersection_from;
 use twindex_join::{
-    Common, Effort, Measure, Measured, Priority, ShingleSets, SketchMeasure, cover_measured,
-    shared_features,
+    Common, Effort, Measure, Measured, Priority, ShingleSets, SketchMeasure, cover_measured, shared_features,
 };
 
 use super::capped::Capped;
-use super::corpus::Corpus;
 use super::groups::Grouped;
 use super::near::{BandSearch, Decided, Limits, Near, Verify, may_be_near};
 use super::rules::Rules;
@@ -69,12 +67,10 @@ impl Measure for ByFeatures<'_> {
 impl Near {
     /// What stays by the bands that groups share, and what passes the verification.
     pub(super) fn kept_by_bands(
-        corpus: &Corpus,
-        bands: BandSearch<'_>,
+        BandSearch { corpus, snapshot, agreement, verify }: BandSearch<'_>,
         rules: &Rules<'_>,
         limits: &Limits<'_>,
     ) -> twindex::Result<Self> {
-        let BandSearch { snapshot, agreement, verify } = bands;
         let (watch, grouped) = (Stopwatch::start(), &corpus.grouped);
         let room = (limits.folder, limits.memory / 2);
         let features = shared_features(snapshot, agreement.bits, grouped.groups.len(), room, |place| {

@@ -119,6 +119,33 @@ fn what_stays_is_what_the_rule_says_whatever_the_memory_the_threads_and_the_orde
     assert!(removed > 2_500 && passes > 2, "{removed} {passes}");
 }
 
+/// A join that was quadratic as soon as shingles exceeded the memory made this take 30 times as long for twice the sets.
+#[test]
+fn sets_without_anything_in_common_take_one_pass_and_no_comparison_however_little_memory_there_is() {
+    let dir = tempfile::tempdir().unwrap();
+    for count in [5_000, 10_000, 20_000_usize] {
+        let mut random = SplitMix(count as u64);
+        let mut sets = ShingleSets::new(dir.path(), 0);
+        for _ in 0..count {
+            let mut set: Vec<u64> = (0..8).map(|_| random.next()).collect();
+            set.sort_unstable();
+            sets.push(&set).unwrap();
+        }
+        // A twentieth of the bytes of all elements.
+        let effort = Effort { dir: dir.path(), memory: 8 * 8 * count / 20, threads: 2 };
+        let priority = Priority { by_index: true, ..Priority::default() };
+        let found = cover_sets(&sets, Nearness::Resemblance(0.8), priority, effort).unwrap();
+        let few = count as u64 / 100;
+        assert!(
+            found.passes == 1 && found.comparisons < few,
+            "{count}: {} {}",
+            found.passes,
+            found.comparisons
+        );
+        assert!((0..).zip(found.by.iter()).all(|(set, &by)| set == by));
+    }
+}
+
 #[test]
 fn pairs_that_are_known_decide_as_sets_that_are_compared() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
 //! The integration tests of joins, one module a subject, in one program.
 
+mod contained;
 mod hamming_joins;
 mod joins;
 mod living;

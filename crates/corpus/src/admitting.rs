@@ -1,0 +1,342 @@
+//! What becomes of a document of a stream where the index alone does not decide: inside a value of a field, or by containment.
+//!
+//! [`Writer::admit`] decides by the resemblance that the index keeps. Here documents are compared with those of the same value
+//! alone, or a document goes if enough of it is contained in one that is at least as large. The command and the
+//! Python module decide by this one step.
+
+use twindex::params::KeyKind;
+use twindex::sketch::Nearness;
+use twindex::{Document, Error, Hit, Index, Key, KeyBuf, Params, Result, Writer};
+use twindex_join::Containing;
+
+/// How documents are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct AdmitOptions {
+    /// The share of a document from which on another one contains it, if that decides instead of resemblance.
+    pub containment: Option<f64>,
+    /// Documents are compared with those of the same value alone, which the index keeps.
+    pub inside: bool,
+    /// Duplicates are not added.
+    pub drop_duplicates: bool,
+    /// Bytes of memory for the lists of elements by which containment is found.
+    pub memory: usize,
+}
+
+/// What became of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is near no other document, and was added.
+    New,
+    /// It is near another one. It was added, with a mark where the index keeps marks, unless duplicates are dropped.
+    Duplicate,
+    /// A document of this key was there, and was replaced.
+    Known,
+}
+
+/// What was found of a document.
+#[derive(Debug)]
+pub struct Admission {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The nearest other document, if one is near.
+    pub near: Option<NearTo>,
+    /// Earlier documents that this one contains, by their keys, and how much of each; where containment decides, and of a
+    /// document that is contained in none.
+    pub contained: Vec<(KeyBuf, f64)>,
+}
+
+/// A document that another one is near.
+#[derive(Debug)]
+pub struct NearTo {
+    /// Its key.
+    pub key: KeyBuf,
+    /// Bits in which the fingerprints differ, if that is known.
+    pub distance: Option<u32>,
+    /// The resemblance; or how much of the document that one contains.
+    pub share: Option<f64>,
+}
+
+impl From<Hit> for NearTo {
+    fn from(hit: Hit) -> Self {
+        let share = hit.resemblance.map(|resemblance| resemblance.value());
+        Self { key: hit.key, distance: hit.distance, share }
+    }
+}
+
+/// A document to be admitted, as it is compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Admitted<'a> {
+    /// Its key.
+    pub key: Key<'a>,
+    /// What is put into the index; [`Admitter::admit`] sets the value that it is compared inside of, and the mark.
+    pub document: Document<'a>,
+    /// The distinct hashes of its shingles, ascending.
+    pub set: &'a [u64],
+    /// The value that it is compared inside of; without [`AdmitOptions::inside`] nothing.
+    pub value: &'a [u8],
+}
+
+/// Decides on documents that are added to an index, one after the other.
+///
+/// Where containment decides, all documents that decide are in lists in memory, which are made of the sets in the index at the
+/// start: documents that are added by other ways meanwhile are not found.
+///
+/// ```
+/// use twindex::{Document, Index, Params};
+/// use twindex_corpus::admitting::{AdmitOptions, Admitted, Admitter, Outcome};
+///
+/// # let dir = tempfile::tempdir()?;
+/// let params = Params::builder().words(1).minhash(20, 6).sets().marks().build()?;
+/// let index = Index::create(dir.path().join("x"), params)?;
+/// let (sketcher, mut writer) = (index.sketcher()?, index.writer()?);
+/// let options = AdmitOptions { containment: Some(0.8), memory: 1 << 20, ..AdmitOptions::default() };
+/// let mut admitter = Admitter::new(&index, options)?;
+/// let mut admit = |key: &str, text: &str| {
+///     let sketch = sketcher.sketch(text)?;
+///     let document = Document::from(&sketch);
+///     admitter.admit(&mut writer, Admitted { key: key.into(), document, set: sketch.set(), value: &[] })
+/// };
+/// assert_eq!(admit("part", "two three four five")?.outcome, Outcome::New);
+/// let page = admit("page", "one two three four five six seven eight")?;
+/// assert_eq!((page.outcome, page.contained.len()), (Outcome::New, 1), "it contains the part");
+/// assert_eq!(admit("again", "three four five six zero")?.outcome, Outcome::Duplicate, "4 of 5 are in the page");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Admitter {
+    is_inside: bool,
+    drop_duplicates: bool,
+    marks: bool,
+    lists: Option<Lists>,
+}
+
+impl Admitter {
+    /// For documents that are added to this index. Where containment decides, reads the sets of all its documents.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] for an index that does not keep what is asked for, with what to do; [`Error::Limit`] if its documents do
+    /// not fit the memory; [`Error::Corrupt`].
+    pub fn new(index: &Index, options: AdmitOptions) -> Result<Self> {
+        let params = index.params();
+        check(&params, options)?;
+        let lists = options
+            .containment
+            .map(|share| Lists::of(index, share, params.key, options.memory))
+            .transpose()?;
+        Ok(Self {
+            is_inside: options.inside,
+            drop_duplicates: options.drop_duplicates,
+            marks: params.marks,
+            lists,
+        })
+    }
+
+    /// The share of a document from which on another one contains it, if that decides.
+    #[must_use]
+    pub fn containment(&self) -> Option<f64> {
+        self.lists.as_ref().map(|lists| lists.near.threshold())
+    }
+
+    /// Documents that are in the lists by which containment is found.
+    #[must_use]
+    pub fn listed(&self) -> usize {
+        self.lists.as_ref().map_or(0, |lists| lists.sets.len())
+    }
+
+    /// Looks a document up and adds it, as [`Writer::admit`] does.
+    ///
+    /// # Errors
+    ///
+    /// Those of the writer; [`Error::Limit`] if it does not fit the memory, and then it is not added.
+    pub fn admit(&mut self, writer: &mut Writer, one: Admitted<'_>) -> Result<Admission> {
+        let one = if self.is_inside {
+            Admitted { document: one.document.with_value(one.value), ..one }
+        } else {
+            one
+        };
+        let value = self.is_inside.then_some(one.value);
+        let is_known = writer.contains(one.key)?;
+        let (near, contained) = match &mut self.lists {
+            Some(lists) => lists.look(writer, &one, value)?,
+            None => (near_inside(writer, &one)?, Vec::new()),
+        };
+        if near.is_some() && !is_known && self.drop_duplicates {
+            return Ok(Admission { outcome: Outcome::Duplicate, near, contained });
+        }
+        let is_marked = near.is_some() && self.marks;
+        // What has a mark decides about nothing. The elements come first: if they do not fit, the document is not there either.
+        if let Some(lists) = self.lists.as_mut().filter(|_| !is_marked) {
+            lists.push(one.key, one.set)?;
+        }
+        writer.put(one.key, if is_marked { one.document.as_duplicate() } else { one.document })?;
+        let outcome = match (is_known, &near) {
+            (true, _) => Outcome::Known,
+            (false, Some(_)) => Outcome::Duplicate,
+            (false, None) => Outcome::New,
+        };
+        Ok(Admission { outcome, near, contained })
+    }
+}
+
+/// Refuses what this index cannot decide.
+fn check(params: &Params, options: AdmitOptions) -> Result<()> {
+    let asked = match (options.containment, options.inside) {
+        (None, false) => {
+            let why = "neither containment nor a value to compare inside of: Writer::admit is the step without them";
+            return Err(Error::Invalid(why.into()));
+        }
+        (Some(_), _) => "containment",
+        (None, true) => "what is near inside a value",
+    };
+    let why = if !params.sets {
+        format!("{asked} is counted with sets of shingles alone: take an index that keeps sets")
+    } else if params.expire_after.is_some() {
+        format!("{asked} does not go with an index in which documents expire")
+    } else if options.inside && !params.values {
+        "this index keeps no values of documents, to compare inside of; make another one that does".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Error::Invalid(why))
+}
+
+/// The nearest document of the same value.
+fn near_inside(writer: &mut Writer, one: &Admitted<'_>) -> Result<Option<NearTo>> {
+    for hit in writer.near(one.document, usize::MAX)? {
+        if hit.key.as_key() != one.key
+            && writer.get(&hit.key)?.is_some_and(|record| record.value == one.value)
+        {
+            return Ok(Some(hit.into()));
+        }
+    }
+    Ok(None)
+}
+
+/// The documents of an index without a mark, by the elements of their sets, for one run.
+///
+/// What is found is looked up in the index and counted on its set there, so that a document that was replaced or removed
+/// meanwhile decides as what it is.
+struct Lists {
+    near: Nearness,
+    sets: Containing,
+    /// The keys of the sets, one after the other, and where each ends; numbers as 8 bytes.
+    keys: Vec<u8>,
+    ends: Vec<u64>,
+    kind: KeyKind,
+    keys_most: usize,
+    /// Numbers of what was found, which are checked while more is looked up.
+    found: Vec<u32>,
+}
+
+impl Lists {
+    /// Of the documents that are in the index. Takes `memory` bytes.
+    fn of(index: &Index, threshold: f64, kind: KeyKind, memory: usize) -> Result<Self> {
+        let keys_most = memory / 8;
+        let mut all = Self {
+            near: Nearness::Containment(threshold),
+            sets: Containing::new(threshold, memory - keys_most)?,
+            keys: Vec::new(),
+            ends: Vec::new(),
+            kind,
+            keys_most,
+            found: Vec::new(),
+        };
+        let snapshot = index.snapshot();
+        let mut set = Vec::new();
+        for (segment, deleted) in snapshot.segments() {
+            for ordinal in (0..segment.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal)) {
+                if segment.fields(ordinal)?.is_marked() {
+                    continue;
+                }
+                segment.set(ordinal, &mut set)?;
+                all.push(segment.key(ordinal)?.as_key(), &set)?;
+            }
+        }
+        snapshot.check_maps()?;
+        Ok(all)
+    }
+
+    fn push(&mut self, key: Key<'_>, set: &[u64]) -> Result<()> {
+        let number;
+        let key: &[u8] = match key {
+            Key::Bytes(key) => key,
+            Key::U64(key) => {
+                number = key.to_le_bytes();
+                &number
+            }
+        };
+        let keys = self.keys.len() + key.len() + size_of::<u64>() * (self.ends.len() + 1);
+        if keys > self.keys_most {
+            let (limit, found) = (self.keys_most as u64, keys as u64);
+            return Err(Error::Limit { what: "bytes of memory for keys", limit, found });
+        }
+        self.sets.push(set)?;
+        self.keys.extend_from_slice(key);
+        self.ends.push(self.keys.len() as u64);
+        Ok(())
+    }
+
+    fn key(&self, number: u32) -> Key<'_> {
+        let number = number as usize;
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let bytes = &self.keys[start as usize..self.ends[number] as usize];
+        match (self.kind, bytes.first_chunk()) {
+            (KeyKind::U64, Some(number)) => Key::U64(u64::from_le_bytes(*number)),
+            _ => Key::Bytes(bytes),
+        }
+    }
+
+    /// The document that contains most of this one, of equal ones that of the smallest key, if it contains enough; otherwise
+    /// those that this one contains, by their keys. Only those of this value, if there is one.
+    fn look(
+        &mut self,
+        writer: &mut Writer,
+        one: &Admitted<'_>,
+        value: Option<&[u8]>,
+    ) -> Result<(Option<NearTo>, Vec<(KeyBuf, f64)>)> {
+        self.found.clear();
+        self.found.extend_from_slice(self.sets.containing(one.set));
+        let mut nearest: Option<(usize, Key<'_>)> = None;
+        for &number in &self.found {
+            let key = self.key(number);
+            let Some(other) = deciding(writer, key, one, value)? else { continue };
+            let Some(shared) = self.near.shared(one.set, &other) else { continue };
+            if nearest.is_none_or(|(most, of)| shared > most || shared == most && key < of) {
+                nearest = Some((shared, key));
+            }
+        }
+        if let Some((shared, key)) = nearest {
+            let share = Some(shared as f64 / one.set.len() as f64);
+            return Ok((Some(NearTo { key: key.to_buf(), distance: None, share }), Vec::new()));
+        }
+        self.found.clear();
+        self.found.extend_from_slice(self.sets.contained_in(one.set));
+        let mut contained = Vec::new();
+        for &number in &self.found {
+            let key = self.key(number);
+            let Some(other) = deciding(writer, key, one, value)? else { continue };
+            if let Some(shared) = self.near.shared(&other, one.set) {
+                contained.push((key.to_buf(), shared as f64 / other.len() as f64));
+            }
+        }
+        contained.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        contained.dedup_by(|a, b| a.0 == b.0); // once for each version of a document
+        Ok((None, contained))
+    }
+}
+
+/// The set of the document with this key, if it is there, has no mark, is another one, and is of this value.
+fn deciding(
+    writer: &mut Writer,
+    key: Key<'_>,
+    one: &Admitted<'_>,
+    value: Option<&[u8]>,
+) -> Result<Option<Vec<u64>>> {
+    if key == one.key {
+        return Ok(None);
+    }
+    let record = writer.get(key)?;
+    let record =
+        record.filter(|record| !record.is_duplicate && value.is_none_or(|value| record.value == value));
+    Ok(record.map(|record| record.set))
+}

@@ -1,0 +1,137 @@
+//! Documents that contain texts, and those that texts contain, by one reading of all sets: held against counting all pairs.
+
+use std::collections::BTreeMap;
+
+use twindex::sketch::Nearness;
+use twindex::{Document, Durability, Error, Index, Params, Sketch, Sketcher};
+use twindex_join::{ContainmentHit, ContainmentQueries};
+use twindex_kernel::splitmix::SplitMix;
+
+/// Sets that are parts of others, some with elements that most have, some empty.
+fn sets(random: &mut SplitMix, count: usize) -> Vec<Vec<u64>> {
+    let mut sets: Vec<Vec<u64>> = Vec::new();
+    for _ in 0..count {
+        let below = [12, 200, 1 << 40][(random.next() % 3) as usize];
+        let mut set: Vec<u64> = (0..random.next() % 40).map(|_| random.next() % below << 20).collect();
+        if !sets.is_empty() && !random.next().is_multiple_of(3) {
+            let other = &sets[random.next() as usize % sets.len()];
+            let from = random.next() as usize % (other.len() + 1);
+            set.truncate((random.next() % 6) as usize);
+            set.extend(&other[from / 2..]);
+        }
+        set.sort_unstable();
+        set.dedup();
+        sets.push(set);
+    }
+    sets
+}
+
+/// An index of these sets, in several segments and the log; of every seventh document only the last of two versions counts, every
+/// eleventh is removed, and every third has a mark.
+fn index(path: &std::path::Path, sets: &[Vec<u64>]) -> (Index, BTreeMap<String, Vec<u64>>) {
+    let params = Params::builder().minhash(4, 3).sets().marks().build().unwrap();
+    let empty: Sketch = Sketcher::new(&params).unwrap().sketch("").unwrap();
+    let index = Index::create(path, params).unwrap();
+    let mut writer = index.writer().unwrap();
+    writer.set_durability(Durability::None);
+    let mut there = BTreeMap::new();
+    for (at, set) in sets.iter().enumerate() {
+        let key = format!("d{at:03}");
+        if at % 7 == 3 {
+            writer.put(key.as_str(), Document::from(&empty).with_set(&[1, 2, 3])).unwrap();
+        }
+        let document = Document::from(&empty).with_set(set);
+        let document = if at % 3 == 0 { document.as_duplicate() } else { document };
+        writer.put(key.as_str(), document).unwrap();
+        there.insert(key, set.clone());
+        if at % 11 == 5 {
+            let gone = format!("d{:03}", at - 4);
+            writer.delete(gone.as_str()).unwrap();
+            there.remove(&gone);
+        }
+        if at % 40 == 39 {
+            writer.set_logged(at % 80 != 39);
+            writer.commit().unwrap();
+        }
+    }
+    writer.commit().unwrap();
+    (index, there)
+}
+
+#[test]
+fn texts_and_documents_of_which_one_contains_the_other_are_those_of_the_definition() {
+    let (mut over, mut under, mut batches) = (0, 0, 0);
+    for seed in 0..6 {
+        let mut random = SplitMix(seed);
+        let all = sets(&mut random, 260);
+        let (of_documents, texts) = all.split_at(190);
+        let dir = tempfile::tempdir().unwrap();
+        let (index, there) = index(&dir.path().join("x"), of_documents);
+        let snapshot = index.snapshot();
+        for (threshold, memory) in [(0.8, 1 << 24), (0.5, 60_000), (1.0, 0), (0.05, 1 << 20)] {
+            let near = Nearness::Containment(threshold);
+            let mut expected: Vec<(u32, String, u32)> = Vec::new();
+            for (text, set) in (0..).zip(texts) {
+                for (key, other) in &there {
+                    let contained = near.shared(set, other);
+                    let contains = near.shared(other, set);
+                    over += usize::from(contained.is_some());
+                    under += usize::from(contains.is_some());
+                    if let Some(shared) = contained.or(contains) {
+                        expected.push((text, key.clone(), shared as u32));
+                    }
+                }
+            }
+            for threads in [1, 3] {
+                let mut queries = ContainmentQueries::new(snapshot.params(), threshold, memory).unwrap();
+                let (mut found, mut first, mut next) = (Vec::new(), 0, 0);
+                while next < texts.len() {
+                    while next < texts.len() && queries.push(&texts[next]).unwrap().is_some() {
+                        next += 1;
+                    }
+                    let take = |hit: ContainmentHit| {
+                        let text = &texts[first + hit.text as usize];
+                        assert_eq!(hit.of_text as usize, text.len());
+                        assert_eq!(hit.of_document as usize, there[&hit.key.to_string()].len());
+                        found.push((first as u32 + hit.text, hit.key.to_string(), hit.shared));
+                        Ok(())
+                    };
+                    queries.run(&snapshot, threads, take).unwrap();
+                    let all = queries.answers(&snapshot, threads, usize::MAX, |_| true).unwrap();
+                    let some = queries
+                        .answers(&snapshot, threads, 2, |key| key.to_string().as_str() > "d1")
+                        .unwrap();
+                    for (all, some) in all.iter().zip(&some) {
+                        let later: Vec<&ContainmentHit> =
+                            all.hits.iter().filter(|hit| hit.key.to_string().as_str() > "d1").collect();
+                        assert!(all.hits.is_sorted_by_key(|hit| (-1.0 * hit.share(), &hit.key)), "{all:?}");
+                        assert_eq!(some.hits.iter().collect::<Vec<_>>(), later[..later.len().min(2)]);
+                        assert_eq!(some.left_out as usize + some.hits.len(), later.len());
+                    }
+                    queries.clear();
+                    first = next;
+                    batches += 1;
+                }
+                found.sort();
+                assert_eq!(found, expected, "{seed} {threshold} {threads}");
+            }
+        }
+    }
+    assert!(over > 1000 && under > 1000 && batches > 500, "a test of something: {over} {under} {batches}");
+}
+
+#[test]
+fn index_without_sets_unsorted_set_and_share_out_of_range_are_refused() {
+    let with = Params::builder().minhash(4, 3).sets().build().unwrap();
+    let without = Params::builder().simhash(3).minhash(4, 3).build().unwrap();
+    let error = ContainmentQueries::new(&without, 0.8, 1 << 20).unwrap_err();
+    assert!(error.to_string().contains("make another index with sets"), "{error}");
+    for share in [0.0, -0.5, 1.01, f64::NAN] {
+        assert!(matches!(ContainmentQueries::new(&with, share, 1 << 20), Err(Error::Invalid(_))), "{share}");
+    }
+    let mut queries = ContainmentQueries::new(&with, 0.8, 1 << 20).unwrap();
+    for set in [&[2, 1][..], &[1, 1]] {
+        assert!(matches!(queries.push(set), Err(Error::Invalid(_))));
+    }
+    assert!(queries.is_empty());
+}

@@ -1,0 +1,111 @@
+//! `query --near containment`: documents that contain a text, and those that it contains, counted on all sets of the index.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use twindex::params::{KeyKind, Threshold};
+use twindex::sketch::Containment;
+use twindex::{Index, Snapshot};
+use twindex_corpus::contents;
+use twindex_corpus::input::Documents;
+use twindex_corpus::sketching::for_each_sketched;
+use twindex_corpus::tsv;
+use twindex_join::{ContainmentHit, ContainmentQueries};
+
+use super::{CANNOT_WRITE, Query, Totals, key_number, write_key};
+use crate::progress::Progress;
+use crate::report::{self, Stopwatch, mix};
+use crate::stage::StageFile;
+use crate::verifying::Counted;
+
+/// Texts that are asked about together.
+struct Asking<'q> {
+    query: &'q Query,
+    snapshot: &'q Snapshot,
+    queries: ContainmentQueries,
+    keys: Vec<Vec<u8>>,
+    totals: Totals,
+}
+
+impl Query {
+    /// Answers all texts.
+    pub(super) fn answer_containment(&self, index: &Index, snapshot: &Snapshot) -> anyhow::Result<ExitCode> {
+        contents::check(self.index(), &snapshot.params().shingling, self.input.reads_features())?;
+        let threshold = self
+            .threshold
+            .unwrap_or_else(|| snapshot.params().near().threshold.unwrap_or(Threshold::USUAL).value());
+        let queries = ContainmentQueries::new(snapshot.params(), threshold, self.work.memory / 2)
+            .with_context(|| format!("{}: --near containment", self.index().display()))?;
+        let sketcher = self.boilerplate.sketcher(index)?;
+        let mut documents = Documents::open(&self.input.inputs, &self.ids.apply(self.input.options()))?;
+        let has_numbers_as_keys = snapshot.params().key == KeyKind::U64;
+        let mut out = self.hits(Some(Counted::Exact), true, has_numbers_as_keys)?;
+        let watch = Stopwatch::start();
+        let progress =
+            Progress::bytes(documents.total_bytes(), "querying", self.output.quiet || self.prints());
+        let mut asking =
+            Asking { query: self, snapshot, queries, keys: Vec::new(), totals: Totals::default() };
+        let wanted = self.repeated.wanted(self.work.memory / 4);
+        for_each_sketched(&mut documents, &sketcher, &wanted, &progress, |one| {
+            if asking.queries.push(one.sketch.set())?.is_none() {
+                asking.answer(&mut out)?;
+                asking.queries.push(one.sketch.set())?;
+            }
+            asking.keys.push(one.key.clone());
+            Ok(())
+        })?;
+        asking.answer(&mut out)?;
+        if !self.output.quiet {
+            documents.counts().remarks().iter().for_each(|remark| report::note(remark));
+        }
+        let (totals, spent) = (asking.totals, (watch.cpu_seconds(), watch.seconds()));
+        let written = out.finish()?;
+        self.report(&totals, spent, None, written)
+    }
+}
+
+impl Asking<'_> {
+    /// Answers the texts so far, and forgets them.
+    fn answer(&mut self, out: &mut StageFile) -> anyhow::Result<()> {
+        let Self { query, snapshot, queries, keys, totals } = self;
+        let (limit, shard) = (query.limit.unwrap_or(usize::MAX), query.shard);
+        let threads = rayon::current_num_threads();
+        let found = queries.answers(snapshot, threads, limit, |key| shard.has(key))?;
+        for (key, answers) in keys.iter().zip(&found) {
+            let number = totals.queries;
+            totals.queries += 1;
+            totals.left_out += answers.left_out;
+            for hit in &answers.hits {
+                totals.hits += 1;
+                totals.checksum = totals.checksum.wrapping_add(mix(number, key_number(&hit.key)));
+                let of = |whole: u32| Containment::counted(hit.shared as usize, whole as usize);
+                let (query_in_hit, hit_in_query) = (of(hit.of_text), of(hit.of_document));
+                totals.query_in_hit.add(Some(query_in_hit));
+                totals.hit_in_query.add(Some(hit_in_query));
+                if query.prints() {
+                    let shares = (query_in_hit.value(), hit_in_query.value());
+                    write_hit(out, key, hit, shares).context(CANNOT_WRITE)?;
+                }
+            }
+        }
+        queries.clear();
+        keys.clear();
+        Ok(())
+    }
+}
+
+/// Writes a line with the columns of a counted hit; the distance is not known.
+fn write_hit(
+    out: &mut impl Write,
+    query: &[u8],
+    hit: &ContainmentHit,
+    (query_in_hit, hit_in_query): (f64, f64),
+) -> std::io::Result<()> {
+    tsv::write_field(out, query)?;
+    out.write_all(b"\t")?;
+    write_key(out, &hit.key)?;
+    let union = hit.of_text + hit.of_document - hit.shared;
+    let resemblance = f64::from(hit.shared) / f64::from(union.max(1));
+    writeln!(out, "\t-\t{resemblance:.4}\t{}\t{union}\t{query_in_hit:.4}\t{hit_in_query:.4}", hit.shared)
+}
