@@ -86,19 +86,16 @@ fn join(criterion: &mut Criterion) {
         });
         for way in [Way::Merge, Way::Scan] {
             let asked = if way == Way::Scan { &questions[..1000] } else { &questions };
-            group.bench_function(
-                format!("{} queries by {way}, {threads} threads", asked.len()),
-                |bencher| {
-                    bencher.iter(|| {
-                        let take = |count: &mut u64, _, _, _| {
-                            *count += 1;
-                            Ok(())
-                        };
-                        let values = RawValues::Held(&values);
-                        raw_answers_within(&values, asked, RADIUS, way, effort, || 0, take).unwrap()
-                    });
-                },
-            );
+            group.bench_function(format!("{} queries by {way}, {threads} threads", asked.len()), |bencher| {
+                bencher.iter(|| {
+                    let take = |count: &mut u64, _, _, _| {
+                        *count += 1;
+                        Ok(())
+                    };
+                    let values = RawValues::Held(&values);
+                    raw_answers_within(&values, asked, RADIUS, way, effort, || 0, take).unwrap()
+                });
+            });
         }
     }
     group.finish();

@@ -1,7 +1,7 @@
 //! Every damaged form of a small file.
 
 /// Hands each form of `bytes` with one flipped bit, and each shorter one, to `check`, with the name of the damage.
-pub fn for_each_damage(bytes: &[u8], mut check: impl FnMut(&[u8], &str)) {
+pub(crate) fn for_each_damage(bytes: &[u8], mut check: impl FnMut(&[u8], &str)) {
     let mut damaged = bytes.to_vec();
     for bit in 0..8 * bytes.len() {
         damaged[bit / 8] ^= 1 << (bit % 8);
