@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use twindex::format::table::Probe;
 use twindex::segment::records::Kept;
-use twindex::segment::{Ask, Records, Scratch, Segment, build};
+use twindex::segment::{Records, SearchOptions, SearchScratch, Segment, build};
 use twindex::sys::RealVfs;
 use twindex::{Key, Params};
 use twindex_kernel::splitmix::SplitMix;
@@ -101,9 +101,9 @@ fn probe(criterion: &mut Criterion) {
         let params = Params::builder().u64_keys().simhash(3).tables(tables.0, tables.1).build().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let segment = segment(&dir, &params, &values);
-        let mut scratch = Scratch::default();
+        let mut scratch = SearchScratch::default();
         let mut hits = |queries: &[u64], probe: Probe| {
-            let (mut hits, ask) = (0_u64, Ask { probe: Some(probe), ..Ask::within(3) });
+            let (mut hits, ask) = (0_u64, SearchOptions { probe: Some(probe), ..SearchOptions::within(3) });
             for together in queries.chunks(TOGETHER) {
                 let each = |_, _| {
                     hits += 1;
@@ -167,7 +167,7 @@ fn partial(criterion: &mut Criterion) {
             let params = Params::builder().u64_keys().simhash(3).tables(tables.0, tables.1).build().unwrap();
             let dir = tempfile::tempdir().unwrap();
             let segment = segment(&dir, &params, &values);
-            let mut scratch = Scratch::default();
+            let mut scratch = SearchScratch::default();
             for together in [TOGETHER, queries.len()] {
                 let mut hits = || {
                     let mut hits = 0_u64;
@@ -176,7 +176,7 @@ fn partial(criterion: &mut Criterion) {
                             hits += 1;
                             Ok(ControlFlow::Continue(()))
                         };
-                        segment.search(together, Ask::within(3), &mut scratch, each).unwrap();
+                        segment.search(together, SearchOptions::within(3), &mut scratch, each).unwrap();
                     }
                     hits
                 };

@@ -26,11 +26,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use roaring::RoaringBitmap;
-use twindex::design::{Design, Name};
-use twindex::segment::merge::{Input, merge, merge_tables};
+use twindex::design::{Design, DesignName};
+use twindex::segment::merge::{MergeInput, merge, merge_tables};
 use twindex::segment::records::Kept;
 use twindex::segment::rows::Rows;
-use twindex::segment::spilled::Room;
+use twindex::segment::spilled::SpillBudget;
 use twindex::segment::{Records, Segment, build, sorted};
 use twindex::sys::RealVfs;
 use twindex::{Key, Params};
@@ -65,20 +65,20 @@ fn measured<T>(work: impl FnOnce() -> T) -> (f64, f64, u64, T) {
     let watcher = std::thread::spawn({
         let done = Arc::clone(&done);
         move || {
-            let mut most = 0;
+            let mut max = 0;
             while !done.load(Ordering::Relaxed) {
-                most = most.max(anonymous());
+                max = max.max(anonymous());
                 std::thread::sleep(Duration::from_millis(1));
             }
-            most
+            max
         }
     });
     let (start, at_start) = (Instant::now(), worked(Instant::now()));
     let result = work();
     let (cpu, seconds) = (worked(start) - at_start, start.elapsed().as_secs_f64());
     done.store(true, Ordering::Relaxed);
-    let most = watcher.join().unwrap_or(0);
-    (cpu, seconds, most.saturating_sub(before), result)
+    let max = watcher.join().unwrap_or(0);
+    (cpu, seconds, max.saturating_sub(before), result)
 }
 
 fn median(mut seconds: Vec<f64>) -> f64 {
@@ -116,12 +116,13 @@ fn report(name: &str, fingerprints: &[u64]) {
         segments.push(Segment::open(&RealVfs, &path).expect("the segment"));
     }
     let none = RoaringBitmap::new();
-    let inputs: Vec<Input<'_>> = segments.iter().map(|segment| Input { segment, deleted: &none }).collect();
-    let roomy = Room::new(4 << 30, dir.path());
+    let inputs: Vec<MergeInput<'_>> =
+        segments.iter().map(|segment| MergeInput { segment, deleted: &none }).collect();
+    let roomy = SpillBudget::new(4 << 30, dir.path());
 
     // The sort values of the tables of the design that is chosen by default.
-    let design =
-        Design::new(segments[0].scheme().map_or(Name::Blocks(4), |scheme| scheme.design)).expect("a design");
+    let design = Design::new(segments[0].scheme().map_or(DesignName::Blocks(4), |scheme| scheme.design))
+        .expect("a design");
     let mut distinct = fingerprints.to_vec();
     distinct.sort_unstable();
     distinct.dedup();
@@ -172,28 +173,30 @@ fn report(name: &str, fingerprints: &[u64]) {
     drop((tables, distinct));
 
     let to = dir.path().join("one.seg");
-    let whole = |what: &str, memory: usize, work: &dyn Fn(Room<'_>) -> twindex::Result<build::Built>| {
-        let (cpu, seconds, most, built) = measured(|| work(Room::new(memory, dir.path())));
+    let whole = |what: &str,
+                 memory: usize,
+                 work: &dyn Fn(SpillBudget<'_>) -> twindex::Result<build::BuiltSegment>| {
+        let (cpu, seconds, max, built) = measured(|| work(SpillBudget::new(memory, dir.path())));
         built.and_then(|built| built.publish(&to)).expect("a segment");
         std::fs::remove_file(&to).expect("the segment");
         println!(
             "  {what:<22} {cpu:5.2} s of work, {seconds:5.2} s, {:5} MiB of {} MiB",
-            most >> 20,
+            max >> 20,
             memory >> 20
         );
     };
     for memory in MEMORY {
-        whole("merge", memory, &|room| merge(&inputs, &RealVfs, dir.path(), room));
-        whole("build", memory, &|room| {
-            let mut rows = Rows::new(room)?;
+        whole("merge", memory, &|budget| merge(&inputs, &RealVfs, dir.path(), budget));
+        whole("build", memory, &|budget| {
+            let mut rows = Rows::new(budget)?;
             for (start, part) in (0..).step_by(1 << 16).zip(fingerprints.chunks(1 << 16)) {
                 let mut records = Records::new(&params);
                 for (key, &fingerprint) in (start..).zip(part) {
                     records.push(Key::U64(key), Some(Kept { fingerprint, ..Kept::default() }))?;
                 }
-                rows.append(&records, room)?;
+                rows.append(&records, budget)?;
             }
-            rows.build(&params, &RealVfs, dir.path(), room, |_| Ok(()))
+            rows.build(&params, &RealVfs, dir.path(), budget, |_| Ok(()))
         });
     }
 }

@@ -22,7 +22,7 @@ use twindex::design::{CodecChoice, DesignChoice};
 use twindex::format::contents::Kind;
 use twindex::planner::cost;
 use twindex::segment::records::Kept;
-use twindex::segment::{Ask, Records, Scratch, Segment, build};
+use twindex::segment::{Records, SearchOptions, SearchScratch, Segment, build};
 use twindex::sys::RealVfs;
 use twindex::{Key, Params};
 
@@ -52,12 +52,14 @@ fn measure(segment: &Segment, queries: &[u64], within: u32, tables: u32) -> Resu
     for table in 1..=tables as usize {
         segment.for_each_table_row(table, |_, _| Ok(()))?;
     }
-    let mut scratch = Scratch::default();
+    let mut scratch = SearchScratch::default();
     let mut times = Vec::new();
     let start = Instant::now();
     for pass in queries.chunks_exact(TOGETHER).cycle() {
         let begun = Instant::now();
-        segment.search(pass, Ask::within(within), &mut scratch, |_, _| Ok(ControlFlow::Continue(())))?;
+        segment.search(pass, SearchOptions::within(within), &mut scratch, |_, _| {
+            Ok(ControlFlow::Continue(()))
+        })?;
         times.push(begun.elapsed().as_nanos() as f64 / TOGETHER as f64);
         if start.elapsed().as_secs() >= SECONDS {
             break;

@@ -190,7 +190,7 @@ impl Fault {
 pub enum Refusal {
     /// Not what was written.
     Damaged(Fault),
-    /// Of another version or with unknown features: field, found, supported.
+    /// Another version or unknown features: field, found, supported.
     Unsupported(&'static str, String, String),
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use twindex_sketch::{IdfTable, params::Shingling};
 
 use crate::error::{Error, Result};
-use crate::extsort::{Counted, Reader, Runs, Words, combine};
+use crate::extsort::{NumberCount, RunReader, Runs, WordRecord, combine};
 use crate::format::header::Refusal;
 use crate::format::idf::{self, IDF_DOCUMENTS_MAX, IDF_ENTRIES_MAX};
 
@@ -50,9 +50,9 @@ pub struct IdfBuilder {
     /// Shingles that are not counted yet: each once for each document that contains it.
     fresh: Vec<u64>,
     /// Shingles and frequencies, ascending.
-    counted: Vec<Counted>,
+    counted: Vec<NumberCount>,
     /// Counts that were moved out of memory; `None` before the first run.
-    runs: Option<Runs<Counted>>,
+    runs: Option<Runs<NumberCount>>,
     distinct: Vec<u64>,
     /// Whether a scratch file failed, which loses some of the counts.
     failed: bool,
@@ -146,11 +146,11 @@ impl IdfBuilder {
         // quarter. Another eighth is for earlier counts, and a half for both merged.
         let mut taken = Ok(());
         while !rest.is_empty() && taken.is_ok() {
-            let room = (self.memory / 8 / size_of::<u64>()).saturating_sub(self.fresh.len()).max(1);
-            let (now, later) = rest.split_at(room.min(rest.len()));
+            let free = (self.memory / 8 / size_of::<u64>()).saturating_sub(self.fresh.len()).max(1);
+            let (now, later) = rest.split_at(free.min(rest.len()));
             self.fresh.extend_from_slice(now);
             rest = later;
-            if now.len() == room {
+            if now.len() == free {
                 taken = self.count();
             }
         }
@@ -178,14 +178,15 @@ impl IdfBuilder {
     fn try_count(&mut self) -> Result<()> {
         self.fresh.sort_unstable();
         let equal = self.fresh.chunk_by(|a, b| a == b);
-        let mut new = equal.map(|equal| Counted { number: equal[0], count: equal.len() as u32 }).peekable(); // no more than documents
+        let mut new =
+            equal.map(|equal| NumberCount { number: equal[0], count: equal.len() as u32 }).peekable(); // no more than documents
         let mut old = self.counted.iter().copied().peekable();
         let mut merged = Vec::with_capacity(self.counted.len() + self.fresh.len());
         while let (Some(&a), Some(&b)) = (old.peek(), new.peek()) {
             merged.push(match a.number.cmp(&b.number) {
                 Ordering::Less => a,
                 Ordering::Greater => b,
-                Ordering::Equal => Counted { number: a.number, count: a.count + b.count },
+                Ordering::Equal => NumberCount { number: a.number, count: a.count + b.count },
             });
             if a.number <= b.number {
                 old.next();
@@ -198,8 +199,8 @@ impl IdfBuilder {
         merged.extend(new);
         self.counted = merged;
         self.fresh.clear();
-        if self.counted.len() * size_of::<Counted>() > self.memory / 4 {
-            let words = Words { create: USE, write: USE, read: USE };
+        if self.counted.len() * size_of::<NumberCount>() > self.memory / 4 {
+            let words = WordRecord { create: USE, write: USE, read: USE };
             let new = || Runs::new(&self.scratch_dir, words, FAN_IN, self.memory / 4);
             let runs = self.runs.get_or_insert_with(new);
             self.counted.iter().try_for_each(|counted| runs.put(counted))?;
@@ -217,11 +218,11 @@ impl IdfBuilder {
         self.check_whole()?;
         self.count()?;
         self.fresh = Vec::new();
-        let mut kept = KeptEntries { entries: Vec::new(), most: self.entries_max, dropped: None };
+        let mut kept = KeptEntries { entries: Vec::new(), max: self.entries_max, dropped: None };
         let min_df = self.min_df;
-        let held = Reader::Held(self.counted.iter());
-        let spilled = self.runs.iter().flat_map(Runs::readers).map(Reader::Spilled);
-        combine(spilled.chain([held]), |Counted { number, count }| {
+        let held = RunReader::Held(self.counted.iter());
+        let spilled = self.runs.iter().flat_map(Runs::readers).map(RunReader::Spilled);
+        combine(spilled.chain([held]), |NumberCount { number, count }| {
             if count < min_df {
                 kept.drop(count);
             } else {
@@ -244,30 +245,30 @@ impl IdfBuilder {
 /// The entries of the greatest frequencies so far.
 struct KeptEntries {
     entries: Vec<(u64, u32)>,
-    most: usize,
+    max: usize,
     /// The greatest frequency that was left out.
     dropped: Option<u32>,
 }
 
 impl KeptEntries {
     fn drop(&mut self, frequency: u32) {
-        self.dropped = Some(self.dropped.map_or(frequency, |least| least.min(frequency)));
+        self.dropped = Some(self.dropped.map_or(frequency, |min| min.min(frequency)));
     }
 
     fn push(&mut self, hash: u64, frequency: u32) {
         self.entries.push((hash, frequency));
-        if self.entries.len() >= 2 * self.most + 1024 {
+        if self.entries.len() >= 2 * self.max + 1024 {
             self.prune();
         }
     }
 
-    /// Keeps the `most` first entries. An entry that is dropped now would be dropped at the end too.
+    /// Keeps the `max` first entries. An entry that is dropped now would be dropped at the end too.
     fn prune(&mut self) {
-        if self.entries.len() <= self.most {
+        if self.entries.len() <= self.max {
             return;
         }
-        self.entries.select_nth_unstable_by_key(self.most, |&(hash, frequency)| (Reverse(frequency), hash));
-        for (_, frequency) in self.entries.split_off(self.most) {
+        self.entries.select_nth_unstable_by_key(self.max, |&(hash, frequency)| (Reverse(frequency), hash));
+        for (_, frequency) in self.entries.split_off(self.max) {
             self.drop(frequency);
         }
     }
@@ -290,7 +291,7 @@ mod tests {
     type Counts = BTreeMap<u64, u32>;
 
     /// The definition: the entries kept, and the frequency of the others.
-    fn naive(documents: &[Vec<u64>], min_df: u32, most: usize) -> (Vec<(u64, u32)>, u32) {
+    fn naive(documents: &[Vec<u64>], min_df: u32, max: usize) -> (Vec<(u64, u32)>, u32) {
         let mut counts = Counts::new();
         for document in documents {
             for &shingle in &std::collections::BTreeSet::from_iter(document) {
@@ -299,7 +300,7 @@ mod tests {
         }
         let mut ranked: Vec<(u64, u32)> = counts.into_iter().collect();
         ranked.sort_by_key(|&(hash, df)| (Reverse(df), hash));
-        let keep = ranked.iter().take(most).filter(|entry| entry.1 >= min_df).count();
+        let keep = ranked.iter().take(max).filter(|entry| entry.1 >= min_df).count();
         let dropped = ranked.split_off(keep).into_iter().map(|entry| entry.1).min().unwrap_or(0);
         ranked.sort_unstable();
         (ranked, dropped)
@@ -317,12 +318,12 @@ mod tests {
         #[test]
         fn a_table_has_the_frequencies_whatever_the_order_and_the_memory(
             documents in proptest::collection::vec(proptest::collection::vec(0_u64..40, 0..30), 0..30),
-            min_df in 0_u32..4, most in 0_usize..50, turn in 0_usize..30,
+            min_df in 0_u32..4, max in 0_usize..50, turn in 0_usize..30,
         ) {
             let documents: Vec<Vec<u64>> =
                 documents.into_iter().map(|d| d.into_iter().map(|i| mix(i * i % 97)).collect()).collect();
-            let found = table(&documents, |b| b.min_df(min_df).entries_max(most));
-            let (entries, dropped) = naive(&documents, min_df, most);
+            let found = table(&documents, |b| b.min_df(min_df).entries_max(max));
+            let (entries, dropped) = naive(&documents, min_df, max);
             prop_assert_eq!(found.iter().collect::<Vec<_>>(), entries.clone());
             prop_assert_eq!(found.absent(), dropped);
             prop_assert_eq!(found.documents() as usize, documents.iter().filter(|d| !d.is_empty()).count());
@@ -337,7 +338,7 @@ mod tests {
                 document.sort_unstable();
                 document.dedup();
             }
-            let again = table(&turned, |b| b.min_df(min_df).entries_max(most).memory(0));
+            let again = table(&turned, |b| b.min_df(min_df).entries_max(max).memory(0));
             prop_assert_eq!(to_bytes(&again), to_bytes(&found));
             prop_assert_eq!(file_bytes(&found), to_bytes(&found).len() as u64);
         }

@@ -33,9 +33,9 @@ impl fmt::Display for KeyKind {
 /// A borrowed key. Made from a `u64`, a `&str` or a `&[u8]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key<'a> {
-    /// Of an index of `u64` keys.
+    /// A key of an index of `u64` keys.
     U64(u64),
-    /// Of an index of byte keys: 1 to 65,535 bytes.
+    /// A key of an index of byte keys: 1 to 65,535 bytes.
     Bytes(&'a [u8]),
 }
 
@@ -138,9 +138,9 @@ impl<'a> From<&'a KeyBuf> for Key<'a> {
 /// An owned key. Orders as keys do in an index: numbers by value, bytes bytewise.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyBuf {
-    /// Of an index of `u64` keys.
+    /// A key of an index of `u64` keys.
     U64(u64),
-    /// Of an index of byte keys.
+    /// A key of an index of byte keys.
     Bytes(Box<[u8]>),
 }
 

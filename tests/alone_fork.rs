@@ -182,7 +182,7 @@ mod forked {
         let (_dir, path, index) = created();
         let mut writer = index.writer().unwrap();
         put(&mut writer, 1);
-        // By fork and exec: it waits for its input, which ends when it is dropped.
+        // Started by fork and exec: it waits for its input, which ends when it is dropped.
         let mut program =
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         writer.commit().unwrap();

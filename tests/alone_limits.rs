@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 use twindex::format::attached::Attached;
-use twindex::format::log::{self, Batch};
+use twindex::format::log::{self, LogBatch};
 use twindex::{Document, Durability, Error, Fingerprint, Index, Key, Params};
 
 /// Set for the processes that these tests start: what to do, and the index.
@@ -117,7 +117,7 @@ fn a_snapshot_that_is_held_for_ten_thousand_commits_stays_and_costs_no_more_with
     writer.flush().unwrap();
     reader.refresh().unwrap();
     let held = reader.snapshot();
-    let mut most = (0, (0, 0));
+    let mut max = (0, (0, 0));
     for commit in 0..10_000_u64 {
         writer.put(commit % 500, Fingerprint(commit)).unwrap();
         writer.commit().unwrap();
@@ -130,19 +130,19 @@ fn a_snapshot_that_is_held_for_ten_thousand_commits_stays_and_costs_no_more_with
             }
             let now = (descriptors().unwrap_or(0), space(&path));
             if commit == 1999 {
-                most = now;
+                max = now;
             }
-            assert!(commit < 1999 || now.0 <= most.0 + 16, "{now:?} after {commit}, {most:?} at first");
-            assert!(commit < 1999 || now.1.0 <= 8 * most.1.0, "{now:?} after {commit}, {most:?} at first");
+            assert!(commit < 1999 || now.0 <= max.0 + 16, "{now:?} after {commit}, {max:?} at first");
+            assert!(commit < 1999 || now.1.0 <= 8 * max.1.0, "{now:?} after {commit}, {max:?} at first");
             // A merge in the background may have files of its own.
-            assert!(commit < 1999 || now.1.1 <= most.1.1 + 6, "{now:?} after {commit}, {most:?} at first");
+            assert!(commit < 1999 || now.1.1 <= max.1.1 + 6, "{now:?} after {commit}, {max:?} at first");
         }
     }
     assert_eq!(reader.snapshot().documents(), 500);
 }
 
 #[test]
-fn an_index_of_more_segments_than_there_are_file_descriptors_opens_or_says_why_not() {
+fn index_with_more_segments_than_file_descriptors_opens_or_reports_why_not() {
     const SEGMENTS: u64 = 90;
     if let Some(path) = std::env::var_os(CHILD) {
         match Index::open(path) {
@@ -167,7 +167,7 @@ fn an_index_of_more_segments_than_there_are_file_descriptors_opens_or_says_why_n
         writer.commit().unwrap();
     }
     drop((writer, index));
-    let name = "an_index_of_more_segments_than_there_are_file_descriptors_opens_or_says_why_not";
+    let name = "index_with_more_segments_than_file_descriptors_opens_or_reports_why_not";
     for limit in [64, 12] {
         let output = child(name, &path, Some(limit)).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -215,7 +215,7 @@ fn a_long_log_is_read_in_the_memory_of_its_rows_and_in_the_time_of_its_bytes() {
         let salt = log::record_salt(uuid, 1);
         let (mut offset, mut commit, mut rows) = (out.metadata().unwrap().len(), first, 0_u64);
         while offset < length {
-            let (mut batch, mut bytes) = (Batch::default(), Vec::new());
+            let (mut batch, mut bytes) = (LogBatch::default(), Vec::new());
             for _ in 0..if offset < length / 8 * rows_share { 64 } else { 0 } {
                 let value = vec![rows as u8; value];
                 let kept = twindex::segment::records::Kept { fingerprint: rows, ..Default::default() };
@@ -234,8 +234,8 @@ fn a_long_log_is_read_in_the_memory_of_its_rows_and_in_the_time_of_its_bytes() {
         println!("{offset} bytes of {what}: {}", said.lines().find(|line| line.contains("child:")).unwrap());
         let memory = said.lines().find_map(|line| line.strip_prefix("child: memory ")).unwrap();
         let memory: u64 = memory.parse().unwrap();
-        let most = (16 << 20) + rows * (value as u64 + 200) * 2;
-        assert!(memory <= most, "{what}: {memory} bytes for {rows} rows, more than {most}");
+        let max = (16 << 20) + rows * (value as u64 + 200) * 2;
+        assert!(memory <= max, "{what}: {memory} bytes for {rows} rows, more than {max}");
     }
 }
 
@@ -249,7 +249,7 @@ fn large_value(key: u64) -> Vec<u8> {
 /// Offsets in the file, and those of values in their section, pass 2^31 and 2^32.
 #[test]
 #[ignore = "takes 9 GiB of disk and some minutes: cargo test -p twindex --test alone_limits -- --ignored --nocapture"]
-fn a_segment_of_more_than_4_gib_is_built_merged_asked_and_verified_and_damage_behind_4_gib_is_seen() {
+fn segment_over_4_gib_is_built_merged_queried_and_verified_and_damage_past_4_gib_is_found() {
     const DOCUMENTS: u64 = 76_000;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");

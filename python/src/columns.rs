@@ -35,21 +35,21 @@ enum Value {
 /// Texts, keys or bytes, one after the other; nothing of them is copied.
 pub(crate) struct Column {
     name: &'static str,
-    source: Source,
+    source: ColumnSource,
     len: usize,
 }
 
-enum Source {
+enum ColumnSource {
     Values(Vec<Value>),
-    Arrays(Vec<Piece>),
+    Arrays(Vec<ColumnPiece>),
 }
 
 /// An array of a column.
-struct Piece {
+struct ColumnPiece {
     /// How many rows there are up to its end.
     end: usize,
     array: ArrayRef,
-    /// Of a dictionary, whose values are the array, where the value of each row is; none of null.
+    /// For a dictionary, whose values are the array, the index of each row's value; none for null.
     keys: Option<Vec<Option<u32>>>,
 }
 
@@ -122,7 +122,7 @@ impl Column {
                 return Err(PyTypeError::new_err(why).into());
             });
         }
-        Ok(Self { name, len: all.len(), source: Source::Values(all) })
+        Ok(Self { name, len: all.len(), source: ColumnSource::Values(all) })
     }
 
     fn of_arrow(name: &'static str, values: &Bound<'_, PyAny>, field: Option<&str>) -> Result<Self> {
@@ -170,9 +170,9 @@ impl Column {
                 return Err(PyTypeError::new_err(why).into());
             }
             len += keys.as_ref().map_or(array.len(), Vec::len);
-            arrays.push(Piece { end: len, array, keys });
+            arrays.push(ColumnPiece { end: len, array, keys });
         }
-        Ok(Self { name, source: Source::Arrays(arrays), len })
+        Ok(Self { name, source: ColumnSource::Arrays(arrays), len })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -180,11 +180,11 @@ impl Column {
     }
 
     /// The array that has this row, and where in it; none for null.
-    fn place<'a>(&self, arrays: &'a [Piece], row: usize) -> Option<(&'a ArrayRef, usize)> {
+    fn place<'a>(&self, arrays: &'a [ColumnPiece], row: usize) -> Option<(&'a ArrayRef, usize)> {
         debug_assert!(row < self.len);
         let at = arrays.partition_point(|piece| piece.end <= row);
         let start = if at == 0 { 0 } else { arrays[at - 1].end };
-        let Piece { array, keys, .. } = &arrays[at];
+        let ColumnPiece { array, keys, .. } = &arrays[at];
         let place =
             keys.as_ref().map_or(Some(row - start), |keys| keys[row - start].map(|key| key as usize))?;
         // An array of the type of nulls alone marks none of them.
@@ -194,8 +194,8 @@ impl Column {
     /// The bytes of what is in this row: a number in digits; none for null.
     pub(crate) fn shown(&self, row: usize) -> Result<Option<Cow<'_, [u8]>>> {
         let is_number = match &self.source {
-            Source::Values(values) => matches!(values[row], Value::Number(_)),
-            Source::Arrays(arrays) => {
+            ColumnSource::Values(values) => matches!(values[row], Value::Number(_)),
+            ColumnSource::Arrays(arrays) => {
                 self.place(arrays, row).is_some_and(|(array, _)| array.data_type().is_integer())
             }
         };
@@ -211,7 +211,7 @@ impl Column {
     /// A number.
     pub(crate) fn bytes(&self, row: usize) -> Result<Option<&[u8]>> {
         match &self.source {
-            Source::Values(values) => match &values[row] {
+            ColumnSource::Values(values) => match &values[row] {
                 Value::Text(text) => Ok(Some(text.as_bytes())),
                 Value::Bytes(bytes) => Ok(Some(bytes)),
                 Value::None => Ok(None),
@@ -221,7 +221,7 @@ impl Column {
                     "expected str or bytes, found features, which are taken with tokens=\"features\" alone",
                 )),
             },
-            Source::Arrays(arrays) => {
+            ColumnSource::Arrays(arrays) => {
                 let Some((array, row_there)) = self.place(arrays, row) else { return Ok(None) };
                 match array.data_type() {
                     DataType::Utf8 => Ok(Some(array.as_string::<i32>().value(row_there).as_bytes())),
@@ -253,13 +253,13 @@ impl Column {
                                 found";
         match &self.source {
             _ if !is_features => self.bytes(row),
-            Source::Values(values) => match &values[row] {
+            ColumnSource::Values(values) => match &values[row] {
                 Value::Features(canonical) => Ok(Some(canonical)),
                 Value::None => Ok(None),
                 Value::Text(_) | Value::Bytes(_) => Err(self.refused(row, &format!("{EXPECTED} a text"))),
                 Value::Number(_) => Err(self.refused(row, &format!("{EXPECTED} an int"))),
             },
-            Source::Arrays(arrays) => match self.place(arrays, row) {
+            ColumnSource::Arrays(arrays) => match self.place(arrays, row) {
                 None => Ok(None),
                 Some((array, _)) => {
                     Err(self.refused(row, &format!("{EXPECTED} an Arrow column of {}", array.data_type())))
@@ -286,12 +286,12 @@ impl Column {
                 .map_err(|_| self.refused(row, &format!("expected 0 or more, found {number}")))
         };
         match &self.source {
-            Source::Values(values) => match &values[row] {
+            ColumnSource::Values(values) => match &values[row] {
                 Value::Number(number) => Ok(Some(*number)),
                 Value::None => Ok(None),
                 _ => Err(self.refused(row, "expected an int")),
             },
-            Source::Arrays(arrays) => {
+            ColumnSource::Arrays(arrays) => {
                 let Some((array, row_there)) = self.place(arrays, row) else { return Ok(None) };
                 match array.data_type() {
                     DataType::UInt64 => Ok(Some(array.as_primitive::<UInt64Type>().value(row_there))),
@@ -409,9 +409,9 @@ fn is_string(of_type: &DataType) -> bool {
 }
 
 /// The values of a dictionary, and where that of each row is; nothing of another array.
-type Looked = (ArrayRef, Vec<Option<u32>>);
+type DictionaryValues = (ArrayRef, Vec<Option<u32>>);
 
-fn dictionary(array: &ArrayRef) -> Result<Option<Looked>> {
+fn dictionary(array: &ArrayRef) -> Result<Option<DictionaryValues>> {
     let Some(found) = array.as_any_dictionary_opt() else { return Ok(None) };
     let values = Arc::clone(found.values());
     if values.is_empty() {

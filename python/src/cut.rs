@@ -4,8 +4,8 @@ use twindex::params::{Folding, NormalForm, Shingling, Tokens};
 
 use crate::error::{Failure, Result};
 
-/// What a call names of it.
-pub(crate) struct Cut<'c> {
+/// The options of cutting text that a call names.
+pub(crate) struct CutOptions<'c> {
     pub(crate) words: Option<u8>,
     pub(crate) seed: u64,
     pub(crate) tokens: Option<&'c str>,
@@ -13,7 +13,7 @@ pub(crate) struct Cut<'c> {
     pub(crate) fold: Option<&'c str>,
 }
 
-impl Cut<'_> {
+impl CutOptions<'_> {
     /// Whether nothing is named.
     pub(crate) fn is_usual(&self) -> bool {
         let Self { words, seed, tokens, normal_form, fold } = self;

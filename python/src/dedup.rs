@@ -12,12 +12,13 @@ use pyo3::types::PyTuple;
 use pyo3_arrow::PyTable;
 use twindex::params::{KeyKind, WeightUnit};
 use twindex_corpus::{
-    Beside, Clustering, DedupTexts, FieldNumber, Found, Keep, ListedPairs, NearBy, Watched, Weights,
+    Clustering, DedupTexts, FieldNumber, Keep, ListedPairs, NearMeasure, SharedProgress, TextAttributes,
+    TextsResult, Weights,
 };
 
 use crate::args;
 use crate::columns::Column;
-use crate::cut::Cut;
+use crate::cut::CutOptions;
 use crate::error::{Failure, Result};
 use crate::idf::{IdfTable, shingling_with};
 use crate::numbers::field_numbers;
@@ -31,16 +32,16 @@ use crate::watch::watched;
 pub(crate) struct Dedup {
     /// The places of the texts that stay.
     kept: Py<Values>,
-    /// Of each text whether it stays.
+    /// Whether each text is kept.
     mask: Py<Values>,
-    /// Of each text the number of its group, in the order in which groups begin; None where it was dropped as a null.
+    /// The group of each text, in the order in which groups begin; None where it was dropped as a null.
     groups: Py<Values>,
     /// Of each text the place of the one that is kept for it, itself if it stays; None where it goes for one of `against`,
     /// or was dropped as a null.
     representatives: Py<Values>,
-    /// Of each text its resemblance to that; None where it was dropped as a null.
+    /// The resemblance of each text to that; None where it was dropped as a null.
     scores: Py<Values>,
-    /// Of each text the place in `against` of the one that it goes for; None where there is none.
+    /// The place in `against` of the text for which each text is removed; None where there is none.
     history: Py<Values>,
     /// Each text that goes for another one of `texts`, that one, and their resemblance. With pairs="all", every pair at the
     /// threshold or above, the smaller place first, if no shingle is capped; of more than max_bucket identical texts, only the
@@ -132,7 +133,7 @@ impl Dedup {
 pub(crate) const WEIGHTS: [(&str, Weights); 3] =
     [("distinct", Weights::Distinct), ("tf", Weights::Frequencies), ("idf", Weights::Idf)];
 
-/// What of texts that are null becomes.
+/// The treatment of texts that are null.
 #[derive(Clone, Copy, PartialEq)]
 enum Nulls {
     Raise,
@@ -140,7 +141,7 @@ enum Nulls {
     Drop,
 }
 
-/// What an argument says by one of these names.
+/// The value of an argument that is one of these names.
 pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) -> Result<T> {
     choices.iter().find(|(choice, _)| *choice == given).map(|&(_, value)| value).ok_or_else(|| {
         let names: Vec<_> = choices.iter().map(|(choice, _)| *choice).collect();
@@ -218,7 +219,7 @@ pub(crate) fn dedup(
     #[pyo3(from_py_with = args::optional::without_boilerplate)] without_boilerplate: Option<u32>,
     #[pyo3(from_py_with = args::optional::boilerplate_words)] boilerplate_words: Option<u32>,
 ) -> Result<Dedup> {
-    let (keep, by) = keep.map_or(Ok((Keep::First, By::Nothing)), keep_of)?;
+    let (keep, by) = keep.map_or(Ok((Keep::First, TextOrder::Nothing)), keep_of)?;
     let texts = Column::of_field("texts", texts, text_field)?;
     let against = against.map(|against| Column::of_field("against", against, text_field)).transpose()?;
     let inside = inside.map(|inside| Column::of("inside", inside)).transpose()?;
@@ -227,13 +228,13 @@ pub(crate) fn dedup(
             "inside: does not go with against, whose texts have no values; leave one of them out",
         ));
     }
-    let shingling = shingling_with(idf, &Cut { words, seed, tokens, normal_form, fold })?;
+    let shingling = shingling_with(idf, &CutOptions { words, seed, tokens, normal_form, fold })?;
     let job = DedupTexts {
         threshold,
         near: choice(
             "near",
             near,
-            &[("resemblance", NearBy::Resemblance), ("containment", NearBy::Containment)],
+            &[("resemblance", NearMeasure::Resemblance), ("containment", NearMeasure::Containment)],
         )?,
         weights: choice("weights", weights, &WEIGHTS)?,
         idf: idf.map(|idf| Arc::clone(&idf.get().inner)),
@@ -255,11 +256,12 @@ pub(crate) fn dedup(
     };
     let nulls =
         choice("nulls", nulls, &[("raise", Nulls::Raise), ("keep", Nulls::Keep), ("drop", Nulls::Drop)])?;
-    let given = Given { texts: &texts, against: against.as_ref(), inside: inside.as_ref(), by: &by, nulls };
+    let given =
+        DedupInput { texts: &texts, against: against.as_ref(), inside: inside.as_ref(), by: &by, nulls };
     given.check(job.keep)?;
     let found = watched(py, progress, |watched| given.work(&job, watched))?;
     if found.found.capped_shingles > 0 {
-        let Found { capped_shingles, cap, .. } = found.found;
+        let TextsResult { capped_shingles, cap, .. } = found.found;
         let why = format!(
             "{capped_shingles} shingles are in the prefixes of more than {cap} texts, which are not paired all with all: \
              pairs may be missing; a larger max_bucket finds more"
@@ -269,29 +271,29 @@ pub(crate) fn dedup(
     found.into_columns(py)
 }
 
-/// What texts come before others by.
-pub(crate) enum By {
+/// The order of the texts.
+pub(crate) enum TextOrder {
     Nothing,
     Numbers(Vec<FieldNumber>),
     Keys(Column),
 }
 
-/// What `keep` says: a name, or a name and numbers or keys.
-pub(crate) fn keep_of(keep: &Bound<'_, PyAny>) -> Result<(Keep, By)> {
+/// The value of `keep`: a name, or a name and numbers or keys.
+pub(crate) fn keep_of(keep: &Bound<'_, PyAny>) -> Result<(Keep, TextOrder)> {
     const EXPECTED: &str = "keep: expected \"first\", \"longest\", (\"max\", numbers), (\"min\", numbers), (\"key-hash\", keys) \
                             or (\"smallest-key\", keys)";
     if let Ok((name, beside)) = keep.extract::<(String, Bound<'_, PyAny>)>() {
         return match &*name {
-            "max" => Ok((Keep::Max, By::Numbers(field_numbers("keep", &beside)?))),
-            "min" => Ok((Keep::Min, By::Numbers(field_numbers("keep", &beside)?))),
-            "key-hash" => Ok((Keep::KeyHash, By::Keys(Column::of("keep", &beside)?))),
-            "smallest-key" => Ok((Keep::SmallestKey, By::Keys(Column::of("keep", &beside)?))),
+            "max" => Ok((Keep::Max, TextOrder::Numbers(field_numbers("keep", &beside)?))),
+            "min" => Ok((Keep::Min, TextOrder::Numbers(field_numbers("keep", &beside)?))),
+            "key-hash" => Ok((Keep::KeyHash, TextOrder::Keys(Column::of("keep", &beside)?))),
+            "smallest-key" => Ok((Keep::SmallestKey, TextOrder::Keys(Column::of("keep", &beside)?))),
             _ => Err(Failure::invalid(format!("{EXPECTED}, found {name}"))),
         };
     }
     match keep.extract::<String>().as_deref() {
-        Ok("first") => Ok((Keep::First, By::Nothing)),
-        Ok("longest") => Ok((Keep::Longest, By::Nothing)),
+        Ok("first") => Ok((Keep::First, TextOrder::Nothing)),
+        Ok("longest") => Ok((Keep::Longest, TextOrder::Nothing)),
         Ok(name @ ("key-hash" | "smallest-key")) => {
             Err(Failure::invalid(format!("keep: {name} needs a key for each text: keep=(\"{name}\", keys)")))
         }
@@ -302,18 +304,18 @@ pub(crate) fn keep_of(keep: &Bound<'_, PyAny>) -> Result<(Keep, By)> {
     }
 }
 
-/// What a call was given.
-struct Given<'g> {
+/// The arguments of a call.
+struct DedupInput<'g> {
     texts: &'g Column,
     against: Option<&'g Column>,
     inside: Option<&'g Column>,
-    by: &'g By,
+    by: &'g TextOrder,
     nulls: Nulls,
 }
 
-/// What was found, of the texts that are there.
-struct Decided {
-    found: Found,
+/// The results of the texts that are not null.
+struct PresentTexts {
+    found: TextsResult,
     /// Texts in front of them that are a history, and their places in `against`.
     history: Vec<u32>,
     /// The place of each text after those.
@@ -323,7 +325,7 @@ struct Decided {
     nulls: Nulls,
 }
 
-impl Given<'_> {
+impl DedupInput<'_> {
     /// Refuses columns of other lengths.
     fn check(&self, keep: Keep) -> Result<()> {
         let texts = self.texts.len();
@@ -331,9 +333,9 @@ impl Given<'_> {
             return Err(Failure::invalid(format!("texts: expected at most 2^32 - 1, found {texts}")));
         }
         let (what, of_keep) = match self.by {
-            By::Nothing => ("values", None),
-            By::Numbers(numbers) => ("numbers", Some(numbers.len())),
-            By::Keys(keys) => ("keys", Some(keys.len())),
+            TextOrder::Nothing => ("values", None),
+            TextOrder::Numbers(numbers) => ("numbers", Some(numbers.len())),
+            TextOrder::Keys(keys) => ("keys", Some(keys.len())),
         };
         debug_assert!(of_keep.is_some() || !keep.by_number());
         for (name, len) in
@@ -346,7 +348,7 @@ impl Given<'_> {
         Ok(())
     }
 
-    fn work(&self, job: &DedupTexts, watched: &Watched) -> Result<Decided> {
+    fn work(&self, job: &DedupTexts, watched: &SharedProgress) -> Result<PresentTexts> {
         let is_features = takes_features(&job.shingling);
         let mut all: Vec<&[u8]> = Vec::with_capacity(self.texts.len());
         let mut history = Vec::new();
@@ -392,22 +394,22 @@ impl Given<'_> {
         let inside: Option<Vec<&[u8]>> =
             inside.as_ref().map(|inside| inside.iter().map(|value| &**value).collect());
         let numbers: Option<Vec<FieldNumber>> = match self.by {
-            By::Numbers(numbers) => Some(of_places().map(|row| numbers[row]).collect()),
+            TextOrder::Numbers(numbers) => Some(of_places().map(|row| numbers[row]).collect()),
             _ => None,
         };
         let keys = match self.by {
-            By::Keys(keys) => Some(of_places().map(|row| key(keys, row)).collect::<Result<Vec<_>>>()?),
+            TextOrder::Keys(keys) => Some(of_places().map(|row| key(keys, row)).collect::<Result<Vec<_>>>()?),
             _ => None,
         };
         let keys: Option<Vec<&[u8]>> = keys.as_ref().map(|keys| keys.iter().map(|key| &**key).collect());
-        let beside = Beside {
+        let beside = TextAttributes {
             history: history.len(),
             numbers: numbers.as_deref(),
             keys: keys.as_deref(),
             inside: inside.as_deref(),
         };
         let found = job.run_watched(&all, beside, watched)?;
-        Ok(Decided { found, history, places, texts: self.texts.len(), nulls: self.nulls })
+        Ok(PresentTexts { found, history, places, texts: self.texts.len(), nulls: self.nulls })
     }
 }
 
@@ -419,7 +421,7 @@ pub(crate) fn key(keys: &Column, row: usize) -> Result<std::borrow::Cow<'_, [u8]
     Ok(found)
 }
 
-impl Decided {
+impl PresentTexts {
     fn into_columns(self, py: Python<'_>) -> Result<Dedup> {
         let Self { found, history, places, texts, nulls } = self;
         let first = history.len() as u32;

@@ -9,7 +9,7 @@ use twindex::Error;
 /// How the holder of a lock is named that is this process.
 pub(crate) const OWN: &str = " in this very process";
 
-/// What ends a call.
+/// An error that ends a call.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The library refused.

@@ -11,9 +11,9 @@ use twindex_join::SpanningForest;
 use crate::args;
 use crate::columns::{Column, Keys, batch};
 use crate::error::{Failure, Result};
-use crate::stream::{BYTES, Batches, Capped, ROWS};
+use crate::stream::{BYTES, Batches, CappedCounts, ROWS};
 
-struct Growing {
+struct UnfinishedForest {
     forest: SpanningForest,
     /// Scratch files.
     scratch: tempfile::TempDir,
@@ -23,7 +23,7 @@ struct Growing {
 #[pyclass(frozen, module = "twindex")]
 pub(crate) struct Forest {
     kind: KeyKind,
-    growing: Mutex<Option<Growing>>,
+    growing: Mutex<Option<UnfinishedForest>>,
 }
 
 fn scratch() -> Result<tempfile::TempDir> {
@@ -43,7 +43,7 @@ impl Forest {
         };
         let scratch = scratch()?;
         let forest = SpanningForest::new(scratch.path(), memory);
-        Ok(Self { kind, growing: Mutex::new(Some(Growing { forest, scratch })) })
+        Ok(Self { kind, growing: Mutex::new(Some(UnfinishedForest { forest, scratch })) })
     }
 
     /// Joins the keys of each row.
@@ -70,7 +70,7 @@ impl Forest {
     /// Columns root and key: each component is a star around its smallest key. Few batches are held at once.
     fn finish(&self) -> Result<Batches> {
         let taken = self.growing.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        let Some(Growing { forest, scratch }) = taken else { return Err(ended()) };
+        let Some(UnfinishedForest { forest, scratch }) = taken else { return Err(ended()) };
         let kind = self.kind;
         Batches::start(false, move |out| {
             // Its files are here as long as they are read.
@@ -94,7 +94,7 @@ impl Forest {
                 Ok(())
             })?;
             flush(roots.finish(), keys.finish())?;
-            Ok(Capped::default())
+            Ok(CappedCounts::default())
         })
     }
 }

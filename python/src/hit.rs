@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use twindex::params::KeyKind;
-use twindex_corpus::admitting::{Admission, NearTo, Outcome};
+use twindex_corpus::admitting::{Admission, NearDocument, Outcome};
 use twindex_join::ContainmentHit;
 
 use crate::columns::{key_object, one_key};
@@ -11,6 +11,7 @@ use crate::error::{Failure, Result};
 /// A near document.
 #[pyclass(frozen, get_all, eq, module = "twindex")]
 #[derive(Clone, PartialEq)]
+#[expect(clippy::struct_field_names, reason = "the names of the attributes in Python")]
 pub(crate) struct Hit {
     /// Its key.
     key: KeyObject,
@@ -112,8 +113,8 @@ impl From<ContainmentHit> for Hit {
 
 impl Hit {
     /// A document that another one is near; `by_containment` if the share is how much of that it contains.
-    fn of_near(near: NearTo, by_containment: bool) -> Self {
-        let NearTo { key, distance, share } = near;
+    fn of_near(near: NearDocument, by_containment: bool) -> Self {
+        let NearDocument { key, distance, share } = near;
         let (resemblance, query_in_hit) = if by_containment { (None, share) } else { (share, None) };
         Self { key: KeyObject(key), distance, resemblance, query_in_hit, hit_in_query: None }
     }
@@ -142,7 +143,7 @@ pub(crate) struct Admitted {
 /// All outcomes.
 const OUTCOMES: [&str; 5] = ["new", "updated", "known", "duplicate", "expired"];
 
-/// What was admitted as `pickle` keeps it.
+/// The pickled form of an admission.
 type PickledAdmitted<'py> = (Bound<'py, PyAny>, (&'static str, Option<Hit>, Vec<(KeyObject, f64)>));
 
 #[pymethods]

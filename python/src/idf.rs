@@ -10,11 +10,11 @@ use twindex::params::Shingling;
 use twindex::sketch::{Buffers, Shingler};
 use twindex::store::idf;
 use twindex::sys::RealVfs;
-use twindex_join::Watched;
+use twindex_join::SharedProgress;
 
 use crate::args;
 use crate::columns::Column;
-use crate::cut::Cut;
+use crate::cut::CutOptions;
 use crate::error::{Failure, Result};
 use crate::sketch::{RowWork, sketch_row, takes_features};
 use crate::watch::watched;
@@ -59,7 +59,7 @@ impl IdfTable {
         #[pyo3(from_py_with = args::max_entries)] max_entries: usize,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<Self> {
-        let shingling = Cut { words, seed, tokens, normal_form, fold }.shingling()?;
+        let shingling = CutOptions { words, seed, tokens, normal_form, fold }.shingling()?;
         let texts = Column::of_field("texts", texts, text_field)?;
         watched(py, progress, |watched| {
             watched.begin("counting", texts.len() as u64);
@@ -162,7 +162,7 @@ impl IdfTable {
         documents: &Column,
         mut counting: IdfBuilder,
         shingling: &Shingling,
-        watched: &Watched,
+        watched: &SharedProgress,
     ) -> Result<Self> {
         let sketcher = feature_sketcher(shingling)?;
         let (mut work, mut sketch, mut distinct) =
@@ -188,7 +188,7 @@ fn feature_sketcher(shingling: &Shingling) -> Result<twindex::Sketcher> {
 }
 
 /// How texts are cut where there may be a table: as its documents were, or as is named, which must be the same.
-pub(crate) fn shingling_with(table: Option<&Bound<'_, IdfTable>>, cut: &Cut<'_>) -> Result<Shingling> {
+pub(crate) fn shingling_with(table: Option<&Bound<'_, IdfTable>>, cut: &CutOptions<'_>) -> Result<Shingling> {
     let Some(table) = table.map(Bound::get) else { return cut.shingling() };
     if !cut.is_usual() {
         table.inner.check_shingling(&cut.shingling()?)?;

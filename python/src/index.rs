@@ -12,21 +12,21 @@ use twindex::params::Near as Nearness;
 use twindex::sys::RealVfs;
 use twindex::{Decision, Fingerprint, KeyBuf, Snapshot, Writer};
 use twindex_corpus::admitting::{self, AdmitOptions};
-use twindex_join::{ContainmentQueries, Watched};
+use twindex_join::{ContainmentQueries, SharedProgress};
 
 use crate::args;
 use crate::columns::{Column, Keys, batch, key_object, one_key};
 use crate::error::{Failure, Result};
 use crate::hit::{Admitted, Hit};
-use crate::pairs::{self, Near};
+use crate::pairs::{self, PairCondition};
 use crate::params::Params;
 use crate::process::check_process;
 use crate::sketch::{Sketch, one_sketch, sketched};
 use crate::stream::Batches;
 use crate::watch::watched;
-use crate::writing::{State, Writing, own_lock, warn_lost};
+use crate::writing::{PendingWriter, State, own_lock, warn_lost};
 
-/// What is said of two things that were named.
+/// The message if both are named.
 const ONE: &str = "name within or resembling, not both";
 
 /// A directory that maps keys of documents to fingerprints and features. One process writes at a time, any number
@@ -54,7 +54,7 @@ impl Index {
     }
 
     /// Works with the writer, which is taken when it is first needed. Not to be called with the interpreter's lock.
-    fn write<T>(&self, work: impl FnOnce(&mut Writing) -> Result<T>) -> Result<T> {
+    fn write<T>(&self, work: impl FnOnce(&mut PendingWriter) -> Result<T>) -> Result<T> {
         work(self.state().writing(&self.inner)?)
     }
 
@@ -111,7 +111,7 @@ impl Index {
     fn find_pairs(
         &self,
         py: Python<'_>,
-        (within, resembling, estimated): Asked,
+        (within, resembling, estimated): PairCriteria,
         (left, right): (Option<usize>, Option<usize>),
         memory: usize,
         warns: bool,
@@ -122,7 +122,7 @@ impl Index {
             )));
         }
         check_process()?;
-        let near = Near::of(&self.params, within, resembling, estimated)?;
+        let near = PairCondition::of(&self.params, within, resembling, estimated)?;
         py.detach(|| {
             let one = self.snapshot(left)?;
             let other =
@@ -132,8 +132,8 @@ impl Index {
     }
 }
 
-/// What pairs are asked for: a radius or a resemblance, and whether that may be estimated.
-type Asked = (Option<u32>, Option<f64>, bool);
+/// The pairs to find: a radius or a resemblance, and whether that may be estimated.
+type PairCriteria = (Option<u32>, Option<f64>, bool);
 
 /// A key, that of its leader, and how many documents the group has.
 type GroupObjects<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, u32);
@@ -669,11 +669,11 @@ impl Index {
         self.find_pairs(py, (within, resembling, estimated), (left, right), memory, true)
     }
 
-    /// The same without a warning: for workers, whose warnings nobody reads.
+    /// The same without a warning: for workers, whose warnings are not shown.
     fn _pairs_of_parts(
         &self,
         py: Python<'_>,
-        near: Asked,
+        near: PairCriteria,
         parts: (usize, usize),
         memory: usize,
     ) -> Result<Batches> {
@@ -693,8 +693,8 @@ impl Index {
         resembling: Option<f64>,
         estimated: bool,
     ) -> PyResult<Vec<PairObjects<'py>>> {
-        let near = Near::of(&self.params, within, resembling, estimated)?;
-        let list = |watched: &Watched| pairs::list(&self.inner.snapshot(), near, watched);
+        let near = PairCondition::of(&self.params, within, resembling, estimated)?;
+        let list = |watched: &SharedProgress| pairs::list(&self.inner.snapshot(), near, watched);
         let (mut pairs, capped) = watched(py, None, list)?;
         capped.warn(py)?;
         pairs.sort_unstable_by(|x, y| (&x.0, &x.1).cmp(&(&y.0, &y.1)));
@@ -702,8 +702,10 @@ impl Index {
             .iter()
             .map(|(a, b, score)| {
                 let score = match near {
-                    Near::Within(_) => score.0.into_pyobject(py)?.into_any(),
-                    Near::Counted(_) | Near::Estimated(_) => score.1.into_pyobject(py)?.into_any(),
+                    PairCondition::Within(_) => score.0.into_pyobject(py)?.into_any(),
+                    PairCondition::Counted(_) | PairCondition::Estimated(_) => {
+                        score.1.into_pyobject(py)?.into_any()
+                    }
                 };
                 Ok((key_object(py, a)?, key_object(py, b)?, score))
             })
@@ -738,7 +740,7 @@ impl Index {
 }
 
 impl Drop for Index {
-    /// What is lost without a word from the caller is said.
+    /// Warns about documents that are lost because the caller did not commit.
     fn drop(&mut self) {
         let lost = self.release();
         if lost > 0 {

@@ -1,5 +1,5 @@
 //! The Python module `twindex._twindex`, which `twindex/__init__.py` shows to users. Types and documentation for them
-//! stand in `twindex/__init__.pyi`.
+//! are in `twindex/__init__.pyi`.
 //!
 //! Long work releases the interpreter's lock and uses all cores. No `unsafe` is here: that of
 //! the interpreter is `PyO3`'s, that of Arrow's C data interface `pyo3-arrow`'s.

@@ -60,7 +60,7 @@ fn of_arrow(name: &'static str, values: &Bound<'_, PyAny>) -> Result<Vec<FieldNu
     Ok(all)
 }
 
-/// What reads a number of a column of this type.
+/// The function that reads a number of a column of this type.
 fn reader(of_type: &DataType) -> Option<fn(&ArrayRef, usize) -> Option<FieldNumber>> {
     macro_rules! integers {
         ($type:ty) => {

@@ -7,27 +7,27 @@ use arrow_array::builder::{Float64Builder, Int32Builder};
 use twindex::params::Threshold;
 use twindex::store::snapshot::Place;
 use twindex::{KeyBuf, Snapshot};
-use twindex_join::{Effort, Watched, counted_documents, pairs_within, resembling_documents};
+use twindex_join::{JoinResources, SharedProgress, counted_documents, pairs_within, resembling_documents};
 
 use crate::columns::{Keys, batch};
 use crate::error::{Failure, Result};
 use crate::process::check_process;
-use crate::stream::{BYTES, Capped, Out, ROWS};
+use crate::stream::{BYTES, BatchSender, CappedCounts, ROWS};
 
 /// Buckets of more members are not paired all with all, as in the command.
 const MAX_BUCKET: usize = 10_000;
 
-/// What makes documents near.
+/// The condition under which documents are near.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Near {
+pub(crate) enum PairCondition {
     Within(u32),
-    /// By the sets that the index keeps.
+    /// Counted by the sets of the index.
     Counted(f64),
-    /// By signatures, of documents that share a band.
+    /// Estimated by signatures, for documents that share a band.
     Estimated(f64),
 }
 
-impl Near {
+impl PairCondition {
     /// Of what a caller named; without, the distance in which the index's documents are near, or its threshold where
     /// distance makes none near.
     /// A resemblance is estimated only if that is asked for.
@@ -59,23 +59,25 @@ impl Near {
     }
 }
 
-/// Pairs that are collected in columns, and handed out when there are enough.
-struct Found<'o> {
+/// Columns of pairs, which are handed out when they are large enough.
+struct PairColumns<'o> {
     keys: [Keys; 2],
     distances: Int32Builder,
     resemblances: Float64Builder,
-    near: Near,
+    near: PairCondition,
     rows: usize,
-    out: &'o Out,
+    out: &'o BatchSender,
 }
 
-impl Found<'_> {
+impl PairColumns<'_> {
     fn push(&mut self, a: &KeyBuf, b: &KeyBuf, score: (u32, f64)) -> Result<()> {
         self.keys[0].push(a.as_key());
         self.keys[1].push(b.as_key());
         match self.near {
-            Near::Within(_) => self.distances.append_value(score.0.cast_signed()),
-            Near::Counted(_) | Near::Estimated(_) => self.resemblances.append_value(score.1),
+            PairCondition::Within(_) => self.distances.append_value(score.0.cast_signed()),
+            PairCondition::Counted(_) | PairCondition::Estimated(_) => {
+                self.resemblances.append_value(score.1);
+            }
         }
         self.rows += 1;
         let bytes = self.keys.iter().map(Keys::bytes).max().unwrap_or_default();
@@ -88,8 +90,10 @@ impl Found<'_> {
         }
         self.rows = 0;
         let score: (&str, ArrayRef) = match self.near {
-            Near::Within(_) => ("distance", Arc::new(self.distances.finish())),
-            Near::Counted(_) | Near::Estimated(_) => ("resemblance", Arc::new(self.resemblances.finish())),
+            PairCondition::Within(_) => ("distance", Arc::new(self.distances.finish())),
+            PairCondition::Counted(_) | PairCondition::Estimated(_) => {
+                ("resemblance", Arc::new(self.resemblances.finish()))
+            }
         };
         let [a, b] = &mut self.keys;
         self.out.push(batch(vec![("a", a.finish()), ("b", b.finish()), score])?)
@@ -101,39 +105,39 @@ impl Found<'_> {
 fn for_each(
     left: &Snapshot,
     right: Option<&Snapshot>,
-    near: Near,
+    near: PairCondition,
     memory: usize,
-    watched: &Watched,
+    watched: &SharedProgress,
     mut take: impl FnMut(&KeyBuf, &KeyBuf, (u32, f64)) -> Result<()>,
-) -> Result<Capped> {
+) -> Result<CappedCounts> {
     check_process()?;
     let scratch = tempfile::tempdir()
         .map_err(|error| Failure::io("create a scratch folder in", &std::env::temp_dir(), error))?;
-    let effort = Effort { dir: scratch.path(), memory, threads: rayon::current_num_threads() };
+    let resources = JoinResources { dir: scratch.path(), memory, threads: rayon::current_num_threads() };
     let mut take = |a: Place<'_>, b: Place<'_>, score: (u32, f64)| -> Result<()> {
         watched.check()?;
         let (a, b) = (a.key()?, b.key()?);
         if a <= b { take(&a, &b, score) } else { take(&b, &a, score) }
     };
     let capped = match near {
-        Near::Within(within) => {
-            pairs_within(left, right, within, effort, |a, b, distance| take(a, b, (distance, 0.0)))?;
-            Capped::default()
+        PairCondition::Within(within) => {
+            pairs_within(left, right, within, resources, |a, b, distance| take(a, b, (distance, 0.0)))?;
+            CappedCounts::default()
         }
-        Near::Counted(threshold) => {
+        PairCondition::Counted(threshold) => {
             let found =
-                counted_documents(left, right, threshold, MAX_BUCKET, effort, |a, b, resemblance| {
+                counted_documents(left, right, threshold, MAX_BUCKET, resources, |a, b, resemblance| {
                     take(a, b, (0, resemblance.value()))
                 })?;
-            Capped { buckets: found.capped, cap: found.cap }
+            CappedCounts { buckets: found.capped, cap: found.cap }
         }
-        Near::Estimated(threshold) => {
-            let effort = Effort { memory: memory / 4, ..effort };
+        PairCondition::Estimated(threshold) => {
+            let resources = JoinResources { memory: memory / 4, ..resources };
             let found =
-                resembling_documents(left, right, threshold, MAX_BUCKET, effort, |a, b, resemblance| {
+                resembling_documents(left, right, threshold, MAX_BUCKET, resources, |a, b, resemblance| {
                     take(a, b, (0, resemblance.value()))
                 })?;
-            Capped { buckets: found.capped_buckets, cap: found.cap }
+            CappedCounts { buckets: found.capped_buckets, cap: found.cap }
         }
     };
     // Keys are read after the join.
@@ -146,12 +150,12 @@ fn for_each(
 pub(crate) fn find(
     left: &Snapshot,
     right: Option<&Snapshot>,
-    near: Near,
+    near: PairCondition,
     memory: usize,
-    out: &Out,
-) -> Result<Capped> {
+    out: &BatchSender,
+) -> Result<CappedCounts> {
     let kind = left.params().key;
-    let mut found = Found {
+    let mut found = PairColumns {
         keys: [Keys::new(kind), Keys::new(kind)],
         distances: Int32Builder::new(),
         resemblances: Float64Builder::new(),
@@ -159,8 +163,9 @@ pub(crate) fn find(
         rows: 0,
         out,
     };
-    let capped =
-        for_each(left, right, near, memory, &Watched::default(), |a, b, score| found.push(a, b, score))?;
+    let capped = for_each(left, right, near, memory, &SharedProgress::default(), |a, b, score| {
+        found.push(a, b, score)
+    })?;
     found.flush()?;
     Ok(capped)
 }
@@ -169,7 +174,11 @@ pub(crate) fn find(
 pub(crate) type Pair = (KeyBuf, KeyBuf, (u32, f64));
 
 /// All pairs of an index, one by one.
-pub(crate) fn list(snapshot: &Snapshot, near: Near, watched: &Watched) -> Result<(Vec<Pair>, Capped)> {
+pub(crate) fn list(
+    snapshot: &Snapshot,
+    near: PairCondition,
+    watched: &SharedProgress,
+) -> Result<(Vec<Pair>, CappedCounts)> {
     let mut pairs = Vec::new();
     let capped = for_each(snapshot, None, near, 1 << 30, watched, |a, b, score| {
         pairs.push((a.clone(), b.clone(), score));

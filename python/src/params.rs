@@ -97,7 +97,7 @@ impl Params {
         idf: Option<&Bound<'_, IdfTable>>,
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        // What is named without a version is that of this build; whole lines, as files have them, come last.
+        // Values named without a version have that of this build; whole lines, as in files, come last.
         let mut given = Vec::new();
         for (name, value) in fields.into_iter().flatten() {
             given.push((name.extract::<String>()?.replace('_', "-"), value.str()?.extract::<String>()?));
@@ -221,7 +221,7 @@ impl Params {
         Ok(all)
     }
 
-    /// What keys are.
+    /// The kind of the keys.
     #[getter]
     fn keys(&self) -> String {
         self.inner.key.to_string()

@@ -6,15 +6,17 @@ use std::sync::Arc;
 use arrow_array::builder::{Int32Builder, UInt64Builder};
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
-use twindex_corpus::{Beside, Exact, Keep, PassageSteps, PassagesOfTexts, TextOptions, Watched};
+use twindex_corpus::{
+    Exact, Keep, PassageSteps, PassagesOfTexts, SharedProgress, TextAttributes, TextOptions,
+};
 
 use crate::args;
 use crate::columns::{Column, batch};
-use crate::dedup::{By, choice, keep_of, key};
+use crate::dedup::{TextOrder, choice, keep_of, key};
 use crate::error::{Failure, Result};
 use crate::watch::watched;
 
-/// What makes passages equal.
+/// The names of the ways to compare passages.
 const EXACT: [(&str, Exact); 2] = [("tokens", Exact::Tokens), ("bytes", Exact::Bytes)];
 
 /// Bytes after which the characters before them are noted.
@@ -23,7 +25,7 @@ const STEP: usize = 1 << 12;
 /// Counts characters of texts, as Python does.
 struct Characters<'t> {
     texts: &'t [&'t str],
-    /// Of texts that were asked for, how many characters begin before each multiple of [`STEP`].
+    /// For texts in use, how many characters begin before each multiple of [`STEP`].
     before: HashMap<usize, Vec<usize>>,
 }
 
@@ -75,23 +77,28 @@ pub(crate) fn passages(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> Result<Vec<Passage>> {
     let exact = choice("exact", exact, &EXACT)?;
-    let (keep, by) = keep.map_or(Ok((Keep::First, By::Nothing)), keep_of)?;
+    let (keep, by) = keep.map_or(Ok((Keep::First, TextOrder::Nothing)), keep_of)?;
     let texts = Column::of_field("texts", texts, text_field)?;
     let job = PassagesOfTexts { min_words, exact, within, keep, memory, ..PassagesOfTexts::default() };
     watched(py, progress, |watched| work(&texts, &by, &job, watched))
 }
 
-fn work(texts: &Column, by: &By, job: &PassagesOfTexts, watched: &Watched) -> Result<Vec<Passage>> {
+fn work(
+    texts: &Column,
+    by: &TextOrder,
+    job: &PassagesOfTexts,
+    watched: &SharedProgress,
+) -> Result<Vec<Passage>> {
     let keys: Option<Vec<_>> = match by {
-        By::Keys(keys) => Some((0..keys.len()).map(|row| key(keys, row)).collect::<Result<_>>()?),
-        By::Numbers(_) | By::Nothing => None,
+        TextOrder::Keys(keys) => Some((0..keys.len()).map(|row| key(keys, row)).collect::<Result<_>>()?),
+        TextOrder::Numbers(_) | TextOrder::Nothing => None,
     };
     let keys: Option<Vec<&[u8]>> = keys.as_ref().map(|keys| keys.iter().map(|key| &**key).collect());
     let numbers = match by {
-        By::Numbers(numbers) => Some(&numbers[..]),
-        By::Keys(_) | By::Nothing => None,
+        TextOrder::Numbers(numbers) => Some(&numbers[..]),
+        TextOrder::Keys(_) | TextOrder::Nothing => None,
     };
-    let beside = Beside { numbers, keys: keys.as_deref(), ..Beside::default() };
+    let beside = TextAttributes { numbers, keys: keys.as_deref(), ..TextAttributes::default() };
     let texts: Vec<&[u8]> = (0..texts.len()).map(|row| texts.text(row)).collect::<Result<_>>()?;
     // A text that is not UTF-8 has no passages, as it has no words.
     let texts: Vec<&str> = texts.iter().map(|text| std::str::from_utf8(text).unwrap_or_default()).collect();

@@ -76,7 +76,7 @@ pub(crate) fn shards_of(
     Ok(PyArray::from_array_ref(std::sync::Arc::new(Int32Array::from(all))))
 }
 
-struct Building {
+struct UnfinishedShard {
     /// The builder's folder, and what is in it.
     folder: tempfile::TempDir,
     index: Index,
@@ -92,7 +92,7 @@ struct Building {
 pub(crate) struct ShardBuilder {
     into: PathBuf,
     params: twindex::Params,
-    building: Mutex<Option<Building>>,
+    building: Mutex<Option<UnfinishedShard>>,
 }
 
 #[pymethods]
@@ -124,7 +124,7 @@ impl ShardBuilder {
             writer.set_logged(false);
             writer.set_one_segment(true);
             let (rows, seen, again) = (0, HashSet::new(), None);
-            let building = Mutex::new(Some(Building { folder, index, writer, rows, seen, again }));
+            let building = Mutex::new(Some(UnfinishedShard { folder, index, writer, rows, seen, again }));
             Ok(Self { into, params, building })
         })
     }
@@ -182,7 +182,7 @@ fn ended() -> Failure {
 }
 
 impl ShardBuilder {
-    fn take(&self) -> Option<Building> {
+    fn take(&self) -> Option<UnfinishedShard> {
         self.building.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
     }
 
@@ -260,8 +260,8 @@ fn little_endian(row: usize, name: &str, bytes: &[u8], numbers: &mut Vec<u64>) -
 }
 
 /// Commits, and moves the segment to its name: an earlier one has the same bytes.
-fn publish(into: &Path, building: Building) -> Result<(String, u64, u64)> {
-    let Building { folder, index, mut writer, rows, again, .. } = building;
+fn publish(into: &Path, building: UnfinishedShard) -> Result<(String, u64, u64)> {
+    let UnfinishedShard { folder, index, mut writer, rows, again, .. } = building;
     writer.commit()?;
     let snapshot = index.snapshot();
     let mut segments = snapshot.segments();
@@ -298,7 +298,7 @@ fn copy(from: &Path, into: &Path, to: &Path) -> io::Result<()> {
     // Held while it is written, so that it is not taken for that of a dead process.
     file.as_file().lock()?;
     io::copy(&mut fs::File::open(from)?, &mut file)?;
-    // Scratch files are their owner's alone; segments are for all to read and for nobody to write.
+    // Only the owner may read scratch files; everybody may read segments, and nobody may write them.
     #[cfg(unix)]
     file.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444))?;
     file.as_file().sync_all()?;
@@ -327,7 +327,7 @@ pub(crate) fn clean(py: Python<'_>, folder: PathBuf, keep: HashSet<String>) -> R
             };
             match done {
                 Ok(()) => removed.push(name),
-                // Another has removed it, or somebody writes there again.
+                // Another process has removed it, or writes there again.
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {}
                 Err(error) => return Err(Failure::io("remove", &path, error)),
             }
@@ -345,7 +345,7 @@ fn is_segment(name: &str) -> bool {
     })
 }
 
-/// Whether nobody writes to a file.
+/// Whether no process writes to a file.
 fn is_free(path: &Path) -> bool {
     fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }

@@ -11,7 +11,7 @@ use twindex::Resemblance;
 use twindex::params::{Shingling, Tokens};
 use twindex::sketch::{Scratch, pack};
 use twindex_corpus::Features;
-use twindex_join::Watched;
+use twindex_join::SharedProgress;
 
 use crate::args;
 use crate::columns::{Column, Keys, batch};
@@ -126,7 +126,7 @@ pub(crate) fn sketched<T: Send>(
     sketcher: &twindex::Sketcher,
     texts: &Column,
     rows: std::ops::Range<usize>,
-    watched: &Watched,
+    watched: &SharedProgress,
     each: impl Fn(usize, &twindex::Sketch) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     check_process()?;
@@ -155,7 +155,7 @@ pub(crate) fn sketch_rows(
     texts: &Column,
     start: usize,
     sketches: &mut [twindex::Sketch],
-    watched: &Watched,
+    watched: &SharedProgress,
 ) -> Result<()> {
     check_process()?;
     sketches.par_chunks_mut(CHUNK).enumerate().try_for_each_init(RowWork::default, |work, (at, some)| {
@@ -275,8 +275,8 @@ pub(crate) fn one_sketch(
     })
 }
 
-/// The parts of a sketch that stand in a row.
-struct Parts {
+/// The parts of a sketch in a row.
+struct SketchParts {
     fingerprint: Option<u64>,
     /// Features, packed signature, and samples; none for an empty sketch.
     columns: Option<[Vec<u8>; 4]>,
@@ -294,7 +294,7 @@ fn rows(
     keys: &Column,
     texts: &Column,
     shards: u32,
-    watched: &Watched,
+    watched: &SharedProgress,
 ) -> Result<PyRecordBatch> {
     let bits = params.minhash.map_or(0, |minhash| minhash.signature_bits);
     let made = sketched(sketcher, texts, 0..texts.len(), watched, |_, sketch| {
@@ -309,7 +309,7 @@ fn rows(
             ]
         });
         let set = params.sets.then(|| little_endian(sketch.set()));
-        Ok(Parts { fingerprint: sketch.fingerprint().map(|fingerprint| fingerprint.0), columns, set })
+        Ok(SketchParts { fingerprint: sketch.fingerprint().map(|fingerprint| fingerprint.0), columns, set })
     })?;
     let shards = Shards::new(shards)?;
     let mut key_column = Keys::new(params.key);
@@ -317,7 +317,7 @@ fn rows(
     let mut fingerprints = UInt64Builder::new();
     let mut columns: [LargeBinaryBuilder; 4] = Default::default();
     let mut sets = LargeBinaryBuilder::new();
-    for (row, Parts { fingerprint, columns: parts, set }) in made.into_iter().enumerate() {
+    for (row, SketchParts { fingerprint, columns: parts, set }) in made.into_iter().enumerate() {
         let key = keys.key(row, params.key)?;
         key_column.push(key);
         shard_column.append_value(shards.of(key));

@@ -22,24 +22,24 @@ const WAITING: usize = 1;
 #[pyclass(frozen, module = "twindex")]
 pub(crate) struct Batches {
     running: Mutex<Option<Running>>,
-    capped: OnceLock<Capped>,
-    /// Whether the end says what was capped: not to workers, whose warnings nobody reads.
+    capped: OnceLock<CappedCounts>,
+    /// Whether the end warns about capped buckets: not in workers, whose warnings are not shown.
     warns: bool,
 }
 
 struct Running {
     made: Receiver<PyRecordBatch>,
-    thread: JoinHandle<Result<Capped>>,
+    thread: JoinHandle<Result<CappedCounts>>,
 }
 
 /// Counts of buckets with too many documents to pair them all.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Capped {
+pub(crate) struct CappedCounts {
     pub(crate) buckets: u64,
     pub(crate) cap: u64,
 }
 
-impl Capped {
+impl CappedCounts {
     /// Says that pairs may be missing.
     pub(crate) fn warn(self, py: Python<'_>) -> PyResult<()> {
         if self.buckets == 0 {
@@ -54,10 +54,10 @@ impl Capped {
     }
 }
 
-/// Where batches are handed out.
-pub(crate) struct Out(SyncSender<PyRecordBatch>);
+/// The channel that hands out batches.
+pub(crate) struct BatchSender(SyncSender<PyRecordBatch>);
 
-impl Out {
+impl BatchSender {
     /// Waits until there is space in the queue.
     ///
     /// # Errors
@@ -70,12 +70,12 @@ impl Out {
 impl Batches {
     pub(crate) fn start(
         warns: bool,
-        work: impl FnOnce(&Out) -> Result<Capped> + Send + 'static,
+        work: impl FnOnce(&BatchSender) -> Result<CappedCounts> + Send + 'static,
     ) -> Result<Self> {
         let (out, made) = sync_channel(WAITING);
         let thread = Builder::new()
             .name("twindex-batches".into())
-            .spawn(move || work(&Out(out)))
+            .spawn(move || work(&BatchSender(out)))
             .map_err(|error| Failure::invalid(format!("cannot start a thread: {error}")))?;
         let running = Mutex::new(Some(Running { made, thread }));
         Ok(Self { running, capped: OnceLock::new(), warns })

@@ -150,7 +150,7 @@ impl Values {
         dtype: Option<&Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // What is made here is a copy in any case, and nobody else's.
+        // The array made here is always a copy that nobody else has.
         if copy == Some(false) {
             return Err(
                 Failure::invalid("copy: expected None or True, found False: values are copied").into()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
-use twindex_join::Watched;
+use twindex_join::SharedProgress;
 
 use crate::error::Result;
 use crate::process::check_process;
@@ -13,7 +13,7 @@ use crate::process::check_process;
 /// How often the interpreter is asked for signals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What `progress=` says: nothing, a function, or the bar of `twindex._progress`.
+/// The value of `progress=`: none, a function, or the bar of `twindex._progress`.
 fn reporter<'py>(
     py: Python<'py>,
     progress: Option<&Bound<'py, PyAny>>,
@@ -31,12 +31,12 @@ fn reporter<'py>(
 pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce(&Watched) -> Result<T> + Send,
+    work: impl FnOnce(&SharedProgress) -> Result<T> + Send,
 ) -> Result<T> {
     check_process()?;
     let report = reporter(py, progress)?;
-    let (watched, ended) = (Watched::default(), AtomicBool::new(false));
-    let tell = |watched: &Watched| -> PyResult<()> {
+    let (watched, ended) = (SharedProgress::default(), AtomicBool::new(false));
+    let call_progress = |watched: &SharedProgress| -> PyResult<()> {
         match (&report, watched.now()) {
             (Some(report), now) if !now.0.is_empty() => report.call1(now).map(drop),
             _ => Ok(()),
@@ -58,7 +58,7 @@ pub(crate) fn watched<T: Send>(
                 break;
             }
             if raised.is_none()
-                && let Err(error) = py.check_signals().and_then(|()| tell(watched))
+                && let Err(error) = py.check_signals().and_then(|()| call_progress(watched))
             {
                 watched.stop();
                 raised = Some(error);
@@ -69,7 +69,7 @@ pub(crate) fn watched<T: Send>(
             return Err(error.into());
         }
         let result = result?;
-        tell(watched)?;
+        call_progress(watched)?;
         Ok(result)
     })
 }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use twindex::params::KeyKind;
 use twindex::{Error, Writer};
 use twindex_corpus::admitting::{Admission, AdmitOptions, Admitted, Admitter};
-use twindex_join::Watched;
+use twindex_join::SharedProgress;
 
 use crate::columns::Column;
 use crate::error::{Failure, OWN, Result};
@@ -25,13 +25,13 @@ const MANY: usize = 1 << 16;
 pub(crate) enum State {
     /// Not yet.
     Idle,
-    Writing(Box<Writing>),
+    Writing(Box<PendingWriter>),
     /// Not any more: what is given now would be lost.
     Closed,
 }
 
 /// The writer, and what it was given.
-pub(crate) struct Writing {
+pub(crate) struct PendingWriter {
     pub(crate) writer: Writer,
     /// Documents that were put or deleted since the last commit.
     pub(crate) uncommitted: u64,
@@ -46,11 +46,16 @@ pub(crate) struct Writing {
 
 impl State {
     /// The writer, which is taken when it is first needed.
-    pub(crate) fn writing(&mut self, index: &twindex::Index) -> Result<&mut Writing> {
+    pub(crate) fn writing(&mut self, index: &twindex::Index) -> Result<&mut PendingWriter> {
         if matches!(self, Self::Idle) {
             let writer = index.writer().map_err(own_lock)?;
-            let writing =
-                Writing { writer, uncommitted: 0, many: 0, admitter: None, sketches: Default::default() };
+            let writing = PendingWriter {
+                writer,
+                uncommitted: 0,
+                many: 0,
+                admitter: None,
+                sketches: Default::default(),
+            };
             *self = Self::Writing(Box::new(writing));
         }
         match self {
@@ -84,7 +89,7 @@ pub(crate) fn warn_lost(py: Python<'_>, path: &Path, lost: u64) -> PyResult<()> 
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(why).unwrap_or_default(), 1)
 }
 
-impl Writing {
+impl PendingWriter {
     /// The writer, for documents that are not in the lists by which containment is found.
     pub(crate) fn plain(&mut self) -> &mut Writer {
         self.admitter = None;
@@ -131,14 +136,14 @@ impl Writing {
         kind: KeyKind,
         keys: &Column,
         texts: &Column,
-        watched: &Watched,
+        watched: &SharedProgress,
     ) -> Result<()> {
         watched.begin("adding", keys.len() as u64);
         self.admitter = None;
         self.many = self.many.saturating_add(keys.len());
         self.writer.set_logged(self.many < MANY);
         let put = self.put_in_turn(sketcher, kind, (keys, texts), watched);
-        // What was collected becomes a segment all the same, and merges go on as for an index that lives.
+        // The collected documents become a segment nevertheless, and merges continue as for a live index.
         self.writer.set_logged(true);
         put
     }
@@ -148,7 +153,7 @@ impl Writing {
         sketcher: &twindex::Sketcher,
         kind: KeyKind,
         (keys, texts): (&Column, &Column),
-        watched: &Watched,
+        watched: &SharedProgress,
     ) -> Result<()> {
         let Self { writer, uncommitted, sketches: [sketches, next], .. } = self;
         let together = CHUNKS * CHUNK * rayon::current_num_threads();

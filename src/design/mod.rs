@@ -16,4 +16,4 @@ pub mod tables;
 pub use masks::masks;
 pub use order::{BitField, BitOrder};
 pub use scheme::{CodecChoice, Codecs, Complete, DesignChoice, Scheme};
-pub use tables::{BLOCKS_MAX, Design, Name, POINTER_BITS, TABLES_MAX, Table, WITHIN_MAX, prefix_bits};
+pub use tables::{BLOCKS_MAX, Design, DesignName, POINTER_BITS, TABLES_MAX, Table, WITHIN_MAX, prefix_bits};

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::tables::Name;
+use super::tables::DesignName;
 use crate::error::{Error, Result};
 
 /// A codec of tables that hold whole fingerprints.
@@ -42,9 +42,9 @@ impl Complete {
 /// The codecs of a design's tables. Table 1 always holds complete fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Codecs {
-    /// Of table 1.
+    /// The codec of table 1.
     pub first: Complete,
-    /// Of the others: partial, with entries of this many bytes, 2 to 4, that lead to table 1; or as table 1.
+    /// The codec of the others: partial, with entries of this number of bytes, 2 to 4, that lead to table 1; or as table 1.
     pub partial: Option<u8>,
 }
 
@@ -82,7 +82,7 @@ pub enum DesignChoice {
     /// Chosen for each segment: the least time.
     Fast,
     /// This one.
-    Named(Name),
+    Named(DesignName),
 }
 
 impl fmt::Display for DesignChoice {
@@ -140,7 +140,7 @@ impl FromStr for CodecChoice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Scheme {
     /// The design.
-    pub design: Name,
+    pub design: DesignName,
     /// The codecs.
     pub codecs: Codecs,
 }

@@ -52,14 +52,14 @@ const BUCKET_BITS: u32 = 3;
 /// The name of a design, which defines it completely; `Display` and `FromStr` are its form in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Name {
+pub enum DesignName {
     /// `blocks-M`.
     Blocks(u8),
     /// `choose-M-J`.
     Choose {
         /// Blocks in all.
         blocks: u8,
-        /// Blocks that lead each table: at least 2, as with 1 it is [`Name::Blocks`].
+        /// Blocks that lead each table: at least 2, as with 1 it is [`DesignName::Blocks`].
         leading: u8,
     },
     /// `nested-A-B`.
@@ -94,7 +94,7 @@ pub struct Table {
     /// The number of leading bits of the key, in which probes agree.
     pub lead: u32,
     /// The fewest bits of a probe, if a shorter prefix would change what is found or counted.
-    least: u32,
+    min: u32,
 }
 
 impl Table {
@@ -103,26 +103,26 @@ impl Table {
     /// stays exact. Free designs and `expansion` are probed by all the bits that they name.
     #[must_use]
     pub fn probe_bits(&self, rows: u64) -> u32 {
-        prefix_bits(rows, self.lead).max(self.least)
+        prefix_bits(rows, self.lead).max(self.min)
     }
 }
 
-/// `floor(log2 rows) - 3`, from 0 to `most`.
+/// `floor(log2 rows) - 3`, from 0 to `max`.
 #[must_use]
-pub fn prefix_bits(rows: u64, most: u32) -> u32 {
-    rows.checked_ilog2().unwrap_or(0).saturating_sub(BUCKET_BITS).min(most)
+pub fn prefix_bits(rows: u64, max: u32) -> u32 {
+    rows.checked_ilog2().unwrap_or(0).saturating_sub(BUCKET_BITS).min(max)
 }
 
 /// A design.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Design {
     /// Its name.
-    pub name: Name,
+    pub name: DesignName,
     /// Its tables, 1 to [`TABLES_MAX`].
     pub tables: Vec<Table>,
 }
 
-impl Name {
+impl DesignName {
     /// The number of tables.
     #[must_use]
     pub fn tables(self) -> u32 {
@@ -145,12 +145,12 @@ impl Name {
     /// The largest radius that is answered.
     #[must_use]
     pub fn within_max(self) -> u32 {
-        let most = match self {
+        let max = match self {
             Self::Choose { blocks, leading } => u32::from(blocks - leading),
             Self::Nested { outer, inner } => u32::from(outer.min(inner)) - 1,
             _ => WITHIN_MAX.into(),
         };
-        most.min(WITHIN_MAX.into())
+        max.min(WITHIN_MAX.into())
     }
 
     /// Refuses a radius that the design does not answer.
@@ -158,12 +158,12 @@ impl Name {
     /// # Errors
     /// [`Error::Invalid`], naming design and radius.
     pub fn check_within(self, within: u32) -> Result<()> {
-        let most = self.within_max();
-        if within <= most {
+        let max = self.within_max();
+        if within <= max {
             return Ok(());
         }
         Err(Error::Invalid(format!(
-            "within {within}: the tables of this index, {self}, answer radii up to {most}"
+            "within {within}: the tables of this index, {self}, answer radii up to {max}"
         )))
     }
 
@@ -193,7 +193,7 @@ impl Name {
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for DesignName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Blocks(blocks) => write!(f, "blocks-{blocks}"),
@@ -207,7 +207,7 @@ impl fmt::Display for Name {
     }
 }
 
-impl FromStr for Name {
+impl FromStr for DesignName {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
@@ -246,22 +246,22 @@ impl Design {
     ///
     /// # Errors
     /// [`Error::Invalid`] for numbers out of their range.
-    pub fn new(name: Name) -> Result<Self> {
+    pub fn new(name: DesignName) -> Result<Self> {
         Ok(Self::of_width(name.check()?, BITS))
     }
 
     /// The design over fingerprints of `width` bits: for proofs that try all of them.
-    fn of_width(name: Name, width: u32) -> Self {
+    fn of_width(name: DesignName, width: u32) -> Self {
         let led_by = |ranges: &[Range<u32>]| Table {
             order: BitOrder::leading(ranges),
             lead: ranges.iter().map(|range| range.end - range.start).sum(),
-            least: 0,
+            min: 0,
         };
         let by_prefix =
-            |order: BitOrder, prefix: u8| Table { order, lead: prefix.into(), least: prefix.into() };
+            |order: BitOrder, prefix: u8| Table { order, lead: prefix.into(), min: prefix.into() };
         let tables = match name {
-            Name::Blocks(m) => blocks(0..width, m.into()).into_iter().map(|block| led_by(&[block])).collect(),
-            Name::Choose { blocks: m, leading } => {
+            DesignName::Blocks(m) => blocks(0..width, m.into()).into_iter().map(|block| led_by(&[block])).collect(),
+            DesignName::Choose { blocks: m, leading } => {
                 let blocks = blocks(0..width, m.into());
                 subsets(m.into(), leading.into())
                     .into_iter()
@@ -270,7 +270,7 @@ impl Design {
                     })
                     .collect()
             }
-            Name::Nested { outer, inner } => {
+            DesignName::Nested { outer, inner } => {
                 let mut tables = Vec::new();
                 for first in blocks(0..width, outer.into()) {
                     // The other bits are not contiguous: their blocks are cut from the list of bits.
@@ -283,13 +283,13 @@ impl Design {
                 }
                 tables
             }
-            Name::Expansion => vec![Table { order: BitOrder::leading(&[]), lead: width, least: width }],
-            Name::Prefix(prefix) => vec![by_prefix(BitOrder::leading(&[]), prefix)],
-            Name::Reversed(prefix) => {
+            DesignName::Expansion => vec![Table { order: BitOrder::leading(&[]), lead: width, min: width }],
+            DesignName::Prefix(prefix) => vec![by_prefix(BitOrder::leading(&[]), prefix)],
+            DesignName::Reversed(prefix) => {
                 let reversed: Vec<u32> = (0..BITS).rev().collect();
                 vec![by_prefix(BitOrder::leading(&[]), prefix), by_prefix(BitOrder::new(&reversed), prefix)]
             }
-            Name::Random { tables, prefix, seed } => {
+            DesignName::Random { tables, prefix, seed } => {
                 let mut random = SplitMix(seed);
                 let own = std::iter::once(BitOrder::leading(&[]));
                 let drawn = (1..tables).map(|_| shuffled(&mut random));
@@ -313,24 +313,24 @@ impl Design {
         self.name.check_within(within)?;
         let exactly = |wanted: bool| wanted.then_some(0);
         Ok(match self.name {
-            Name::Blocks(m) => {
+            DesignName::Blocks(m) => {
                 let mut radii = vec![None; m.into()];
                 spread(within, &mut radii);
                 radii
             }
-            Name::Choose { blocks, leading } => subsets(blocks.into(), leading.into())
+            DesignName::Choose { blocks, leading } => subsets(blocks.into(), leading.into())
                 .iter()
                 .map(|chosen| {
                     exactly(chosen.iter().all(|&block| block < usize::from(leading) + within as usize))
                 })
                 .collect(),
-            Name::Nested { outer, inner } => (0..u32::from(outer) * u32::from(inner))
+            DesignName::Nested { outer, inner } => (0..u32::from(outer) * u32::from(inner))
                 .map(|table| {
                     exactly(table / u32::from(inner) <= within && table % u32::from(inner) <= within)
                 })
                 .collect(),
-            Name::Expansion => vec![Some(within)],
-            Name::Prefix(_) | Name::Reversed(_) | Name::Random { .. } => vec![Some(0); self.tables.len()],
+            DesignName::Expansion => vec![Some(within)],
+            DesignName::Prefix(_) | DesignName::Reversed(_) | DesignName::Random { .. } => vec![Some(0); self.tables.len()],
         })
     }
 
@@ -405,20 +405,20 @@ fn shuffled(random: &mut SplitMix) -> BitOrder {
 mod tests {
     use super::*;
 
-    const EXACT: [Name; 13] = [
-        Name::Blocks(1),
-        Name::Blocks(2),
-        Name::Blocks(3),
-        Name::Blocks(4),
-        Name::Blocks(5),
-        Name::Blocks(7),
-        Name::Choose { blocks: 4, leading: 2 },
-        Name::Choose { blocks: 5, leading: 2 },
-        Name::Choose { blocks: 6, leading: 3 },
-        Name::Choose { blocks: 7, leading: 2 },
-        Name::Nested { outer: 4, inner: 4 },
-        Name::Nested { outer: 2, inner: 3 },
-        Name::Expansion,
+    const EXACT: [DesignName; 13] = [
+        DesignName::Blocks(1),
+        DesignName::Blocks(2),
+        DesignName::Blocks(3),
+        DesignName::Blocks(4),
+        DesignName::Blocks(5),
+        DesignName::Blocks(7),
+        DesignName::Choose { blocks: 4, leading: 2 },
+        DesignName::Choose { blocks: 5, leading: 2 },
+        DesignName::Choose { blocks: 6, leading: 3 },
+        DesignName::Choose { blocks: 7, leading: 2 },
+        DesignName::Nested { outer: 4, inner: 4 },
+        DesignName::Nested { outer: 2, inner: 3 },
+        DesignName::Expansion,
     ];
 
     #[test]
@@ -434,7 +434,7 @@ mod tests {
                     // Any prefix of the leading bits must suffice.
                     for shorter in 0..WIDTH {
                         let found = design.tables.iter().zip(&radii).any(|(table, radius)| {
-                            let bits = table.lead.saturating_sub(shorter).max(table.least);
+                            let bits = table.lead.saturating_sub(shorter).max(table.min);
                             let prefix = key(table).checked_shr(BITS - bits).unwrap_or(0);
                             radius.is_some_and(|radius| prefix.count_ones() <= radius)
                         });
@@ -451,10 +451,10 @@ mod tests {
             let radii = Design::new(name).unwrap().radii(within).unwrap();
             radii.iter().flatten().count()
         };
-        let twenty = Name::Choose { blocks: 6, leading: 3 };
+        let twenty = DesignName::Choose { blocks: 6, leading: 3 };
         assert_eq!([0, 1, 2, 3].map(|k| tables(twenty, k)), [1, 4, 10, 20]);
-        assert_eq!([0, 1, 2, 3].map(|k| tables(Name::Nested { outer: 4, inner: 4 }, k)), [1, 4, 9, 16]);
-        assert_eq!([0, 1, 2, 3, 10].map(|k| tables(Name::Blocks(4), k)), [1, 2, 3, 4, 4]);
+        assert_eq!([0, 1, 2, 3].map(|k| tables(DesignName::Nested { outer: 4, inner: 4 }, k)), [1, 4, 9, 16]);
+        assert_eq!([0, 1, 2, 3, 10].map(|k| tables(DesignName::Blocks(4), k)), [1, 2, 3, 4, 4]);
     }
 
     #[test]
@@ -462,14 +462,14 @@ mod tests {
         let rows = 1 << 30;
         let probes = |name, within| Design::new(name).unwrap().probes(within, rows).unwrap();
         for (within, expected) in [(2, 3), (3, 4), (4, 20), (7, 68), (10, 428)] {
-            assert_eq!(probes(Name::Blocks(4), within), expected, "within {within}");
+            assert_eq!(probes(DesignName::Blocks(4), within), expected, "within {within}");
         }
-        assert_eq!(probes(Name::Choose { blocks: 5, leading: 2 }, 3), 10);
-        assert_eq!(probes(Name::Choose { blocks: 6, leading: 3 }, 3), 20);
-        assert_eq!(probes(Name::Nested { outer: 4, inner: 4 }, 3), 16);
+        assert_eq!(probes(DesignName::Choose { blocks: 5, leading: 2 }, 3), 10);
+        assert_eq!(probes(DesignName::Choose { blocks: 6, leading: 3 }, 3), 20);
+        assert_eq!(probes(DesignName::Nested { outer: 4, inner: 4 }, 3), 16);
         // 41,664 values at distance 3 itself, and those that are nearer.
-        assert_eq!(probes(Name::Expansion, 3), 41_664 + 2016 + 64 + 1);
-        assert_eq!(probes(Name::Blocks(2), 3), 2 * 28);
+        assert_eq!(probes(DesignName::Expansion, 3), 41_664 + 2016 + 64 + 1);
+        assert_eq!(probes(DesignName::Blocks(2), 3), 2 * 28);
     }
 
     #[test]
@@ -500,11 +500,11 @@ mod tests {
     #[test]
     fn names_round_trip_and_have_one_spelling() {
         for name in EXACT {
-            assert_eq!(name.to_string().parse::<Name>().unwrap(), name);
+            assert_eq!(name.to_string().parse::<DesignName>().unwrap(), name);
         }
-        let free = Name::Random { tables: 8, prefix: 20, seed: u64::MAX };
-        for name in [free, Name::Prefix(24), Name::Reversed(31)] {
-            assert_eq!(name.to_string().parse::<Name>().unwrap(), name);
+        let free = DesignName::Random { tables: 8, prefix: 20, seed: u64::MAX };
+        for name in [free, DesignName::Prefix(24), DesignName::Reversed(31)] {
+            assert_eq!(name.to_string().parse::<DesignName>().unwrap(), name);
             assert!(!name.is_exact());
         }
         for bad in [
@@ -531,7 +531,7 @@ mod tests {
             "Blocks-4",
             "blocks-4 ",
         ] {
-            assert!(bad.parse::<Name>().is_err(), "{bad}");
+            assert!(bad.parse::<DesignName>().is_err(), "{bad}");
         }
     }
 
@@ -539,7 +539,7 @@ mod tests {
     fn a_radius_that_a_design_does_not_answer_is_refused_by_name() {
         let error = Design::new("choose-5-2".parse().unwrap()).unwrap().radii(4).unwrap_err().to_string();
         assert!(error.contains("choose-5-2") && error.contains("up to 3"), "{error}");
-        assert!(Design::new(Name::Blocks(4)).unwrap().radii(11).is_err());
+        assert!(Design::new(DesignName::Blocks(4)).unwrap().radii(11).is_err());
     }
 
     #[test]

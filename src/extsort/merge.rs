@@ -24,9 +24,9 @@ pub trait Source {
 /// ```
 /// use twindex::extsort::{Merge, Source};
 ///
-/// struct Words(std::vec::IntoIter<&'static str>);
+/// struct WordRecord(std::vec::IntoIter<&'static str>);
 ///
-/// impl Source for Words {
+/// impl Source for WordRecord {
 ///     type Item = &'static str;
 ///     fn advance(&mut self, head: &mut Option<&'static str>) -> twindex::Result<()> {
 ///         *head = self.0.next();
@@ -34,7 +34,7 @@ pub trait Source {
 ///     }
 /// }
 ///
-/// let sources = [vec!["b", "d"], vec!["a", "b"]].map(|words| Words(words.into_iter()));
+/// let sources = [vec!["b", "d"], vec!["a", "b"]].map(|words| WordRecord(words.into_iter()));
 /// let mut merge = Merge::new(sources, Ord::cmp);
 /// let mut merged = Vec::new();
 /// while let Some((source, word)) = merge.next()? {

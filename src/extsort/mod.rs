@@ -14,6 +14,6 @@ pub mod runs;
 pub mod sorter;
 
 pub use merge::{Merge, Source};
-pub use record::{Counted, Record};
-pub use runs::{Reader, Run, Runs, Words, combine};
+pub use record::{NumberCount, Record};
+pub use runs::{RunReader, Run, Runs, WordRecord, combine};
 pub use sorter::{Sorted, Sorter};

@@ -73,14 +73,14 @@ fixed!([u64; 4], [U64; 4], |record| record.map(U64::new), |found| found.map(U64:
 
 /// A number and its count: equal numbers become one record with the sum of their counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Counted {
+pub struct NumberCount {
     /// The number.
     pub number: u64,
     /// The count.
     pub count: u32,
 }
 
-impl Record for Counted {
+impl Record for NumberCount {
     const HEAD: usize = <(u64, u32)>::HEAD;
 
     #[inline]

@@ -19,7 +19,7 @@ const WRITTEN: usize = 1 << 12;
 
 /// The operations named in errors of scratch files. They end in "in": the folder follows.
 #[derive(Clone, Copy, Debug)]
-pub struct Words {
+pub struct WordRecord {
     /// A file cannot be created.
     pub create: &'static str,
     /// A file cannot be written.
@@ -28,7 +28,7 @@ pub struct Words {
     pub read: &'static str,
 }
 
-impl Default for Words {
+impl Default for WordRecord {
     fn default() -> Self {
         Self {
             create: "create a scratch file in",
@@ -45,7 +45,7 @@ impl Default for Words {
 #[derive(Debug)]
 pub struct Runs<T> {
     dir: PathBuf,
-    words: Words,
+    words: WordRecord,
     fan_in: usize,
     memory: usize,
     levels: Vec<RunLevel>,
@@ -64,14 +64,14 @@ struct RunLevel {
 
 impl RunLevel {
     #[inline]
-    fn put<T: Record>(&mut self, record: &T, dir: &Path, words: Words) -> Result<()> {
+    fn put<T: Record>(&mut self, record: &T, dir: &Path, words: WordRecord) -> Result<()> {
         record.put(&mut self.bytes);
         if self.bytes.len() < WRITTEN { Ok(()) } else { self.write(dir, words) }
     }
 
     /// Writes the bytes to the scratch file.
     #[cold]
-    fn write(&mut self, dir: &Path, words: Words) -> Result<()> {
+    fn write(&mut self, dir: &Path, words: WordRecord) -> Result<()> {
         let spill = match &mut self.spill {
             Some(spill) => spill,
             none => none.insert(Spill::create(dir).map_err(|e| Error::io(words.create, dir, e))?),
@@ -81,7 +81,7 @@ impl RunLevel {
         Ok(())
     }
 
-    fn end_run(&mut self, dir: &Path, words: Words) -> Result<()> {
+    fn end_run(&mut self, dir: &Path, words: WordRecord) -> Result<()> {
         if !self.bytes.is_empty() {
             self.write(dir, words)?;
         }
@@ -96,7 +96,7 @@ impl RunLevel {
     fn readers<'a, T: Record>(
         &'a self,
         dir: &'a Path,
-        words: Words,
+        words: WordRecord,
         size: usize,
     ) -> impl Iterator<Item = Run<'a, T>> {
         self.spill.iter().flat_map(move |spill| {
@@ -120,7 +120,7 @@ impl<T: Record> Runs<T> {
     /// No runs yet. Up to `fan_in` runs are merged at once, at least 2, and the read buffers of runs share `memory`
     /// bytes, at least 192 bytes a run.
     #[must_use]
-    pub fn new(dir: &Path, words: Words, fan_in: usize, memory: usize) -> Self {
+    pub fn new(dir: &Path, words: WordRecord, fan_in: usize, memory: usize) -> Self {
         Self { dir: dir.to_owned(), words, fan_in: fan_in.max(2), memory, levels: vec![RunLevel::default()], of: PhantomData }
     }
 
@@ -244,7 +244,7 @@ fn combine_two<T: Record, S: Source<Item = T>, E: From<Error>>(
 #[derive(Debug)]
 pub struct Run<'a, T> {
     dir: &'a Path,
-    words: Words,
+    words: WordRecord,
     spill: &'a Spill,
     at: u64,
     end: u64,
@@ -306,14 +306,14 @@ impl<T: Record> Source for Run<'_, T> {
 
 /// Reads ascending records in memory, or a run.
 #[derive(Debug)]
-pub enum Reader<'a, T> {
+pub enum RunReader<'a, T> {
     /// Records in memory.
     Held(std::slice::Iter<'a, T>),
     /// Records in a scratch file.
     Spilled(Run<'a, T>),
 }
 
-impl<T: Record + Copy> Source for Reader<'_, T> {
+impl<T: Record + Copy> Source for RunReader<'_, T> {
     type Item = T;
 
     #[inline(always)]
@@ -338,29 +338,29 @@ mod tests {
 
     /// A text, and a number that does not affect its order.
     #[derive(Clone, Debug)]
-    struct Text(Vec<u8>, u32);
+    struct TextRecord(Vec<u8>, u32);
 
-    impl PartialEq for Text {
+    impl PartialEq for TextRecord {
         fn eq(&self, other: &Self) -> bool {
             self.0 == other.0
         }
     }
 
-    impl Eq for Text {}
+    impl Eq for TextRecord {}
 
-    impl Ord for Text {
+    impl Ord for TextRecord {
         fn cmp(&self, other: &Self) -> Ordering {
             self.0.cmp(&other.0)
         }
     }
 
-    impl PartialOrd for Text {
+    impl PartialOrd for TextRecord {
         fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
             Some(self.cmp(other))
         }
     }
 
-    impl Record for Text {
+    impl Record for TextRecord {
         const HEAD: usize = 6;
 
         fn tail(head: &[u8]) -> usize {
@@ -391,9 +391,9 @@ mod tests {
             (length, fan_in) in (1..30_usize, 2..5_usize),
         ) {
             let dir = tempfile::tempdir().unwrap();
-            let mut all: Vec<Text> =
-                (0..).zip(&texts).map(|(number, &(byte, length))| Text(vec![byte; length], number)).collect();
-            let mut runs = Runs::new(dir.path(), Words::default(), fan_in, 0);
+            let mut all: Vec<TextRecord> =
+                (0..).zip(&texts).map(|(number, &(byte, length))| TextRecord(vec![byte; length], number)).collect();
+            let mut runs = Runs::new(dir.path(), WordRecord::default(), fan_in, 0);
             for run in all.chunks(length) {
                 let mut run = run.to_vec();
                 run.sort();
@@ -402,7 +402,7 @@ mod tests {
             }
             prop_assert!(runs.len() < fan_in * runs.levels());
             let mut merged = Vec::new();
-            combine(runs.readers(), |text: Text| {
+            combine(runs.readers(), |text: TextRecord| {
                 merged.push(text);
                 Ok::<_, Error>(())
             })

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::record::Record;
-use super::runs::{Reader, Runs, Words, combine};
+use super::runs::{RunReader, Runs, WordRecord, combine};
 use crate::error::{Error, Result};
 
 /// The least memory of a sorter: below it, runs would be shorter than the buffers they are read through.
@@ -18,7 +18,7 @@ const BUFFER: usize = 1 << 12;
 #[derive(Debug)]
 pub struct Sorter<T> {
     /// The most records in memory.
-    most: usize,
+    max: usize,
     held: Vec<T>,
     runs: Runs<T>,
 }
@@ -28,12 +28,12 @@ impl<T: Record + Copy> Sorter<T> {
     #[must_use]
     pub fn new(dir: &Path, memory: usize) -> Self {
         let memory = memory.max(LEAST);
-        let runs = Runs::new(dir, Words::default(), memory / BUFFER, memory);
+        let runs = Runs::new(dir, WordRecord::default(), memory / BUFFER, memory);
         Self::of(memory / size_of::<T>(), runs)
     }
 
-    fn of(most: usize, runs: Runs<T>) -> Self {
-        Self { most, held: Vec::new(), runs }
+    fn of(max: usize, runs: Runs<T>) -> Self {
+        Self { max, held: Vec::new(), runs }
     }
 
     /// Adds a record.
@@ -60,13 +60,13 @@ impl<T: Record + Copy> Sorter<T> {
     #[cold]
     fn grow(&mut self) -> Result<()> {
         let held = self.held.len();
-        if held < self.most {
+        if held < self.max {
             // Doubles the capacity, up to the limit.
-            self.held.reserve_exact(held.max(64).min(self.most - held));
+            self.held.reserve_exact(held.max(64).min(self.max - held));
             return Ok(());
         }
         self.sort();
-        if self.held.len() > self.most / 2 { self.write_run() } else { Ok(()) }
+        if self.held.len() > self.max / 2 { self.write_run() } else { Ok(()) }
     }
 
     fn write_run(&mut self) -> Result<()> {
@@ -118,9 +118,9 @@ impl<T: Record + Copy> Sorted<T> {
         merge(std::slice::from_ref(self), each)
     }
 
-    fn readers(&self) -> impl Iterator<Item = Reader<'_, T>> {
-        let held = (!self.held.is_empty()).then(|| Reader::Held(self.held.iter()));
-        self.runs.readers().map(Reader::Spilled).chain(held)
+    fn readers(&self) -> impl Iterator<Item = RunReader<'_, T>> {
+        let held = (!self.held.is_empty()).then(|| RunReader::Held(self.held.iter()));
+        self.runs.readers().map(RunReader::Spilled).chain(held)
     }
 }
 
@@ -141,12 +141,12 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::record::Counted;
+    use super::super::record::NumberCount;
     use super::*;
     use crate::sys::spill::faults;
 
-    fn small<T: Record + Copy>(dir: &Path, most: usize, fan_in: usize) -> Sorter<T> {
-        Sorter::of(most, Runs::new(dir, Words::default(), fan_in, 0))
+    fn small<T: Record + Copy>(dir: &Path, max: usize, fan_in: usize) -> Sorter<T> {
+        Sorter::of(max, Runs::new(dir, WordRecord::default(), fan_in, 0))
     }
 
     fn sorted<T: Record + Copy>(mut sorter: Sorter<T>, records: impl IntoIterator<Item = T>) -> Sorted<T> {
@@ -168,13 +168,13 @@ mod tests {
         #[test]
         fn sorter_gives_a_plain_sort_without_repetitions_whatever_the_memory(
             parts in proptest::collection::vec(proptest::collection::vec(any::<(u8, u8)>(), 0..300), 1..4),
-            (most, fan_in) in (1..200_usize, 2..5_usize),
+            (max, fan_in) in (1..200_usize, 2..5_usize),
         ) {
             let dir = tempfile::tempdir().unwrap();
             let dir = dir.path();
             let wide = |&(a, b): &(u8, u8)| u128::from(a) << 100 | u128::from(b);
             let triple = |&(a, b): &(u8, u8)| (u64::from(b), u64::from(a % 4) << 40, a);
-            let counted = |&(a, _): &(u8, u8)| Counted { number: u64::from(a) << 56 | 1, count: 2 };
+            let counted = |&(a, _): &(u8, u8)| NumberCount { number: u64::from(a) << 56 | 1, count: 2 };
             let (mut of_wide, mut of_triples) = (Vec::new(), Vec::new());
             let mut counts: BTreeMap<u64, u32> = BTreeMap::new();
             let mut found = (Vec::new(), Vec::new(), Vec::new());
@@ -184,9 +184,9 @@ mod tests {
                 for one in part.iter().map(counted) {
                     *counts.entry(one.number).or_default() += one.count;
                 }
-                found.0.push(sorted(small(dir, most, fan_in), part.iter().map(wide)));
-                found.1.push(sorted(small(dir, most, fan_in), part.iter().map(triple)));
-                found.2.push(sorted(small(dir, most, fan_in), part.iter().map(counted)));
+                found.0.push(sorted(small(dir, max, fan_in), part.iter().map(wide)));
+                found.1.push(sorted(small(dir, max, fan_in), part.iter().map(triple)));
+                found.2.push(sorted(small(dir, max, fan_in), part.iter().map(counted)));
             }
             of_wide.sort_unstable();
             of_wide.dedup();
@@ -195,7 +195,7 @@ mod tests {
             for _ in 0..2 {
                 prop_assert_eq!(&all(&found.0), &of_wide);
                 prop_assert_eq!(&all(&found.1), &of_triples);
-                let counts = counts.iter().map(|(&number, &count)| Counted { number, count });
+                let counts = counts.iter().map(|(&number, &count)| NumberCount { number, count });
                 prop_assert_eq!(all(&found.2), counts.collect::<Vec<_>>());
             }
         }

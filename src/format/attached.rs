@@ -97,7 +97,7 @@ pub struct Values {
     rows: u64,
     start: u64,
     /// The most bytes of a document.
-    most: u64,
+    max: u64,
     /// Length of the section.
     pub length: u64,
 }
@@ -115,10 +115,10 @@ impl Values {
         Self::with_most(rows, documents, FIELDS_BYTES_MAX)
     }
 
-    fn with_most(rows: u64, documents: u64, most: usize) -> Option<Self> {
+    fn with_most(rows: u64, documents: u64, max: usize) -> Option<Self> {
         let offset_bytes = super::samples::offset_bytes(rows);
         let start = documents.checked_add(1)?.checked_mul(offset_bytes)?;
-        Some(Self { offset_bytes, rows, start, most: most as u64, length: start.checked_add(rows)? })
+        Some(Self { offset_bytes, rows, start, max: max as u64, length: start.checked_add(rows)? })
     }
 
     /// The byte range in the section of the offset of `ordinal` and of the next offset.
@@ -135,8 +135,8 @@ impl Values {
         let (start, end) = offsets.split_at((self.offset_bytes as usize).min(offsets.len()));
         let (start, end) = (wire::wide(start), wire::wide(end));
         // guard: values are within the section that has them
-        if start > end || end > self.rows || end - start > self.most {
-            let expected = format!("at most {} bytes, by offsets up to {}", self.most, self.rows);
+        if start > end || end > self.rows || end - start > self.max {
+            let expected = format!("at most {} bytes, by offsets up to {}", self.max, self.rows);
             return Err(Fault::new(self.offsets(ordinal).start, expected, format!("{start} to {end}")));
         }
         Ok(self.start + start..self.start + end)
@@ -170,11 +170,11 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// The layout for stamps from `least` to `most`; both 0 for no documents.
+    /// The layout for stamps from `min` to `max`; both 0 for no documents.
     #[must_use]
-    pub fn spanning(least: u64, most: u64, documents: u64) -> Self {
-        let width = u64::from(64 - (most - least).leading_zeros()).div_ceil(8);
-        Self { base: least, width, documents }
+    pub fn spanning(min: u64, max: u64, documents: u64) -> Self {
+        let width = u64::from(64 - (max - min).leading_zeros()).div_ceil(8);
+        Self { base: min, width, documents }
     }
 
     /// The head of this layout.
@@ -262,18 +262,18 @@ mod tests {
 
     #[test]
     fn invalid_head_of_stamps_is_refused() {
-        for (least, most, width) in
+        for (min, max, width) in
             [(7, 7, 0), (7, 8, 1), (0, 255, 1), (0, 256, 2), (5, 1 << 41, 6), (0, u64::MAX, 8)]
         {
-            let stamps = Stamps::spanning(least, most, 3);
+            let stamps = Stamps::spanning(min, max, 3);
             assert_eq!((stamps.width, stamps.length()), (width, 16 + 3 * (width + 4)));
             let head = stamps.head();
             assert_eq!(Stamps::read(head.as_bytes(), stamps.length(), 3), Ok(stamps));
             assert!(Stamps::read(head.as_bytes(), stamps.length() + 1, 3).is_err());
             assert!(Stamps::read(&head.as_bytes()[..15], stamps.length(), 3).is_err());
             let mut bytes = Vec::new();
-            stamps.encode(most, &mut bytes);
-            assert_eq!(stamps.decode(&bytes, 0), Ok(most));
+            stamps.encode(max, &mut bytes);
+            assert_eq!(stamps.decode(&bytes, 0), Ok(max));
         }
         let mut head = Stamps::spanning(1, 2, 3).head();
         head.width = 9;

@@ -148,8 +148,8 @@ impl Band {
             (bits_from(bytes, bit, spare) != 0).then_some(bit / 8)
         };
         let between = || (0..rows).find_map(above);
-        let behind = || (bits_from(bytes, end, last.saturating_sub(end) as u32) != 0).then_some(end / 8);
-        if spare > 0 { between() } else { None }.or_else(behind)
+        let past_end = || (bits_from(bytes, end, last.saturating_sub(end) as u32) != 0).then_some(end / 8);
+        if spare > 0 { between() } else { None }.or_else(past_end)
     }
 
     /// Reads the entries of these rows from the bytes at [`entries`](Self::entries). Ordinals may be invalid; the

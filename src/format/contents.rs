@@ -111,7 +111,7 @@ impl Kind {
 pub struct Entry {
     /// A [`Kind`].
     pub kind: U16,
-    /// Which of several of a kind: the table's or the band's number, otherwise 0.
+    /// The number of a table or band; 0 for other sections.
     pub index: U16,
     /// How the section is coded; the section's part of the specification lists the codecs.
     pub codec: U16,
@@ -134,7 +134,7 @@ const _: () = assert!(size_of::<Entry>() == ENTRY_BYTES);
 pub struct Section {
     /// The kind of its content.
     pub kind: Kind,
-    /// Which of several.
+    /// The number of a table or band; 0 for other sections.
     pub index: u16,
     /// How.
     pub codec: u16,

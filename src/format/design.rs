@@ -1,7 +1,7 @@
 //! The design section: the name of the segment's table design, as ASCII, without an end of line. The codec of each
 //! table is in the table of contents.
 
-use crate::design::Name;
+use crate::design::DesignName;
 use crate::format::wire::Fault;
 
 /// Codec of the section.
@@ -13,7 +13,7 @@ pub const NAME_BYTES_MAX: u64 = 64;
 ///
 /// # Errors
 /// A [`Fault`] for a name of no design.
-pub fn decode(bytes: &[u8]) -> Result<Name, Fault> {
+pub fn decode(bytes: &[u8]) -> Result<DesignName, Fault> {
     let name = std::str::from_utf8(bytes).ok().and_then(|name| name.parse().ok());
     name.ok_or_else(|| Fault::new(0, "the name of a table design", bytes.escape_ascii()))
 }

@@ -22,10 +22,10 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// The directory of a section of `rows` entries, over at most `most` bits, and never more than 32.
+    /// The directory of a section of `rows` entries, over at most `max` bits, and never more than 32.
     #[must_use]
-    pub fn of(rows: u64, most: u32) -> Self {
-        Self { bits: prefix_bits(rows, most), rows }
+    pub fn of(rows: u64, max: u32) -> Self {
+        Self { bits: prefix_bits(rows, max), rows }
     }
 
     /// Bytes it takes.

@@ -92,9 +92,9 @@ impl<'a> SetDecoder<'a> {
         self.set.count - self.decoded
     }
 
-    /// Appends the next `most` hashes to `out`, or all that are left.
-    fn decode(&mut self, most: usize, out: &mut Vec<u64>) -> Result<(), Fault> {
-        let count = most.min(self.left());
+    /// Appends the next `max` hashes to `out`, or all that are left.
+    fn decode(&mut self, max: usize, out: &mut Vec<u64>) -> Result<(), Fault> {
+        let count = max.min(self.left());
         let start = out.len();
         if self.high_bytes == 0 {
             let coded = &self.set.coded[8 * self.decoded..][..8 * count];
@@ -239,7 +239,7 @@ impl<'a> Fields<'a> {
         SetDecoder::of(coded).decode(usize::MAX, out)
     }
 
-    /// The number of hashes that the document's set shares with `set`, which ascends, if they are `least` or more.
+    /// The number of hashes that the document's set shares with `set`, which ascends, if they are `min` or more.
     /// Stops decoding once that is decided: the rest is not checked. `scratch` is a reusable buffer.
     ///
     /// # Errors
@@ -247,19 +247,19 @@ impl<'a> Fields<'a> {
     pub fn shared_from(
         self,
         set: &[u64],
-        least: usize,
+        min: usize,
         scratch: &mut Vec<u64>,
     ) -> Result<Option<usize>, Fault> {
-        let Some(coded) = self.set()? else { return Ok((least == 0).then_some(0)) };
+        let Some(coded) = self.set()? else { return Ok((min == 0).then_some(0)) };
         let mut decoder = SetDecoder::of(coded);
         let (mut rest, mut shared) = (set, 0);
         loop {
-            if shared + rest.len().min(decoder.left()) < least {
+            if shared + rest.len().min(decoder.left()) < min {
                 return Ok(None);
             }
             scratch.clear();
             decoder.decode(TOGETHER, scratch)?;
-            let Some(&last) = scratch.last() else { return Ok((shared >= least).then_some(shared)) };
+            let Some(&last) = scratch.last() else { return Ok((shared >= min).then_some(shared)) };
             let (now, later) = rest.split_at(rest.partition_point(|&hash| hash <= last));
             shared += in_both(now, scratch);
             rest = later;
@@ -436,8 +436,8 @@ mod tests {
                 let mut read = vec![7];
                 fields.set_into(&mut read).unwrap();
                 assert!(read == set, "{count} hashes");
-                let least = (0..=2).map(|high| coded_with(count, high)).min().unwrap() as usize;
-                assert_eq!(out.len(), least + 9 + if is_marked { 5 } else { 0 });
+                let min = (0..=2).map(|high| coded_with(count, high)).min().unwrap() as usize;
+                assert_eq!(out.len(), min + 9 + if is_marked { 5 } else { 0 });
             }
         }
         let extremes = [0, 1, u64::MAX - 1, u64::MAX];
@@ -456,9 +456,9 @@ mod tests {
             let other: Vec<u64> = all.iter().copied().filter(|hash| hash % 4 > 0).collect();
             encode(&params(), false, &set, &mut out);
             let expected = set.iter().filter(|hash| other.contains(hash)).count();
-            for least in [0, expected / 2, expected, expected + 1, set.len() + 1] {
-                let shared = Fields::of(&out).shared_from(&other, least, &mut scratch).unwrap();
-                assert_eq!(shared, (least <= expected).then_some(expected), "{count}, {least} or more");
+            for min in [0, expected / 2, expected, expected + 1, set.len() + 1] {
+                let shared = Fields::of(&out).shared_from(&other, min, &mut scratch).unwrap();
+                assert_eq!(shared, (min <= expected).then_some(expected), "{count}, {min} or more");
             }
         }
     }

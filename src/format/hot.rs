@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! buckets    H x 24: prefix 8, rows before it 8, rows 8; ascending
-//! directory  for each bucket and nested table (2^s + 1) x 4, s = floor(log2 rows) - 3, at most the block's length:
+//! directory  for each bucket and nested table (2^s + 1) x 4, s = floor(log2 rows) - 3, at max the block's length:
 //!            the rows of smaller first s bits
 //! filter     for each bucket and nested table, rows x 2
 //! rank       for each bucket and nested table, rows x 4
@@ -47,7 +47,7 @@ pub fn is_hot(count: u64, rows: u64, bits: u32) -> bool {
 
 /// The bits of fingerprints in a hot bucket after its prefix, and their rotations in nested tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rest {
+pub struct NestedKeys {
     /// The number of bits, 0 to 64.
     width: u32,
     /// The first bit of block `j`.
@@ -55,7 +55,7 @@ pub struct Rest {
     lengths: [u32; NESTED],
 }
 
-impl Rest {
+impl NestedKeys {
     /// The bits after prefixes of `bits` bits.
     ///
     /// # Panics
@@ -112,7 +112,7 @@ pub struct HotBucket {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hot {
     /// The bits that nested tables hold.
-    pub rest: Rest,
+    pub rest: NestedKeys,
     /// Ascending.
     pub buckets: Vec<HotBucket>,
 }
@@ -136,7 +136,7 @@ impl Hot {
             return Err(wrong(0, format!("at most {rows} rows in hot buckets"), entries.to_string()));
         }
         // Each bucket has at least this many rows, which bounds the list.
-        let most = entries / (HOT_ROWS + 1);
+        let max = entries / (HOT_ROWS + 1);
         let mut list: Vec<(u64, u64)> = Vec::new();
         let mut before = 0;
         while before < entries {
@@ -152,8 +152,8 @@ impl Hot {
             }
             list.push((prefix, count));
             before += count;
-            if list.len() as u64 > most {
-                return Err(wrong(at, format!("at most {most} hot buckets"), list.len().to_string()));
+            if list.len() as u64 > max {
+                return Err(wrong(at, format!("at most {max} hot buckets"), list.len().to_string()));
             }
         }
         let hot = Self::of(&list, bits);
@@ -166,7 +166,7 @@ impl Hot {
 
     /// The layout for buckets of these prefixes and rows.
     fn of(list: &[(u64, u64)], bits: u32) -> Self {
-        let rest = Rest::after(bits);
+        let rest = NestedKeys::after(bits);
         let all = || list.iter().flat_map(|&(_, rows)| (0..NESTED).map(move |j| (rows, j)));
         let directory = align(list.len() as u64 * BUCKET_BYTES);
         let directories: u64 = all().map(|(rows, j)| directory_bytes(rest.lead(j, rows))).sum();
@@ -208,7 +208,7 @@ impl Hot {
     /// # Errors
     /// What `columns` returns.
     pub fn encode(buckets: &[(u64, Vec<(u64, u32)>)], bits: u32, columns: &mut impl Columns) -> Result<()> {
-        let rest = Rest::after(bits);
+        let rest = NestedKeys::after(bits);
         let mut before = 0;
         for (prefix, members) in buckets {
             let rows = members.len() as u64;
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn nested_keys_are_the_other_bits_rotated_by_a_block() {
         for bits in [0, 13, 16, 20, 27, 60, 64] {
-            let rest = Rest::after(bits);
+            let rest = NestedKeys::after(bits);
             let width = 64 - bits;
             for key in [0, 1, u64::MAX, 0x0123_4567_89AB_CDEF] {
                 for j in 0..NESTED {

@@ -30,7 +30,7 @@ use super::bands;
 use super::checksum::checksum;
 use super::fields::{self, Fields};
 use super::header::{HEADER_BYTES, Header, Refusal, Role, features_of};
-use super::samples::{self, Choice, VALUE_BYTES};
+use super::samples::{self, SampleChoice, VALUE_BYTES};
 use super::sketches::Row;
 use super::wire::Fault;
 use crate::key::{KEY_BYTES_MAX, Key};
@@ -198,12 +198,12 @@ pub fn encode_mark(out: &mut Vec<u8>, salt: u128, offset: u64, commit: u64, sync
 
 /// The encoded operations of a batch.
 #[derive(Clone, Debug, Default)]
-pub struct Batch {
+pub struct LogBatch {
     operations: u32,
     bytes: Vec<u8>,
 }
 
-impl Batch {
+impl LogBatch {
     /// True before the first operation.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -254,7 +254,7 @@ impl Batch {
             self.bytes.extend_from_slice(&bands::key(feature, bits).to_le_bytes());
         }
         self.bytes.extend_from_slice(kept.signature);
-        for (choice, values) in Choice::of(params).iter().zip([kept.bottom, kept.modular]) {
+        for (choice, values) in SampleChoice::of(params).iter().zip([kept.bottom, kept.modular]) {
             if choice.is_some() {
                 self.bytes.extend_from_slice(&(values.len() as u16).to_le_bytes());
                 samples::encode(values, &mut self.bytes);
@@ -308,8 +308,8 @@ impl<'a> BatchView<'a> {
         let (payload, bytes) = match length {
             NO_PAYLOAD => (None, rest),
             _ if length as usize > PAYLOAD_BYTES_MAX || length as usize > rest.len() => {
-                let most = rest.len().min(PAYLOAD_BYTES_MAX);
-                return Err(Fault::new(12, format!("at most {most} bytes of the caller's"), length));
+                let max = rest.len().min(PAYLOAD_BYTES_MAX);
+                return Err(Fault::new(12, format!("at most {max} bytes of the caller's"), length));
             }
             _ => {
                 let (payload, bytes) = rest.split_at(length as usize);
@@ -320,7 +320,7 @@ impl<'a> BatchView<'a> {
         Ok(Self { synced: LittleEndian::read_u64(head), operations, payload, bytes })
     }
 
-    /// Appends the batch as a record of a log to `out`, as [`Batch::encode`] does.
+    /// Appends the batch as a record of a log to `out`, as [`LogBatch::encode`] does.
     pub fn encode(&self, out: &mut Vec<u8>, salt: u128, offset: u64, commit: u64, synced: u64) {
         let mut head = [0; BATCH_HEAD_BYTES];
         LittleEndian::write_u64(&mut head, synced);
@@ -344,7 +344,7 @@ impl<'a> BatchView<'a> {
             bands: params.minhash.map_or(0, |minhash| minhash.bands.into()),
             feature_bits: bands::bits_of(params),
             signature_bytes: params.minhash.map_or(0, |minhash| minhash.signature_bytes()),
-            choices: Choice::of(params),
+            choices: SampleChoice::of(params),
             values: params.values,
             stamps: params.expire_after.is_some(),
             fields: fields::are_kept(params),
@@ -379,7 +379,7 @@ pub struct Operations<'a> {
     /// Bits of a band key that are stored, above zeros.
     feature_bits: u32,
     signature_bytes: usize,
-    choices: [Option<Choice>; 2],
+    choices: [Option<SampleChoice>; 2],
     values: bool,
     stamps: bool,
     fields: bool,
@@ -518,8 +518,8 @@ mod tests {
         Params::builder().simhash(3).minhash(2, 2).bottom(3).values().expire_after(9).build().unwrap()
     }
 
-    fn batch() -> Batch {
-        let mut batch = Batch::default();
+    fn batch() -> LogBatch {
+        let mut batch = LogBatch::default();
         let row = Row {
             fingerprint: 7,
             features: &[5 << 32, u64::MAX << 32],
@@ -600,7 +600,7 @@ mod tests {
         let (wide, narrow) = (builder.clone().build().unwrap(), builder.feature_bits(8).build().unwrap());
         let batch = |params: &Params, second: u64| {
             let row = Row { features: &[0xA5 << 56, second], ..Row::default() };
-            let (mut batch, mut record) = (Batch::default(), Vec::new());
+            let (mut batch, mut record) = (LogBatch::default(), Vec::new());
             batch.put(params, Key::from("a"), Some(row), Attached::default());
             batch.encode(&mut record, 99, 88, 12, 64, None);
             record

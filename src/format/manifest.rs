@@ -209,10 +209,10 @@ impl Manifest {
         let mut segments: Vec<SegmentEntry> = Vec::new();
         for _ in 0..segment_count {
             let segment = reader.segment()?;
-            let least = segments.last().map_or(0, |last| last.number + 1);
+            let min = segments.last().map_or(0, |last| last.number + 1);
             // guard: fields of a manifest are in their ranges and in order
-            if segment.number < least || segment.number >= next_segment {
-                let expected = format!("a segment number from {least} to below {next_segment}");
+            if segment.number < min || segment.number >= next_segment {
+                let expected = format!("a segment number from {min} to below {next_segment}");
                 return Err(reader.fault(&expected, &segment.number.to_string()));
             }
             segments.push(segment);
@@ -363,16 +363,16 @@ impl ManifestReader<'_> {
             let number = self.number("log number", ReadBytesExt::read_u64::<LittleEndian>)?;
             let first = self.number("first commit", ReadBytesExt::read_u64::<LittleEndian>)?;
             let length = self.number("length of a log", ReadBytesExt::read_u64::<LittleEndian>)?;
-            let (least, least_first) = logs.last().map_or((0, 0), |last| (last.number + 1, last.first));
+            let (min, least_first) = logs.last().map_or((0, 0), |last| (last.number + 1, last.first));
             let is_last = place + 1 == count;
             let (length, grows) = match length {
                 0 => (0, is_last && !grown),
                 length if length & GROWS != 0 && is_last && grown => (length & !GROWS, true),
                 length => (length, false),
             };
-            if number < least || number >= next_log || first < least_first {
+            if number < min || number >= next_log || first < least_first {
                 let expected =
-                    format!("a log from {least} to below {next_log}, of commits from {least_first} on");
+                    format!("a log from {min} to below {next_log}, of commits from {least_first} on");
                 return Err(self.fault(&expected, &format!("{number}, of commits from {first} on")));
             }
             let unknown = grows && !grown;

@@ -25,14 +25,14 @@ pub const VALUE_BYTES: u64 = HASH_BITS as u64 / 8;
 
 /// The kind of sample that a section stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub enum SampleChoice {
     /// The least, at most this many.
     Bottom(u16),
-    /// Those that this divides.
+    /// The hashes that this number divides.
     Modular(u32),
 }
 
-impl Choice {
+impl SampleChoice {
     /// The sections that these parameters require: bottom, then modular.
     #[must_use]
     pub fn of(params: &Params) -> [Option<Self>; 2] {
@@ -44,7 +44,7 @@ impl Choice {
 
     /// The most values of a document.
     #[must_use]
-    pub fn most(self) -> u64 {
+    pub fn max(self) -> u64 {
         match self {
             Self::Bottom(t) => t.into(),
             Self::Modular(_) => MODULAR_MAX as u64,
@@ -53,7 +53,7 @@ impl Choice {
 
     /// The least number of values of a document with a sketch: each has at least one hash.
     #[must_use]
-    pub fn least(self) -> u64 {
+    pub fn min(self) -> u64 {
         match self {
             Self::Bottom(_) => 1,
             Self::Modular(_) => 0,
@@ -74,7 +74,7 @@ impl Choice {
     /// # Errors
     /// A [`Fault`] at offset 0.
     pub fn check_count(self, count: usize) -> Result<(), Fault> {
-        let range = self.least()..=self.most();
+        let range = self.min()..=self.max();
         if range.contains(&(count as u64)) {
             return Ok(());
         }
@@ -87,18 +87,18 @@ impl Choice {
     /// # Errors
     /// A [`Fault`] for the first such value, its offset counted from the first value.
     pub fn check_values(self, values: &[u64]) -> Result<(), Fault> {
-        let mut least = 0;
+        let mut min = 0;
         for (place, &value) in values.iter().enumerate() {
-            if value < least || value >> HASH_BITS != 0 || !self.allows(value) {
+            if value < min || value >> HASH_BITS != 0 || !self.allows(value) {
                 let expected = match self {
-                    Self::Bottom(_) => format!("a hash of {HASH_BITS} bits, from {least} on"),
+                    Self::Bottom(_) => format!("a hash of {HASH_BITS} bits, from {min} on"),
                     Self::Modular(modulus) => {
-                        format!("a multiple of {modulus} of {HASH_BITS} bits, from {least} on")
+                        format!("a multiple of {modulus} of {HASH_BITS} bits, from {min} on")
                     }
                 };
                 return Err(Fault::new(place as u64 * VALUE_BYTES, expected, value));
             }
-            least = value + 1;
+            min = value + 1;
         }
         Ok(())
     }
@@ -108,7 +108,7 @@ impl Choice {
 ///
 /// # Errors
 /// [`Error::Invalid`].
-pub fn check(choice: Option<Choice>, values: &[u64]) -> crate::error::Result<()> {
+pub fn check(choice: Option<SampleChoice>, values: &[u64]) -> crate::error::Result<()> {
     match choice {
         Some(choice) => {
             let checked = choice.check_count(values.len()).and_then(|()| choice.check_values(values));
@@ -125,7 +125,7 @@ pub fn check(choice: Option<Choice>, values: &[u64]) -> crate::error::Result<()>
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Samples {
     /// The kind of sample.
-    pub choice: Choice,
+    pub choice: SampleChoice,
     /// Bytes of an offset.
     pub offset_bytes: u64,
     rows: u64,
@@ -137,7 +137,7 @@ pub struct Samples {
 impl Samples {
     /// The layout for `rows` values of `documents` documents; `None` for more than any file has.
     #[must_use]
-    pub fn of(choice: Choice, rows: u64, documents: u64) -> Option<Self> {
+    pub fn of(choice: SampleChoice, rows: u64, documents: u64) -> Option<Self> {
         let offset_bytes = offset_bytes(rows);
         let values = documents.checked_add(1)?.checked_mul(offset_bytes)?;
         let length = rows.checked_mul(VALUE_BYTES)?.checked_add(values)?;
@@ -157,8 +157,8 @@ impl Samples {
     pub fn range(&self, offsets: &[u8], ordinal: u64) -> Result<Range<u64>, Fault> {
         let (start, end) = offsets.split_at((self.offset_bytes as usize).min(offsets.len()));
         let (start, end) = (wire::wide(start), wire::wide(end));
-        if start > end || end > self.rows || end - start > self.choice.most() {
-            let expected = format!("at most {} values, by offsets up to {}", self.choice.most(), self.rows);
+        if start > end || end > self.rows || end - start > self.choice.max() {
+            let expected = format!("at most {} values, by offsets up to {}", self.choice.max(), self.rows);
             return Err(Fault::new(self.offsets(ordinal).start, expected, format!("{start} to {end}")));
         }
         Ok(self.values + start * VALUE_BYTES..self.values + end * VALUE_BYTES)
@@ -200,18 +200,18 @@ mod tests {
 
     #[test]
     fn offsets_are_as_wide_as_the_number_of_values_needs() {
-        let of = |rows| Samples::of(Choice::Bottom(7), rows, 10).unwrap();
+        let of = |rows| Samples::of(SampleChoice::Bottom(7), rows, 10).unwrap();
         for (rows, bytes) in [(0, 1), (255, 1), (256, 2), (65_535, 2), (65_536, 3), (1 << 32, 5)] {
             assert_eq!(of(rows).offset_bytes, bytes, "{rows}");
             assert_eq!(of(rows).length, 11 * bytes + 6 * rows);
         }
-        assert_eq!(Samples::of(Choice::Bottom(7), u64::MAX, 10), None);
-        assert_eq!(Samples::of(Choice::Bottom(7), 1, u64::MAX), None);
+        assert_eq!(Samples::of(SampleChoice::Bottom(7), u64::MAX, 10), None);
+        assert_eq!(Samples::of(SampleChoice::Bottom(7), 1, u64::MAX), None);
     }
 
     #[test]
     fn invalid_offsets_and_values_are_refused() {
-        let samples = Samples::of(Choice::Bottom(3), 10, 4).unwrap();
+        let samples = Samples::of(SampleChoice::Bottom(3), 10, 4).unwrap();
         assert_eq!(samples.range(&[2, 5], 1), Ok(5 + 12..5 + 30));
         assert_eq!(samples.range(&[10, 10], 3), Ok(5 + 60..5 + 60));
         for offsets in [[5, 2], [2, 6], [9, 11], [0, 255], [11, 11], [255, 0]] {
@@ -227,7 +227,7 @@ mod tests {
             encode(lie, &mut bytes);
             assert_eq!(samples.decode(&bytes, 100, &mut out).unwrap_err().offset, 106);
         }
-        let modular = Samples::of(Choice::Modular(10), 3, 4).unwrap();
+        let modular = Samples::of(SampleChoice::Modular(10), 3, 4).unwrap();
         bytes.clear();
         encode(&[0, 30, 35], &mut bytes);
         assert_eq!(modular.decode(&bytes, 0, &mut out).unwrap_err().offset, 12);
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn samples_are_checked_for_their_number_order_width_and_choice() {
-        let (bottom, modular) = (Choice::Bottom(2), Choice::Modular(10));
+        let (bottom, modular) = (SampleChoice::Bottom(2), SampleChoice::Modular(10));
         for (choice, good) in [(bottom, &[3, 9][..]), (bottom, &[0]), (modular, &[]), (modular, &[0, 30])] {
             assert!(check(Some(choice), good).is_ok(), "{choice:?} {good:?}");
         }
@@ -250,8 +250,8 @@ mod tests {
             assert!(check(Some(choice), bad).is_err(), "{choice:?} {bad:?}");
         }
         let many: Vec<u64> = (0..=MODULAR_MAX as u64).collect();
-        assert!(check(Some(Choice::Modular(1)), &many[1..]).is_ok());
-        assert!(check(Some(Choice::Modular(1)), &many).is_err());
+        assert!(check(Some(SampleChoice::Modular(1)), &many[1..]).is_ok());
+        assert!(check(Some(SampleChoice::Modular(1)), &many).is_err());
         assert!(check(None, &[]).is_ok() && check(None, &[7]).is_err());
     }
 }

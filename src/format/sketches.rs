@@ -22,7 +22,7 @@ use super::fields::{FIELDS_BYTES_MAX, Fields, unread};
 use super::footer;
 use super::header::{HEADER_BYTES, Header, Refusal, Role, features_of_sketches};
 use super::limits::PARAMS_BYTES_MAX;
-use super::samples::{self, Choice, VALUE_BYTES};
+use super::samples::{self, SampleChoice, VALUE_BYTES};
 use super::wire::{Fault, wide};
 use crate::error::{Error, Result};
 use crate::key::{KEY_BYTES_MAX, Key};
@@ -38,7 +38,7 @@ const WORD: usize = 4;
 /// The end of the file. A file without it was cut off.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-pub struct End {
+pub struct SketchFileEnd {
     /// [`footer::MAGIC`]
     pub magic: [u8; 8],
     /// Length of the whole file.
@@ -57,11 +57,11 @@ pub struct End {
     pub checksum: U32,
 }
 
-/// Length of an [`End`].
+/// Length of an [`SketchFileEnd`].
 pub const END_BYTES: usize = 64;
-const _: () = assert!(size_of::<End>() == END_BYTES);
+const _: () = assert!(size_of::<SketchFileEnd>() == END_BYTES);
 
-impl End {
+impl SketchFileEnd {
     fn sealed(mut self, salt: u128, offset: u64) -> Self {
         self.checksum = U32::new(checksum(salt, offset, &self.as_bytes()[..END_BYTES - WORD]));
         self
@@ -93,7 +93,7 @@ struct RecordShape {
     /// Used bits of the signature's last byte; 0 means all.
     last_bits: u32,
     /// Bottom and modular, if they are stored.
-    samples: [Option<Choice>; 2],
+    samples: [Option<SampleChoice>; 2],
     sets: bool,
 }
 
@@ -107,14 +107,14 @@ impl RecordShape {
             bands: minhash.map_or(0, |minhash| usize::from(minhash.bands)),
             signature_bytes: minhash.map_or(0, |minhash| minhash.signature_bytes()),
             last_bits: (bits % 8) as u32,
-            samples: Choice::of(params),
+            samples: SampleChoice::of(params),
             sets: params.sets,
         }
     }
 
     /// The most bytes of a record.
     fn record_bytes_max(self) -> usize {
-        let samples = self.samples.iter().flatten().map(|choice| 2 + choice.most() * VALUE_BYTES);
+        let samples = self.samples.iter().flatten().map(|choice| 2 + choice.max() * VALUE_BYTES);
         let samples = samples.sum::<u64>() as usize;
         let sets = if self.sets { 4 + FIELDS_BYTES_MAX } else { 0 };
         2 + KEY_BYTES_MAX + 1 + 8 + self.bands * 8 + self.signature_bytes + samples + sets
@@ -295,7 +295,7 @@ impl Encoder {
         if self.records > 0 {
             self.end_block(out);
         }
-        let end = End {
+        let end = SketchFileEnd {
             magic: footer::MAGIC,
             file_length: U64::new(self.offset + END_BYTES as u64),
             blocks: U64::new(self.blocks),
@@ -502,10 +502,10 @@ impl Decoder {
                 if bytes == footer::MAGIC {
                     self.next = NextPart::End;
                 } else {
-                    let most = self.shape.map_or(0, RecordShape::block_bytes_max);
+                    let max = self.shape.map_or(0, RecordShape::block_bytes_max);
                     let (records, length) = (u32_at(bytes, 0), u32_at(bytes, 4) as usize);
-                    if records == 0 || length > most || records as usize > length {
-                        let expected = format!("a block of at most {most} bytes, or the end");
+                    if records == 0 || length > max || records as usize > length {
+                        let expected = format!("a block of at most {max} bytes, or the end");
                         return Err(damaged(start, expected, format!("{records} records in {length} bytes")));
                     }
                     if self.short {
@@ -586,7 +586,7 @@ impl Decoder {
     /// Checks the end, which begins at `offset`; `bytes` is without its magic.
     fn end(&self, bytes: &[u8], offset: u64) -> std::result::Result<(), Refusal> {
         let whole = [&footer::MAGIC[..], bytes].concat();
-        let end = End::read_from_bytes(&whole).map_err(|_| {
+        let end = SketchFileEnd::read_from_bytes(&whole).map_err(|_| {
             let found = format!("{} bytes", whole.len());
             Refusal::Damaged(Fault::new(offset, format!("an end of {END_BYTES} bytes"), found))
         })?;
@@ -944,7 +944,7 @@ mod tests {
         for (at, what) in
             [(8, "file length"), (16, "blocks"), (24, "documents"), (32, "sketches"), (56, "zero")]
         {
-            let mut end = End::read_from_bytes(&file[start..]).unwrap();
+            let mut end = SketchFileEnd::read_from_bytes(&file[start..]).unwrap();
             end.as_mut_bytes()[at] ^= 1;
             let forged = [&file[..start], end.sealed(salt, start as u64).as_bytes()].concat();
             let Err(Refusal::Damaged(fault)) = read(&forged) else { panic!("{what}") };
@@ -968,7 +968,7 @@ mod tests {
             documents += u64::from(*records);
         }
         let offset = file.len() as u64;
-        let end = End {
+        let end = SketchFileEnd {
             magic: footer::MAGIC,
             file_length: U64::new(offset + END_BYTES as u64),
             blocks: U64::new(blocks.len() as u64),

@@ -66,15 +66,15 @@ pub fn miss_probability(samples: u64, resemblance: f64, delta: f64, miss: Miss) 
     let (t, mean) = (samples as f64, samples as f64 * resemblance);
     let mut sum = 0.0;
     if miss.under()
-        && let Some(most) = whole_above((1.0 - delta) * mean, t).checked_sub(1)
+        && let Some(max) = whole_above((1.0 - delta) * mean, t).checked_sub(1)
     {
-        sum += equal.at_most(most);
+        sum += equal.at_most(max);
     }
     // More than the border agree if and only if fewer than the rest differ.
     if miss.over()
-        && let Some(most) = whole_above(t - (1.0 + delta) * mean, t).checked_sub(1)
+        && let Some(max) = whole_above(t - (1.0 + delta) * mean, t).checked_sub(1)
     {
-        sum += equal.at_least(samples.saturating_sub(most));
+        sum += equal.at_least(samples.saturating_sub(max));
     }
     sum
 }
@@ -123,7 +123,7 @@ fn bound(samples: u64, miss: Miss, (under, over): (f64, f64)) -> f64 {
 #[must_use]
 pub fn samples_by_chernoff(resemblance: f64, delta: f64, failure: f64, miss: Miss) -> Option<u64> {
     check(resemblance, delta, failure, miss)?;
-    least(miss, failure, chernoff_exponents(resemblance, delta))
+    smallest_exponent(miss, failure, chernoff_exponents(resemblance, delta))
 }
 
 /// As [`samples_by_chernoff`], by the unsimplified bounds (Chernoff and Hoeffding): `P[X <= a t] <= exp(-t D(a, J))`
@@ -137,7 +137,7 @@ pub fn samples_by_chernoff(resemblance: f64, delta: f64, failure: f64, miss: Mis
 pub fn samples_by_relative_entropy(resemblance: f64, delta: f64, failure: f64, miss: Miss) -> Option<u64> {
     check(resemblance, delta, failure, miss)?;
     let exponent = |a: f64| relative_entropy(a, resemblance);
-    least(miss, failure, (exponent((1.0 - delta) * resemblance), exponent((1.0 + delta) * resemblance)))
+    smallest_exponent(miss, failure, (exponent((1.0 - delta) * resemblance), exponent((1.0 + delta) * resemblance)))
 }
 
 /// `D(a, p)` for p in (0, 1]; infinite if `a` is impossible.
@@ -179,7 +179,7 @@ fn check(resemblance: f64, delta: f64, failure: f64, miss: Miss) -> Option<()> {
 }
 
 /// The least number of samples, from 1, whose bound is at most `failure`.
-fn least(miss: Miss, failure: f64, exponents: (f64, f64)) -> Option<u64> {
+fn smallest_exponent(miss: Miss, failure: f64, exponents: (f64, f64)) -> Option<u64> {
     let enough = |samples: u64| bound(samples, miss, exponents) <= failure;
     let mut high = 1;
     while !enough(high) {

@@ -15,7 +15,7 @@
 use std::ops::{Add, AddAssign};
 
 use crate::design::masks::choices;
-use crate::design::{Complete, Design, Name, POINTER_BITS, Scheme, Table, masks, prefix_bits};
+use crate::design::{Complete, Design, DesignName, POINTER_BITS, Scheme, Table, masks, prefix_bits};
 use crate::error::{Error, Result};
 use crate::format::checksum::PAGE;
 use crate::format::table::planes::WIDE;
@@ -27,7 +27,7 @@ pub const ROWS_A_PROBE: u64 = 128;
 /// True if a scan of all `rows` fingerprints is less work than `probes` probes. Always false for free designs, as a
 /// scan would find more than they promise.
 #[must_use]
-pub fn scans(design: Name, rows: u64, probes: u64) -> bool {
+pub fn scans(design: DesignName, rows: u64, probes: u64) -> bool {
     design.is_exact() && rows / ROWS_A_PROBE <= probes
 }
 
@@ -46,7 +46,7 @@ const HITS: f64 = 0.5;
 
 /// Kinds of work.
 pub const KINDS: usize = 13;
-/// The names of the kinds of [`Work`], in its order.
+/// The names of the kinds of [`QueryWork`], in its order.
 pub const KIND_NAMES: [&str; KINDS] = [
     "query",
     "probe",
@@ -91,9 +91,9 @@ const FAR_BYTES: f64 = 33_554_432.0;
 
 /// The work of a query: the mean count of each of [`KIND_NAMES`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Work(pub [f64; KINDS]);
+pub struct QueryWork(pub [f64; KINDS]);
 
-impl Work {
+impl QueryWork {
     /// The time in nanoseconds.
     #[must_use]
     pub fn nanos(&self) -> f64 {
@@ -110,13 +110,13 @@ impl Work {
     }
 }
 
-impl AddAssign for Work {
+impl AddAssign for QueryWork {
     fn add_assign(&mut self, other: Self) {
         self.0.iter_mut().zip(other.0).for_each(|(own, other)| *own += other);
     }
 }
 
-impl Add for Work {
+impl Add for QueryWork {
     type Output = Self;
 
     fn add(mut self, other: Self) -> Self {
@@ -150,7 +150,7 @@ pub struct Cost {
     /// Bytes of the directories.
     pub directory_bytes: u64,
     /// The work of a query.
-    pub work: Work,
+    pub work: QueryWork,
 }
 
 impl Cost {
@@ -232,12 +232,12 @@ fn run(bytes: f64) -> f64 {
     if lines > 1.0 { 1.0 + (lines - 1.0) * FOLLOWING } else { lines }
 }
 
-fn least(a: f64, b: f64) -> f64 {
+fn min(a: f64, b: f64) -> f64 {
     if b < a { b } else { a }
 }
 
 /// A table in the cost model.
-struct Priced {
+struct PricedTable {
     complete: Option<Complete>,
     /// Bytes of its section.
     length: u64,
@@ -278,7 +278,7 @@ pub(super) fn of_design(design: &Design, scheme: Scheme, within: u32, rows: u64)
         )));
     }
     let radii = design.radii(within)?;
-    let tables: Vec<Priced> =
+    let tables: Vec<PricedTable> =
         (0..design.tables.len()).map(|place| priced(design, place, scheme, rows)).collect();
     let sections: Vec<u64> = tables.iter().map(|table| table.length).collect();
     let stored: u64 = sections.iter().map(|&length| align(length)).sum();
@@ -292,7 +292,7 @@ pub(super) fn of_design(design: &Design, scheme: Scheme, within: u32, rows: u64)
         pages: 0.0,
         directory_pages: 0.0,
         directory_bytes: tables.iter().map(|table| table.directory).sum(),
-        work: Work::default(),
+        work: QueryWork::default(),
         sections,
     };
     cost.work.0[QUERY] = 1.0;
@@ -312,15 +312,15 @@ pub(super) fn of_design(design: &Design, scheme: Scheme, within: u32, rows: u64)
     }
     cost.candidates += HITS;
     if tables.len() > 1 && tables[1].complete.is_none() {
-        cost.look_into_first(&tables[0], FOLLOWED_HITS, within, rows);
+        cost.add_first_table_lookups(&tables[0], FOLLOWED_HITS, within, rows);
     }
     Ok(cost)
 }
 
-fn priced(design: &Design, place: usize, scheme: Scheme, rows: u64) -> Priced {
+fn priced(design: &Design, place: usize, scheme: Scheme, rows: u64) -> PricedTable {
     let table = &design.tables[place];
     let probe_bits = table.probe_bits(rows);
-    let common = Priced {
+    let common = PricedTable {
         complete: None,
         length: 0,
         directory: 0,
@@ -339,7 +339,7 @@ fn priced(design: &Design, place: usize, scheme: Scheme, rows: u64) -> Priced {
             let bits = table.order.bits();
             let of_pointer = |bits: &[u32]| bits.iter().filter(|&&bit| bit < POINTER_BITS).count() as u32;
             let within = probe_bits.min(filter.directory.bits);
-            Priced {
+            PricedTable {
                 length: filter.length,
                 directory: filter.directory.length(),
                 directory_bits: filter.directory.bits,
@@ -378,18 +378,18 @@ fn priced(design: &Design, place: usize, scheme: Scheme, rows: u64) -> Priced {
                 }
             };
             let rest = if column < 4.0 { 4.0 } else { 0.0 };
-            Priced { complete: Some(complete), length, directory, directory_bits, column, rest, ..common }
+            PricedTable { complete: Some(complete), length, directory, directory_bits, column, rest, ..common }
         }
     }
 }
 
 impl Cost {
     /// A scan of all rows.
-    fn scan_all(&mut self, first: &Priced, within: u32, rows: f64) {
+    fn scan_all(&mut self, first: &PricedTable, within: u32, rows: f64) {
         self.entries = rows;
         self.candidates = rows * share(16, within.into()) + HITS;
         let bytes = rows * first.column;
-        let mut work = Work::default();
+        let mut work = QueryWork::default();
         work.0[ENTRY] = rows;
         work.0[FOLLOW_SLOWLY] = 1.0;
         if first.complete == Some(Complete::Manku) {
@@ -406,7 +406,7 @@ impl Cost {
     }
 
     /// The probes of a table: directory, bucket, and the survivors.
-    fn probe(&mut self, table: &Priced, radius: u32, within: u32, rows: f64) {
+    fn probe(&mut self, table: &PricedTable, radius: u32, within: u32, rows: f64) {
         let probes = masks::count(table.probe_bits, radius) as f64;
         // Partial tables have the buckets of their directory. Other tables find the rows of longer prefixes by a
         // search.
@@ -426,7 +426,7 @@ impl Cost {
         if table.complete.is_some() {
             self.candidates += candidates;
         }
-        let mut work = Work::default();
+        let mut work = QueryWork::default();
         let bytes = bucket * table.column;
         work.read(probes * run(bytes), self.bytes as f64);
         work.read(probes * spanned(8.0, LINE), self.directory_bytes as f64);
@@ -467,7 +467,7 @@ impl Cost {
         // The survivors of a bucket are close together in the column that is checked next.
         let after = |size: f64| {
             let column = bucket * table.rest;
-            if column == 0.0 { 0.0 } else { least(candidates, probes * spanned(column, size)) + hits }
+            if column == 0.0 { 0.0 } else { min(candidates, probes * spanned(column, size)) + hits }
         };
         work.read(after(LINE), self.bytes as f64);
         self.work += work;
@@ -479,9 +479,9 @@ impl Cost {
     /// probed, if it is: what it finds is not followed.
     fn follow(
         &mut self,
-        first: &Priced,
+        first: &PricedTable,
         own: Option<u32>,
-        table: &Priced,
+        table: &PricedTable,
         radius: u32,
         within: u32,
         rows: u64,
@@ -491,23 +491,23 @@ impl Cost {
         // Only if the pointer has all the bits by which table 1 is probed is it known what table 1 finds.
         let known = first.probe_bits <= prefix_bits(rows, POINTER_BITS);
         let both = table.overlap_with(first.probe_bits);
-        let own = own.filter(|_| known).map(|radius| Own { radius, both, alone: first.probe_bits - both });
+        let own = own.filter(|_| known).map(|radius| FirstTableProbe { radius, both, alone: first.probe_bits - both });
         let mut followed = 0.0;
         for ones in 0..=radius.min(table.probe_bits) {
             let probes = choices(table.probe_bits.into(), ones.into()) as f64;
             let near = bucket * table.pointer_share(ones, within, table.filter_bits, own);
             // Entries with the same pointer are followed once.
-            followed += probes * least(near, pointers);
+            followed += probes * min(near, pointers);
         }
-        self.look_into_first(first, followed, within, rows);
+        self.add_first_table_lookups(first, followed, within, rows);
     }
 
     /// The buckets of table 1 to which pointers lead.
-    fn look_into_first(&mut self, first: &Priced, followed: f64, within: u32, rows: u64) {
+    fn add_first_table_lookups(&mut self, first: &PricedTable, followed: f64, within: u32, rows: u64) {
         let bucket = rows as f64 / power(prefix_bits(rows, POINTER_BITS));
         let bytes = bucket * first.column;
         let candidates = followed * bucket * share(16, within.into());
-        let mut work = Work::default();
+        let mut work = QueryWork::default();
         match first.complete {
             Some(Complete::Planes) if first.directory_bits >= POINTER_BITS => {
                 // The pointer has used up most of the radius, or all of it.
@@ -544,7 +544,7 @@ impl Cost {
     }
 }
 
-impl Priced {
+impl PricedTable {
     /// How many of a fingerprint's first `bits` bits, at most those of a pointer, are among the bits by which this
     /// table is probed.
     fn overlap_with(&self, bits: u32) -> u32 {
@@ -570,7 +570,7 @@ impl Priced {
     /// The share of a partial table's bucket that is near in the pointer and the `filter` bits after it, if the prefix
     /// differs in `ones` bits; without the fingerprints that table 1 finds, which is probed by the first bits, within
     /// the radius of `own`.
-    fn pointer_share(&self, ones: u32, within: u32, filter: u32, own: Option<Own>) -> f64 {
+    fn pointer_share(&self, ones: u32, within: u32, filter: u32, own: Option<FirstTableProbe>) -> f64 {
         let free = POINTER_BITS - self.overlap;
         let (all, both) = (u64::from(self.probe_bits), u64::from(self.overlap));
         let mut sum = 0.0;
@@ -596,7 +596,7 @@ impl Priced {
 
 /// How table 1 is probed, which decides what it finds by itself.
 #[derive(Clone, Copy)]
-struct Own {
+struct FirstTableProbe {
     radius: u32,
     /// The number of bits by which table 1 is probed that are also among those of the other table.
     both: u32,
@@ -604,7 +604,7 @@ struct Own {
     alone: u32,
 }
 
-impl Own {
+impl FirstTableProbe {
     /// The probability that table 1 finds an entry that differs from the query in `inside` of the `overlap` bits of the
     /// pointer by which the other table is probed, and in `outside` of the other bits.
     fn finds(self, overlap: u32, inside: u32, outside: u32) -> f64 {
@@ -663,7 +663,7 @@ fn manku(rows: u64) -> (u64, u64) {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Raw {
     /// The design.
-    pub design: Name,
+    pub design: DesignName,
     /// Tables.
     pub tables: u32,
     /// Bytes of all.
@@ -680,7 +680,7 @@ impl Raw {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a radius that the design does not answer, and for invalid numbers of a design.
-    pub fn of(name: Name, within: u32, documents: f64) -> Result<Self> {
+    pub fn of(name: DesignName, within: u32, documents: f64) -> Result<Self> {
         let design = Design::new(name)?;
         let radii = design.radii(within)?;
         let mut leads: Vec<u32> = design.tables.iter().map(|table| table.lead).collect();
@@ -787,8 +787,8 @@ mod tests {
             let per_query = |count: u64| count as f64 / queries.len() as f64;
             let followed_more = if expected.work.0[FOLLOW_SLOWLY] > 0.0 { FOLLOWED_HITS } else { 0.0 };
             let predicted = expected.work.0[FOLLOW_SLOWLY] - followed_more;
-            let behind = expected.work.0[FOLLOW_SLOWLY] * n as f64 / power(prefix_bits(n, POINTER_BITS));
-            let own = expected.entries - behind;
+            let after = expected.work.0[FOLLOW_SLOWLY] * n as f64 / power(prefix_bits(n, POINTER_BITS));
+            let own = expected.entries - after;
             assert!((own / per_query(entries) - 1.0).abs() < 0.03, "{text}: {own} {}", per_query(entries));
             // Some hundred or thousand events: the difference is chance.
             let chance = 4.0 * (followed as f64).sqrt() / queries.len() as f64 + 1e-2;

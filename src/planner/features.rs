@@ -106,7 +106,7 @@ impl FeatureScheme {
         let off = |threshold: u32| (whole.at_least(threshold.into()) - features).abs();
         let below = first_not_above(features);
         let Some(before) = below.checked_sub(1) else { return below };
-        // Where tails round to 1, several T have the same tail; take the least of these.
+        // If tails round to 1, several T have the same tail; take the smallest.
         let above = first_not_above(whole.at_least(before.into()));
         if off(above) <= off(below) { above } else { below }
     }

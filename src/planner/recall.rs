@@ -43,13 +43,13 @@ impl Recall {
 
 /// The bits by which a table is probed, and the radius.
 #[derive(Clone, Copy, Debug)]
-struct Probed {
+struct TableProbe {
     bits: u64,
     radius: u32,
 }
 
-impl Probed {
-    fn meets(self, difference: u64) -> bool {
+impl TableProbe {
+    fn matches(self, difference: u64) -> bool {
         (self.bits & difference).count_ones() <= self.radius
     }
 }
@@ -73,13 +73,13 @@ impl Probed {
 /// ```
 pub fn recall(design: &Design, within: u32, rows: u64, distance: u32) -> Result<Recall> {
     let distance = distance.min(BITS);
-    let probed: Vec<Probed> = design
+    let probed: Vec<TableProbe> = design
         .tables
         .iter()
         .zip(design.radii(within)?)
         .filter_map(|(table, radius)| {
             let places = u64::MAX.checked_shl(BITS - table.probe_bits(rows)).unwrap_or(0);
-            Some(Probed { bits: table.order.invert(places), radius: radius? })
+            Some(TableProbe { bits: table.order.invert(places), radius: radius? })
         })
         .collect();
     let all = u128::from(choices(BITS.into(), distance.into()));
@@ -95,7 +95,7 @@ pub fn recall(design: &Design, within: u32, rows: u64, distance: u32) -> Result<
 }
 
 /// The differences of `distance` bits that none of the tables finds, for tables that share no bits.
-fn missed_by_apart(probed: &[Probed], distance: u32) -> u128 {
+fn missed_by_apart(probed: &[TableProbe], distance: u32) -> u128 {
     let free = BITS - probed.iter().map(|table| table.bits.count_ones()).sum::<u32>();
     let distance = distance as usize;
     let times = |product: &[u128], bits: u32, from: u32| -> Vec<u128> {
@@ -115,8 +115,8 @@ fn missed_by_apart(probed: &[Probed], distance: u32) -> u128 {
 }
 
 /// The differences of `distance` bits that contain no probed bit of some table.
-fn found_by_any(probed: &[Probed], distance: u32) -> u128 {
-    // By the number of bits of a union: the odd sets of tables with that many, minus the even ones.
+fn found_by_any(probed: &[TableProbe], distance: u32) -> u128 {
+    // Indexed by the number of bits of a union: the number of odd sets of tables with it, minus the even ones.
     let mut signed = [0_i64; BITS as usize + 1];
     let mut unions: Vec<(u64, i64)> = vec![(0, -1)];
     for table in probed {
@@ -127,13 +127,13 @@ fn found_by_any(probed: &[Probed], distance: u32) -> u128 {
         }
     }
     let ways = |union: u32| i128::from(choices((BITS - union).into(), distance.into()));
-    let met: i128 = (0..).zip(signed).map(|(union, count)| i128::from(count) * ways(union)).sum();
-    met.unsigned_abs()
+    let found: i128 = (0..).zip(signed).map(|(union, count)| i128::from(count) * ways(union)).sum();
+    found.unsigned_abs()
 }
 
-fn drawn(probed: &[Probed], distance: u32) -> Recall {
+fn drawn(probed: &[TableProbe], distance: u32) -> Recall {
     let mut random = SplitMix(SEED);
-    let mut met = 0_u32;
+    let mut found = 0_u32;
     for _ in 0..SAMPLES {
         // Floyd's method to draw distinct bits.
         let mut difference = 0_u64;
@@ -141,9 +141,9 @@ fn drawn(probed: &[Probed], distance: u32) -> Recall {
             let bit = 1 << random.below(u64::from(last) + 1);
             difference |= if difference & bit == 0 { bit } else { 1 << last };
         }
-        met += u32::from(probed.iter().any(|table| table.meets(difference)));
+        found += u32::from(probed.iter().any(|table| table.matches(difference)));
     }
-    let probability = f64::from(met) / f64::from(SAMPLES);
+    let probability = f64::from(found) / f64::from(SAMPLES);
     Recall { probability, standard_error: (probability * (1.0 - probability) / f64::from(SAMPLES)).sqrt() }
 }
 
@@ -151,7 +151,7 @@ fn drawn(probed: &[Probed], distance: u32) -> Recall {
 #[allow(clippy::float_cmp, reason = "what is known exactly is compared exactly")]
 mod tests {
     use super::*;
-    use crate::design::Name;
+    use crate::design::DesignName;
 
     fn probed(design: &Design, within: u32, rows: u64) -> Vec<(u64, u32)> {
         let radii = design.radii(within).unwrap();
@@ -178,12 +178,12 @@ mod tests {
             let (within, rows) = (2, 50_000);
             let tables = probed(&design, within, rows);
             for distance in 0..=4 {
-                let (mut met, mut all) = (0_u32, 0_u32);
+                let (mut found, mut all) = (0_u32, 0_u32);
                 for difference in crate::design::masks(64, distance).filter(|d| d.count_ones() == distance) {
                     all += 1;
-                    met += u32::from(tables.iter().any(|&(bits, r)| (bits & difference).count_ones() <= r));
+                    found += u32::from(tables.iter().any(|&(bits, r)| (bits & difference).count_ones() <= r));
                 }
-                let expected = Recall { probability: f64::from(met) / f64::from(all), standard_error: 0.0 };
+                let expected = Recall { probability: f64::from(found) / f64::from(all), standard_error: 0.0 };
                 assert_eq!(
                     recall(&design, within, rows, distance).unwrap(),
                     expected,
@@ -196,12 +196,12 @@ mod tests {
     #[test]
     fn random_draws_agree_with_exact_results() {
         let design = Design::new("random-8-12-7".parse().unwrap()).unwrap();
-        let tables: Vec<Probed> =
-            probed(&design, 3, 1).into_iter().map(|(bits, radius)| Probed { bits, radius }).collect();
+        let tables: Vec<TableProbe> =
+            probed(&design, 3, 1).into_iter().map(|(bits, radius)| TableProbe { bits, radius }).collect();
         for distance in [1, 3, 6, 12, 40] {
             let (drawn, exact) = (drawn(&tables, distance), recall(&design, 3, 1, distance).unwrap());
-            let most = 4.0 * drawn.standard_error + 1e-4;
-            assert!((drawn.probability - exact.probability).abs() < most, "{distance}: {drawn:?} {exact:?}");
+            let max = 4.0 * drawn.standard_error + 1e-4;
+            assert!((drawn.probability - exact.probability).abs() < max, "{distance}: {drawn:?} {exact:?}");
         }
     }
 
@@ -210,7 +210,7 @@ mod tests {
         for name in
             ["blocks-1", "blocks-4", "blocks-7", "choose-5-2", "choose-6-3", "nested-4-4", "expansion"]
         {
-            let name: Name = name.parse().unwrap();
+            let name: DesignName = name.parse().unwrap();
             let design = Design::new(name).unwrap();
             for within in 0..=name.within_max() {
                 for (rows, distance) in [(1000, within), (1 << 30, within), (1 << 30, within / 2)] {

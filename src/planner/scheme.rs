@@ -2,7 +2,7 @@
 
 use super::cost::{self, Cost};
 use crate::design::{
-    BLOCKS_MAX, CodecChoice, Codecs, Complete, Design, DesignChoice, Name, Scheme, WITHIN_MAX,
+    BLOCKS_MAX, CodecChoice, Codecs, Complete, Design, DesignChoice, DesignName, Scheme, WITHIN_MAX,
 };
 use crate::format::DOCUMENTS_MAX;
 
@@ -10,7 +10,7 @@ use crate::format::DOCUMENTS_MAX;
 pub const SIMPLE_ROWS: u64 = 4096;
 /// The tables of such a segment.
 pub const SIMPLE: Scheme =
-    Scheme { design: Name::Blocks(4), codecs: Codecs { first: Complete::Planes, partial: Some(2) } };
+    Scheme { design: DesignName::Blocks(4), codecs: Codecs { first: Complete::Planes, partial: Some(2) } };
 /// The most tables of a design that is considered.
 pub const TABLES_CHOSEN_MAX: u32 = 20;
 /// For `fast`: the longest time allowed, in twentieths of the least time.
@@ -22,7 +22,7 @@ const SMALL_TWENTIETHS: f64 = 120.0;
 
 /// A candidate of a choice: its predicted bytes and time.
 #[derive(Clone, Debug)]
-pub struct Choice {
+pub struct SchemeChoice {
     /// The tables.
     pub scheme: Scheme,
     /// Their costs.
@@ -34,7 +34,7 @@ pub struct Choice {
 /// [`TABLES_CHOSEN_MAX`] tables whose largest radius is this one, and `nested-4-4`; each with tables encoded as planes
 /// or compact, all complete or all except the first partial. If a design or codecs are given, only those.
 #[must_use]
-pub fn candidates(design: Option<Name>, codecs: Option<Codecs>, within: u8, rows: u64) -> Vec<Choice> {
+pub fn candidates(design: Option<DesignName>, codecs: Option<Codecs>, within: u8, rows: u64) -> Vec<SchemeChoice> {
     let within = u32::from(within.min(WITHIN_MAX));
     let names = design.map_or_else(|| names(within), |name| vec![name]);
     let all = [Complete::Planes, Complete::Compact]
@@ -53,25 +53,25 @@ pub fn candidates(design: Option<Name>, codecs: Option<Codecs>, within: u8, rows
             }
             let scheme = Scheme { design: name, codecs };
             if let Ok(cost) = cost::of_design(&design, scheme, within.min(name.within_max()), rows) {
-                choices.push(Choice { scheme, cost });
+                choices.push(SchemeChoice { scheme, cost });
             }
         }
     }
     choices
 }
 
-fn names(within: u32) -> Vec<Name> {
-    let mut names: Vec<Name> = (1..=within as u8 + 1).map(Name::Blocks).collect();
+fn names(within: u32) -> Vec<DesignName> {
+    let mut names: Vec<DesignName> = (1..=within as u8 + 1).map(DesignName::Blocks).collect();
     for blocks in 3..=BLOCKS_MAX {
         let Some(leading) = u32::from(blocks).checked_sub(within).filter(|&leading| leading >= 2) else {
             continue;
         };
-        let name = Name::Choose { blocks, leading: leading as u8 };
+        let name = DesignName::Choose { blocks, leading: leading as u8 };
         if within > 0 && name.tables() <= TABLES_CHOSEN_MAX {
             names.push(name);
         }
     }
-    let nested = Name::Nested { outer: 4, inner: 4 };
+    let nested = DesignName::Nested { outer: 4, inner: 4 };
     if (2..=nested.within_max()).contains(&within) {
         names.push(nested);
     }
@@ -80,15 +80,15 @@ fn names(within: u32) -> Vec<Name> {
 
 /// The choice with the fewest bytes among those that take at most `twentieths` twentieths of the least time; of equal
 /// bytes, the faster; of equal times, the first.
-fn thrifty(choices: &[Choice], least: f64, twentieths: f64) -> Option<&Choice> {
-    let fit = choices.iter().filter(|choice| choice.cost.nanos() * 20.0 <= least * twentieths);
+fn thrifty(choices: &[SchemeChoice], min: f64, twentieths: f64) -> Option<&SchemeChoice> {
+    let fit = choices.iter().filter(|choice| choice.cost.nanos() * 20.0 <= min * twentieths);
     fit.min_by(|a, b| a.cost.bytes.cmp(&b.cost.bytes).then(a.cost.nanos().total_cmp(&b.cost.nanos())))
 }
 
-fn least<'a>(choices: impl Iterator<Item = &'a Choice>) -> f64 {
+fn min<'a>(choices: impl Iterator<Item = &'a SchemeChoice>) -> f64 {
     choices
         .map(|choice| choice.cost.nanos())
-        .fold(f64::INFINITY, |least, nanos| if nanos < least { nanos } else { least })
+        .fold(f64::INFINITY, |min, nanos| if nanos < min { nanos } else { min })
 }
 
 impl Scheme {
@@ -121,14 +121,14 @@ impl Scheme {
         let mut choices = candidates(named, codecs, within, rows);
         choices.retain(|choice| !choice.cost.scan);
         if named.is_none() && design != DesignChoice::Fast {
-            choices.retain(|choice| matches!(choice.scheme.design, Name::Blocks(_)));
+            choices.retain(|choice| matches!(choice.scheme.design, DesignName::Blocks(_)));
         }
         let twentieths = match design {
             DesignChoice::Fast => FAST_TWENTIETHS,
             DesignChoice::Small => SMALL_TWENTIETHS,
             DesignChoice::Auto | DesignChoice::Named(_) => AUTO_TWENTIETHS,
         };
-        let chosen = thrifty(&choices, least(choices.iter()), twentieths);
+        let chosen = thrifty(&choices, min(choices.iter()), twentieths);
         chosen.map_or(simple, |choice| choice.scheme)
     }
 }
@@ -139,12 +139,12 @@ mod tests {
 
     const WORDS: [DesignChoice; 3] = [DesignChoice::Auto, DesignChoice::Small, DesignChoice::Fast];
 
-    fn chosen(design: DesignChoice, within: u8, rows: u64) -> Choice {
+    fn chosen(design: DesignChoice, within: u8, rows: u64) -> SchemeChoice {
         let scheme = Scheme::choose(design, CodecChoice::Auto, within, rows);
-        Choice { scheme, cost: cost::cost(scheme, within.into(), rows).unwrap() }
+        SchemeChoice { scheme, cost: cost::cost(scheme, within.into(), rows).unwrap() }
     }
 
-    fn bytes_each(choice: &Choice, rows: u64) -> f64 {
+    fn bytes_each(choice: &SchemeChoice, rows: u64) -> f64 {
         choice.cost.bytes as f64 / rows as f64
     }
 
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn named_designs_and_codecs_are_used() {
-        let (design, codecs): (Name, Codecs) = ("random-8-12-7".parse().unwrap(), "plain+4".parse().unwrap());
+        let (design, codecs): (DesignName, Codecs) = ("random-8-12-7".parse().unwrap(), "plain+4".parse().unwrap());
         for rows in [10, 1_000_000] {
             let (named, given) = (DesignChoice::Named(design), CodecChoice::Named(codecs));
             assert_eq!(Scheme::choose(named, given, 3, rows), Scheme { design, codecs });
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn more_rows_than_a_segment_holds_do_not_panic() {
-        let most = Scheme::choose(DesignChoice::Auto, CodecChoice::Auto, 3, DOCUMENTS_MAX);
-        assert_eq!(Scheme::choose(DesignChoice::Auto, CodecChoice::Auto, 3, u64::MAX), most);
+        let max = Scheme::choose(DesignChoice::Auto, CodecChoice::Auto, 3, DOCUMENTS_MAX);
+        assert_eq!(Scheme::choose(DesignChoice::Auto, CodecChoice::Auto, 3, u64::MAX), max);
     }
 }

@@ -140,10 +140,10 @@ impl From<Infeasible> for crate::error::Error {
 pub fn choose(goal: &Goal) -> Result<FeatureScheme, Infeasible> {
     check(goal)?;
     let Goal { false_positives, feature_bits, .. } = *goal;
-    let most = |group_size: u32| (goal.minima / group_size).min(BANDS_MAX.into()) as u16;
+    let max = |group_size: u32| (goal.minima / group_size).min(BANDS_MAX.into()) as u16;
     let recall = |scheme: FeatureScheme| scheme.fungible(goal.resemblance);
 
-    let best = FeatureScheme { groups: most(1), group_size: 1, threshold: 1, feature_bits };
+    let best = FeatureScheme { groups: max(1), group_size: 1, threshold: 1, feature_bits };
     if recall(best) < goal.recall {
         return Err(Infeasible::Recall { required: goal.recall, reached: recall(best), best });
     }
@@ -154,10 +154,10 @@ pub fn choose(goal: &Goal) -> Result<FeatureScheme, Infeasible> {
             let of =
                 |groups| FeatureScheme { groups, group_size: group_size as u16, threshold, feature_bits };
             // Longer groups find less, so the first ones that find too little end the loop.
-            if recall(of(most(group_size))) < goal.recall {
+            if recall(of(max(group_size))) < goal.recall {
                 break;
             }
-            let (mut too_few, mut groups) = (0, most(group_size));
+            let (mut too_few, mut groups) = (0, max(group_size));
             while too_few + 1 < groups {
                 let middle = too_few.midpoint(groups);
                 if recall(of(middle)) < goal.recall {
@@ -171,8 +171,8 @@ pub fn choose(goal: &Goal) -> Result<FeatureScheme, Infeasible> {
             if rate <= false_positives.at_most && found.is_none_or(|other| cost(scheme) < cost(other)) {
                 found = Some(scheme);
             }
-            let sharper = |&(least, other): &(f64, FeatureScheme)| {
-                rate.total_cmp(&least).then(cost(scheme).cmp(&cost(other))).is_lt()
+            let sharper = |&(min, other): &(f64, FeatureScheme)| {
+                rate.total_cmp(&min).then(cost(scheme).cmp(&cost(other))).is_lt()
             };
             if sharpest.as_ref().is_none_or(sharper) {
                 sharpest = Some((rate, scheme));

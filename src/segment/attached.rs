@@ -24,13 +24,13 @@ pub(super) struct RecordAttached<'a> {
 const CHUNK: usize = 1 << 16;
 
 /// Hands one item for each document, in the order of ordinals, to a function. Can be called repeatedly.
-type Each<'a, T> = dyn FnMut(&mut dyn FnMut(T) -> Result<()>) -> Result<()> + 'a;
+type ItemSource<'a, T> = dyn FnMut(&mut dyn FnMut(T) -> Result<()>) -> Result<()> + 'a;
 
 /// Writes a section of values or of fields, from their lengths and their bytes.
 pub(super) fn write_values(
     out: &mut SegmentOutput,
     (kind, codec): (Kind, u16),
-    lengths: &mut Each<'_, u64>,
+    lengths: &mut ItemSource<'_, u64>,
     values: impl FnOnce(&mut SegmentOutput) -> Result<()>,
 ) -> Result<()> {
     let mut rows = 0;
@@ -61,7 +61,7 @@ pub(super) fn write_stamps(
     out: &mut SegmentOutput,
     layout: Stamps,
     documents: u64,
-    stamps: &mut Each<'_, u64>,
+    stamps: &mut ItemSource<'_, u64>,
     order: &mut impl SliceSource<u128>,
 ) -> Result<()> {
     out.section(Kind::Stamps, 0, crate::format::attached::CODEC, documents, |out| {
@@ -113,7 +113,7 @@ impl Segment {
         self.fields(ordinal)?.set_into(out).map_err(|fault| self.wrong_fields(ordinal, fault))
     }
 
-    /// The number of hashes that the set of a document shares with `set`, if they are `least` or more, as
+    /// The number of hashes that the set of a document shares with `set`, if they are `min` or more, as
     /// [`Fields::shared_from`](crate::format::fields::Fields::shared_from).
     ///
     /// # Errors
@@ -122,10 +122,10 @@ impl Segment {
         &self,
         ordinal: u32,
         set: &[u64],
-        least: usize,
+        min: usize,
         scratch: &mut Vec<u64>,
     ) -> Result<Option<usize>> {
-        let shared = self.fields(ordinal)?.shared_from(set, least, scratch);
+        let shared = self.fields(ordinal)?.shared_from(set, min, scratch);
         shared.map_err(|fault| self.wrong_fields(ordinal, fault))
     }
 
@@ -264,11 +264,11 @@ impl Segment {
             }
         }
         let Some((section, layout)) = &self.stamps else { return Ok(()) };
-        let (mut last, mut least): (Option<(u64, u32)>, Option<u64>) = (None, None);
+        let (mut last, mut min): (Option<(u64, u32)>, Option<u64>) = (None, None);
         for place in 0..self.documents() {
             let ordinal = self.stamped_at(place)?;
             let stamp = self.kept_stamp(ordinal)?;
-            least = least.or(Some(stamp));
+            min = min.or(Some(stamp));
             if last >= Some((stamp, ordinal)) {
                 let found = format!("document {ordinal} of {stamp}");
                 let at = layout.ordinal(place).start;
@@ -276,8 +276,8 @@ impl Segment {
             }
             last = Some((stamp, ordinal));
         }
-        let most = last.map_or(0, |(stamp, _)| stamp);
-        let expected = Stamps::spanning(least.unwrap_or(0), most, self.documents());
+        let max = last.map_or(0, |(stamp, _)| stamp);
+        let expected = Stamps::spanning(min.unwrap_or(0), max, self.documents());
         if expected == *layout {
             return Ok(());
         }

@@ -12,7 +12,7 @@ use crate::format::contents::Section;
 use crate::format::signatures;
 use crate::format::table::source::Source;
 use crate::format::wire::Fault;
-use crate::sys::column::{Column, Room};
+use crate::sys::column::{Column, MemoryBudget};
 
 impl Segment {
     /// Hands the ordinals of the documents whose feature in band `band` (from 0) has the same stored bits as
@@ -296,17 +296,17 @@ impl Segment {
         if let Some(known) = self.features.get() {
             return Ok(known);
         }
-        let made = self.feature_column(&Room::unlimited())?;
+        let made = self.feature_column(&MemoryBudget::unlimited())?;
         Ok(self.features.get_or_init(|| made))
     }
 
-    /// Reads all bands once. Takes 4 bytes of `room` for each band of a document.
+    /// Reads all bands once. Takes 4 bytes of `budget` for each band of a document.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Io`] from a scratch file.
-    pub fn feature_column(&self, room: &Room) -> Result<FeatureColumn> {
+    pub fn feature_column(&self, budget: &MemoryBudget) -> Result<FeatureColumn> {
         let (bands, documents) = (self.band_count(), self.documents() as usize);
-        let mut keys = Column::filled(room, bands * documents, 0_u32)?;
+        let mut keys = Column::filled(budget, bands * documents, 0_u32)?;
         let mut sketched = RoaringBitmap::new();
         for band in 0..bands {
             let column = &mut keys[..];

@@ -22,9 +22,9 @@ use super::hot::write_hot;
 use super::output::{Finished, SegmentOutput};
 use super::partial::encode_partial;
 use super::records::{KeyColumn, Records, RowKind, SampleColumn};
-use super::sets::{EachSet, write_sets};
+use super::sets::{SetVisitor, write_sets};
 use super::sorted::{self, RadixSorter};
-use super::spilled::{SliceSource, SpillColumn, SpilledParts, Room, ChunkedValues, pair};
+use super::spilled::{SliceSource, SpillColumn, SpilledParts, SpillBudget, ChunkedValues, pair};
 use super::tables::{sort_values, value_of};
 use crate::design::{Complete, Design, Scheme};
 use crate::error::{Error, Result};
@@ -41,11 +41,11 @@ const CHUNK: usize = 8192;
 
 /// A segment that is written and synced, but has no name yet.
 #[derive(Debug)]
-pub struct Built {
+pub struct BuiltSegment {
     file: Box<dyn TemporaryFile>,
-    /// Of the file.
+    /// The length of the file.
     pub length: u64,
-    /// Of the file; see [`Segment::digest`](super::Segment::digest).
+    /// The digest of the file; see [`Segment::digest`](super::Segment::digest).
     pub digest: u128,
     /// In its header.
     pub salt: u128,
@@ -53,7 +53,7 @@ pub struct Built {
     pub documents: u64,
 }
 
-impl Built {
+impl BuiltSegment {
     pub(super) fn of(finished: Finished, salt: u128, documents: u64) -> Self {
         Self { file: finished.file, length: finished.length, digest: finished.digest, salt, documents }
     }
@@ -71,26 +71,26 @@ impl Built {
 ///
 /// # Errors
 /// The operating system's, naming the directory.
-pub fn build(records: &Records, vfs: &dyn Vfs, dir: &Path) -> Result<Built> {
+pub fn build(records: &Records, vfs: &dyn Vfs, dir: &Path) -> Result<BuiltSegment> {
     let order = records.order();
     let documents = order.len() as u64;
     let mut scratch = Vec::new();
     let salt = order.iter().fold(records.params.digest(), |sum, &row| {
         sum.wrapping_add(records.record_hash(row as usize, &mut scratch))
     });
-    let room = Room::unlimited();
+    let budget = SpillBudget::unlimited();
     let mut out = begin(vfs, dir, salt, &records.params)?;
     write_keys(&mut out, records, &order)?;
     let mut distinct = 0;
     if let Some(simhash) = records.params.simhash {
         let pairs = ChunkedValues::from(fingerprint_pairs(records, &order));
-        distinct = write_fingerprints(&mut out, simhash, documents, room, pairs)?;
+        distinct = write_fingerprints(&mut out, simhash, documents, budget, pairs)?;
     }
     if let Some(minhash) = records.params.minhash {
         for band in 0..minhash.bands {
             let entries = band_entries(records, &order, band);
             let shape = (documents, entries.len() as u64, minhash.feature_bits.into());
-            write_band(&mut out, band, shape, room, &mut ChunkedValues::of(&entries))?;
+            write_band(&mut out, band, shape, budget, &mut ChunkedValues::of(&entries))?;
         }
         let width = minhash.signature_bytes();
         if width > 0 {
@@ -108,7 +108,7 @@ pub fn build(records: &Records, vfs: &dyn Vfs, dir: &Path) -> Result<Built> {
         }
     }
     write_attached(&mut out, records, &order)?;
-    Ok(Built::of(out.finish(documents, distinct)?, salt, documents))
+    Ok(BuiltSegment::of(out.finish(documents, distinct)?, salt, documents))
 }
 
 fn write_attached(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> Result<()> {
@@ -144,10 +144,10 @@ fn write_attached(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> 
             &mut |each| order.iter().try_for_each(|&row| each(fields(row).len() as u64)),
             |out| order.iter().try_for_each(|&row| out.put(fields(row))),
         )?;
-        let mut sets = |each: &mut EachSet<'_>| {
+        let mut sets = |each: &mut SetVisitor<'_>| {
             (0..).zip(order).try_for_each(|(ordinal, &row)| each(ordinal, records.fields(row as usize)))
         };
-        write_sets(out, &records.params, order.len() as u64, Room::unlimited(), &mut sets)?;
+        write_sets(out, &records.params, order.len() as u64, SpillBudget::unlimited(), &mut sets)?;
     }
     Ok(())
 }
@@ -246,21 +246,21 @@ struct DistinctFingerprints<'r> {
 
 impl<'r> DistinctFingerprints<'r> {
     /// Reads all pairs; their ordinals are below `documents`.
-    fn of(documents: u64, room: Room<'r>, mut pairs: impl SliceSource<u128>) -> Result<Self> {
-        let in_memory = documents.saturating_mul(4) <= room.share(8) as u64;
+    fn of(documents: u64, budget: SpillBudget<'r>, mut pairs: impl SliceSource<u128>) -> Result<Self> {
+        let in_memory = documents.saturating_mul(4) <= budget.share(8) as u64;
         let mut distinct = Self {
-            fingerprints: SpillColumn::new(room, room.share(8)),
-            posting: SpillColumn::new(room, room.share(16)),
-            lists: SpillColumn::new(room, room.share(32)),
+            fingerprints: SpillColumn::new(budget, budget.share(8)),
+            posting: SpillColumn::new(budget, budget.share(16)),
+            lists: SpillColumn::new(budget, budget.share(32)),
             ranks: if in_memory {
                 RankColumn::InMemory(vec![ranks::NO_RANK; documents as usize])
             } else {
                 let bits = 64 - documents.leading_zeros() + 32;
-                RankColumn::RadixSorted(Box::new(RadixSorter::new(room, room.share(8), bits)))
+                RankColumn::RadixSorted(Box::new(RadixSorter::new(budget, budget.share(8), bits)))
             },
         };
         // The ordinals of the current fingerprint, from the second on: few, or millions.
-        let mut more = SpillColumn::new(room, room.share(32));
+        let mut more = SpillColumn::new(budget, budget.share(32));
         let mut last: Option<(u64, u32)> = None;
         while let Some(chunk) = pairs.next_slice()? {
             for &item in chunk {
@@ -307,11 +307,11 @@ pub(super) fn write_fingerprints(
     out: &mut SegmentOutput,
     simhash: SimhashParams,
     documents: u64,
-    room: Room<'_>,
+    budget: SpillBudget<'_>,
     pairs: impl SliceSource<u128>,
 ) -> Result<u64> {
     // The source of the pairs is dropped before the tables are built.
-    let DistinctFingerprints { fingerprints, posting, lists, ranks } = DistinctFingerprints::of(documents, room, pairs)?;
+    let DistinctFingerprints { fingerprints, posting, lists, ranks } = DistinctFingerprints::of(documents, budget, pairs)?;
     let put_u32 = |value: u32, bytes: &mut Vec<u8>| bytes.extend_from_slice(&value.to_le_bytes());
     out.section(Kind::Ranks, 0, ranks::CODEC, documents, |out| match ranks {
         RankColumn::InMemory(ranks) => put_all(out, &ranks, put_u32),
@@ -337,7 +337,7 @@ pub(super) fn write_fingerprints(
         }
     })?;
     let rows = fingerprints.len();
-    write_tables(out, simhash, &fingerprints, room)?;
+    write_tables(out, simhash, &fingerprints, budget)?;
     out.section(Kind::Postings, 0, postings::CODEC, rows, |out| {
         for column in [&posting, &lists] {
             let mut values = column.values();
@@ -369,7 +369,7 @@ fn write_tables(
     out: &mut SegmentOutput,
     simhash: SimhashParams,
     fingerprints: &SpillColumn<'_, u64>,
-    room: Room<'_>,
+    budget: SpillBudget<'_>,
 ) -> Result<()> {
     let rows = fingerprints.len();
     let scheme = Scheme::choose(simhash.design, simhash.codec, simhash.within, rows);
@@ -377,7 +377,7 @@ fn write_tables(
     out.section(Kind::Design, 0, design::CODEC, name.len() as u64, |out| out.put(name.as_bytes()))?;
     let tables = Design::new(scheme.design)?;
     for place in 0..tables.tables.len() {
-        let parts = SpilledParts::new(room, room.share(8));
+        let parts = SpilledParts::new(budget, budget.share(8));
         write_hot(
             out,
             &tables,
@@ -388,7 +388,7 @@ fn write_tables(
             |out, parts| parts.write(out, true),
         )?;
     }
-    encode_tables(scheme, fingerprints, room, |place, codec, parts| {
+    encode_tables(scheme, fingerprints, budget, |place, codec, parts| {
         // Sections are in the order of their kinds, so complete tables come before partial ones.
         out.section(codec.kind(), place as u16 + 1, codec.number(), rows, |out| parts.write(out, true))
     })
@@ -398,15 +398,15 @@ fn write_tables(
 pub(super) fn encode_tables(
     scheme: Scheme,
     fingerprints: &SpillColumn<'_, u64>,
-    room: Room<'_>,
+    budget: SpillBudget<'_>,
     mut each: impl FnMut(usize, Codec, &SpilledParts<'_>) -> Result<()>,
 ) -> Result<()> {
     let rows = fingerprints.len();
     let design = Design::new(scheme.design)?;
-    let in_memory = rows.saturating_mul(16) <= room.share(2) as u64;
+    let in_memory = rows.saturating_mul(16) <= budget.share(2) as u64;
     let (mut values, mut scratch): (Vec<u64>, Vec<u64>) = Default::default();
     // All tables use the same memory, one after the other.
-    let mut parts = SpilledParts::new(room, room.share(8));
+    let mut parts = SpilledParts::new(budget, budget.share(8));
     let mut place = 0;
     while let Some(table) = design.tables.get(place) {
         let codec = Codec::in_scheme(scheme, place);
@@ -418,7 +418,7 @@ pub(super) fn encode_tables(
                 parts.clear();
                 Ok(())
             };
-            if encode_partial(&design, places, width, fingerprints, room.share(2), &mut parts, each_of)? {
+            if encode_partial(&design, places, width, fingerprints, budget.share(2), &mut parts, each_of)? {
                 break;
             }
         }
@@ -445,7 +445,7 @@ pub(super) fn encode_tables(
             codec.encode(rows, table.lead, || ChunkedValues::of(&values), &mut parts)?;
         } else {
             let value = value_of(&design, place, codec, rows);
-            let mut sorter = RadixSorter::new(room, room.share(2), 64);
+            let mut sorter = RadixSorter::new(budget, budget.share(2), 64);
             for fingerprint in fingerprints.values() {
                 sorter.push(value(fingerprint?))?;
             }
@@ -480,10 +480,10 @@ pub(super) fn write_band(
     out: &mut SegmentOutput,
     band: u16,
     (documents, rows, key_bits): (u64, u64, u32),
-    room: Room<'_>,
+    budget: SpillBudget<'_>,
     entries: &mut impl SliceSource<u64>,
 ) -> Result<()> {
-    write_entries(out, (Kind::Band, band + 1), (documents, rows, key_bits), room, entries)
+    write_entries(out, (Kind::Band, band + 1), (documents, rows, key_bits), budget, entries)
 }
 
 /// Writes values through a small buffer.

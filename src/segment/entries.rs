@@ -1,7 +1,7 @@
 //! Sections of entries encoded as a band: keys of 32 bits above ordinals.
 
 use super::output::SegmentOutput;
-use super::spilled::{SliceSource, SpilledParts, Room};
+use super::spilled::{SliceSource, SpilledParts, SpillBudget};
 use crate::error::Result;
 use crate::format::bands::{Band, BandEntry, CODEC_PACKED};
 use crate::format::contents::Kind;
@@ -17,12 +17,12 @@ pub(super) fn write_entries(
     out: &mut SegmentOutput,
     (kind, index): (Kind, u16),
     (documents, rows, key_bits): (u64, u64, u32),
-    room: Room<'_>,
+    budget: SpillBudget<'_>,
     entries: &mut impl SliceSource<u64>,
 ) -> Result<()> {
     let layout = Band::of(rows, documents, key_bits, CODEC_PACKED);
     let mut directory = DirectoryBuilder::new(layout.directory);
-    let mut parts = SpilledParts::new(room, room.share(8));
+    let mut parts = SpilledParts::new(budget, budget.share(8));
     let (mut bytes, mut writer) = (Vec::new(), layout.writer());
     while let Some(chunk) = entries.next_slice()? {
         for some in chunk.chunks(CHUNK) {

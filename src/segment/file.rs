@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::pages::{self, CheckedPages, PageChecks, Stretch, Trouble};
+use super::pages::{self, CheckedPages, PageChecks, Stretch, PageError};
 use crate::error::{Error, Result, corrupt};
 use crate::format::contents::Section;
 use crate::format::table::Source;
@@ -62,10 +62,10 @@ impl SegmentFile {
     }
 
     #[cold]
-    fn unreadable(&self, section: &'static str, trouble: Trouble) -> Error {
+    fn unreadable(&self, section: &'static str, trouble: PageError) -> Error {
         match trouble {
-            Trouble::Damaged(fault) => corrupt(&self.path, section, 0, fault),
-            Trouble::Failed(error) => Error::io("read", &self.path, error),
+            PageError::Damaged(fault) => corrupt(&self.path, section, 0, fault),
+            PageError::Failed(error) => Error::io("read", &self.path, error),
         }
     }
 

@@ -34,8 +34,8 @@ impl HeldOrders {
 
     /// Keeps the order of a bucket, in a segment of `documents` documents.
     pub(super) fn add(&mut self, bucket: Bucket, order: &Arc<[u32]>, documents: u64) {
-        let most = (documents as usize).saturating_mul(HELD_A_DOCUMENT).max(HELD_MIN);
-        if self.entries + order.len() > most {
+        let max = (documents as usize).saturating_mul(HELD_A_DOCUMENT).max(HELD_MIN);
+        if self.entries + order.len() > max {
             *self = Self::default();
         }
         if self.by_bucket.insert(bucket, Arc::clone(order)).is_none() {

@@ -171,7 +171,7 @@ mod tests {
     use crate::format::table::Probe;
     use crate::params::Params;
     use crate::segment::records::{Kept, Records};
-    use crate::segment::{Ask, Scratch, Segment, build};
+    use crate::segment::{SearchOptions, SearchScratch, Segment, build};
     use crate::sys::RealVfs;
     use crate::{Key, segment};
 
@@ -245,9 +245,9 @@ mod tests {
         let (_dir, segment, fingerprints) = skewed("blocks-4", "planes+2", 0, 24_000);
         let query = fingerprints[5];
         let ask = |visits, queries: &[u64]| {
-            let mut scratch = Scratch::default();
+            let mut scratch = SearchScratch::default();
             let mut found = Vec::new();
-            let ask = Ask { visits, probe: Some(Probe::Directory), ..Ask::within(3) };
+            let ask = SearchOptions { visits, probe: Some(Probe::Directory), ..SearchOptions::within(3) };
             segment
                 .search(queries, ask, &mut scratch, |number, near| {
                     found.push((number, near.fingerprint));

@@ -11,7 +11,7 @@ use crate::format::contents::Section;
 use crate::format::keys::{self, GROUP};
 use crate::format::wire::Fault;
 use crate::key::{Key, KeyBuf};
-use crate::sys::column::{Column, Room};
+use crate::sys::column::{Column, MemoryBudget};
 
 /// The keys of a segment's live documents with their ordinals, ascending.
 #[derive(Debug)]
@@ -154,7 +154,7 @@ impl Segment {
             let span = self.read_key_span().ok()?;
             Some(self.key_span.get_or_init(|| span))
         });
-        span.is_none_or(|span| span.as_ref().is_some_and(|(least, most)| least.as_key() <= key && key <= most.as_key()))
+        span.is_none_or(|span| span.as_ref().is_some_and(|(min, max)| min.as_key() <= key && key <= max.as_key()))
     }
 
     /// The smallest and the largest key; `None` without documents.
@@ -231,7 +231,7 @@ impl Segment {
         if self.priorities.get().is_some() {
             return Ok(());
         }
-        let mut all = Column::new(&Room::unlimited());
+        let mut all = Column::new(&MemoryBudget::unlimited());
         let mut done = Ok(());
         let keeps = self.params().priorities;
         self.for_each_key(|ordinal, key| {

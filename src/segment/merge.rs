@@ -25,14 +25,14 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::U32;
 
 use super::attached::{write_stamps, write_values};
-use super::build::{Built, begin, encode_tables, put_all, write_band, write_fingerprints, write_numbers};
+use super::build::{BuiltSegment, begin, encode_tables, put_all, write_band, write_fingerprints, write_numbers};
 use super::open::{self, Keys, Segment};
 use super::output::SegmentOutput;
 use super::records::{RecordSketch, record_hash};
 use super::scan::PostingsInOrder;
-use super::sets::{EachSet, write_sets};
+use super::sets::{SetVisitor, write_sets};
 use super::sorted::{RunMerge, SortedRun, RadixSorter};
-use super::spilled::{SliceSource, SpillColumn, SpilledParts, Room, ChunkedValues, pair};
+use super::spilled::{SliceSource, SpillColumn, SpilledParts, SpillBudget, ChunkedValues, pair};
 use super::file::SectionReader;
 use crate::design::Scheme;
 use crate::error::{Error, Result};
@@ -52,7 +52,7 @@ use twindex_kernel::prefetch;
 
 /// A segment, and its documents that are no longer live.
 #[derive(Clone, Copy, Debug)]
-pub struct Input<'a> {
+pub struct MergeInput<'a> {
     /// The segment.
     pub segment: &'a Segment,
     /// Ordinals of documents that were deleted or replaced.
@@ -71,14 +71,14 @@ const COPIED: usize = 1 << 16;
 /// Merges segments, oldest first. Of a key that is live in several inputs, the newest wins. The result may have no
 /// documents.
 ///
-/// Time O(n log n) at worst and O(n) on random fingerprints; memory as `room` allows, plus a thousandth of the files.
+/// Time O(n log n) at worst and O(n) on random fingerprints; memory as `budget` allows, plus a thousandth of the files.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::Io`]; [`Error::Invalid`] for segments of different parameters or none at all,
 /// [`Error::Limit`] for more than 2^30 documents.
-pub fn merge(inputs: &[Input<'_>], vfs: &dyn Vfs, dir: &Path, room: Room<'_>) -> Result<Built> {
+pub fn merge(inputs: &[MergeInput<'_>], vfs: &dyn Vfs, dir: &Path, budget: SpillBudget<'_>) -> Result<BuiltSegment> {
     let params = common_params(inputs)?;
-    let (merged, mut keys) = MergedInputs::new(inputs, room)?;
+    let (merged, mut keys) = MergedInputs::new(inputs, budget)?;
     let salt = merged.salt(params)?;
     let documents = merged.documents;
     let mut out = begin(vfs, dir, salt, params)?;
@@ -86,12 +86,12 @@ pub fn merge(inputs: &[Input<'_>], vfs: &dyn Vfs, dir: &Path, room: Room<'_>) ->
     drop(keys);
     let mut distinct = 0;
     if let Some(simhash) = params.simhash {
-        distinct = write_fingerprints(&mut out, simhash, documents, room, merged.fingerprints()?)?;
+        distinct = write_fingerprints(&mut out, simhash, documents, budget, merged.fingerprints()?)?;
     }
     if let Some(minhash) = params.minhash {
         for band in 0..minhash.bands {
             let (rows, mut entries) = merged.band(band.into())?;
-            write_band(&mut out, band, (documents, rows, minhash.feature_bits.into()), room, &mut entries)?;
+            write_band(&mut out, band, (documents, rows, minhash.feature_bits.into()), budget, &mut entries)?;
         }
         if minhash.signature_bytes() > 0 {
             out.section(Kind::Signatures, 0, signatures::CODEC, documents, |out| merged.signatures(out))?;
@@ -101,7 +101,7 @@ pub fn merge(inputs: &[Input<'_>], vfs: &dyn Vfs, dir: &Path, room: Room<'_>) ->
         merged.samples(&mut out, of, kind)?;
     }
     merged.attached(&mut out, params)?;
-    Ok(Built::of(out.finish(documents, distinct)?, salt, documents))
+    Ok(BuiltSegment::of(out.finish(documents, distinct)?, salt, documents))
 }
 
 /// Does the work of [`merge`] for the tables alone, writes nothing, and returns the number of their entries: for
@@ -111,15 +111,15 @@ pub fn merge(inputs: &[Input<'_>], vfs: &dyn Vfs, dir: &Path, room: Room<'_>) ->
 /// As [`merge`].
 #[doc(hidden)]
 pub fn merge_tables(
-    inputs: &[Input<'_>],
-    room: Room<'_>,
+    inputs: &[MergeInput<'_>],
+    budget: SpillBudget<'_>,
     documents: bool,
 ) -> Result<impl FnOnce() -> Result<u64>> {
     let params = common_params(inputs)?.clone();
-    let (merged, _) = MergedInputs::new(inputs, room)?;
+    let (merged, _) = MergedInputs::new(inputs, budget)?;
     Ok(move || {
         let Some(simhash) = params.simhash else { return Ok(0) };
-        let mut fingerprints = SpillColumn::new(room, room.share(8));
+        let mut fingerprints = SpillColumn::new(budget, budget.share(8));
         let mut last = None;
         if documents {
             let mut pairs = merged.fingerprints()?;
@@ -148,7 +148,7 @@ pub fn merge_tables(
         let rows = fingerprints.len();
         let scheme = Scheme::choose(simhash.design, simhash.codec, simhash.within, rows);
         let mut entries = 0;
-        encode_tables(scheme, &fingerprints, room, |_, _, _| {
+        encode_tables(scheme, &fingerprints, budget, |_, _, _| {
             entries += rows;
             Ok(())
         })?;
@@ -156,7 +156,7 @@ pub fn merge_tables(
     })
 }
 
-fn common_params<'a>(inputs: &[Input<'a>]) -> Result<&'a Params> {
+fn common_params<'a>(inputs: &[MergeInput<'a>]) -> Result<&'a Params> {
     let Some(first) = inputs.first() else {
         return Err(Error::Invalid("no segments to merge".into()));
     };
@@ -173,7 +173,7 @@ fn common_params<'a>(inputs: &[Input<'a>]) -> Result<&'a Params> {
 /// The inputs, and the numbering of their documents in the output.
 struct MergedInputs<'a, 'r> {
     inputs: Vec<MergeSource<'a, 'r>>,
-    room: Room<'r>,
+    budget: SpillBudget<'r>,
     documents: u64,
     /// The input of each document of the output; empty if no section needs it.
     origins: SpillColumn<'r, u32>,
@@ -238,19 +238,19 @@ impl MergedKeys<'_> {
 
 impl<'a, 'r> MergedInputs<'a, 'r> {
     /// Merges the keys.
-    fn new(inputs: &[Input<'a>], room: Room<'r>) -> Result<(Self, MergedKeys<'r>)> {
-        let share = room.share(8 * inputs.len().max(1));
-        let source = |input: &Input<'a>| MergeSource {
+    fn new(inputs: &[MergeInput<'a>], budget: SpillBudget<'r>) -> Result<(Self, MergedKeys<'r>)> {
+        let share = budget.share(8 * inputs.len().max(1));
+        let source = |input: &MergeInput<'a>| MergeSource {
             segment: input.segment,
             deleted: input.deleted,
-            map: SpillColumn::new(room, share),
+            map: SpillColumn::new(budget, share),
             left_out: RoaringBitmap::new(),
         };
         let mut merged = Self {
             inputs: inputs.iter().map(source).collect(),
-            room,
+            budget,
             documents: 0,
-            origins: SpillColumn::new(room, room.share(16)),
+            origins: SpillColumn::new(budget, budget.share(16)),
         };
         let keys = match inputs.first().map(|input| input.segment.params().key) {
             Some(KeyKind::Bytes) => merged.merge_bytes()?,
@@ -292,9 +292,9 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
             last: None,
         };
         let mut merge = RunMerge::new(self.inputs.iter().enumerate().map(run).collect());
-        let mut keys = SpillColumn::new(self.room, self.room.share(8));
+        let mut keys = SpillColumn::new(self.budget, self.budget.share(8));
         let mut span = None;
-        // Of equal keys, the newest input's comes last.
+        // The newest input's key comes last of equal keys.
         let mut waiting: Option<(u64, usize)> = None;
         let mut put = |merged: &mut Self, key: u64, input: usize| {
             span = Some((span.map_or(key, |(first, _)| first), key));
@@ -320,11 +320,11 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
     }
 
     fn merge_bytes(&mut self) -> Result<MergedKeys<'r>> {
-        let mut parts = SpilledParts::new(self.room, self.room.share(8));
+        let mut parts = SpilledParts::new(self.budget, self.budget.share(8));
         let (mut encoder, mut data) = (FrontEncoder::default(), Vec::new());
         let runs = self.inputs.iter().map(|input| ByteKeys::new(input.segment, input.deleted));
         let mut merge = extsort::Merge::new(runs.collect::<Vec<_>>(), Ord::cmp);
-        // Of equal keys, the newest input's comes last, so a key waits until the next one is known.
+        // The newest input's key comes last of equal keys, so a key waits until the next one is known.
         let (mut waiting, mut waiting_input): (Vec<u8>, Option<usize>) = (Vec::new(), None);
         loop {
             let next = merge.next()?;
@@ -353,12 +353,12 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         &self,
         mut each: impl FnMut(&MergeSource<'a, 'r>, Range<u64>, &[u32]) -> Result<()>,
     ) -> Result<()> {
-        let most = (self.room.share(8) as u64 / 4).max(KEYS);
+        let max = (self.budget.share(8) as u64 / 4).max(KEYS);
         for input in &self.inputs {
             let documents = input.segment.documents();
             let mut start = 0;
             while start < documents {
-                let stripe = start..documents.min(start.saturating_add(most));
+                let stripe = start..documents.min(start.saturating_add(max));
                 start = stripe.end;
                 let map = input.map.get(stripe.clone())?;
                 each(input, stripe, &map)?;
@@ -395,8 +395,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         // A posting list is passed on whole.
         let section = &fingerprints.postings;
         let lists = section.length.saturating_sub(postings::range(section.rows).start);
-        let room = self.room.share(8 * self.inputs.len()) as u64;
-        if lists.saturating_mul(size_of::<u128>() as u64 / 4) > room {
+        let budget = self.budget.share(8 * self.inputs.len()) as u64;
+        if lists.saturating_mul(size_of::<u128>() as u64 / 4) > budget {
             return None;
         }
         let Ok(Cow::Borrowed(map)) = input.map.get(0..input.map.len()) else { return None };
@@ -431,11 +431,11 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
 
     /// As [`fingerprints`](Self::fingerprints), from stored runs: for any inputs and any memory.
     fn stored_runs(&self) -> Result<Vec<Fingerprints<'_, 'r>>> {
-        let share = self.room.share(4 * self.stripes()?.max(1));
+        let share = self.budget.share(4 * self.stripes()?.max(1));
         let mut runs = Vec::new();
         self.for_each_stripe(|input, stripe, map| {
             let Some(fingerprints) = &input.segment.fingerprints else { return Ok(()) };
-            let mut run = SpillColumn::new(self.room, share);
+            let mut run = SpillColumn::new(self.budget, share);
             // The rank whose posting lists each document.
             let mut listed_by = vec![NO_RANK; (stripe.end - stripe.start) as usize];
             let mut listed = 0_u64;
@@ -478,12 +478,12 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
 
     /// The keys of a band above new ordinals, ascending, and their number.
     fn band(&self, band: usize) -> Result<(u64, RunMerge<ChunkedValues<'r, u64>, u64>)> {
-        let share = self.room.share(4 * self.stripes()?.max(1));
+        let share = self.budget.share(4 * self.stripes()?.max(1));
         let mut runs = Vec::new();
         let mut rows = 0;
         self.for_each_stripe(|input, stripe, map| {
             let (section, _) = input.segment.band(band)?;
-            let mut run = SpillColumn::new(self.room, share);
+            let mut run = SpillColumn::new(self.budget, share);
             let mut seen = RoaringBitmap::new();
             let mut last = None;
             input.segment.for_each_band_entry(band, |key, ordinal| {
@@ -578,19 +578,19 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         }
         if params.expire_after.is_some() {
             let stamp = |input: &MergeSource<'a, '_>, ordinal: u32| input.segment.kept_stamp(ordinal);
-            let mut pairs = RadixSorter::new(self.room, self.room.share(4), 64);
+            let mut pairs = RadixSorter::new(self.budget, self.budget.share(4), 64);
             let (mut span, mut next): (Option<(u64, u64)>, u32) = (None, 0);
             self.for_each_origin(|input, ordinal| {
                 let stamp = stamp(input, ordinal)?;
-                span = Some(span.map_or((stamp, stamp), |(least, most)| (stamp.min(least), stamp.max(most))));
+                span = Some(span.map_or((stamp, stamp), |(min, max)| (stamp.min(min), stamp.max(max))));
                 pairs.push(pair(stamp, next))?;
                 next += 1;
                 Ok(())
             })?;
-            let (least, most) = span.unwrap_or((0, 0));
+            let (min, max) = span.unwrap_or((0, 0));
             write_stamps(
                 out,
-                Stamps::spanning(least, most, self.documents),
+                Stamps::spanning(min, max, self.documents),
                 self.documents,
                 &mut |each| self.for_each_origin(|input, ordinal| each(stamp(input, ordinal)?)),
                 &mut pairs.finish()?.into_values(),
@@ -609,7 +609,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
                     self.for_each_origin(|input, ordinal| out.put(input.segment.fields(ordinal)?.bytes()))
                 },
             )?;
-            let mut sets = |each: &mut EachSet<'_>| {
+            let mut sets = |each: &mut SetVisitor<'_>| {
                 let mut next = 0;
                 self.for_each_origin(|input, ordinal| {
                     let fields = input.segment.fields(ordinal)?;
@@ -618,7 +618,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
                     each(next - 1, fields)
                 })
             };
-            write_sets(out, params, self.documents, self.room, &mut sets)?;
+            write_sets(out, params, self.documents, self.budget, &mut sets)?;
         }
         Ok(())
     }
@@ -629,10 +629,10 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         for input in &self.inputs {
             salt = salt.wrapping_add(input.segment.salt()).wrapping_sub(params.digest());
             let width = 4 * input.segment.band_count() + 16;
-            let most = (self.room.share(8) / width).max(KEYS as usize);
+            let max = (self.budget.share(8) / width).max(KEYS as usize);
             let mut rest = input.left_out.iter().peekable();
             while rest.peek().is_some() {
-                let some: Vec<u32> = rest.by_ref().take(most).collect();
+                let some: Vec<u32> = rest.by_ref().take(max).collect();
                 salt = salt.wrapping_sub(sum_of(input.segment, &some)?);
             }
         }
@@ -682,10 +682,10 @@ enum Fingerprints<'m, 'r> {
 
 impl SortedRun<u128> for Fingerprints<'_, '_> {
     #[inline]
-    fn fill(&mut self, items: &mut Vec<u128>, most: usize) -> Result<()> {
+    fn fill(&mut self, items: &mut Vec<u128>, max: usize) -> Result<()> {
         match self {
-            Self::Stored(values) => values.fill(items, most),
-            Self::ListedRun(listed) => listed.fill(items, most),
+            Self::Stored(values) => values.fill(items, max),
+            Self::ListedRun(listed) => listed.fill(items, max),
         }
     }
 }
@@ -700,7 +700,7 @@ struct ListedRun<'m, 'r> {
     at: usize,
     rank: u32,
     postings: PostingsInOrder<'m>,
-    /// Of all documents.
+    /// The ranks of all documents.
     ranks: Option<&'m [U32]>,
     map: &'m [u32],
     handed: u64,
@@ -751,7 +751,7 @@ impl<'m> ListedRun<'m, '_> {
 }
 
 impl SortedRun<u128> for ListedRun<'_, '_> {
-    fn fill(&mut self, items: &mut Vec<u128>, most: usize) -> Result<()> {
+    fn fill(&mut self, items: &mut Vec<u128>, max: usize) -> Result<()> {
         let Some(fingerprints) = &self.input.segment.fingerprints else { return Ok(()) };
         let ranks = self.ranks(fingerprints)?;
         let before = items.len();
@@ -773,7 +773,7 @@ impl SortedRun<u128> for ListedRun<'_, '_> {
                 }
             }
             // Fingerprints of a single document each, up to the first that is not, or that is damaged.
-            let keys = &self.keys[self.at..self.keys.len().min(self.at + most)];
+            let keys = &self.keys[self.at..self.keys.len().min(self.at + max)];
             let entries = self.postings.entries(self.rank, keys.len())?;
             let (rank_bytes, map_bytes) = (ranks.as_bytes(), self.map.as_bytes());
             let mut done = 0;
@@ -811,8 +811,8 @@ struct KeysOfFirst<'a> {
 }
 
 impl SortedRun<u64> for KeysOfFirst<'_> {
-    fn fill(&mut self, items: &mut Vec<u64>, most: usize) -> Result<()> {
-        self.planes.walk(self.source, &mut self.walk, most, items)
+    fn fill(&mut self, items: &mut Vec<u64>, max: usize) -> Result<()> {
+        self.planes.walk(self.source, &mut self.walk, max, items)
     }
 }
 
@@ -826,11 +826,11 @@ struct NumberKeys<'a> {
 }
 
 impl SortedRun<u128> for NumberKeys<'_> {
-    fn fill(&mut self, items: &mut Vec<u128>, most: usize) -> Result<()> {
+    fn fill(&mut self, items: &mut Vec<u128>, max: usize) -> Result<()> {
         let Keys::Frame(section, frame) = &self.segment.keys else { return Ok(()) };
         let before = items.len();
         while items.len() == before && self.next < section.rows {
-            let end = section.rows.min(self.next + KEYS.min(most as u64));
+            let end = section.rows.min(self.next + KEYS.min(max as u64));
             let range = frame.range(self.next).start..frame.range(end - 1).end;
             let bytes = self.segment.read(section, range)?;
             for ordinal in self.next..end {

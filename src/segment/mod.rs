@@ -12,7 +12,7 @@
 //! - [`keys`], [`near`], [`buckets`], [`samples`], `attached`, [`scan`], [`ordered`]: the queries;
 //! - [`verify`]: the slow check of everything; [`salvage`]: reads what is intact in a damaged segment.
 
-pub mod ask;
+pub mod search_options;
 mod attached;
 pub mod buckets;
 pub mod build;
@@ -43,8 +43,8 @@ pub mod spilled;
 mod tables;
 pub mod verify;
 
-pub use ask::Ask;
-pub use build::Built;
+pub use search_options::SearchOptions;
+pub use build::BuiltSegment;
 pub use open::Segment;
-pub use probe::Scratch;
+pub use probe::SearchScratch;
 pub use records::Records;

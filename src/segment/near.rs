@@ -4,9 +4,9 @@
 
 use std::ops::ControlFlow;
 
-pub use super::ask::{Ask, Near};
+pub use super::search_options::{SearchOptions, FingerprintMatch};
 use super::open::Segment;
-use super::probe::{Scratch, TableSearch};
+use super::probe::{SearchScratch, TableSearch};
 use super::tables::unanswered;
 use crate::design::Scheme;
 use crate::design::WITHIN_MAX;
@@ -33,9 +33,9 @@ impl Segment {
     /// # Errors
     /// [`Error::Corrupt`], after which the matches already reported remain valid; [`Error::Invalid`] for a radius that
     /// the tables do not answer.
-    pub fn within(&self, query: u64, within: u32, mut hit: impl FnMut(Near)) -> Result<()> {
-        Scratch::lend(|scratch| {
-            self.search(&[query], Ask::within(within), scratch, |_, near| {
+    pub fn within(&self, query: u64, within: u32, mut hit: impl FnMut(FingerprintMatch)) -> Result<()> {
+        SearchScratch::lend(|scratch| {
+            self.search(&[query], SearchOptions::within(within), scratch, |_, near| {
                 hit(near);
                 Ok(ControlFlow::Continue(()))
             })
@@ -54,9 +54,9 @@ impl Segment {
     pub fn search(
         &self,
         queries: &[u64],
-        ask: Ask,
-        scratch: &mut Scratch,
-        mut hit: impl FnMut(usize, Near) -> Result<ControlFlow<()>>,
+        ask: SearchOptions,
+        scratch: &mut SearchScratch,
+        mut hit: impl FnMut(usize, FingerprintMatch) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         self.search_by(queries, ask, scratch, &mut hit)
     }
@@ -65,9 +65,9 @@ impl Segment {
     fn search_by(
         &self,
         queries: &[u64],
-        ask: Ask,
-        scratch: &mut Scratch,
-        hit: &mut dyn FnMut(usize, Near) -> Result<ControlFlow<()>>,
+        ask: SearchOptions,
+        scratch: &mut SearchScratch,
+        hit: &mut dyn FnMut(usize, FingerprintMatch) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         check_radius(ask.within)?;
         let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
@@ -102,8 +102,8 @@ impl Segment {
     /// document.
     #[inline]
     pub fn documents_within(&self, query: u64, within: u32, mut hit: impl FnMut(u32, u32)) -> Result<()> {
-        Scratch::lend(|scratch| {
-            self.search_documents(&[query], Ask::within(within), scratch, |_, ordinal, distance| {
+        SearchScratch::lend(|scratch| {
+            self.search_documents(&[query], SearchOptions::within(within), scratch, |_, ordinal, distance| {
                 hit(ordinal, distance);
                 Ok(ControlFlow::Continue(()))
             })
@@ -119,12 +119,12 @@ impl Segment {
     pub fn search_documents(
         &self,
         queries: &[u64],
-        ask: Ask,
-        scratch: &mut Scratch,
+        ask: SearchOptions,
+        scratch: &mut SearchScratch,
         mut hit: impl FnMut(usize, u32, u32) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let mut handed = 0;
-        let most = self.documents().saturating_mul(queries.len() as u64);
+        let max = self.documents().saturating_mul(queries.len() as u64);
         self.search(queries, ask, scratch, |query, near| {
             let mut flow = Ok(ControlFlow::Continue(()));
             self.postings(near.rank, |ordinal| {
@@ -134,7 +134,7 @@ impl Segment {
                 }
             })?;
             // guard: lists of documents have each document once
-            if handed > most { Err(self.lists_overlap(near.rank)) } else { flow }
+            if handed > max { Err(self.lists_overlap(near.rank)) } else { flow }
         })
     }
 

@@ -10,7 +10,7 @@
 //! 6. the sections against the parameters: exactly the sections that they require, each of the length that its rows
 //!    require.
 //!
-//! Steps 1 to 5, in `parsed`, make a `Parsed` file of the bytes; step 6, here, makes a [`Segment`] of it. A [`Segment`]
+//! Steps 1 to 5, in `parsed`, make a `ParsedSegment` file of the bytes; step 6, here, makes a [`Segment`] of it. A [`Segment`]
 //! has passed all steps and never changes.
 //!
 //! Pages are checked at their first use, and numbers where they are used. Header, footer, contents and checksums are
@@ -24,7 +24,7 @@ use std::sync::atomic::AtomicU64;
 use super::features::FeatureColumn;
 use super::file::{SectionReader, SegmentFile};
 use super::held::HeldOrders;
-use super::parsed::Parsed;
+use super::parsed::ParsedSegment;
 use super::tables::{OpenTable, OpenTables};
 use crate::design::Design;
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ use crate::format::contents::{Kind, Section};
 use crate::format::fields;
 use crate::format::keys::{self, FRAME_HEAD_BYTES, Frame};
 use crate::format::prefixes::CLASSES;
-use crate::format::samples::{self, Choice, Samples};
+use crate::format::samples::{self, SampleChoice, Samples};
 use crate::format::table::Codec;
 use crate::format::wire::Fault;
 use crate::format::{design, hot, postings, ranks, signatures};
@@ -119,7 +119,7 @@ impl Segment {
     }
 
     fn open_file(file: Box<dyn ReadFile>, path: &Path, access: Access) -> Result<Self> {
-        let parsed = Parsed::read(file, path, access)?;
+        let parsed = ParsedSegment::read(file, path, access)?;
         // The parameters, which are the first section, have been read.
         let mut entries = Entries { parsed: &parsed, next: 1 };
         let keys = entries.keys()?;
@@ -133,7 +133,7 @@ impl Segment {
         let sets = entries.sets()?;
         entries.take(Kind::Checksums, 0, 1, None)?;
         entries.finish()?;
-        let Parsed { file, params, salt, digest, documents, .. } = parsed;
+        let ParsedSegment { file, params, salt, digest, documents, .. } = parsed;
         Ok(Self {
             file,
             params,
@@ -269,7 +269,7 @@ impl Segment {
 
 /// Step 6: takes the entries of the table of contents one by one, in the order that the format requires.
 struct Entries<'a> {
-    parsed: &'a Parsed,
+    parsed: &'a ParsedSegment,
     /// The number of the next entry, from 0.
     next: usize,
 }
@@ -329,9 +329,9 @@ impl Entries<'_> {
             }
             KeyKind::Bytes => {
                 let section = self.take(Kind::Keys, 0, keys::CODEC_FRONT, Some(documents))?;
-                let least = keys::groups(documents) * 8 + 8;
-                if section.length < least {
-                    self.check_length(&section, least)?;
+                let min = keys::groups(documents) * 8 + 8;
+                if section.length < min {
+                    self.check_length(&section, min)?;
                 }
                 Ok(Keys::Front(section))
             }
@@ -339,7 +339,7 @@ impl Entries<'_> {
     }
 
     fn fingerprints(&mut self) -> Result<Option<Fingerprints>> {
-        let Parsed { file, params, documents, distinct, .. } = self.parsed;
+        let ParsedSegment { file, params, documents, distinct, .. } = self.parsed;
         let (documents, distinct) = (*documents, *distinct);
         if params.simhash.is_none() {
             return Ok(None);
@@ -400,7 +400,7 @@ impl Entries<'_> {
     }
 
     fn bands(&mut self) -> Result<Vec<(Section, Band)>> {
-        let Parsed { params, documents, band_codec, .. } = self.parsed;
+        let ParsedSegment { params, documents, band_codec, .. } = self.parsed;
         let Some(minhash) = params.minhash else { return Ok(Vec::new()) };
         let (mut bands, mut rows) = (Vec::new(), None);
         for index in 1..=minhash.bands {
@@ -432,7 +432,7 @@ impl Entries<'_> {
 
     fn samples(&mut self) -> Result<[Option<(Section, Samples)>; 2]> {
         let mut samples = [None; 2];
-        let chosen = [Kind::Bottom, Kind::Modular].into_iter().zip(Choice::of(&self.parsed.params));
+        let chosen = [Kind::Bottom, Kind::Modular].into_iter().zip(SampleChoice::of(&self.parsed.params));
         for ((kind, choice), sample) in chosen.zip(&mut samples) {
             let Some(choice) = choice else { continue };
             let section = self.take(kind, 0, samples::CODEC, None)?;

@@ -88,8 +88,8 @@ impl SegmentOutput {
 
     pub(super) fn put(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
-            let room = BUFFER - self.buffer.len();
-            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            let free = BUFFER - self.buffer.len();
+            let (now, later) = bytes.split_at(free.min(bytes.len()));
             self.buffer.extend_from_slice(now);
             bytes = later;
             if self.buffer.len() == BUFFER {

@@ -40,7 +40,7 @@ pub(super) struct PageChecks {
 
 /// Why a page cannot be used.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum PageError {
     /// Its checksum does not match.
     Damaged(Fault),
     /// It could not be read; a later attempt may succeed.
@@ -54,7 +54,7 @@ pub(super) fn lost() -> io::Error {
     )
 }
 
-impl From<Fault> for Trouble {
+impl From<Fault> for PageError {
     fn from(fault: Fault) -> Self {
         Self::Damaged(fault)
     }
@@ -163,7 +163,7 @@ impl PageChecks {
     /// The bytes at `range`, an extent of `file`, after a check of their pages. A page that failed is tried again at
     /// the next call.
     #[inline(always)]
-    pub(super) fn read<'a>(&self, file: &'a View, range: &Range<u64>) -> Result<&'a [u8], Trouble> {
+    pub(super) fn read<'a>(&self, file: &'a View, range: &Range<u64>) -> Result<&'a [u8], PageError> {
         if range.start < range.end {
             let (first, last) = (range.start / PAGE, (range.end - 1) / PAGE);
             for page in first..=last {
@@ -179,7 +179,7 @@ impl PageChecks {
     /// The first use of `page`, on the way to `last`.
     #[cold]
     #[inline(never)]
-    fn admit(&self, file: &View, page: u64, last: u64) -> Result<(), Trouble> {
+    fn admit(&self, file: &View, page: u64, last: u64) -> Result<(), PageError> {
         let View::Fetched(fetched) = file else {
             // Extends read-ahead only when less than half of the last window is still in flight.
             if last > page && !(self.is_under_way(page + 1) && self.is_under_way(last.min(page + AHEAD / 2)))
@@ -188,9 +188,9 @@ impl PageChecks {
             }
             return self.check(file, page);
         };
-        let most = if self.is_walk(page) { RUN } else { RUN.min(last - page + 1) };
-        let most = most.min(self.count().saturating_sub(page));
-        let count = 1 + (1..most).take_while(|ahead| !self.sound.has(page + ahead)).count();
+        let max = if self.is_walk(page) { RUN } else { RUN.min(last - page + 1) };
+        let max = max.min(self.count().saturating_sub(page));
+        let count = 1 + (1..max).take_while(|ahead| !self.sound.has(page + ahead)).count();
         if count > 1 {
             let start = page as usize * PIECE;
             let mut bytes = vec![0; (count * PIECE).min(file.len().saturating_sub(start))];
@@ -212,7 +212,7 @@ impl PageChecks {
 
     /// Compares a page with its checksum, even if it matched before; fetched pages are read again.
     #[inline(never)]
-    pub(super) fn check(&self, file: &View, page: u64) -> Result<(), Trouble> {
+    pub(super) fn check(&self, file: &View, page: u64) -> Result<(), PageError> {
         let start = page.saturating_mul(PAGE);
         let ends = |found: &str| Fault::new(start, "a page", found);
         let length = (file.len() as u64).saturating_sub(start).min(PAGE) as usize;
@@ -225,7 +225,7 @@ impl PageChecks {
                 let bytes = file.get(start as usize..start as usize + length);
                 let compared = self.compare(page, bytes.ok_or_else(|| ends("the end of the file"))?);
                 if file.is_lost() {
-                    return Err(Trouble::Failed(lost()));
+                    return Err(PageError::Failed(lost()));
                 }
                 compared?;
             }
@@ -236,7 +236,7 @@ impl PageChecks {
                     io::ErrorKind::UnexpectedEof => ends("the end of a file that was cut short").into(),
                     // guard: a failed read is reported as such
                     // without it: _ => ends("what cannot be read").into(),
-                    _ => Trouble::Failed(error),
+                    _ => PageError::Failed(error),
                 })?;
                 // guard: bytes are compared before they are kept
                 self.compare(page, bytes)?;
@@ -434,8 +434,8 @@ mod tests {
         for at in 90..120 {
             pages.read(&view, &page(at)).unwrap();
         }
-        assert!(matches!(pages.read(&view, &page(120)), Err(Trouble::Failed(_))));
-        assert!(matches!(pages.read(&view, &page(120)), Err(Trouble::Failed(_))), "not cached as sound");
+        assert!(matches!(pages.read(&view, &page(120)), Err(PageError::Failed(_))));
+        assert!(matches!(pages.read(&view, &page(120)), Err(PageError::Failed(_))), "not cached as sound");
         for at in 121..140 {
             pages.read(&view, &page(at)).unwrap();
         }
@@ -448,7 +448,7 @@ mod tests {
         for at in (90..120).chain(121..140) {
             pages.read(&view, &page(at)).unwrap();
         }
-        let Err(Trouble::Damaged(fault)) = pages.read(&view, &page(120)) else {
+        let Err(PageError::Damaged(fault)) = pages.read(&view, &page(120)) else {
             panic!("page 120 is damaged")
         };
         assert_eq!(fault.offset, 120 * PAGE);
@@ -462,12 +462,12 @@ mod tests {
         let view = View::new(Box::new(short), 20 * PIECE, Access::Read).unwrap();
         pages.read(&view, &page(9)).unwrap();
         for at in [10, 11, 19] {
-            let Err(Trouble::Damaged(fault)) = pages.read(&view, &page(at)) else {
+            let Err(PageError::Damaged(fault)) = pages.read(&view, &page(at)) else {
                 panic!("page {at} is gone")
             };
             assert!(fault.found.contains("cut short"), "{fault:?}");
         }
-        assert!(matches!(pages.read(&view, &(9 * PAGE..11 * PAGE)), Err(Trouble::Damaged(_))));
+        assert!(matches!(pages.read(&view, &(9 * PAGE..11 * PAGE)), Err(PageError::Damaged(_))));
         assert!(*pages.read(&view, &page(9)).unwrap() == whole.bytes[9 * PIECE..9 * PIECE + 8]);
         for past in [20, 64, u64::MAX / PAGE] {
             assert!(pages.check(&view, past).is_err(), "{past}");

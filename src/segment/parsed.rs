@@ -1,4 +1,4 @@
-//! A [`Parsed`] file: its sections can be read, but their content is unchecked, except the parameters.
+//! A [`ParsedSegment`] file: its sections can be read, but their content is unchecked, except the parameters.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ use crate::sys::vfs::ReadFile;
 /// The content of header, footer, table of contents, checksums and parameters, after they were compared with each
 /// other.
 #[derive(Debug)]
-pub(super) struct Parsed {
+pub(super) struct ParsedSegment {
     pub(super) file: SegmentFile,
     pub(super) params: Params,
     pub(super) salt: u128,
@@ -36,15 +36,15 @@ pub(super) struct Parsed {
     contents_offset: u64,
 }
 
-impl Parsed {
+impl ParsedSegment {
     /// Steps 1 to 5 of [`open`](super::open).
     pub(super) fn read(file: Box<dyn ReadFile>, path: &Path, access: Access) -> Result<Self> {
         let length = file.len().map_err(|e| Error::io("get the length of", path, e))?;
         let fault = |section, base: u64, fault: Fault| corrupt(path, section, base, fault);
-        let least = (HEADER_BYTES + FOOTER_BYTES) as u64;
+        let min = (HEADER_BYTES + FOOTER_BYTES) as u64;
         // guard: a file is long enough for a header and a footer
-        if length < least {
-            let cut = Fault::new(length, format!("at least {least} bytes"), format!("{length}"));
+        if length < min {
+            let cut = Fault::new(length, format!("at least {min} bytes"), format!("{length}"));
             return Err(fault("segment", 0, cut));
         }
         let read = |offset: u64, length: u64| -> Result<Vec<u8>> {

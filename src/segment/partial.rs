@@ -25,18 +25,18 @@ const PARTS_BITS_MAX: u32 = 10;
 const TOGETHER: usize = 1 << 11;
 
 /// The rest of prefix and entry, in a part.
-trait Left: Copy + Default + Ord + Into<u64> + FromBytes + Immutable + IntoBytes + KnownLayout {
+trait PartRemainder: Copy + Default + Ord + Into<u64> + FromBytes + Immutable + IntoBytes + KnownLayout {
     fn of(value: u64) -> Self;
 }
 
-impl Left for u32 {
+impl PartRemainder for u32 {
     #[inline(always)]
     fn of(value: u64) -> Self {
         value as Self
     }
 }
 
-impl Left for u64 {
+impl PartRemainder for u64 {
     #[inline(always)]
     fn of(value: u64) -> Self {
         value
@@ -44,7 +44,7 @@ impl Left for u64 {
 }
 
 /// A table that is being built.
-struct ToBe {
+struct UnfinishedTable {
     filter: Filter,
     /// The bits of the directory, and how many of them the first distribution uses.
     prefix: BitField,
@@ -54,7 +54,7 @@ struct ToBe {
     entry_bits: u32,
 }
 
-impl ToBe {
+impl UnfinishedTable {
     fn new(design: &Design, place: usize, width: u8, rows: u64) -> Self {
         let table = &design.tables[place];
         let filter = Filter::of(rows, table.lead, width);
@@ -93,7 +93,7 @@ enum DistributedParts {
 }
 
 impl DistributedParts {
-    fn new(table: &ToBe, rows: usize) -> Result<Self> {
+    fn new(table: &UnfinishedTable, rows: usize) -> Result<Self> {
         Ok(if table.is_short() {
             Self::Short(Distributed::new(table, rows)?)
         } else {
@@ -108,13 +108,13 @@ struct Distributed<T> {
     next: Vec<u32>,
 }
 
-impl<T: Left> Distributed<T> {
-    fn new(table: &ToBe, rows: usize) -> Result<Self> {
+impl<T: PartRemainder> Distributed<T> {
+    fn new(table: &UnfinishedTable, rows: usize) -> Result<Self> {
         Ok(Self { rows: Zeroed::new(rows)?, next: vec![0; 1 << table.part_bits] })
     }
 
     /// Counts the rows of each part.
-    fn count(&mut self, table: &ToBe, fingerprints: &[u64], numbers: &mut [u64]) {
+    fn count(&mut self, table: &UnfinishedTable, fingerprints: &[u64], numbers: &mut [u64]) {
         numbers.fill(0);
         table.part.add_to(fingerprints, 0, numbers);
         let last = self.next.len() - 1;
@@ -131,7 +131,7 @@ impl<T: Left> Distributed<T> {
         }
     }
 
-    fn distribute(&mut self, table: &ToBe, fingerprints: &[u64], numbers: &mut [u64]) {
+    fn distribute(&mut self, table: &UnfinishedTable, fingerprints: &[u64], numbers: &mut [u64]) {
         numbers.fill(0);
         table.entry.add_to(fingerprints, 0, numbers);
         table.prefix.add_to(fingerprints, table.entry_bits, numbers);
@@ -145,7 +145,7 @@ impl<T: Left> Distributed<T> {
     }
 
     /// Distributes each part by the rest of the prefix, and writes it.
-    fn encode(mut self, table: &ToBe, columns: &mut impl Columns) -> Result<()> {
+    fn encode(mut self, table: &UnfinishedTable, columns: &mut impl Columns) -> Result<()> {
         let mut encoder = Encoder::new(&table.filter);
         let buckets = 1_usize << table.bits_left();
         let mut next = vec![0_u32; buckets];
@@ -201,8 +201,8 @@ pub(super) fn encode_partial<C: Columns>(
     mut each: impl FnMut(usize, &mut C) -> Result<()>,
 ) -> Result<bool> {
     let rows = fingerprints.len();
-    let tables: Vec<(usize, ToBe)> =
-        places.map(|place| (place, ToBe::new(design, place, width, rows))).collect();
+    let tables: Vec<(usize, UnfinishedTable)> =
+        places.map(|place| (place, UnfinishedTable::new(design, place, width, rows))).collect();
     let mut rest = &tables[..];
     while let Some(widest) = rest.iter().map(|(_, table)| table.row_bytes()).max() {
         let fit = (bytes as u64 / (rows * widest as u64).max(1)).min(rest.len() as u64) as usize;
@@ -259,7 +259,7 @@ fn for_each_slice(fingerprints: &SpillColumn<'_, u64>, mut each: impl FnMut(&[u6
 mod tests {
     use super::*;
     use crate::format::table::Codec;
-    use crate::segment::spilled::Room;
+    use crate::segment::spilled::SpillBudget;
     use crate::segment::tables::sorted_values;
     use twindex_kernel::splitmix::SplitMix;
 
@@ -291,7 +291,7 @@ mod tests {
             fingerprints.sort_unstable();
             fingerprints.dedup();
             let rows = fingerprints.len() as u64;
-            let mut column = SpillColumn::new(Room::unlimited(), usize::MAX);
+            let mut column = SpillColumn::new(SpillBudget::unlimited(), usize::MAX);
             column.extend(fingerprints).unwrap();
             for (design, width) in [
                 ("blocks-4", 2),
@@ -309,7 +309,7 @@ mod tests {
                         let (codec, mut values, mut bytes) =
                             (Codec::Partial(width), Vec::new(), Bytes::default());
                         sorted_values(&design, place, codec, fingerprints, &mut values);
-                        let by_place = ToBe::new(&design, place, width, rows);
+                        let by_place = UnfinishedTable::new(&design, place, width, rows);
                         let mut last = (0, 0);
                         for &fingerprint in &*fingerprints {
                             let now = (by_place.prefix.of(fingerprint), by_place.entry.of(fingerprint));

@@ -16,7 +16,7 @@
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 
-use super::ask::{Ask, Near};
+use super::search_options::{SearchOptions, FingerprintMatch};
 use super::file::SectionReader;
 use super::hot::NestedSearch;
 use super::open::{Fingerprints, Segment};
@@ -53,7 +53,7 @@ const SHORT: u64 = 32;
 
 /// Scratch memory of a search, kept from one search to the next.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub struct SearchScratch {
     /// The current probes.
     probes: Vec<ActiveProbe>,
     /// The next probes.
@@ -73,10 +73,10 @@ pub struct Scratch {
 
 thread_local! {
     /// The scratch of the last single query of this thread, for the next one.
-    static KEPT: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+    static KEPT: Cell<Option<Box<SearchScratch>>> = const { Cell::new(None) };
 }
 
-impl Scratch {
+impl SearchScratch {
     /// Lends the scratch of the thread, so that single queries allocate nothing.
     #[inline]
     pub(crate) fn lend<T>(body: impl FnOnce(&mut Self) -> T) -> T {
@@ -152,11 +152,11 @@ pub(super) struct TableSearch<'a, 'b> {
     pub(super) at: SectionReader<'a>,
     pub(super) fingerprints: &'a Fingerprints,
     pub(super) plan: &'a RadiusPlan,
-    pub(super) ask: Ask,
+    pub(super) ask: SearchOptions,
     pub(super) queries: &'b [u64],
-    pub(super) scratch: &'b mut Scratch,
+    pub(super) scratch: &'b mut SearchScratch,
     /// Receives the number of the query; a break ends that query.
-    pub(super) hit: &'b mut dyn FnMut(usize, Near) -> Result<ControlFlow<()>>,
+    pub(super) hit: &'b mut dyn FnMut(usize, FingerprintMatch) -> Result<ControlFlow<()>>,
 }
 
 /// Counts the rows of the current table that one query has checked: a corrupt directory must not cost more than the
@@ -208,12 +208,12 @@ impl VisitBudget {
 impl Guard {
     /// Counts the rows of a probe, and returns whether there are too many.
     #[inline(always)]
-    fn exceeds(&mut self, probe: &ActiveProbe, most: u64) -> bool {
+    fn exceeds(&mut self, probe: &ActiveProbe, max: u64) -> bool {
         if self.of != (probe.query, probe.step) {
             *self = Self { of: (probe.query, probe.step), rows: 0 };
         }
         self.rows += u64::from(probe.bucket.end - probe.bucket.start);
-        self.rows > most
+        self.rows > max
     }
 }
 
@@ -289,13 +289,13 @@ impl Kernel for LookUpFollowed<'_, '_, '_> {
 }
 
 /// The end of stage 5.
-struct CompleteFollowed<'s, 'a, 'b> {
+struct FinishComplete<'s, 'a, 'b> {
     search: &'s mut TableSearch<'a, 'b>,
     front: RawLayout,
     count: usize,
 }
 
-impl Kernel for CompleteFollowed<'_, '_, '_> {
+impl Kernel for FinishComplete<'_, '_, '_> {
     type Output = Result<()>;
 
     #[inline(always)]
@@ -396,19 +396,19 @@ impl<'a> TableSearch<'a, '_> {
             return self.scan_all();
         }
         // A single query needs few probes; memory of an earlier search is reused.
-        let room = WINDOW.min(4 * self.queries.len());
-        let Scratch { ahead, candidates, followed, hits, .. } = &mut *self.scratch;
-        ahead.reserve(room);
-        candidates.reserve(room);
-        followed.reserve(room);
-        hits.reserve(room);
+        let capacity = WINDOW.min(4 * self.queries.len());
+        let SearchScratch { ahead, candidates, followed, hits, .. } = &mut *self.scratch;
+        ahead.reserve(capacity);
+        candidates.reserve(capacity);
+        followed.reserve(capacity);
+        hits.reserve(capacity);
         let (level, mut guard, mut next) = (Level::chosen(), Guard::default(), ProbeCursor::default());
         let mut budget = self.ask.visits.map(VisitBudget::new);
         self.tables().settle(&mut self.at);
         self.fill(&mut next);
         self.look_up(&mut guard, 0..WINDOW)?;
         while !self.scratch.ahead.is_empty() {
-            let Scratch { probes, ahead, .. } = &mut *self.scratch;
+            let SearchScratch { probes, ahead, .. } = &mut *self.scratch;
             std::mem::swap(probes, ahead);
             self.tables().settle(&mut self.at);
             self.fill(&mut next);
@@ -485,7 +485,7 @@ impl<'a> TableSearch<'a, '_> {
     fn fill(&mut self, next: &mut ProbeCursor) {
         let (at, tables, plan, within) = (self.at, self.tables(), self.plan, self.ask.within);
         let in_order = self.in_order();
-        let Scratch { ahead: probes, done, stopped, order, counts, .. } = &mut *self.scratch;
+        let SearchScratch { ahead: probes, done, stopped, order, counts, .. } = &mut *self.scratch;
         probes.clear();
         let (together, window) = match self.ask.visits {
             Some(_) => (1, 1),
@@ -550,13 +550,13 @@ impl<'a> TableSearch<'a, '_> {
     fn look_up(&mut self, guard: &mut Guard, places: Range<usize>) -> Result<()> {
         let Self { at, plan, scratch, ask, segment, .. } = self;
         let (tables, probes) = (&self.fingerprints.tables, &mut scratch.ahead);
-        let most = tables.rows;
+        let max = tables.rows;
         let end = places.end.min(probes.len());
         let single = self.queries.len() == 1;
         for probe in &mut probes[places.start.min(end)..end] {
             let step = &plan.steps[usize::from(probe.step)];
             let rows = match &step.front {
-                Some(front) => front.rows(at, probe.prefix, most)?,
+                Some(front) => front.rows(at, probe.prefix, max)?,
                 None => tables.all[step.table as usize].rows(*at, probe.prefix, ask.probe)?,
             };
             (probe.bucket.start, probe.bucket.end) = (rows.start, rows.end);
@@ -568,10 +568,10 @@ impl<'a> TableSearch<'a, '_> {
             // A bucket has at most the rows of the table. If a partial table's directory has fewer bits than a probe,
             // several probes read the same bucket.
             // guard: buckets of a probe have no more rows than the table
-            if step.radius > 0 && guard.exceeds(probe, most) {
+            if step.radius > 0 && guard.exceeds(probe, max) {
                 let table = &tables.all[step.table as usize];
                 if step.front.is_some() || !matches!(table.layout, Layout::Filter(_)) {
-                    return Err(overlap(segment, &table.section, most));
+                    return Err(overlap(segment, &table.section, max));
                 }
             }
         }
@@ -623,7 +623,7 @@ impl<'a> TableSearch<'a, '_> {
     /// Stage 2 for filtered buckets.
     #[inline(always)]
     fn filter(&mut self, level: Level, numbers: Range<usize>) -> Result<()> {
-        let Scratch { probes, survivors, .. } = &mut *self.scratch;
+        let SearchScratch { probes, survivors, .. } = &mut *self.scratch;
         let first = numbers.start as u32;
         let steps = &self.plan.steps[..];
         let buckets = probes[numbers]
@@ -637,7 +637,7 @@ impl<'a> TableSearch<'a, '_> {
     #[inline(never)]
     fn scan_hot(&mut self) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
-        let Scratch { probes, hits, .. } = &mut *self.scratch;
+        let SearchScratch { probes, hits, .. } = &mut *self.scratch;
         for (number, probe) in (0..).zip(probes) {
             let table = &tables.all[self.plan.steps[usize::from(probe.step)].table as usize];
             let rows = probe.bucket.end - probe.bucket.start;
@@ -656,8 +656,8 @@ impl<'a> TableSearch<'a, '_> {
     #[inline(always)]
     fn pass_survivors(&mut self, first: u32, count: usize) -> Result<()> {
         let (at, tables, plan) = (&self.at, &self.fingerprints.tables, self.plan);
-        let Scratch { probes, survivors, candidates, followed, .. } = &mut *self.scratch;
-        let mut onward = Onward { at: *at, tables, plan, candidates, followed };
+        let SearchScratch { probes, survivors, candidates, followed, .. } = &mut *self.scratch;
+        let mut onward = FilteredQueues { at: *at, tables, plan, candidates, followed };
         for &Survivors { bucket, base, mut near } in &survivors[..count] {
             let number = first + bucket;
             let probe = &probes[number as usize];
@@ -688,8 +688,8 @@ impl<'a> TableSearch<'a, '_> {
                 continue;
             }
             if matches!(table.layout, Layout::Planes(_) | Layout::Filter(_)) {
-                let Scratch { candidates, followed, .. } = &mut *self.scratch;
-                let mut onward = Onward { at, tables, plan: self.plan, candidates, followed };
+                let SearchScratch { candidates, followed, .. } = &mut *self.scratch;
+                let mut onward = FilteredQueues { at, tables, plan: self.plan, candidates, followed };
                 let compared = table.compared_of(self.queries[query as usize]);
                 let each = &mut |row: u64, scanned| {
                     onward.pass(table, bucket.scanned, RowCandidate { probe: number, row: row as u32, scanned });
@@ -717,7 +717,7 @@ impl<'a> TableSearch<'a, '_> {
     fn complete(&mut self) -> Result<()> {
         let (at, tables) = (self.at, self.tables());
         let own = at.section(&tables.all[0].section);
-        let Scratch { probes, candidates, followed, hits, .. } = &mut *self.scratch;
+        let SearchScratch { probes, candidates, followed, hits, .. } = &mut *self.scratch;
         for candidate in &*candidates {
             let probe = &probes[candidate.probe as usize];
             let table = &tables.all[self.plan.steps[usize::from(probe.step)].table as usize];
@@ -760,10 +760,10 @@ impl<'a> TableSearch<'a, '_> {
             self.follow_hot(open)?;
         }
         let Some(front) = front.filter(|_| self.ask.within < WIDE) else { return self.follow_generic() };
-        let Scratch { followed, survivors, .. } = &mut *self.scratch;
+        let SearchScratch { followed, survivors, .. } = &mut *self.scratch;
         let buckets = followed.iter().map(|one| (one.bucket, &front));
         let count = filter_buckets(level, &self.at, buckets, survivors)?;
-        level.dispatch(CompleteFollowed { search: self, front, count })
+        level.dispatch(FinishComplete { search: self, front, count })
     }
 
     /// Stage 4: the rows of the buckets that pointers name.
@@ -771,9 +771,9 @@ impl<'a> TableSearch<'a, '_> {
     fn look_up_followed(&mut self, front: Option<RawLayout>, budget: &mut Option<VisitBudget>) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
         let first = &tables.all[0];
-        let (section, most) = (&first.section, tables.rows);
+        let (section, max) = (&first.section, tables.rows);
         let way = self.ask.probe.unwrap_or_else(|| first.layout.probe());
-        let Scratch { probes, followed, .. } = &mut *self.scratch;
+        let SearchScratch { probes, followed, .. } = &mut *self.scratch;
         let mut seen = (u32::MAX, 0);
         for one in followed.iter_mut() {
             let query = self.queries[probes[one.probe as usize].query as usize];
@@ -783,7 +783,7 @@ impl<'a> TableSearch<'a, '_> {
             one.bucket.left = within.saturating_sub(spent);
             one.bucket.scanned = first.scanned_of(query);
             let mut rows = if let Some(front) = front {
-                let rows = front.rows(&at, one.pointer.into(), most)?;
+                let rows = front.rows(&at, one.pointer.into(), max)?;
                 rows.start.into()..rows.end.into()
             } else {
                 let source = at.section(section);
@@ -799,9 +799,9 @@ impl<'a> TableSearch<'a, '_> {
             }
             seen.1 += rows.end - rows.start;
             // guard: buckets of a probe have no more rows than the table
-            if seen.1 > most {
+            if seen.1 > max {
                 // Overlapping buckets would make a probe quadratic in the file's size.
-                return Err(overlap(self.segment, section, most));
+                return Err(overlap(self.segment, section, max));
             }
             (one.bucket.start, one.bucket.end) = (rows.start as u32, rows.end as u32);
             if self.queries.len() == 1 {
@@ -818,7 +818,7 @@ impl<'a> TableSearch<'a, '_> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
         let first = &tables.all[0];
         let Layout::Planes(planes) = &first.layout else { return Ok(()) };
-        let Scratch { probes, survivors, followed, hits, .. } = &mut *self.scratch;
+        let SearchScratch { probes, survivors, followed, hits, .. } = &mut *self.scratch;
         for &Survivors { bucket, base, mut near } in &survivors[..count] {
             let Followed { probe: number, pointer, .. } = followed[bucket as usize];
             let probe = &probes[number as usize];
@@ -1022,7 +1022,7 @@ fn hint_answers(layout: &Layout, first: SectionReader<'_>, postings: SectionRead
 }
 
 /// The queues for entries that passed the filter.
-struct Onward<'a, 'b> {
+struct FilteredQueues<'a, 'b> {
     at: SectionReader<'a>,
     tables: &'a OpenTables,
     plan: &'a RadiusPlan,
@@ -1030,7 +1030,7 @@ struct Onward<'a, 'b> {
     followed: &'b mut Vec<Followed>,
 }
 
-impl<'a> Onward<'a, '_> {
+impl<'a> FilteredQueues<'a, '_> {
     /// Sends an entry of a bucket, which was searched for these bits of the query, to its next check.
     #[inline(always)]
     fn pass(&mut self, table: &'a OpenTable, query: u16, candidate: RowCandidate) {
@@ -1068,9 +1068,9 @@ fn follow_pointer(followed: &mut Vec<Followed>, tables: &OpenTables, at: Section
     }
 }
 
-fn near(hit: ProbeHit, query: u64) -> Near {
+fn near(hit: ProbeHit, query: u64) -> FingerprintMatch {
     let ProbeHit { row, fingerprint, .. } = hit;
-    Near { rank: row, fingerprint, distance: (fingerprint ^ query).count_ones() }
+    FingerprintMatch { rank: row, fingerprint, distance: (fingerprint ^ query).count_ones() }
 }
 
 #[cold]
@@ -1135,8 +1135,8 @@ mod tests {
                 }
                 alone.sort_unstable();
                 let (mut together, mut firsts) = (Vec::new(), vec![0; queries.len()]);
-                let mut scratch = Scratch::default();
-                let ask = Ask::within(within);
+                let mut scratch = SearchScratch::default();
+                let ask = SearchOptions::within(within);
                 segment
                     .search(&queries, ask, &mut scratch, |query, near| {
                         together.push((query, near.rank, near.distance));

@@ -6,7 +6,7 @@ use super::attached::RecordAttached;
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
 use crate::format::fields::{self, Fields};
-use crate::format::samples::{self, Choice, VALUE_BYTES};
+use crate::format::samples::{self, SampleChoice, VALUE_BYTES};
 use crate::format::{DOCUMENTS_MAX, bands};
 use crate::key::Key;
 use crate::params::{KeyKind, Params};
@@ -49,7 +49,7 @@ pub(super) enum RowKind {
 /// The sampled hashes of all records, encoded as in the file.
 #[derive(Clone, Debug)]
 pub(super) struct SampleColumn {
-    pub(super) choice: Choice,
+    pub(super) choice: SampleChoice,
     values: Vec<u8>,
     ends: Vec<usize>,
 }
@@ -121,7 +121,7 @@ impl Records {
             fingerprints: Vec::new(),
             bands: Vec::new(),
             signatures: Vec::new(),
-            samples: Choice::of(params).map(|choice| {
+            samples: SampleChoice::of(params).map(|choice| {
                 choice.map(|choice| SampleColumn { choice, values: Vec::new(), ends: Vec::new() })
             }),
             values: params.values.then(ValueColumn::default),

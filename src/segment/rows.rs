@@ -11,10 +11,10 @@
 use std::path::Path;
 
 use super::attached::RecordAttached;
-use super::build::{Built, begin, write_fingerprints, write_numbers};
+use super::build::{BuiltSegment, begin, write_fingerprints, write_numbers};
 use super::records::{KeyColumn, RecordSketch, Records, RowKind, record_hash};
 use super::sorted::RadixSorter;
-use super::spilled::{SliceSource, SpillColumn, Item, Room, pair};
+use super::spilled::{SliceSource, SpillColumn, Item, SpillBudget, pair};
 use crate::error::{Error, Result};
 use crate::format::{DOCUMENTS_MAX, fields};
 use crate::format::keys::Frame;
@@ -83,15 +83,15 @@ impl Rows {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn new(room: Room<'_>) -> Result<Self> {
-        Ok(Self { spill: room.spill()?, count: 0, last: None, ascends: true })
+    pub fn new(budget: SpillBudget<'_>) -> Result<Self> {
+        Ok(Self { spill: budget.spill()?, count: 0, last: None, ascends: true })
     }
 
     /// Adds records, whose parameters must satisfy [`can_hold`](Self::can_hold).
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Invalid`] for records of other parameters.
-    pub fn append(&mut self, records: &Records, room: Room<'_>) -> Result<()> {
+    pub fn append(&mut self, records: &Records, budget: SpillBudget<'_>) -> Result<()> {
         let (KeyColumn::U64(keys), true) = (&records.keys, Self::can_hold(&records.params)) else {
             return Err(Error::Invalid("these records are more than fingerprints under numbers".into()));
         };
@@ -109,16 +109,16 @@ impl Rows {
                     RowKind::Deleted => DELETED,
                 });
             }
-            room.append(&mut self.spill, &bytes)?;
+            budget.append(&mut self.spill, &bytes)?;
         }
         self.count += keys.len() as u64;
         Ok(())
     }
 
-    fn for_each(&self, room: Room<'_>, mut each: impl FnMut(RawRow) -> Result<()>) -> Result<()> {
+    fn for_each(&self, budget: SpillBudget<'_>, mut each: impl FnMut(RawRow) -> Result<()>) -> Result<()> {
         for start in (0..self.count).step_by(CHUNK as usize) {
             let count = CHUNK.min(self.count - start) as u32;
-            let bytes = room.read(&self.spill, start * ROW_BYTES as u64, count * ROW_BYTES as u32)?;
+            let bytes = budget.read(&self.spill, start * ROW_BYTES as u64, count * ROW_BYTES as u32)?;
             for (place, row) in (start..).zip(bytes.chunks_exact(ROW_BYTES)) {
                 each(RawRow { key: u64::take(row), place, fingerprint: u64::take(&row[8..]), kind: row[16] })?;
             }
@@ -127,12 +127,12 @@ impl Rows {
     }
 
     /// Hands the last row of each key to `each`, by ascending key.
-    fn for_each_last(self, room: Room<'_>, mut each: impl FnMut(RawRow) -> Result<()>) -> Result<()> {
+    fn for_each_last(self, budget: SpillBudget<'_>, mut each: impl FnMut(RawRow) -> Result<()>) -> Result<()> {
         if self.ascends {
-            return self.for_each(room, each);
+            return self.for_each(budget, each);
         }
-        let mut sorter = RadixSorter::new(room, room.share(4), 64);
-        self.for_each(room, |row| sorter.push(row))?;
+        let mut sorter = RadixSorter::new(budget, budget.share(4), 64);
+        self.for_each(budget, |row| sorter.push(row))?;
         drop(self);
         let mut sorted = sorter.finish()?.into_values();
         let mut last: Option<RawRow> = None;
@@ -151,7 +151,7 @@ impl Rows {
     /// Writes the segment of these rows, byte for byte that of [`build`](super::build::build). `hide` receives each
     /// key, including deleted ones, ascending.
     ///
-    /// Time O(n log n) at worst and O(n) on random fingerprints; memory as `room` allows, plus a thousandth of the
+    /// Time O(n log n) at worst and O(n) on random fingerprints; memory as `budget` allows, plus a thousandth of the
     /// file.
     ///
     /// # Errors
@@ -161,18 +161,18 @@ impl Rows {
         params: &Params,
         vfs: &dyn Vfs,
         dir: &Path,
-        room: Room<'_>,
+        budget: SpillBudget<'_>,
         mut hide: impl FnMut(u64) -> Result<()>,
-    ) -> Result<Built> {
+    ) -> Result<BuiltSegment> {
         let Some(simhash) = params.simhash else {
             return Err(Error::Invalid("parameters that keep no fingerprints".into()));
         };
-        let mut pairs = RadixSorter::new(room, room.share(2), 64);
-        let mut keys = SpillColumn::new(room, room.share(8));
+        let mut pairs = RadixSorter::new(budget, budget.share(2), 64);
+        let mut keys = SpillColumn::new(budget, budget.share(8));
         let mut salt = params.digest();
         let mut scratch = Vec::new();
         let (mut first, mut last) = (None, 0);
-        self.for_each_last(room, |row| {
+        self.for_each_last(budget, |row| {
             hide(row.key)?;
             if row.kind == DELETED {
                 return Ok(());
@@ -210,7 +210,7 @@ impl Rows {
         let mut out = begin(vfs, dir, salt, params)?;
         write_numbers(&mut out, frame, documents, &mut keys.into_values())?;
         let pairs = pairs.finish()?.into_values();
-        let distinct = write_fingerprints(&mut out, simhash, documents, room, pairs)?;
-        Ok(Built::of(out.finish(documents, distinct)?, salt, documents))
+        let distinct = write_fingerprints(&mut out, simhash, documents, budget, pairs)?;
+        Ok(BuiltSegment::of(out.finish(documents, distinct)?, salt, documents))
     }
 }

@@ -27,11 +27,11 @@ impl Segment {
         table.layout.for_each(source, |row, fingerprint| each(row as u32, fingerprint))
     }
 
-    /// Divides the distinct fingerprints into at most `most` stretches that can be read in parallel.
+    /// Divides the distinct fingerprints into at most `max` stretches that can be read in parallel.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
-    pub fn fingerprint_stretches(&self, most: usize) -> Result<Vec<FingerprintStretch>> {
+    pub fn fingerprint_stretches(&self, max: usize) -> Result<Vec<FingerprintStretch>> {
         let Some(fingerprints) = &self.fingerprints else { return Ok(Vec::new()) };
         let table = &fingerprints.tables.all[0];
         let Layout::Planes(planes) = &table.layout else {
@@ -39,11 +39,11 @@ impl Segment {
             return Ok(vec![FingerprintStretch { rows, walk: None }]);
         };
         let source = self.at(&table.section);
-        let (most, buckets) = (most.max(1) as u128, 1_u128 << planes.directory.bits);
+        let (max, buckets) = (max.max(1) as u128, 1_u128 << planes.directory.bits);
         let mut walk = Walk::default();
         let mut all = Vec::new();
-        for number in 1..=most {
-            let next = planes.walk_from(source, (buckets * number / most) as u64)?;
+        for number in 1..=max {
+            let next = planes.walk_from(source, (buckets * number / max) as u64)?;
             if next.row() < walk.row() {
                 let expected = format!("ascending rows, {} or more", walk.row());
                 return Err(source.corrupt(Fault::new(0, expected, next.row())));
@@ -60,8 +60,8 @@ impl Segment {
     /// As [`for_each_slice_of`](Self::for_each_slice_of).
     pub fn read_fingerprints(&self, stretch: &FingerprintStretch, mut to: &mut [u64]) -> Result<()> {
         self.for_each_slice_of(stretch, |keys| {
-            let room = std::mem::take(&mut to);
-            let (now, rest) = room.split_at_mut(keys.len().min(room.len()));
+            let target = std::mem::take(&mut to);
+            let (now, rest) = target.split_at_mut(keys.len().min(target.len()));
             now.copy_from_slice(&keys[..now.len()]);
             to = rest;
             Ok(())
@@ -176,7 +176,7 @@ impl Segment {
 /// A stretch of the distinct fingerprints of a segment.
 #[derive(Clone, Debug)]
 pub struct FingerprintStretch {
-    /// By rank.
+    /// The range of ranks.
     pub rows: Range<u64>,
     /// The position at which reading begins; `None` if rows can only be read from the first on.
     walk: Option<Walk>,
@@ -322,15 +322,15 @@ impl PostingsInOrder<'_> {
         result
     }
 
-    /// The entries of ranks from `rank` on, for callers that decode them themselves: at least one, at most `most`.
+    /// The entries of ranks from `rank` on, for callers that decode them themselves: at least one, at most `max`.
     #[inline]
-    pub(super) fn entries(&mut self, rank: u32, most: usize) -> Result<&[U32]> {
+    pub(super) fn entries(&mut self, rank: u32, max: usize) -> Result<&[U32]> {
         let place = (u64::from(rank).wrapping_sub(self.start) as usize).saturating_mul(4);
         if place >= self.bytes.len() {
             self.load(rank)?;
-            return self.entries(rank, most);
+            return self.entries(rank, max);
         }
-        let end = self.bytes.len().min(place.saturating_add(most.saturating_mul(4)));
+        let end = self.bytes.len().min(place.saturating_add(max.saturating_mul(4)));
         let start = self.start;
         wire::column(&self.bytes[place..end]).map_err(|mut odd| {
             odd.offset += postings::range(start).start + place as u64;

@@ -15,7 +15,7 @@ use super::entries::write_entries;
 use super::open::Segment;
 use super::output::SegmentOutput;
 use super::sorted::RadixSorter;
-use super::spilled::{Room, ChunkedValues};
+use super::spilled::{SpillBudget, ChunkedValues};
 use crate::error::{Error, Result};
 use crate::format::bands::KEY_BITS;
 use crate::format::contents::Kind;
@@ -40,9 +40,9 @@ fn places(tag: u32, bits: u32) -> [usize; 2] {
 }
 
 /// Receives the fields of a document.
-pub(super) type EachSet<'a> = dyn FnMut(u32, Fields<'_>) -> Result<()> + 'a;
+pub(super) type SetVisitor<'a> = dyn FnMut(u32, Fields<'_>) -> Result<()> + 'a;
 /// Hands the fields of all documents to a function, in the order of ordinals. Can be called repeatedly.
-type AllSets<'a> = dyn FnMut(&mut EachSet<'_>) -> Result<()> + 'a;
+type AllSets<'a> = dyn FnMut(&mut SetVisitor<'_>) -> Result<()> + 'a;
 
 /// Common tags and their classes.
 struct CommonTags {
@@ -91,13 +91,13 @@ impl CommonTags {
             let sums = counts.chunks(1 << (COUNT_BITS - bits)).map(|some| some.iter().fold(0_u32, |sum, &count| sum.saturating_add(count)));
             *counts = sums.collect();
         }
-        let least = COMMON.max(elements >> 16);
+        let min = COMMON.max(elements >> 16);
         sets(&mut |_, fields| {
             fields.set_into(&mut set).map_err(unread)?;
             for &hash in &set {
                 let [first, second] = places(tag(hash), bits);
                 // Most tags are excluded by one of the two counters.
-                if u64::from(counts[0][first]) < least || u64::from(counts[1][second]) < least {
+                if u64::from(counts[0][first]) < min || u64::from(counts[1][second]) < min {
                     continue;
                 }
                 let count = counts[0][first].min(counts[1][second]);
@@ -144,7 +144,7 @@ pub(super) fn write_sets(
     out: &mut SegmentOutput,
     params: &Params,
     documents: u64,
-    room: Room<'_>,
+    budget: SpillBudget<'_>,
     sets: &mut AllSets<'_>,
 ) -> Result<()> {
     if !params.sets {
@@ -153,8 +153,8 @@ pub(super) fn write_sets(
     let common = CommonTags::of(documents, sets)?;
     let entries = common.entries();
     let shape = (CLASSES, entries.len() as u64, KEY_BITS);
-    write_entries(out, (Kind::Common, 0), shape, room, &mut ChunkedValues::of(&entries))?;
-    let mut sorter: RadixSorter<'_, u64> = RadixSorter::new(room, room.share(4), 64);
+    write_entries(out, (Kind::Common, 0), shape, budget, &mut ChunkedValues::of(&entries))?;
+    let mut sorter: RadixSorter<'_, u64> = RadixSorter::new(budget, budget.share(4), 64);
     let mut rows = 0;
     common.prefixes(params, sets, |entry| {
         rows += 1;
@@ -164,7 +164,7 @@ pub(super) fn write_sets(
         return Err(Error::Limit { what: "entries of prefixes of a segment", limit: u32::MAX.into(), found: rows });
     }
     let mut sorted = sorter.finish()?.into_values();
-    write_entries(out, (Kind::Prefixes, 0), (documents, rows, KEY_BITS), room, &mut sorted)
+    write_entries(out, (Kind::Prefixes, 0), (documents, rows, KEY_BITS), budget, &mut sorted)
 }
 
 impl Segment {
@@ -240,7 +240,7 @@ impl Segment {
             return Ok(());
         }
         let params = self.params();
-        let mut all = |each: &mut EachSet<'_>| {
+        let mut all = |each: &mut SetVisitor<'_>| {
             (0..self.documents() as u32).try_for_each(|ordinal| each(ordinal, self.fields(ordinal)?))
         };
         all(&mut |ordinal, fields| fields.check(params).map_err(|fault| self.wrong_fields(ordinal, fault)))?;

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::spilled::{SliceSource, Item, Room, ChunkedValues, decode};
+use super::spilled::{SliceSource, Item, SpillBudget, ChunkedValues, decode};
 use crate::error::Result;
 use crate::sys::Spill;
 
@@ -137,9 +137,9 @@ const WAITING_BYTES: usize = 1 << 14;
 /// repeated while a bucket is too large, and bucket by bucket in memory.
 #[derive(Debug)]
 pub(super) struct RadixSorter<'r, T> {
-    room: Room<'r>,
+    budget: SpillBudget<'r>,
     /// Items in memory at most; as many again are used as scratch.
-    most: usize,
+    max: usize,
     top: u32,
     items: Vec<T>,
     buckets: Option<Partition<T>>,
@@ -148,14 +148,14 @@ pub(super) struct RadixSorter<'r, T> {
 impl<'r, T: Item> RadixSorter<'r, T> {
     /// Sorts items whose keys have at most `top` bits, in `bytes` of memory. Items of one key must be pushed in order
     /// if they can exceed the memory.
-    pub(super) fn new(room: Room<'r>, bytes: usize, top: u32) -> Self {
-        let most = (bytes / 2 / size_of::<T>()).max(SMALL);
-        Self { room, most, top, items: Vec::new(), buckets: None }
+    pub(super) fn new(budget: SpillBudget<'r>, bytes: usize, top: u32) -> Self {
+        let max = (bytes / 2 / size_of::<T>()).max(SMALL);
+        Self { budget, max, top, items: Vec::new(), buckets: None }
     }
 
     #[inline]
     pub(super) fn push(&mut self, item: T) -> Result<()> {
-        if self.items.len() == self.most {
+        if self.items.len() == self.max {
             self.spill()?;
         }
         self.items.push(item);
@@ -165,10 +165,10 @@ impl<'r, T: Item> RadixSorter<'r, T> {
     #[cold]
     fn spill(&mut self) -> Result<()> {
         if self.buckets.is_none() {
-            self.buckets = Some(Partition::new(self.room, self.top, self.most * size_of::<T>())?);
+            self.buckets = Some(Partition::new(self.budget, self.top, self.max * size_of::<T>())?);
         }
         if let Some(buckets) = &mut self.buckets {
-            self.items.iter().try_for_each(|&item| buckets.push(self.room, item))?;
+            self.items.iter().try_for_each(|&item| buckets.push(self.budget, item))?;
         }
         self.items.clear();
         Ok(())
@@ -180,20 +180,20 @@ impl<'r, T: Item> RadixSorter<'r, T> {
             self.spill()?;
             self.items = Vec::new();
         }
-        let Self { room, most, mut items, buckets, .. } = self;
+        let Self { budget, max, mut items, buckets, .. } = self;
         match buckets {
             None => sort(&mut items, &mut Vec::new()),
-            Some(buckets) => return Ok(RadixSorted { room, most, items, buckets: buckets.finish(room)? }),
+            Some(buckets) => return Ok(RadixSorted { budget, max, items, buckets: buckets.finish(budget)? }),
         }
-        Ok(RadixSorted { room, most, items, buckets: Vec::new() })
+        Ok(RadixSorted { budget, max, items, buckets: Vec::new() })
     }
 }
 
 /// The output of a `RadixSorter`, which can be iterated repeatedly.
 #[derive(Debug)]
 pub(super) struct RadixSorted<'r, T> {
-    room: Room<'r>,
-    most: usize,
+    budget: SpillBudget<'r>,
+    max: usize,
     items: Vec<T>,
     /// The buckets that are not in memory, ascending.
     buckets: Vec<SpilledBucket>,
@@ -205,7 +205,7 @@ impl<'r, T: Item> RadixSorted<'r, T> {
         if self.buckets.is_empty() {
             return ChunkedValues::of(&self.items);
         }
-        let mut rest = RemainingBuckets::of(self.room, self.most, self.buckets.clone());
+        let mut rest = RemainingBuckets::of(self.budget, self.max, self.buckets.clone());
         ChunkedValues::from_chunks(move || rest.next())
     }
 
@@ -214,46 +214,46 @@ impl<'r, T: Item> RadixSorted<'r, T> {
         if self.buckets.is_empty() {
             return ChunkedValues::from(self.items);
         }
-        let mut rest = RemainingBuckets::of(self.room, self.most, self.buckets);
+        let mut rest = RemainingBuckets::of(self.budget, self.max, self.buckets);
         ChunkedValues::from_chunks(move || rest.next())
     }
 }
 
 /// Buckets that are still to be sorted, the next one last.
 struct RemainingBuckets<'r, T> {
-    room: Room<'r>,
-    most: usize,
+    budget: SpillBudget<'r>,
+    max: usize,
     buckets: Vec<SpilledBucket>,
     scratch: Vec<T>,
 }
 
 impl<'r, T: Item> RemainingBuckets<'r, T> {
-    fn of(room: Room<'r>, most: usize, mut buckets: Vec<SpilledBucket>) -> Self {
+    fn of(budget: SpillBudget<'r>, max: usize, mut buckets: Vec<SpilledBucket>) -> Self {
         buckets.reverse();
-        Self { room, most, buckets, scratch: Vec::new() }
+        Self { budget, max, buckets, scratch: Vec::new() }
     }
 
     fn next(&mut self) -> Result<Option<Vec<T>>> {
         while let Some(mut bucket) = self.buckets.pop() {
-            if bucket.items <= self.most as u64 {
-                let mut items = bucket.load(self.room, &bucket.places)?;
+            if bucket.items <= self.max as u64 {
+                let mut items = bucket.load(self.budget, &bucket.places)?;
                 sort(&mut items, &mut self.scratch);
                 return Ok(Some(items));
             }
             if bucket.top == 0 {
                 // Equal keys, in the order in which they came.
-                let items: Vec<T> = bucket.load(self.room, &bucket.places[..1])?;
+                let items: Vec<T> = bucket.load(self.budget, &bucket.places[..1])?;
                 bucket.places.remove(0);
                 bucket.items -= items.len() as u64;
                 self.buckets.push(bucket);
                 return Ok(Some(items));
             }
-            let mut parts = Partition::new(self.room, bucket.top, self.most * size_of::<T>())?;
+            let mut parts = Partition::new(self.budget, bucket.top, self.max * size_of::<T>())?;
             for place in bucket.places.chunks(1) {
-                let items: Vec<T> = bucket.load(self.room, place)?;
-                items.into_iter().try_for_each(|item| parts.push(self.room, item))?;
+                let items: Vec<T> = bucket.load(self.budget, place)?;
+                items.into_iter().try_for_each(|item| parts.push(self.budget, item))?;
             }
-            self.buckets.extend(parts.finish(self.room)?.into_iter().rev());
+            self.buckets.extend(parts.finish(self.budget)?.into_iter().rev());
         }
         Ok(None)
     }
@@ -270,10 +270,10 @@ struct SpilledBucket {
 }
 
 impl SpilledBucket {
-    fn load<T: Item>(&self, room: Room<'_>, places: &[(u64, u32)]) -> Result<Vec<T>> {
+    fn load<T: Item>(&self, budget: SpillBudget<'_>, places: &[(u64, u32)]) -> Result<Vec<T>> {
         let mut items = Vec::new();
         for &(place, length) in places {
-            decode(&room.read(&self.spill, place, length)?, &mut items);
+            decode(&budget.read(&self.spill, place, length)?, &mut items);
         }
         Ok(items)
     }
@@ -298,12 +298,12 @@ struct PendingBucket {
 }
 
 impl<T: Item> Partition<T> {
-    fn new(room: Room<'_>, top: u32, bytes: usize) -> Result<Self> {
+    fn new(budget: SpillBudget<'_>, top: u32, bytes: usize) -> Result<Self> {
         let bits = top.min(DIGIT_BITS);
         let waiting_bytes = ((bytes / 2) >> bits).clamp(T::BYTES, WAITING_BYTES);
         let buckets = vec![PendingBucket::default(); 1 << bits];
         Ok(Self {
-            spill: room.spill()?,
+            spill: budget.spill()?,
             shift: top - bits,
             waiting_bytes,
             buckets,
@@ -312,21 +312,21 @@ impl<T: Item> Partition<T> {
     }
 
     #[inline]
-    fn push(&mut self, room: Room<'_>, item: T) -> Result<()> {
+    fn push(&mut self, budget: SpillBudget<'_>, item: T) -> Result<()> {
         let digit = item.key().checked_shr(self.shift).unwrap_or(0) as usize % self.buckets.len();
         let bucket = &mut self.buckets[digit];
         item.put(&mut bucket.bytes);
         bucket.items += 1;
         if bucket.bytes.len() >= self.waiting_bytes {
-            bucket.write(room, &mut self.spill)?;
+            bucket.write(budget, &mut self.spill)?;
         }
         Ok(())
     }
 
     /// The non-empty buckets, ascending.
-    fn finish(mut self, room: Room<'_>) -> Result<Vec<SpilledBucket>> {
+    fn finish(mut self, budget: SpillBudget<'_>) -> Result<Vec<SpilledBucket>> {
         for bucket in &mut self.buckets {
-            bucket.write(room, &mut self.spill)?;
+            bucket.write(budget, &mut self.spill)?;
         }
         let (spill, top) = (Arc::new(self.spill), self.shift);
         let some = self.buckets.into_iter().filter(|bucket| bucket.items > 0);
@@ -337,10 +337,10 @@ impl<T: Item> Partition<T> {
 }
 
 impl PendingBucket {
-    fn write(&mut self, room: Room<'_>, spill: &mut Spill) -> Result<()> {
+    fn write(&mut self, budget: SpillBudget<'_>, spill: &mut Spill) -> Result<()> {
         if !self.bytes.is_empty() {
             let length = self.bytes.len() as u32;
-            self.places.push((room.append(spill, &self.bytes)?, length));
+            self.places.push((budget.append(spill, &self.bytes)?, length));
             self.bytes.clear();
         }
         Ok(())
@@ -366,9 +366,9 @@ pub(super) struct RunMerge<R, T> {
 /// Sorts few items, best if their keys are evenly spread: distributes them to at least twice as many places, then sorts
 /// by insertion. O(n log n) for any input.
 fn sort_even<T: Item>(items: &mut Vec<T>, scratch: &mut Vec<T>, counts: &mut Vec<u32>) {
-    let (least, most) =
-        items.iter().fold((u64::MAX, 0), |(least, most), item| (least.min(item.key()), most.max(item.key())));
-    let span = 64 - most.wrapping_sub(least).leading_zeros();
+    let (min, max) =
+        items.iter().fold((u64::MAX, 0), |(min, max), item| (min.min(item.key()), max.max(item.key())));
+    let span = 64 - max.wrapping_sub(min).leading_zeros();
     if items.len() <= SMALL || span == 0 {
         return items.sort_unstable();
     }
@@ -377,7 +377,7 @@ fn sort_even<T: Item>(items: &mut Vec<T>, scratch: &mut Vec<T>, counts: &mut Vec
     counts.clear();
     counts.resize(1 << bits, 0);
     let last = counts.len() - 1;
-    let place = |item: T| ((item.key() - least) >> shift) as usize & last;
+    let place = |item: T| ((item.key() - min) >> shift) as usize & last;
     for &item in &*items {
         counts[place(item)] += 1;
     }
@@ -421,13 +421,13 @@ struct MergeHead<R, T> {
 
 /// An ascending sequence.
 pub(super) trait SortedRun<T> {
-    /// Appends `most` items or fewer, or slightly more if they belong together; appends none only at the end.
-    fn fill(&mut self, items: &mut Vec<T>, most: usize) -> Result<()>;
+    /// Appends `max` items or fewer, or slightly more if they belong together; appends none only at the end.
+    fn fill(&mut self, items: &mut Vec<T>, max: usize) -> Result<()>;
 }
 
 impl<T: Item> SortedRun<T> for ChunkedValues<'_, T> {
-    fn fill(&mut self, items: &mut Vec<T>, most: usize) -> Result<()> {
-        self.take_some(most, |some| items.extend_from_slice(some))
+    fn fill(&mut self, items: &mut Vec<T>, max: usize) -> Result<()> {
+        self.take_some(max, |some| items.extend_from_slice(some))
     }
 }
 
@@ -527,7 +527,7 @@ mod tests {
             let pushed = expected.clone();
             expected.sort_unstable();
             for memory in [usize::MAX, 1 << 20, 40_000, 1] {
-                let mut sorter = RadixSorter::new(Room::new(memory, dir.path()), memory, 64);
+                let mut sorter = RadixSorter::new(SpillBudget::new(memory, dir.path()), memory, 64);
                 pushed.iter().try_for_each(|&item| sorter.push(item)).unwrap();
                 let sorted = sorter.finish().unwrap();
                 for _ in 0..2 {
@@ -565,8 +565,8 @@ mod tests {
 
     #[test]
     fn failure_to_create_a_scratch_file_names_the_directory() {
-        let room = Room::new(1, std::path::Path::new("/no/such/directory"));
-        let mut sorter: RadixSorter<'_, u64> = RadixSorter::new(room, 1, 64);
+        let budget = SpillBudget::new(1, std::path::Path::new("/no/such/directory"));
+        let mut sorter: RadixSorter<'_, u64> = RadixSorter::new(budget, 1, 64);
         let error = (0..1000).try_for_each(|item| sorter.push(item)).unwrap_err();
         assert!(matches!(&error, Error::Io { path, .. } if path.ends_with("directory")), "{error:?}");
     }

@@ -11,12 +11,12 @@ use crate::sys::Spill;
 
 /// A memory budget, and the directory whose file system takes what exceeds it.
 #[derive(Clone, Copy, Debug)]
-pub struct Room<'a> {
+pub struct SpillBudget<'a> {
     memory: usize,
     dir: &'a Path,
 }
 
-impl<'a> Room<'a> {
+impl<'a> SpillBudget<'a> {
     /// A budget of `memory` bytes, and scratch files on the file system of `dir`: unnamed files, which disappear when
     /// the work or the process ends.
     #[must_use]
@@ -129,8 +129,8 @@ const CHUNK: usize = 1 << 12;
 /// Items in the order they were pushed.
 #[derive(Debug)]
 pub(super) struct SpillColumn<'r, T> {
-    room: Room<'r>,
-    most: usize,
+    budget: SpillBudget<'r>,
+    max: usize,
     /// The last items; all items if there is no scratch file.
     memory: Vec<T>,
     spill: Option<Spill>,
@@ -139,14 +139,14 @@ pub(super) struct SpillColumn<'r, T> {
 
 impl<'r, T: Item> SpillColumn<'r, T> {
     /// An empty column with `bytes` bytes of memory.
-    pub(super) fn new(room: Room<'r>, bytes: usize) -> Self {
-        let most = (bytes / size_of::<T>()).max(1);
-        Self { room, most, memory: Vec::new(), spill: None, bytes: Vec::new() }
+    pub(super) fn new(budget: SpillBudget<'r>, bytes: usize) -> Self {
+        let max = (bytes / size_of::<T>()).max(1);
+        Self { budget, max, memory: Vec::new(), spill: None, bytes: Vec::new() }
     }
 
     #[inline]
     pub(super) fn push(&mut self, item: T) -> Result<()> {
-        if self.memory.len() == self.most {
+        if self.memory.len() == self.max {
             self.spill()?;
         }
         self.memory.push(item);
@@ -156,10 +156,10 @@ impl<'r, T: Item> SpillColumn<'r, T> {
     /// As [`push`](Self::push), for each of these.
     pub(super) fn extend(&mut self, mut items: &[T]) -> Result<()> {
         while !items.is_empty() {
-            if self.memory.len() == self.most {
+            if self.memory.len() == self.max {
                 self.spill()?;
             }
-            let (now, later) = items.split_at(items.len().min(self.most - self.memory.len()));
+            let (now, later) = items.split_at(items.len().min(self.max - self.memory.len()));
             self.memory.extend_from_slice(now);
             items = later;
         }
@@ -169,7 +169,7 @@ impl<'r, T: Item> SpillColumn<'r, T> {
     #[cold]
     fn spill(&mut self) -> Result<()> {
         if self.spill.is_none() {
-            self.spill = Some(self.room.spill()?);
+            self.spill = Some(self.budget.spill()?);
         }
         if let Some(spill) = &mut self.spill {
             for chunk in self.memory.chunks(CHUNK) {
@@ -177,12 +177,12 @@ impl<'r, T: Item> SpillColumn<'r, T> {
                 for item in chunk {
                     item.put(&mut self.bytes);
                 }
-                self.room.append(spill, &self.bytes)?;
+                self.budget.append(spill, &self.bytes)?;
             }
         }
-        self.most = self.most.min(CHUNK);
+        self.max = self.max.min(CHUNK);
         self.memory.clear();
-        self.memory.shrink_to(self.most);
+        self.memory.shrink_to(self.max);
         Ok(())
     }
 
@@ -213,7 +213,7 @@ impl<'r, T: Item> SpillColumn<'r, T> {
         let mut start = range.start;
         while let (Some(spill), true) = (&self.spill, start < end) {
             let count = (end - start).min(CHUNK as u64);
-            let bytes = self.room.read(spill, start * T::BYTES as u64, count as u32 * T::BYTES as u32)?;
+            let bytes = self.budget.read(spill, start * T::BYTES as u64, count as u32 * T::BYTES as u32)?;
             decode(&bytes, &mut items);
             start += count;
         }
@@ -258,13 +258,13 @@ pub(super) trait SliceSource<T> {
 }
 
 /// Produces the next chunk.
-type More<'a, T> = Box<dyn FnMut() -> Result<Option<Vec<T>>> + 'a>;
+type ChunkSource<'a, T> = Box<dyn FnMut() -> Result<Option<Vec<T>>> + 'a>;
 
 /// A sequence that is in memory, or is produced chunk by chunk.
 pub(super) struct ChunkedValues<'a, T: Item> {
     chunk: Cow<'a, [T]>,
     at: usize,
-    more: Option<More<'a, T>>,
+    more: Option<ChunkSource<'a, T>>,
 }
 
 impl<T: Item> From<Vec<T>> for ChunkedValues<'_, T> {
@@ -302,10 +302,10 @@ impl<'a, T: Item> ChunkedValues<'a, T> {
         Ok(true)
     }
 
-    /// Hands at most `most` items to `take`; does not call it at the end.
-    pub(super) fn take_some(&mut self, most: usize, take: impl FnOnce(&[T])) -> Result<()> {
+    /// Hands at most `max` items to `take`; does not call it at the end.
+    pub(super) fn take_some(&mut self, max: usize, take: impl FnOnce(&[T])) -> Result<()> {
         if self.refill()? {
-            let end = self.chunk.len().min(self.at + most);
+            let end = self.chunk.len().min(self.at + max);
             take(&self.chunk[self.at..end]);
             self.at = end;
         }
@@ -344,8 +344,8 @@ impl<T: Item> Iterator for ChunkedValues<'_, T> {
 /// The parts of a section, collected until the start of each is known.
 #[derive(Debug)]
 pub(super) struct SpilledParts<'r> {
-    room: Room<'r>,
-    most: usize,
+    budget: SpillBudget<'r>,
+    max: usize,
     held: usize,
     list: Vec<SpilledPart>,
     spill: Option<Spill>,
@@ -363,9 +363,9 @@ struct SpilledPart {
 const COPIED: usize = 1 << 18;
 
 impl<'r> SpilledParts<'r> {
-    /// No parts yet; `most` bytes of memory for them.
-    pub(super) fn new(room: Room<'r>, most: usize) -> Self {
-        Self { room, most, held: 0, list: Vec::new(), spill: None }
+    /// No parts yet; `max` bytes of memory for them.
+    pub(super) fn new(budget: SpillBudget<'r>, max: usize) -> Self {
+        Self { budget, max, held: 0, list: Vec::new(), spill: None }
     }
 
     /// Clears the parts, and keeps their memory for reuse.
@@ -386,7 +386,7 @@ impl<'r> SpilledParts<'r> {
             }
             for &(place, length) in &part.places {
                 if let Some(spill) = &self.spill {
-                    out.put(&self.room.read(spill, place, length)?)?;
+                    out.put(&self.budget.read(spill, place, length)?)?;
                 }
             }
             out.put(&part.bytes)?;
@@ -397,12 +397,12 @@ impl<'r> SpilledParts<'r> {
     #[cold]
     fn spill(&mut self) -> Result<()> {
         if self.spill.is_none() {
-            self.spill = Some(self.room.spill()?);
+            self.spill = Some(self.budget.spill()?);
         }
         let Some(spill) = &mut self.spill else { return Ok(()) };
         for part in &mut self.list {
             for bytes in part.bytes.chunks(COPIED) {
-                part.places.push((self.room.append(spill, bytes)?, bytes.len() as u32));
+                part.places.push((self.budget.append(spill, bytes)?, bytes.len() as u32));
             }
             part.bytes = Vec::new();
         }
@@ -413,7 +413,7 @@ impl<'r> SpilledParts<'r> {
 
 impl Default for SpilledParts<'_> {
     fn default() -> Self {
-        Self::new(Room::unlimited(), usize::MAX)
+        Self::new(SpillBudget::unlimited(), usize::MAX)
     }
 }
 
@@ -424,7 +424,7 @@ impl Columns for SpilledParts<'_> {
         }
         self.list[part].bytes.extend_from_slice(bytes);
         self.held += bytes.len();
-        if self.held > self.most { self.spill() } else { Ok(()) }
+        if self.held > self.max { self.spill() } else { Ok(()) }
     }
 }
 
@@ -438,7 +438,7 @@ mod tests {
         let all: Vec<u128> =
             (0..20_000).map(|i| pair(u64::wrapping_mul(i, 0x0123_4567_89AB_CDEF), i as u32)).collect();
         for memory in [usize::MAX, 200_000, 64, 0] {
-            let mut column = SpillColumn::new(Room::new(memory, dir.path()), memory);
+            let mut column = SpillColumn::new(SpillBudget::new(memory, dir.path()), memory);
             for round in 0..2 {
                 all[..5000].iter().try_for_each(|&item| column.push(item)).unwrap();
                 all[5000..].chunks(1777).try_for_each(|items| column.extend(items)).unwrap();

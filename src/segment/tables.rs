@@ -48,16 +48,16 @@ impl RawLayout {
         &at.file.sections()[self.entry as usize]
     }
 
-    /// The rows of a bucket of a table with `most` rows; prefetches what is read first of them.
+    /// The rows of a bucket of a table with `max` rows; prefetches what is read first of them.
     #[inline(always)]
-    pub(super) fn rows(&self, at: &SectionReader<'_>, prefix: u64, most: u64) -> Result<Range<u32>> {
+    pub(super) fn rows(&self, at: &SectionReader<'_>, prefix: u64, max: u64) -> Result<Range<u32>> {
         let entry = self.directory.wrapping_sub(at.base).wrapping_add(prefix as usize * 4);
         let both = at.sound.get(entry..).and_then(<[u8]>::first_chunk::<8>);
         let both = both.map_or(1, |both| u64::from_le_bytes(*both));
         let (start, end) = (both as u32, (both >> 32) as u32);
         // Reached also for pages that have not been checked.
-        if start > end || u64::from(end) > most {
-            return self.checked_rows(at, prefix, most);
+        if start > end || u64::from(end) > max {
+            return self.checked_rows(at, prefix, max);
         }
         self.hint_rows(at, start, end);
         Ok(start..end)
@@ -76,14 +76,14 @@ impl RawLayout {
     }
 
     #[inline(never)]
-    fn checked_rows(&self, at: &SectionReader<'_>, prefix: u64, most: u64) -> Result<Range<u32>> {
+    fn checked_rows(&self, at: &SectionReader<'_>, prefix: u64, max: u64) -> Result<Range<u32>> {
         let section = self.section(at);
         let entry = self.directory + prefix as usize * 4;
         let bytes = at.checked(&(entry..entry + 8), section)?;
         let both = <[u8; 8]>::try_from(bytes).map_or(1, u64::from_le_bytes);
         let (start, end) = (both as u32, (both >> 32) as u32);
-        if start > end || u64::from(end) > most {
-            let (expected, found) = (format!("ascending rows up to {most}"), format!("{start} and {end}"));
+        if start > end || u64::from(end) > max {
+            let (expected, found) = (format!("ascending rows up to {max}"), format!("{start} and {end}"));
             return Err(at.file.corrupt_at(section, Fault::new(prefix * 4, expected, found)));
         }
         if start < end {

@@ -170,11 +170,11 @@ impl Segment {
                     KeyBuf::U64(key) => key,
                     KeyBuf::Bytes(_) => 0,
                 });
-                let least = Frame::spanning(ends[0], ends[1], self.documents());
-                if frame == least {
+                let min = Frame::spanning(ends[0], ends[1], self.documents());
+                if frame == min {
                     return Ok(());
                 }
-                let expected = format!("the least frame, {least:?}");
+                let expected = format!("the least frame, {min:?}");
                 Err(self.wrong(self.keys_section(), 0, &expected, format!("{frame:?}")))
             }
             Keys::Frame(..) => Ok(()),
@@ -382,7 +382,7 @@ impl Segment {
             if !kept && count > 0 {
                 return Err(self.wrong(section, at, "no values of a document without a sketch", count));
             }
-            if kept && count < layout.choice.least() {
+            if kept && count < layout.choice.min() {
                 return Err(self.wrong(section, at, "a least hash of a document with a sketch", "none"));
             }
         }

@@ -13,9 +13,9 @@ use crate::extsort::Merge;
 use crate::format::manifest::{Logged, Manifest, SegmentEntry};
 use crate::key::KeyBuf;
 use crate::segment::keys::LiveKeys;
-use crate::segment::merge::{self, Input};
-use crate::segment::spilled::Room;
-use crate::segment::{Built, Segment, build};
+use crate::segment::merge::{self, MergeInput};
+use crate::segment::spilled::SpillBudget;
+use crate::segment::{BuiltSegment, Segment, build};
 use crate::sys::Vfs;
 
 /// Bytes copied at a time if a file cannot be linked.
@@ -47,7 +47,7 @@ pub struct MergedShards {
     pub conflicts: u64,
 }
 
-fn entry_of(number: u64, built: &Built) -> SegmentEntry {
+fn entry_of(number: u64, built: &BuiltSegment) -> SegmentEntry {
     SegmentEntry {
         number,
         length: built.length,
@@ -182,16 +182,16 @@ impl Index {
         let snapshots: Vec<Snapshot> = shards.iter().map(Index::snapshot).collect();
         // The time is that of the most advanced shard.
         let now = snapshots.iter().filter_map(Snapshot::now).max();
-        let mut told = MergedShards::default();
+        let mut merged = MergedShards::default();
         directory::make(vfs, path, |dir| {
-            let left_out = conflicts(shards, &snapshots, on_conflict, now, &mut told)?;
+            let left_out = conflicts(shards, &snapshots, on_conflict, now, &mut merged)?;
             let segments: Vec<&Segment> = snapshots
                 .iter()
                 .flat_map(|snapshot| snapshot.segments().map(|(segment, _)| segment))
                 .collect();
-            let inputs: Vec<Input<'_>> = (segments.into_iter().zip(&left_out))
+            let inputs: Vec<MergeInput<'_>> = (segments.into_iter().zip(&left_out))
                 .filter(|(segment, deleted)| deleted.len() < segment.documents())
-                .map(|(segment, deleted)| Input { segment, deleted })
+                .map(|(segment, deleted)| MergeInput { segment, deleted })
                 .collect();
             let mut manifest = Manifest {
                 uuid: directory::new_uuid(path)?,
@@ -208,15 +208,15 @@ impl Index {
             }
             if !inputs.is_empty() {
                 let scratch = vfs.scratch(dir);
-                let built = merge::merge(&inputs, vfs, dir, Room::new(memory, &scratch))?;
+                let built = merge::merge(&inputs, vfs, dir, SpillBudget::new(memory, &scratch))?;
                 inputs.iter().try_for_each(|input| input.segment.check_map())?;
-                told.documents = built.documents;
+                merged.documents = built.documents;
                 manifest.segments.push(entry_of(1, &built));
                 built.publish(&names::segment(dir, 1))?;
             }
             Ok(manifest)
         })?;
-        Ok(told)
+        Ok(merged)
     }
 }
 
@@ -226,7 +226,7 @@ fn conflicts(
     snapshots: &[Snapshot],
     on_conflict: OnConflict,
     now: Option<u64>,
-    told: &mut MergedShards,
+    merged: &mut MergedShards,
 ) -> Result<Vec<RoaringBitmap>> {
     let all: Vec<(usize, &Segment, &RoaringBitmap)> = (snapshots.iter().enumerate())
         .flat_map(|(of, snapshot)| snapshot.segments().map(move |(segment, deleted)| (of, segment, deleted)))
@@ -259,9 +259,9 @@ fn conflicts(
         let comparable = snapshots[a].params().minhash.is_none_or(|minhash| minhash.signature_bits > 0);
         let same = comparable && snapshots[a].get(key.as_key())? == snapshots[b].get(key.as_key())?;
         if same {
-            told.repeated += 1;
+            merged.repeated += 1;
         } else {
-            told.conflicts += 1;
+            merged.conflicts += 1;
         }
         if same || on_conflict == OnConflict::First {
             left_out[place].insert(ordinal);

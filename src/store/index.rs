@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
-use super::metrics::{Counters, Metrics};
+use super::metrics::{MetricCounters, Metrics};
 use super::names;
 use super::snapshot::Snapshot;
 use super::state::State;
@@ -57,7 +57,7 @@ pub(super) struct SharedIndex {
     /// Opened at a chosen generation, which need not be the newest: not refreshed.
     pub(super) pinned: bool,
     /// Counters of the writers of this process.
-    pub(super) counters: Counters,
+    pub(super) counters: MetricCounters,
 }
 
 impl SharedIndex {
@@ -172,7 +172,7 @@ impl<'a> OpenOptions<'a> {
             writing: AtomicBool::new(false),
             refreshing: Mutex::new(()),
             pinned: self.generation.is_some(),
-            counters: Counters::default(),
+            counters: MetricCounters::default(),
         };
         Ok(Index { shared: Arc::new(shared) })
     }

@@ -157,9 +157,9 @@ fn watch_by(
     thread::spawn(move || {
         let mut last = 0;
         for _ in 0..times {
-            let least = acknowledged.load(Ordering::SeqCst) as u64;
+            let min = acknowledged.load(Ordering::SeqCst) as u64;
             let found = commit(&look());
-            assert!(found >= last.max(least), "commit {found} after {last}, {least} acknowledged");
+            assert!(found >= last.max(min), "commit {found} after {last}, {min} acknowledged");
             last = found;
         }
     })

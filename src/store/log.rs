@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::names;
 use crate::error::{Error, Result, corrupt, refused};
 use crate::format::log::{
-    self, Batch, BatchView, LOG_HEAD_BYTES, RECORD_ALIGNMENT, RECORD_HEAD_BYTES, RecordHead, RecordKind,
+    self, LogBatch, BatchView, LOG_HEAD_BYTES, RECORD_ALIGNMENT, RECORD_HEAD_BYTES, RecordHead, RecordKind,
 };
 use crate::format::manifest::{LogEntry, Manifest};
 use crate::format::wire::Fault;
@@ -144,10 +144,10 @@ pub(super) fn replay(
     let file = vfs.open(&path).map_err(|e| Error::io("open", &path, e))?;
     let length = file.len().map_err(|e| Error::io("get the length of", &path, e))?;
     let fault = |fault: Fault| corrupt(&path, "log", 0, fault);
-    let least = entry.length.max(from.offset).max(LOG_HEAD_BYTES);
+    let min = entry.length.max(from.offset).max(LOG_HEAD_BYTES);
     // guard: a log is as long as the manifest says at least
-    if length < least {
-        return Err(fault(Fault::new(length, format!("at least {least} bytes"), length)));
+    if length < min {
+        return Err(fault(Fault::new(length, format!("at least {min} bytes"), length)));
     }
     let end = if entry.grows { length } else { entry.length };
     let salt = log::record_salt(manifest.uuid, entry.number);
@@ -313,7 +313,7 @@ impl OpenLog {
     }
 
     /// Adds a batch, in memory.
-    pub(super) fn add(&mut self, batch: &Batch, commit: u64, payload: Option<&[u8]>) {
+    pub(super) fn add(&mut self, batch: &LogBatch, commit: u64, payload: Option<&[u8]>) {
         let (offset, synced) = (self.end(), self.synced);
         batch.encode(&mut self.buffer, self.salt, offset, commit, synced, payload);
         (self.last, self.batches, self.said) = (commit, self.end(), synced);

@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn query_over_many_rows_lets_the_writer_proceed_and_has_the_same_answer() {
-        type Ask = fn(&MemtablePart<'_>, &mut Vec<u32>);
+        type SearchOptions = fn(&MemtablePart<'_>, &mut Vec<u32>);
         const ROWS: u32 = 3 * STEPS;
         let params = Params::builder().u64_keys().simhash(3).minhash(2, 1).signature_bits(0).build().unwrap();
         let table = Memtable::new(&params);
@@ -154,7 +154,7 @@ mod tests {
             let kept = Kept { fingerprint: 5, features: &[7 << 32, 8 << 32], ..Kept::default() };
             table.put(Key::U64(key.into()), Some(kept), Attached::default()).unwrap();
         }
-        let asked: [Ask; 4] = [
+        let asked: [SearchOptions; 4] = [
             |memory, rows| {
                 memory.within(5, 3, |_, row, _| {
                     rows.push(row);

@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn segments_stay_few_and_records_are_written_a_few_times() {
         for flush in [1000_u64, 200_000] {
-            let (mut sizes, mut written, mut most) = (Vec::new(), 0, 0);
+            let (mut sizes, mut written, mut max) = (Vec::new(), 0, 0);
             let flushes = 400;
             for _ in 0..flushes {
                 sizes.push(whole(flush));
@@ -97,13 +97,13 @@ mod tests {
                     });
                     sizes.push(whole(merged));
                 }
-                most = most.max(sizes.len());
+                max = max.max(sizes.len());
             }
             let amplification = written as f64 / (flush * flushes) as f64;
             println!(
-                "flushes of {flush}: at most {most} segments, each record written {amplification:.1} times"
+                "flushes of {flush}: at most {max} segments, each record written {amplification:.1} times"
             );
-            assert!(most <= SEGMENTS_MAX && amplification < 7.0, "{most} {amplification}");
+            assert!(max <= SEGMENTS_MAX && amplification < 7.0, "{max} {amplification}");
         }
     }
 

@@ -15,9 +15,9 @@ use super::state::{LiveView, open_segment};
 use crate::error::{Error, Result};
 use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::key::KeyBuf;
-use crate::segment::merge::{self, Input};
-use crate::segment::spilled::Room;
-use crate::segment::{Built, Segment, build};
+use crate::segment::merge::{self, MergeInput};
+use crate::segment::spilled::SpillBudget;
+use crate::segment::{BuiltSegment, Segment, build};
 use crate::sync;
 use crate::sys::paced::Paced;
 use crate::trace::span;
@@ -152,7 +152,7 @@ impl MergeWork {
         Ok(FinishedMerge { inputs: self.inputs, output, deleted: RoaringBitmap::new(), took: start.elapsed() })
     }
 
-    fn build(&self) -> Result<Option<Built>> {
+    fn build(&self) -> Result<Option<BuiltSegment>> {
         if let [(DocumentSource::Frozen(table), _)] = &self.inputs[..] {
             let first = {
                 let rows = table.read();
@@ -161,16 +161,16 @@ impl MergeWork {
             let built = build::build(&first.into_records(), &*self.vfs, &self.dir)?;
             return Ok(Some(built).filter(|built| built.documents > 0));
         }
-        let inputs: Vec<Input<'_>> = self
+        let inputs: Vec<MergeInput<'_>> = self
             .segments()
             .filter(|(segment, deleted)| deleted.len() < segment.documents())
-            .map(|(segment, deleted)| Input { segment, deleted })
+            .map(|(segment, deleted)| MergeInput { segment, deleted })
             .collect();
         if inputs.is_empty() {
             return Ok(None);
         }
         let scratch = self.vfs.scratch(&self.dir);
-        let built = merge::merge(&inputs, &*self.vfs, &self.dir, Room::new(self.memory, &scratch))?;
+        let built = merge::merge(&inputs, &*self.vfs, &self.dir, SpillBudget::new(self.memory, &scratch))?;
         inputs.iter().try_for_each(|input| input.segment.check_map())?;
         Ok(Some(built))
     }

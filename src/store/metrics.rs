@@ -90,14 +90,14 @@ impl Counter {
 
 /// The counters of an index's writers.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct MetricCounters {
     pub(super) commits: Counter,
     pub(super) flushes: Counter,
     pub(super) merges: Counter,
     pub(super) stalls: Counter,
 }
 
-impl Counters {
+impl MetricCounters {
     pub(super) fn of(&self, state: &State) -> Metrics {
         let view = &state.view;
         let frozen = view.frozen.as_ref().map_or(0, |frozen| frozen.table.memory());

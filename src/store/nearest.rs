@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::part::IndexPart;
 use crate::error::Result;
 use crate::key::KeyBuf;
-use crate::segment::{Ask, Scratch};
+use crate::segment::{SearchOptions, SearchScratch};
 
 /// The live document nearest to `fingerprint` within a radius, and its distance; among equally near ones, that with the
 /// smallest key.
@@ -16,7 +16,7 @@ pub(super) fn nearest<'a>(
     parts: impl Iterator<Item = IndexPart<'a>>,
     fingerprint: u64,
     within: u32,
-    scratch: &mut Scratch,
+    scratch: &mut SearchScratch,
 ) -> Result<Option<(u32, KeyBuf)>> {
     let mut best: Option<(u32, KeyBuf)> = None;
     let mut ranks: Vec<(u32, u32)> = Vec::new();
@@ -25,7 +25,7 @@ pub(super) fn nearest<'a>(
         match &part {
             IndexPart::Segment { segment, deleted } => {
                 ranks.clear();
-                segment.search(&[fingerprint], Ask::within(radius), scratch, |_, near| {
+                segment.search(&[fingerprint], SearchOptions::within(radius), scratch, |_, near| {
                     ranks.push((near.distance, near.rank));
                     Ok(ControlFlow::Continue(()))
                 })?;

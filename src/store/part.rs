@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::format::bands;
 use crate::format::fields::unread;
 use crate::key::{Key, KeyBuf};
-use crate::segment::{Ask, Scratch, Segment};
+use crate::segment::{SearchOptions, SearchScratch, Segment};
 use twindex_sketch::Nearness;
 
 /// Documents that are queried together. Ordinals count within the part.
@@ -33,8 +33,8 @@ impl IndexPart<'_> {
     pub(super) fn search(
         &self,
         fingerprint: u64,
-        ask: Ask,
-        scratch: &mut Scratch,
+        ask: SearchOptions,
+        scratch: &mut SearchScratch,
         mut each: impl FnMut(u32, u32) -> ControlFlow<()>,
     ) -> Result<u64> {
         match self {
@@ -164,20 +164,20 @@ impl IndexPart<'_> {
         }
     }
 
-    /// The number of hashes that a document's set shares with `set`, if at least `least`. `scratch` is a reusable
+    /// The number of hashes that a document's set shares with `set`, if at least `min`. `scratch` is a reusable
     /// buffer.
     pub(super) fn shared_from(
         &self,
         ordinal: u32,
         set: &[u64],
-        least: usize,
+        min: usize,
         scratch: &mut Vec<u64>,
     ) -> Result<Option<usize>> {
         match self {
-            Self::Segment { segment, .. } => segment.shared_from(ordinal, set, least, scratch),
+            Self::Segment { segment, .. } => segment.shared_from(ordinal, set, min, scratch),
             Self::Memory(memory) => memory
                 .read_set(set.len(), |rows| {
-                    rows.records().fields(ordinal as usize).shared_from(set, least, scratch)
+                    rows.records().fields(ordinal as usize).shared_from(set, min, scratch)
                 })
                 .map_err(unread),
         }

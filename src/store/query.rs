@@ -16,7 +16,7 @@ use crate::key::KeyBuf;
 use crate::params::{MinhashParams, Near, Params};
 use crate::segment::held::Bucket;
 use crate::segment::records::Kept;
-use crate::segment::{Ask, Scratch, Segment};
+use crate::segment::{SearchOptions, SearchScratch, Segment};
 use twindex_sketch::{Containment, Fingerprint, Nearness, Resemblance, Sample, Sketch, intersection_from, matches};
 
 /// A near document. Ordered by distance (unknown last), then resemblance (highest first, unknown last), then key.
@@ -364,7 +364,7 @@ impl Query {
         for part in self.state.parts() {
             let mut found = None;
             if let Some((fingerprint, _)) = self.within {
-                Scratch::lend(|scratch| {
+                SearchScratch::lend(|scratch| {
                     part.search(fingerprint.0, self.ask(), scratch, |ordinal, distance| {
                         found = Some(FoundDocument { ordinal, distance: Some(distance), resemblance: None });
                         ControlFlow::Break(())
@@ -397,13 +397,13 @@ impl Query {
                     .into(),
             ));
         }
-        if let (Some(_), Some(least)) = (self.counted(), self.params().near().threshold)
+        if let (Some(_), Some(min)) = (self.counted(), self.params().near().threshold)
             && self.is_by_prefixes()
-            && threshold < least.value()
+            && threshold < min.value()
         {
             return Err(Error::Invalid(format!(
-                "this index finds all documents that resemble by {least} or more, and you asked for {threshold}; ask for \
-                 {least} or more, or for an estimate"
+                "this index finds all documents that resemble by {min} or more, and you asked for {threshold}; ask for \
+                 {min} or more, or for an estimate"
             )));
         }
         let is_known = self.unverified
@@ -430,8 +430,8 @@ impl Query {
         self.counted().is_some() && threshold > 0.0 && self.sharing == 1 && all_bits
     }
 
-    fn ask(&self) -> Ask {
-        Ask { within: self.within.map_or(0, |(_, within)| within), probe: self.probe, visits: self.visits }
+    fn ask(&self) -> SearchOptions {
+        SearchOptions { within: self.within.map_or(0, |(_, within)| within), probe: self.probe, visits: self.visits }
     }
 
     /// The facts about a found document that become its hit.
@@ -550,7 +550,7 @@ impl Query {
     ) -> Result<Vec<FoundDocument>> {
         let mut found: Vec<FoundDocument> = Vec::new();
         if let Some((fingerprint, _)) = self.within {
-            *unvisited += Scratch::lend(|scratch| {
+            *unvisited += SearchScratch::lend(|scratch| {
                 part.search(fingerprint.0, self.ask(), scratch, |ordinal, distance| {
                     found.push(FoundDocument { ordinal, distance: Some(distance), resemblance: None });
                     ControlFlow::Continue(())
@@ -612,7 +612,7 @@ impl Query {
     ) -> Result<()> {
         if let Some((fingerprint, _)) = self.within {
             let mut ranks = Vec::new();
-            Scratch::lend(|scratch| {
+            SearchScratch::lend(|scratch| {
                 segment.search(&[fingerprint.0], self.ask(), scratch, |_, near| {
                     ranks.push(near.rank);
                     Ok(ControlFlow::Continue(()))
@@ -636,7 +636,7 @@ impl Query {
     /// repeatedly.
     pub(super) fn for_each_candidate(&self, part: &IndexPart<'_>, mut each: impl FnMut(u32, bool)) -> Result<()> {
         if let Some((fingerprint, _)) = self.within {
-            Scratch::lend(|scratch| {
+            SearchScratch::lend(|scratch| {
                 part.search(fingerprint.0, self.ask(), scratch, |ordinal, _| {
                     each(ordinal, true);
                     ControlFlow::Continue(())
@@ -739,11 +739,11 @@ fn count_from(
         return count(part, ordinal, set, other).map(Some);
     }
     let size = part.set_size(ordinal)?;
-    let least = Nearness::Resemblance(threshold).least_shared(set.len(), size);
-    let Some(least) = least.filter(|least| least + missing <= set.len()) else {
+    let min = Nearness::Resemblance(threshold).least_shared(set.len(), size);
+    let Some(min) = min.filter(|min| min + missing <= set.len()) else {
         return Ok(None);
     };
-    let shared = part.shared_from(ordinal, set, least, other)?;
+    let shared = part.shared_from(ordinal, set, min, other)?;
     Ok(shared.map(|shared| Resemblance::Exact { intersection: shared, union: set.len() + size - shared }))
 }
 

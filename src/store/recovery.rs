@@ -39,7 +39,7 @@ use crate::format::wire::Fault;
 use crate::sys::{Access, Vfs};
 
 /// A callback with the bytes of the logs read so far, and their total.
-pub(super) type Progress<'a> = Option<&'a mut dyn FnMut(u64, u64)>;
+pub(super) type RecoveryProgress<'a> = Option<&'a mut dyn FnMut(u64, u64)>;
 
 /// Reports the progress of a recovery, from its first second on.
 struct ProgressReport<'a> {
@@ -85,7 +85,7 @@ impl State {
     }
 
     /// As [`load`](Self::load), and reports its progress if it takes long.
-    pub(super) fn load_with_progress(vfs: &dyn Vfs, dir: &Path, access: Access, progress: Progress<'_>) -> Result<Self> {
+    pub(super) fn load_with_progress(vfs: &dyn Vfs, dir: &Path, access: Access, progress: RecoveryProgress<'_>) -> Result<Self> {
         let state = Self::newer(vfs, dir, access, None, progress)?;
         Ok(state.expect("anything is newer than nothing"))
     }
@@ -96,7 +96,7 @@ impl State {
         dir: &Path,
         access: Access,
         known: Option<&Self>,
-        mut progress: Progress<'_>,
+        mut progress: RecoveryProgress<'_>,
     ) -> Result<Option<Self>> {
         // A writer may publish the next generation and remove files of this one at any time. Then a file of this
         // generation is missing, but CURRENT has moved on: start again.
@@ -130,7 +130,7 @@ impl State {
         dir: &Path,
         access: Access,
         generation: u64,
-        progress: Progress<'_>,
+        progress: RecoveryProgress<'_>,
     ) -> Result<Self> {
         let manifest = Self::manifest_at(vfs, dir, generation)?;
         Self::load_generation(vfs, dir, access, manifest, None, progress)
@@ -194,7 +194,7 @@ impl State {
         access: Access,
         manifest: Manifest,
         known: Option<&Self>,
-        progress: Progress<'_>,
+        progress: RecoveryProgress<'_>,
     ) -> Result<Self> {
         let segments = manifest
             .segments

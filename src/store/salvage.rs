@@ -68,10 +68,10 @@ impl Salvage {
 }
 
 /// The manifest to use: that of `CURRENT`, or else the newest that can be read.
-fn newest(vfs: &dyn Vfs, dir: &Path, told: &mut Salvage) -> Result<Option<Manifest>> {
+fn newest(vfs: &dyn Vfs, dir: &Path, salvaged: &mut Salvage) -> Result<Option<Manifest>> {
     match State::load_manifest(vfs, dir) {
         Ok(manifest) => return Ok(Some(manifest)),
-        Err(error) => told.problems.push(error),
+        Err(error) => salvaged.problems.push(error),
     }
     let names = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
     let mut generations: Vec<u64> = names
@@ -85,7 +85,7 @@ fn newest(vfs: &dyn Vfs, dir: &Path, told: &mut Salvage) -> Result<Option<Manife
     while let Some(generation) = generations.pop() {
         match State::manifest_at(vfs, dir, generation) {
             Ok(manifest) => return Ok(Some(manifest)),
-            Err(error) => told.problems.push(error),
+            Err(error) => salvaged.problems.push(error),
         }
     }
     Ok(None)
@@ -118,9 +118,9 @@ fn segments_of(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<u64>> {
 /// to save; [`Error::Io`] if `out` cannot be written: it does not exist then, whatever the failure, a crash included.
 pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
     directory::check_free(&**vfs, out)?;
-    let mut told = Salvage::default();
-    let manifest = newest(&**vfs, dir, &mut told)?;
-    told.generation = manifest.as_ref().map(|manifest| manifest.generation);
+    let mut salvaged = Salvage::default();
+    let manifest = newest(&**vfs, dir, &mut salvaged)?;
+    salvaged.generation = manifest.as_ref().map(|manifest| manifest.generation);
     // Number, documents by the manifest, deleted documents.
     let named: Vec<(u64, u64, RoaringBitmap)> = match &manifest {
         Some(manifest) => manifest
@@ -160,7 +160,7 @@ pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
                 segments.push((None, deleted));
             }
         }
-        told.files.push(file);
+        salvaged.files.push(file);
     }
     let of_manifest = manifest.as_ref().map(|manifest| &manifest.params);
     let of_segment = || segments.iter().find_map(|(segment, _)| segment.as_ref().map(Segment::params));
@@ -172,17 +172,17 @@ pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
     // Under a temporary name until it is complete: after a crash, an incomplete index must not be found.
     let parent = directory::parent(out);
     let temporary = parent.join(format!("{TEMPORARY_PREFIX}{:032x}", directory::new_uuid(out)?));
-    let filled = make_empty(&**vfs, dir, &temporary, &params, now, &mut told)
-        .and_then(|()| fill(vfs, dir, &temporary, manifest.as_ref(), &segments, &params, &mut told));
+    let filled = make_empty(&**vfs, dir, &temporary, &params, now, &mut salvaged)
+        .and_then(|()| fill(vfs, dir, &temporary, manifest.as_ref(), &segments, &params, &mut salvaged));
     let named = filled.and_then(|documents| {
         vfs.rename_dir(&temporary, out).map_err(|e| Error::io("create", out, e))?;
         Ok(documents)
     });
     match named {
         Ok(documents) => {
-            told.documents = documents;
+            salvaged.documents = documents;
             commit::sync_dir(&**vfs, parent)?;
-            Ok(told)
+            Ok(salvaged)
         }
         Err(error) => {
             directory::discard(&**vfs, &temporary);
@@ -198,12 +198,12 @@ fn make_empty(
     out: &Path,
     params: &Params,
     now: Option<u64>,
-    told: &mut Salvage,
+    salvaged: &mut Salvage,
 ) -> Result<()> {
     let table = match idf::of_index(vfs, dir, params) {
         Ok(table) => table,
         Err(error) => {
-            told.problems.push(error);
+            salvaged.problems.push(error);
             None
         }
     };
@@ -231,14 +231,14 @@ fn fill(
     manifest: Option<&Manifest>,
     segments: &[(Option<Segment>, RoaringBitmap)],
     params: &Params,
-    told: &mut Salvage,
+    salvaged: &mut Salvage,
 ) -> Result<u64> {
     let index = Index::open_with(Arc::clone(vfs), out)?;
     let mut writer = index.writer()?;
     writer.set_logged(false);
     writer.set_unnamed();
     writer.set_max_jump(u64::MAX);
-    for ((segment, deleted), file) in segments.iter().zip(&mut told.files) {
+    for ((segment, deleted), file) in segments.iter().zip(&mut salvaged.files) {
         let Some(segment) = segment else { continue };
         if segment.params() != params {
             file.problems.push(Error::Invalid(format!("{}: of another index", file.path.display())));
@@ -300,7 +300,7 @@ fn fill(
             return Err(error);
         }
         file.problems.extend(read.err());
-        told.files.push(file);
+        salvaged.files.push(file);
     }
     writer.commit()?;
     writer.compact()?;

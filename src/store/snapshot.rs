@@ -16,7 +16,7 @@ use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::key::{Key, KeyBuf};
 use crate::params::{Near, Params};
 use crate::segment::keys::LiveKeys;
-use crate::segment::{Ask, Scratch, Segment};
+use crate::segment::{SearchOptions, SearchScratch, Segment};
 use twindex_sketch::{Fingerprint, Sketch, pack};
 
 /// A view of the index that never changes. Cheap to clone, `Send + Sync`; it keeps its files open.
@@ -454,7 +454,7 @@ impl Snapshot {
         within: u32,
         mut each: impl FnMut(usize, Place<'_>, u32) -> Result<()>,
     ) -> Result<()> {
-        self.for_each_answer(fingerprints, Ask::within(within), |query, place, distance| {
+        self.for_each_answer(fingerprints, SearchOptions::within(within), |query, place, distance| {
             each(query, place, distance)?;
             Ok(ControlFlow::Continue(()))
         })
@@ -470,13 +470,13 @@ impl Snapshot {
     pub fn for_each_answer(
         &self,
         fingerprints: &[Fingerprint],
-        ask: Ask,
+        ask: SearchOptions,
         mut each: impl FnMut(usize, Place<'_>, u32) -> Result<ControlFlow<()>>,
     ) -> Result<u64> {
         self.check_within(ask.within)?;
         let mut left_out = 0;
         let queries: Vec<u64> = fingerprints.iter().map(|fingerprint| fingerprint.0).collect();
-        let mut scratch = Scratch::default();
+        let mut scratch = SearchScratch::default();
         for (segment, deleted) in self.segments() {
             segment.search_documents(&queries, ask, &mut scratch, |query, ordinal, distance| {
                 if deleted.is_empty() || !deleted.contains(ordinal) {

@@ -35,7 +35,7 @@ pub(super) struct LiveView {
     pub(super) deleted: Vec<Arc<RoaringBitmap>>,
     /// The full memtable that is being flushed. It is older than the memtable, and newer than all segments with which
     /// it may share keys.
-    pub(super) frozen: Option<Frozen>,
+    pub(super) frozen: Option<FrozenMemtable>,
     pub(super) table: Arc<Memtable>,
     /// The number of memtable rows that count.
     pub(super) rows: u32,
@@ -50,18 +50,18 @@ pub(super) struct LiveView {
 
 /// A memtable that is full, and gets no more rows.
 #[derive(Clone, Debug)]
-pub(super) struct Frozen {
+pub(super) struct FrozenMemtable {
     pub(super) table: Arc<Memtable>,
     pub(super) rows: u32,
     /// The number of its rows that were live when it was frozen.
     pub(super) live: u64,
-    /// Those of them that were deleted since.
+    /// The documents that were deleted since.
     pub(super) deleted: Arc<RoaringBitmap>,
     /// The numbers of the logs that contain its rows.
     pub(super) logs: Arc<[u64]>,
 }
 
-impl Frozen {
+impl FrozenMemtable {
     pub(super) fn forget(&mut self, key: Key<'_>) -> bool {
         let rows = self.table.read();
         let found = rows.find(key, self.rows).filter(|&row| rows.is_live(row, self.rows));

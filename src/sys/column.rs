@@ -21,7 +21,7 @@ const LEAST: usize = 1 << 16;
 
 /// A memory budget that columns share, and the folder of their scratch files.
 #[derive(Clone, Debug)]
-pub struct Room(Arc<BudgetState>);
+pub struct MemoryBudget(Arc<BudgetState>);
 
 #[derive(Debug)]
 struct BudgetState {
@@ -30,7 +30,7 @@ struct BudgetState {
     left: AtomicUsize,
 }
 
-impl Room {
+impl MemoryBudget {
     /// A budget of `bytes` of memory; columns beyond it go to unnamed files in `dir`.
     #[must_use]
     pub fn new(dir: &Path, bytes: usize) -> Self {
@@ -67,11 +67,11 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy> Value for T {}
 /// Values, numbered in the order in which they were added. It is a slice of them wherever they are.
 ///
 /// ```
-/// use twindex::sys::column::{Column, Room};
+/// use twindex::sys::column::{Column, MemoryBudget};
 ///
 /// # let dir = tempfile::tempdir().unwrap();
-/// let room = Room::new(dir.path(), 1000);
-/// let mut column = Column::new(&room);
+/// let budget = MemoryBudget::new(dir.path(), 1000);
+/// let mut column = Column::new(&budget);
 /// for value in 0..1_000_000_u32 {
 ///     column.push(value)?;
 /// }
@@ -82,7 +82,7 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy> Value for T {}
 /// ```
 #[derive(Debug)]
 pub struct Column<T> {
-    room: Room,
+    budget: MemoryBudget,
     /// The values, unless they are in a file.
     held: Vec<T>,
     /// Bytes taken from the budget.
@@ -103,16 +103,16 @@ struct ScratchMap {
 impl<T: Value> Column<T> {
     /// No values yet.
     #[must_use]
-    pub fn new(room: &Room) -> Self {
-        Self { room: room.clone(), held: Vec::new(), taken: 0, scratch: None }
+    pub fn new(budget: &MemoryBudget) -> Self {
+        Self { budget: budget.clone(), held: Vec::new(), taken: 0, scratch: None }
     }
 
     /// A column of `count` equal values.
     ///
     /// # Errors
     /// As [`push`](Self::push).
-    pub fn filled(room: &Room, count: usize, value: T) -> Result<Self> {
-        let mut column = Self::new(room);
+    pub fn filled(budget: &MemoryBudget, count: usize, value: T) -> Result<Self> {
+        let mut column = Self::new(budget);
         column.resize(count, value)?;
         Ok(column)
     }
@@ -121,8 +121,8 @@ impl<T: Value> Column<T> {
     ///
     /// # Errors
     /// As [`push`](Self::push).
-    pub fn of(room: &Room, values: impl IntoIterator<Item = T>) -> Result<Self> {
-        let mut column = Self::new(room);
+    pub fn of(budget: &MemoryBudget, values: impl IntoIterator<Item = T>) -> Result<Self> {
+        let mut column = Self::new(budget);
         values.into_iter().try_for_each(|value| column.push(value))?;
         Ok(column)
     }
@@ -195,8 +195,8 @@ impl<T: Value> Column<T> {
     /// Moves all values out; the column is empty afterwards.
     #[must_use]
     pub fn take(&mut self) -> Self {
-        let room = self.room.clone();
-        std::mem::replace(self, Self::new(&room))
+        let budget = self.budget.clone();
+        std::mem::replace(self, Self::new(&budget))
     }
 
     /// Takes away all but the first `count`.
@@ -220,7 +220,7 @@ impl<T: Value> Column<T> {
         // Doubles the capacity; if the budget does not allow that, reserves exactly what is needed.
         for capacity in [wanted.max(2 * self.held.len()).max(LEAST_HELD), wanted] {
             let bytes = capacity.saturating_mul(size_of::<T>());
-            if self.room.take(bytes.saturating_sub(self.taken)) {
+            if self.budget.take(bytes.saturating_sub(self.taken)) {
                 self.held.reserve_exact(capacity - self.held.len());
                 self.taken = self.taken.max(bytes);
                 return true;
@@ -232,7 +232,7 @@ impl<T: Value> Column<T> {
     /// Reserves `more` values in the scratch file, and returns the file and the offset of the first; `None` if `more`
     /// is 0.
     fn enlarge(&mut self, more: usize) -> Result<Option<(&mut ScratchMap, usize)>> {
-        let dir = &self.room.0.dir;
+        let dir = &self.budget.0.dir;
         let bytes = more * size_of::<T>();
         if bytes == 0 {
             return Ok(None);
@@ -245,7 +245,7 @@ impl<T: Value> Column<T> {
             scratch.used = held.len();
             self.scratch = Some(scratch);
             self.held = Vec::new();
-            self.room.give_back(std::mem::take(&mut self.taken));
+            self.budget.give_back(std::mem::take(&mut self.taken));
         }
         let Some(scratch) = &mut self.scratch else { return Ok(None) };
         let start = scratch.used;
@@ -260,7 +260,7 @@ const LEAST_HELD: usize = 64;
 
 impl<T> Drop for Column<T> {
     fn drop(&mut self) {
-        self.room.give_back(self.taken);
+        self.budget.give_back(self.taken);
     }
 }
 
@@ -319,8 +319,8 @@ mod tests {
     fn values_are_the_same_in_memory_and_in_a_file_and_on_the_way_between() {
         let dir = tempfile::tempdir().unwrap();
         for bytes in [0, 4096, 100_000, usize::MAX] {
-            let room = Room::new(dir.path(), bytes);
-            let (mut column, mut wanted) = (Column::new(&room), Vec::new());
+            let budget = MemoryBudget::new(dir.path(), bytes);
+            let (mut column, mut wanted) = (Column::new(&budget), Vec::new());
             for i in 0..40_000_u64 {
                 match i % 400 {
                     7 => {
@@ -346,9 +346,9 @@ mod tests {
             }
             assert_eq!(column[..], wanted[..]);
             assert_eq!(column.is_on_disk(), bytes < usize::MAX);
-            let of = Column::of(&room, wanted.iter().copied()).unwrap();
+            let of = Column::of(&budget, wanted.iter().copied()).unwrap();
             assert_eq!(of[..], wanted[..]);
-            let filled = Column::filled(&room, 70_000, 5_u8).unwrap();
+            let filled = Column::filled(&budget, 70_000, 5_u8).unwrap();
             assert!(filled.len() == 70_000 && filled.iter().all(|&value| value == 5));
             column.iter_mut().for_each(|value| *value /= 1000);
             for value in &mut wanted {
@@ -361,11 +361,11 @@ mod tests {
     }
 
     #[test]
-    fn room_is_shared_never_overdrawn_and_given_back() {
+    fn memory_budget_is_shared_never_overdrawn_and_released() {
         let dir = tempfile::tempdir().unwrap();
-        let room = Room::new(dir.path(), 10_000);
-        let left = || room.0.left.load(Relaxed);
-        let mut columns: Vec<Column<u32>> = (0..4).map(|_| Column::new(&room)).collect();
+        let budget = MemoryBudget::new(dir.path(), 10_000);
+        let left = || budget.0.left.load(Relaxed);
+        let mut columns: Vec<Column<u32>> = (0..4).map(|_| Column::new(&budget)).collect();
         for i in 0..1000 {
             for column in &mut columns {
                 column.push(i).unwrap();
@@ -378,13 +378,13 @@ mod tests {
         assert!((1..4).contains(&on_disk), "{on_disk}");
         drop(columns);
         assert_eq!(left(), 10_000);
-        assert!(!Column::filled(&Room::unlimited(), 1 << 20, 1_u64).unwrap().is_on_disk());
+        assert!(!Column::filled(&MemoryBudget::unlimited(), 1 << 20, 1_u64).unwrap().is_on_disk());
     }
 
     #[test]
     fn disk_that_is_full_is_an_error_and_what_was_there_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let mut column = Column::new(&Room::new(dir.path(), 0));
+        let mut column = Column::new(&MemoryBudget::new(dir.path(), 0));
         faults::leave_space(1 << 20);
         let error = (0..1_u64 << 20).find_map(|i| column.push(i).err());
         faults::leave_space(u64::MAX);
@@ -399,7 +399,7 @@ mod tests {
         assert_eq!(column[(1 << 18) - 1], 3);
 
         let gone = dir.path().join("gone");
-        let error = Column::new(&Room::new(&gone, 0)).push(1_u8).unwrap_err();
+        let error = Column::new(&MemoryBudget::new(&gone, 0)).push(1_u8).unwrap_err();
         assert!(matches!(error, Error::Io { op: "create a scratch file in", path, .. } if path == gone));
     }
 }

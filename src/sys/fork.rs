@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Forks between the process that asked first and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// A number that is another one in a child made by `fork` since it was first asked for.
+/// A number that differs in a child made by `fork` since the first call.
 ///
 /// Only Linux counts; elsewhere, and in a child made by `clone` alone, the number stays. So this is for a quick answer where
 /// a slower check follows: the number of the process ([`std::process::id`]) costs a system call.

@@ -125,7 +125,7 @@ extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, cont
         let start = address & !(page - 1);
         // SAFETY: errno is this thread's own; it is restored, as the interrupted code may be about to read it.
         let errno = unsafe { *libc::__errno_location() };
-        // SAFETY: the page lies within a map that a `Guarded` registers: both begin at a page, and the slot contains
+        // SAFETY: the page lies within a map that a `GuardRegistration` registers: both begin at a page, and the slot contains
         // this address. It is one of our read-only maps, and it is alive: the thread that touched it holds it, and a
         // slot is freed before its map. This page and all after it, to the end of the map, are replaced by readable
         // zeros at the same address, so every reference into the map stays valid; file bytes are only ever read as
@@ -176,9 +176,9 @@ extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, cont
 
 /// The registration of a guarded map; it must be dropped before the map.
 #[derive(Debug)]
-pub(crate) struct Guarded(usize);
+pub(crate) struct GuardRegistration(usize);
 
-impl Guarded {
+impl GuardRegistration {
     /// Registers a map; `None` if the handler is not installed or no slot is free.
     pub(super) fn new(map: &[u8]) -> Option<Self> {
         // guard: maps are noted for the handler of SIGBUS
@@ -205,7 +205,7 @@ impl Guarded {
     }
 }
 
-impl Drop for Guarded {
+impl Drop for GuardRegistration {
     fn drop(&mut self) {
         MAPS[self.0].start.store(0, Ordering::Release);
     }

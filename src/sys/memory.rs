@@ -29,11 +29,11 @@ use super::vfs::{AppendFile, Bytes, HeldLock, LockFailure, ReadFile, TEMPORARY_P
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct MemoryVfs {
-    disk: Arc<Disk>,
+    disk: Arc<MemoryDisk>,
 }
 
 #[derive(Debug, Default)]
-struct Disk {
+struct MemoryDisk {
     /// Files and directories by their absolute paths; the root is always there.
     nodes: Mutex<BTreeMap<PathBuf, Node>>,
     /// The number of the next temporary file.
@@ -199,7 +199,7 @@ impl Vfs for MemoryVfs {
         }
         holder.push(1);
         drop(holder);
-        Ok(Box::new(Held { vfs: self.clone(), path: path.to_owned(), content }))
+        Ok(Box::new(MemoryLock { vfs: self.clone(), path: path.to_owned(), content }))
     }
 }
 
@@ -287,19 +287,19 @@ impl ReadFile for OpenFile {
 
 /// A lock: the lock file contains one byte while the lock is held.
 #[derive(Debug)]
-struct Held {
+struct MemoryLock {
     vfs: MemoryVfs,
     path: PathBuf,
     content: FileContent,
 }
 
-impl HeldLock for Held {
+impl HeldLock for MemoryLock {
     fn is_current(&self) -> bool {
         self.vfs.file(&self.path).is_ok_and(|content| Arc::ptr_eq(&content, &self.content))
     }
 }
 
-impl Drop for Held {
+impl Drop for MemoryLock {
     fn drop(&mut self) {
         locked(&self.content).clear();
     }

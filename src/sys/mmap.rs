@@ -13,16 +13,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 #[cfg(target_os = "linux")]
-use super::guard::Guarded;
+use super::guard::GuardRegistration;
 use super::vfs::{Bytes, ReadFile};
 
 /// On other systems nothing is guarded.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug)]
-pub(crate) enum Guarded {}
+pub(crate) enum GuardRegistration {}
 
 #[cfg(not(target_os = "linux"))]
-impl Guarded {
+impl GuardRegistration {
     fn new(_: &[u8]) -> Option<Self> {
         None
     }
@@ -176,7 +176,7 @@ pub(super) fn will_need(file: &File, offset: u64, length: u64) {
     unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, length, libc::POSIX_FADV_WILLNEED) };
 }
 
-/// Bytes that [`Fetched`] reads and keeps together: a page of the format, and of most processors.
+/// Bytes that [`PartialFile`] reads and keeps together: a page of the format, and of most processors.
 pub(crate) const PIECE: usize = 4096;
 
 /// The bytes of a file, as an [`Access`] gives them.
@@ -185,13 +185,13 @@ pub(crate) enum View {
     /// A map, or a copy, of the whole file.
     Whole {
         /// Dropped before the map.
-        guard: Option<Guarded>,
+        guard: Option<GuardRegistration>,
         bytes: Bytes,
         /// Whether reads are announced to the operating system.
         hints: bool,
     },
     /// The pieces that were fetched.
-    Fetched(Fetched),
+    Fetched(PartialFile),
 }
 
 impl View {
@@ -201,7 +201,7 @@ impl View {
     /// The operating system's, which may refuse to reserve that much address space.
     pub(crate) fn new(file: Box<dyn ReadFile>, len: usize, access: Access) -> io::Result<Self> {
         if access == Access::Read && len > 0 {
-            return Fetched::new(file, len).map(Self::Fetched);
+            return PartialFile::new(file, len).map(Self::Fetched);
         }
         if access == Access::Load && len > 0 {
             let bytes = Bytes::Mapped(load(&*file, len)?);
@@ -209,7 +209,7 @@ impl View {
         }
         let bytes = file.map(len)?;
         let guard = match &bytes {
-            Bytes::Mapped(map) => Guarded::new(map),
+            Bytes::Mapped(map) => GuardRegistration::new(map),
             Bytes::Heap(_) => None,
         };
         #[cfg(unix)]
@@ -269,7 +269,7 @@ impl View {
 /// A file whose requested pieces alone are in memory: a region as long as the file, whose pages cost nothing
 /// until they are written. A piece that is kept never changes.
 #[derive(Debug)]
-pub(crate) struct Fetched {
+pub(crate) struct PartialFile {
     file: Box<dyn ReadFile>,
     region: memmap2::MmapRaw,
     /// One bit for each piece that is in the region.
@@ -278,7 +278,7 @@ pub(crate) struct Fetched {
     keeping: Mutex<()>,
 }
 
-impl Fetched {
+impl PartialFile {
     fn new(file: Box<dyn ReadFile>, len: usize) -> io::Result<Self> {
         let region = memmap2::MmapOptions::new().len(len).no_reserve_swap().map_anon()?;
         // A huge page would cost 2 MiB for its first piece.
@@ -363,7 +363,7 @@ mod tests {
         (view, bytes.to_vec())
     }
 
-    fn pieces(view: &View) -> &Fetched {
+    fn pieces(view: &View) -> &PartialFile {
         match view {
             View::Fetched(fetched) => fetched,
             View::Whole { .. } => unreachable!("asked for with Access::Read"),
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_first_stays() {
+    fn first_stored_piece_is_kept() {
         let (view, _) = fetched(&vec![0; 2 * PIECE]);
         pieces(&view).keep(1, &[1; PIECE]);
         pieces(&view).keep(1, &[2; PIECE]);

@@ -20,7 +20,7 @@ mod uncached;
 pub mod vfs;
 pub mod zeroed;
 
-pub use column::{Column, Room};
+pub use column::{Column, MemoryBudget};
 pub use durable_file::DurableFile;
 pub use memory::MemoryVfs;
 pub use mmap::Access;

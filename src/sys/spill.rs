@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_appended_is_read_back_across_the_buffer() {
+    fn appended_bytes_are_read_back_across_the_buffer() {
         let dir = tempfile::tempdir().unwrap();
         let mut spill = Spill::create(dir.path()).unwrap();
         let piece: Vec<u8> = (0..=255).cycle().take(100_003).collect();
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_back_takes_no_space_and_is_not_read_as_anything() {
+    fn released_bytes_take_no_space_and_cannot_be_read() {
         let dir = tempfile::tempdir().unwrap();
         let mut spill = Spill::create(dir.path()).unwrap();
         let piece = vec![7; 1 << 20];

@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_numbers_and_few_are_zero_and_keep_what_is_written() {
+    fn zeroed_arrays_of_any_size_are_zero_and_keep_written_values() {
         for count in [0, 1, 1000, MANY / 4 - 1, MANY / 4, MANY + 1025] {
             for threads in [1, 3] {
                 let mut zeroed = Zeroed::<u32>::shared(count, threads).unwrap();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_there_can_be_is_an_error() {
+    fn allocation_beyond_the_address_space_is_an_error() {
         assert!(Zeroed::<u64>::new(usize::MAX / 2).is_err());
         assert!(Zeroed::<u64>::new(usize::MAX / 16).is_err());
     }

@@ -33,7 +33,7 @@ use crate::allocations::LARGEST;
 use crate::support::memory::MemoryVfs;
 use crate::support::near;
 use crate::support::{
-    Compared, Questions, Random, Sample, Seals, bytes_of, compare, place, records, samples,
+    Compared, Random, Sample, Seals, SegmentQueries, bytes_of, compare, place, records, samples,
 };
 
 /// The largest allocation that opening and asking may make, whatever a file says.
@@ -138,7 +138,7 @@ fn flipped(bytes: &[u8], bit: usize) -> Vec<u8> {
     damaged
 }
 
-/// What a caller can tell from the bytes being wrong.
+/// Checks that an error is one that a caller can recognise as damage.
 fn typed(error: &Error) -> std::result::Result<(), String> {
     match error {
         Error::Corrupt { .. } | Error::Unsupported { .. } => Ok(()),
@@ -147,17 +147,17 @@ fn typed(error: &Error) -> std::result::Result<(), String> {
 }
 
 /// A sound file, what to ask it, and what it answers.
-struct Sound {
+struct SoundFile {
     bytes: Vec<u8>,
-    questions: Questions,
+    questions: SegmentQueries,
     answers: Vec<Result<Vec<u64>>>,
 }
 
-impl Sound {
+impl SoundFile {
     fn of(bytes: Vec<u8>, radii: &'static [u32]) -> Self {
         let segment = Segment::from_bytes(bytes.clone(), place()).unwrap();
         assert_eq!(segment.verify(|_| ()).len(), 0);
-        let questions = Questions::of(&segment, radii);
+        let questions = SegmentQueries::of(&segment, radii);
         let answers = questions.ask(&segment);
         assert!(answers.iter().filter(|answer| answer.is_ok()).count() * 2 > answers.len());
         Self { bytes, questions, answers }
@@ -208,7 +208,7 @@ fn several_pages() -> Vec<u8> {
 fn every_flipped_bit_of_a_segment_is_an_error_or_changes_no_answer_and_verify_sees_it() {
     let mut total = Counts::new();
     for Sample { name, bytes } in samples() {
-        let sound = Sound::of(bytes, RADII);
+        let sound = SoundFile::of(bytes, RADII);
         let bits = bits(&sound.bytes);
         add(
             &mut total,
@@ -221,7 +221,7 @@ fn every_flipped_bit_of_a_segment_is_an_error_or_changes_no_answer_and_verify_se
 
 #[test]
 fn a_flipped_bit_in_one_page_of_several_is_noticed_when_the_page_is_touched() {
-    let sound = Sound::of(several_pages(), &[3]);
+    let sound = SoundFile::of(several_pages(), &[3]);
     assert!(sound.bytes.len() as u64 > 3 * PAGE);
     let step = if std::env::var_os("TWINDEX_DAMAGE").is_some_and(|value| value == "all") { 1 } else { 211 };
     let cases = sound.bytes.len() * 8 / step;
@@ -234,7 +234,7 @@ fn every_cut_and_every_addition_is_refused_when_a_segment_is_opened() {
     let mut total = Counts::new();
     for Sample { name, bytes } in samples() {
         let length = bytes.len();
-        let sound = Sound::of(bytes, &[3]);
+        let sound = SoundFile::of(bytes, &[3]);
         let counts = run(&name, length, length, |cut| sound.outcome(sound.bytes[..cut].to_vec()));
         assert_eq!(counts.get(&Outcome::RefusedAtOpen), Some(&length));
         add(&mut total, counts);
@@ -260,7 +260,7 @@ fn pages_swapped_repeated_zeroed_or_taken_from_another_segment_are_refused() {
     let mut others = records(&params, 699);
     others.push("zzz".into(), None).unwrap();
     let other = bytes_of(&others);
-    let sound = Sound::of(bytes, &[3]);
+    let sound = SoundFile::of(bytes, &[3]);
     let pages = sound.bytes.len() / PAGE as usize;
     let page = |number: usize| number * PAGE as usize..(number + 1) * PAGE as usize;
     let mut damaged: Vec<Vec<u8>> = Vec::new();
@@ -291,7 +291,7 @@ fn a_lie_under_fitting_checksums_is_never_a_panic_and_verify_reports_every_one()
     let mut total = Counts::new();
     for Sample { name, bytes } in samples() {
         let seals = Seals::of(&bytes);
-        let sound = Sound::of(bytes, RADII);
+        let sound = SoundFile::of(bytes, RADII);
         let bits = bits(&sound.bytes);
         let counts = run(&name, bits.len(), sound.bytes.len(), |i| lie(&sound, seals, bits[i]));
         add(&mut total, counts);
@@ -304,7 +304,7 @@ fn a_lie_under_fitting_checksums_is_never_a_panic_and_verify_reports_every_one()
 fn a_lie_in_one_of_several_pages_is_reported_too() {
     let bytes = several_pages();
     let seals = Seals::of(&bytes);
-    let sound = Sound::of(bytes, &[3]);
+    let sound = SoundFile::of(bytes, &[3]);
     let step = if std::env::var_os("TWINDEX_DAMAGE").is_some_and(|value| value == "all") { 1 } else { 197 };
     let counts =
         run("pages", sound.bytes.len() * 8 / step, sound.bytes.len(), |i| lie(&sound, seals, i * step));
@@ -328,7 +328,7 @@ fn a_flip_or_a_lie_in_tables_of_several_pages_is_noticed_whatever_their_codec() 
     for (design, codecs) in TABLES_OF_PAGES {
         let bytes = bytes_of(&records(&near::params(design, codecs), 900));
         let seals = Seals::of(&bytes);
-        let sound = Sound::of(bytes, &[2]).every(9);
+        let sound = SoundFile::of(bytes, &[2]).every(9);
         assert!(sound.bytes.len() as u64 > 3 * PAGE);
         let (name, cases) = (format!("{design} {codecs}"), sound.bytes.len() * 8 / step);
         let counts =
@@ -350,7 +350,7 @@ fn a_flip_or_a_lie_in_the_table_of_a_hot_bucket_is_noticed() {
         }
         let bytes = bytes_of(&records);
         let seals = Seals::of(&bytes);
-        let sound = Sound::of(bytes, &[3]).every(90);
+        let sound = SoundFile::of(bytes, &[3]).every(90);
         let segment = Segment::from_bytes(sound.bytes.clone(), place()).unwrap();
         let section = segment.sections().iter().find(|section| section.kind == Kind::Hot);
         let section = section.expect("a bucket of more than 4,096 fingerprints is hot");
@@ -368,7 +368,7 @@ fn a_flip_or_a_lie_in_the_table_of_a_hot_bucket_is_noticed() {
 const COMPATIBLE_FEATURES: Range<usize> = 16..24;
 
 /// Flips a bit and makes all checksums fit.
-fn lie(sound: &Sound, seals: Seals, bit: usize) -> std::result::Result<Outcome, String> {
+fn lie(sound: &SoundFile, seals: Seals, bit: usize) -> std::result::Result<Outcome, String> {
     let mut file = flipped(&sound.bytes, bit);
     seals.reseal(&mut file, false);
     if file == sound.bytes {

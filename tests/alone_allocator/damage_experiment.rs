@@ -81,7 +81,7 @@ const KINDS: [&str; 11] = [
 /// The answer to one query.
 type Answer = std::result::Result<String, String>;
 
-struct Sound {
+struct SoundFile {
     files: BTreeMap<PathBuf, Vec<u8>>,
     sketches: Vec<Sketch>,
     /// After each commit; the last is what is there.
@@ -92,7 +92,7 @@ struct Sound {
 
 /// An index with all that an index can have: an IDF table, fingerprints, bands, signatures, samples, values, stamps, sets
 /// and marks, segments with deletes; with a log, or without one.
-fn made(salt: u64, with_log: bool) -> Sound {
+fn made(salt: u64, with_log: bool) -> SoundFile {
     let plain = Sketcher::new(&Params::builder().words(1).simhash(3).build().unwrap()).unwrap();
     let mut builder = IdfBuilder::new(&Shingling::words(1, 0)).min_df(1);
     let text = |i: u64| format!("page {} of {} by {}", i % 23, i % 7, (i + salt) % 41);
@@ -143,7 +143,7 @@ fn made(salt: u64, with_log: bool) -> Sound {
     let files = files.map(|path| (path.file_name().unwrap().into(), std::fs::read(&path).unwrap())).collect();
     LARGEST.set(0);
     assert_eq!(asked(&Index::open(&path).unwrap(), &sketches), answers[answers.len() - 1]);
-    Sound { files, sketches, answers, allocated: LARGEST.get() }
+    SoundFile { files, sketches, answers, allocated: LARGEST.get() }
 }
 
 /// Everything that can be asked.
@@ -177,8 +177,8 @@ fn asked(index: &Index, sketches: &[Sketch]) -> Vec<Answer> {
 
 struct Experiment {
     /// Without a log and with one; the same of another index.
-    sound: [Sound; 2],
-    others: [Sound; 2],
+    sound: [SoundFile; 2],
+    others: [SoundFile; 2],
 }
 
 impl Experiment {
@@ -195,7 +195,7 @@ impl Experiment {
         let names: Vec<PathBuf> = files.keys().cloned().collect();
         let name = &names[random.below(names.len())];
         let other = &names[random.below(names.len())];
-        // Of the other index the file of the same kind, whatever its name.
+        // The other index's file of the same kind, with any name.
         let ending = |path: &Path| {
             let name = path.to_str().unwrap();
             name.chars().filter(|c| c.is_ascii_uppercase() || *c == 's').collect::<String>()
@@ -207,8 +207,8 @@ impl Experiment {
         let length = bytes.len();
         let range = |random: &mut Random, length: usize| {
             let start = random.below(length);
-            let most = 1 << (1 + random.below(12));
-            start..(start + 1 + random.below(most)).min(length)
+            let max = 1 << (1 + random.below(12));
+            start..(start + 1 + random.below(max)).min(length)
         };
         match kind {
             0 => bytes.truncate(random.below(length)),
@@ -309,7 +309,7 @@ impl Experiment {
             Err(_) => Outcome::Panic,
             _ if largest > sound.allocated.max(1 << 20) + 16 * total => Outcome::Overallocation,
             _ if took > LONGEST => Outcome::Slow,
-            // What was not damaged must be taken for that.
+            // An undamaged copy must have the same answers.
             Ok(Some(answers)) if undamaged && answers == sound.answers[last] => Outcome::Undamaged,
             _ if undamaged => Outcome::Different,
             Ok(None) => Outcome::Error,
@@ -371,7 +371,7 @@ fn run_range(range: Range<u64>, counts: &Mutex<Counts>) {
         child.args([
             "--exact",
             "--nocapture",
-            "damage_experiment::damaged_indexes_answer_as_before_or_say_what_is_wrong",
+            "damage_experiment::damaged_indexes_answer_as_before_or_report_the_damage",
         ]);
         child.env(CHILD, format!("{next} {} {}", range.end, place.path().display()));
         let output = child.output().unwrap();
@@ -394,7 +394,7 @@ fn run_range(range: Range<u64>, counts: &Mutex<Counts>) {
         if output.status.success() {
             return;
         }
-        // What it had counted since it last said so is lost with it; the sum shows that.
+        // Counts since the child's last report are lost with it; the sum shows that.
         let at = next + begun.checked_sub(1).expect("a child begins with a case");
         println!("case {at} ended the process: signal {:?}", output.status.signal());
         *counts.outcomes.entry((kind_of(at), Outcome::Signal)).or_default() += 1;
@@ -403,7 +403,7 @@ fn run_range(range: Range<u64>, counts: &Mutex<Counts>) {
 }
 
 #[test]
-fn damaged_indexes_answer_as_before_or_say_what_is_wrong() {
+fn damaged_indexes_answer_as_before_or_report_the_damage() {
     if let Some(child) = std::env::var_os(CHILD) {
         let child = child.into_string().unwrap();
         let mut fields = child.splitn(3, ' ');

@@ -10,7 +10,7 @@ const AGE: u64 = 60;
 const RADIUS: u32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Kept {
+struct KeptDocument {
     fingerprint: u64,
     stamp: u64,
     is_marked: bool,
@@ -20,7 +20,7 @@ struct Kept {
 #[derive(Clone, Debug, Default)]
 struct Model {
     now: u64,
-    alive: BTreeMap<u64, Kept>,
+    alive: BTreeMap<u64, KeptDocument>,
 }
 
 impl Model {
@@ -51,7 +51,7 @@ impl Model {
             .min_by_key(|&(other, distance)| (distance, other));
         let is_known = self.alive.contains_key(&key);
         if near.is_none() || is_known || !drops {
-            self.alive.insert(key, Kept { fingerprint, stamp, is_marked: near.is_some() });
+            self.alive.insert(key, KeptDocument { fingerprint, stamp, is_marked: near.is_some() });
         }
         let outcome = match (is_known, near) {
             (false, None) => "new",
@@ -83,7 +83,8 @@ fn check(index: &Index, model: &Model) {
             let record = snapshot.get(key)?.unwrap();
             let key = key.to_buf().as_u64().unwrap();
             let fingerprint = record.fingerprint.unwrap().0;
-            let kept = Kept { fingerprint, stamp: record.stamp.unwrap(), is_marked: record.is_duplicate };
+            let kept =
+                KeptDocument { fingerprint, stamp: record.stamp.unwrap(), is_marked: record.is_duplicate };
             found.insert(key, kept);
             Ok(())
         })

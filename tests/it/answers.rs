@@ -11,16 +11,16 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use proptest::prelude::*;
-use twindex::design::Name;
+use twindex::design::DesignName;
 use twindex::format::table::Probe;
 use twindex::segment::records::Kept;
-use twindex::segment::{Ask, Records, Scratch, Segment, build};
+use twindex::segment::{Records, SearchOptions, SearchScratch, Segment, build};
 use twindex::sys::RealVfs;
 use twindex::{Error, Key};
 
 use crate::support::memory::MemoryVfs;
 use crate::support::near::{
-    self, CODECS, DESIGNS, FARTHEST, Found, clustered, expected, hot, repeated, scan, uniform,
+    self, CODECS, DESIGNS, FARTHEST, NearOrdinals, clustered, expected, hot, repeated, scan, uniform,
 };
 use crate::support::random::Random;
 
@@ -53,7 +53,7 @@ struct Set {
     name: String,
     fingerprints: Vec<u64>,
     queries: Vec<u64>,
-    near: Vec<Found>,
+    near: Vec<NearOrdinals>,
 }
 
 impl Set {
@@ -67,7 +67,7 @@ impl Set {
         near::segment_of(&MemoryVfs::default(), Path::new("000001.seg"), &self.fingerprints, design, codecs)
     }
 
-    fn expected(&self, design: &str, query: usize, within: u32) -> Found {
+    fn expected(&self, design: &str, query: usize, within: u32) -> NearOrdinals {
         expected(design, &self.fingerprints, self.queries[query], &self.near[query], within)
     }
 }
@@ -83,13 +83,13 @@ fn has_probe(segment: &Segment, probe: Option<Probe>) -> bool {
 }
 
 /// Runs all queries of the set on `segment`, and compares the answers.
-fn check(set: &Set, segment: &Segment, scratch: &mut Scratch, ask: Ask, mode: Mode) {
+fn check(set: &Set, segment: &Segment, scratch: &mut SearchScratch, ask: SearchOptions, mode: Mode) {
     let design = segment.scheme().unwrap().design.to_string();
     let case = format!("{}, {}, {mode:?}, {ask:?}", set.name, segment.scheme().unwrap());
     let wanted = |query: usize| set.expected(&design, query, ask.within);
     if let Mode::Alone = mode {
         for (number, &query) in set.queries.iter().enumerate() {
-            let (mut found, mut near) = (Found::new(), Vec::new());
+            let (mut found, mut near) = (NearOrdinals::new(), Vec::new());
             let each = |asked, hit| {
                 assert_eq!(asked, 0, "{case}");
                 near.push(hit);
@@ -114,10 +114,10 @@ fn check(set: &Set, segment: &Segment, scratch: &mut Scratch, ask: Ask, mode: Mo
     let numbers: Vec<usize> = (0..=set.queries.len().max(together)).map(|i| i % set.queries.len()).collect();
     for batch in numbers.chunks(together) {
         let queries: Vec<u64> = batch.iter().map(|&number| set.queries[number]).collect();
-        let mut found = vec![Found::new(); batch.len()];
+        let mut found = vec![NearOrdinals::new(); batch.len()];
         if ending {
             let mut ended = vec![false; batch.len()];
-            let each = |query: usize, hit: twindex::segment::near::Near| {
+            let each = |query: usize, hit: twindex::segment::near::FingerprintMatch| {
                 assert!(!ended[query], "an answer after the end, {case}");
                 segment.postings(hit.rank, |ordinal| found[query].push((ordinal, hit.distance)))?;
                 ended[query] = query.is_multiple_of(2);
@@ -148,10 +148,16 @@ fn check(set: &Set, segment: &Segment, scratch: &mut Scratch, ask: Ask, mode: Mo
 
 /// All radii: those that the design does not answer must be refused with its name, and probe strategies that the codec
 /// does not have with theirs.
-fn check_all_radii(set: &Set, segment: &Segment, scratch: &mut Scratch, probe: Option<Probe>, mode: Mode) {
+fn check_all_radii(
+    set: &Set,
+    segment: &Segment,
+    scratch: &mut SearchScratch,
+    probe: Option<Probe>,
+    mode: Mode,
+) {
     let design = segment.scheme().unwrap().design;
     for within in 0..=FARTHEST + 1 {
-        let ask = Ask { probe, ..Ask::within(within) };
+        let ask = SearchOptions { probe, ..SearchOptions::within(within) };
         let answered = within <= design.within_max();
         if answered && has_probe(segment, probe) {
             check(set, segment, scratch, ask, mode);
@@ -198,7 +204,7 @@ fn cases(first: usize) -> BTreeSet<Case> {
 fn check_cases(name: &str, first: usize, fingerprints: fn(usize) -> Vec<u64>) {
     let mut sets: BTreeMap<usize, Set> = BTreeMap::new();
     let mut built: Option<([usize; 3], Segment)> = None;
-    let mut scratch = Scratch::default();
+    let mut scratch = SearchScratch::default();
     let cases = cases(first);
     println!("{name}: {} cases", cases.len());
     for [size, design, codec, probe, mode] in cases {
@@ -221,8 +227,8 @@ fn every_pair_of_choices_is_tested_at_least_once() {
     let chosen = cases(0);
     let counts = [SIZES.len(), DESIGNS.len(), CODECS.len(), PROBES.len(), WAYS.len()];
     for (a, b) in (0..5).flat_map(|a| (0..a).map(move |b| (a, b))) {
-        let met: BTreeSet<_> = chosen.iter().map(|case| (case[a], case[b])).collect();
-        assert_eq!(met.len(), counts[a] * counts[b]);
+        let combinations: BTreeSet<_> = chosen.iter().map(|case| (case[a], case[b])).collect();
+        assert_eq!(combinations.len(), counts[a] * counts[b]);
     }
 }
 
@@ -298,7 +304,7 @@ fn tables_on_both_sides_of_2_19_and_2_20_fingerprints_answer_as_brute_force_does
             let path = dir.path().join(format!("{number:06}.seg"));
             let segment = near::segment_of(&RealVfs, &path, &set.fingerprints, design, codecs);
             assert_eq!(segment.distinct_fingerprints(), n as u64);
-            let mut scratch = Scratch::default();
+            let mut scratch = SearchScratch::default();
             for mode in [Mode::Alone, Mode::Together(16), Mode::Ending] {
                 check_all_radii(&set, &segment, &mut scratch, None, mode);
             }
@@ -344,10 +350,10 @@ proptest! {
         let near = queries.iter().map(|&query| scan(&fingerprints, query)).collect();
         let set = Set { name: "any".into(), fingerprints, queries, near };
         let segment = set.in_memory(design, codecs);
-        if within <= design.parse::<Name>().unwrap().within_max() {
-            let mut scratch = Scratch::default();
+        if within <= design.parse::<DesignName>().unwrap().within_max() {
+            let mut scratch = SearchScratch::default();
             for mode in [Mode::Alone, Mode::Together(16), Mode::Ending] {
-                check(&set, &segment, &mut scratch, Ask::within(within), mode);
+                check(&set, &segment, &mut scratch, SearchOptions::within(within), mode);
             }
         }
     }

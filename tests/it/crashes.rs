@@ -444,12 +444,12 @@ const VARIANTS: [Variant; 2] = [Variant::Ordered, Variant::Weak];
 
 /// How often a crash follows a crash, and from how many states of each the test continues.
 #[derive(Clone, Copy)]
-struct Again {
+struct RepeatedCrashes {
     crashes: u32,
     one_in: usize,
 }
 
-const NEVER: Again = Again { crashes: 0, one_in: 1 };
+const NEVER: RepeatedCrashes = RepeatedCrashes { crashes: 0, one_in: 1 };
 
 /// All crashes of some work on a disk; returns the number of distinct states.
 fn check(what: &str, work: Work<'_>, start: &Disk) -> usize {
@@ -457,7 +457,7 @@ fn check(what: &str, work: Work<'_>, start: &Disk) -> usize {
 }
 
 /// As [`check`]; from some of the states the next process continues, and crashes in turn.
-fn check_again(what: &str, work: Work<'_>, start: &Disk, again: Again) -> usize {
+fn check_again(what: &str, work: Work<'_>, start: &Disk, again: RepeatedCrashes) -> usize {
     let vfs = ModelVfs::of(start.clone());
     let mut history = History::default();
     work(&vfs, &mut history);
@@ -474,7 +474,7 @@ fn check_again(what: &str, work: Work<'_>, start: &Disk, again: Again) -> usize 
             };
             if let (Some(disk), Some(found)) = (next, found) {
                 let what = format!("{what}, {variant:?}, after event {point}, then");
-                let again = Again { crashes: again.crashes - 1, one_in: 101 };
+                let again = RepeatedCrashes { crashes: again.crashes - 1, one_in: 101 };
                 of_next += check_again(&what, &recovering(found), &disk, again);
             }
             true
@@ -530,7 +530,7 @@ fn syncs(work: Work<'_>, start: &Disk) -> usize {
 
 #[test]
 fn every_crash_of_commits_and_compaction_leaves_a_whole_commit() {
-    let again = Again { crashes: 2, one_in: 53 };
+    let again = RepeatedCrashes { crashes: 2, one_in: 53 };
     let states = check_again("commits", &commits, &Disk::default(), again);
     println!("{states} distinct states");
     assert!(states > 1000, "{states}");
@@ -548,7 +548,7 @@ fn every_sync_of_commits_and_compaction_is_missed_when_it_is_left_out() {
 #[test]
 fn every_crash_of_commits_by_the_log_leaves_a_whole_commit() {
     for (name, work) in [("logged", &logged as Work<'_>), ("unsynced", &unsynced)] {
-        let again = Again { crashes: 2, one_in: if name == "logged" { 401 } else { 2003 } };
+        let again = RepeatedCrashes { crashes: 2, one_in: if name == "logged" { 401 } else { 2003 } };
         let states = check_again(name, work, &Disk::default(), again);
         println!("{name}: {states} distinct states");
         assert!(states > 500, "{name}: {states}");
@@ -568,9 +568,9 @@ fn every_sync_of_commits_by_the_log_is_missed_when_it_is_left_out() {
 
 /// All crashes of a work whose threads make it another order each time, and that each of its syncs is missed: each number
 /// of a sync is left out of several runs.
-pub(crate) fn check_beside(name: &str, work: Work<'_>, least: usize) {
-    let states = check_again(name, work, &Disk::default(), Again { crashes: 1, one_in: 211 });
-    assert!(states > least, "{states}");
+pub(crate) fn check_concurrent(name: &str, work: Work<'_>, min: usize) {
+    let states = check_again(name, work, &Disk::default(), RepeatedCrashes { crashes: 1, one_in: 211 });
+    assert!(states > min, "{states}");
     let count = (0..3).map(|_| syncs(work, &Disk::default())).min().unwrap_or(0);
     let kept: Vec<usize> =
         (1..=count).filter(|&number| (0..4).all(|_| !is_missed(work, &Disk::default(), number))).collect();
@@ -580,17 +580,17 @@ pub(crate) fn check_beside(name: &str, work: Work<'_>, least: usize) {
 
 #[test]
 fn every_crash_of_commits_beside_flushes_leaves_a_whole_commit_and_every_sync_is_missed() {
-    check_beside("beside", &beside, 500);
+    check_concurrent("beside", &beside, 500);
 }
 
 #[test]
 fn every_crash_of_batches_larger_than_memtables_leaves_a_whole_commit_and_every_sync_is_missed() {
-    check_beside("large", &large, 200);
+    check_concurrent("large", &large, 200);
 }
 
 #[test]
 fn every_crash_while_documents_expire_leaves_a_whole_commit_and_every_sync_is_missed() {
-    let again = Again { crashes: 2, one_in: 101 };
+    let again = RepeatedCrashes { crashes: 2, one_in: 101 };
     let states = check_again("expiring", &expiring, &Disk::default(), again);
     println!("expiring: {states} distinct states");
     assert!(states > 500, "{states}");
@@ -608,7 +608,7 @@ fn every_crash_of_a_snapshot_a_merge_of_shards_or_a_salvage_leaves_all_of_it_or_
     for (name, work) in
         [("snapshot", &snapshot as Work<'_>), ("merge of shards", &merge), ("salvage", &salvaged)]
     {
-        let states = check_again(name, work, &Disk::default(), Again { crashes: 1, one_in: 101 });
+        let states = check_again(name, work, &Disk::default(), RepeatedCrashes { crashes: 1, one_in: 101 });
         let count = syncs(work, &Disk::default());
         let missed: Vec<usize> =
             (1..=count).filter(|&number| is_missed(work, &Disk::default(), number)).collect();

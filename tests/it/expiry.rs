@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use twindex::segment::{Ask, Scratch, Segment};
+use twindex::segment::{SearchOptions, SearchScratch, Segment};
 use twindex::store::OnConflict;
 use twindex::sys::RealVfs;
 use twindex::{Admitted, Document, Error, Fingerprint, Index, Params, Snapshot, Writer};
@@ -285,7 +285,7 @@ fn only_segment(path: &Path) -> Vec<u8> {
 
 /// After any history, compaction gives the segment of a new index of the live documents.
 #[test]
-fn the_one_segment_of_a_compaction_is_byte_for_byte_that_of_a_new_index_of_what_is_live() {
+fn compacted_segment_equals_that_of_a_new_index_of_the_live_documents() {
     let params = Params::builder().words(1).simhash(3).minhash(2, 2).bottom(2).values().expire_after(50);
     let params = params.build().unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -394,8 +394,8 @@ fn verify_finds_every_flipped_bit_of_values_and_stamps() {
     }
     assert!(seen > 500, "{seen}");
     // And queries work as before.
-    let mut scratch = Scratch::default();
+    let mut scratch = SearchScratch::default();
     segment
-        .search(&[3], Ask::within(0), &mut scratch, |_, _| Ok(std::ops::ControlFlow::Continue(())))
+        .search(&[3], SearchOptions::within(0), &mut scratch, |_, _| Ok(std::ops::ControlFlow::Continue(())))
         .unwrap();
 }

@@ -54,7 +54,7 @@ fn a_header_of_another_version_or_with_an_unknown_feature_says_what_to_do() {
     );
 }
 
-/// Of versions and features a header says nothing before its checksum fits.
+/// The version and the features of a header are trusted only after its checksum.
 #[test]
 fn a_flipped_bit_of_a_header_is_damage_and_never_a_newer_version() {
     use twindex::format::header::{HEADER_BYTES, Header, Refusal, Role};

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 
 use crate::support::memory::MemoryVfs;
-use crate::support::{Compared, Questions, Random, bytes_of, compare, place, samples};
+use crate::support::{Compared, Random, SegmentQueries, bytes_of, compare, place, samples};
 use tempfile::TempDir;
 use twindex::format::checksum::PAGE;
 use twindex::format::contents::Kind;
@@ -92,7 +92,7 @@ fn every_access_reads_every_kind_of_segment() {
         let files = MemoryVfs::default();
         files.set(place(), sample.bytes.clone());
         let sound = Segment::from_bytes(sample.bytes, place()).unwrap();
-        let questions = Questions::of(&sound, &[0, 3, 10]);
+        let questions = SegmentQueries::of(&sound, &[0, 3, 10]);
         let expected = questions.ask(&sound);
         for access in ALL {
             let segment = Segment::open_with(&files, place(), access).unwrap();
@@ -114,12 +114,12 @@ struct Watch {
     /// Reads return another value for this byte of segments.
     flipped: Mutex<Option<u64>>,
     /// An action before the file of this name is opened, once.
-    before: Mutex<Option<(String, Deed)>>,
+    before: Mutex<Option<(String, Action)>>,
 }
 
-struct Deed(Box<dyn FnOnce() + Send>);
+struct Action(Box<dyn FnOnce() + Send>);
 
-impl std::fmt::Debug for Deed {
+impl std::fmt::Debug for Action {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a deed")
     }
@@ -263,7 +263,7 @@ fn a_file_that_was_removed_since_current_was_read_is_looked_for_in_the_next_gene
                 format!("MANIFEST-{:06}", snapshot.generation())
             };
             let (path, gone) = (path.clone(), path.join(&name));
-            let deed = Deed(Box::new(move || {
+            let deed = Action(Box::new(move || {
                 replace_all(&path);
                 assert!(!gone.exists());
             }));
@@ -639,8 +639,8 @@ mod guarded {
     /// then, the map cannot be read, although the file has its full length. Only a copy that keeps holes makes such a
     /// segment, and its pages would be zeros: so the first pages are sound, and the rest is a hole.
     #[test]
-    fn a_hole_in_a_full_file_system_in_memory_is_an_error_where_a_guard_was_asked_for() {
-        let name = "files_access::guarded::a_hole_in_a_full_file_system_in_memory_is_an_error_where_a_guard_was_asked_for";
+    fn hole_in_a_full_tmpfs_is_an_error_if_a_guard_is_installed() {
+        let name = "files_access::guarded::hole_in_a_full_tmpfs_is_an_error_if_a_guard_is_installed";
         if let Some(path) = std::env::var_os(CHILD) {
             if std::env::var_os("TWINDEX_TEST_GUARD").is_some() {
                 sys::guard::install().unwrap();

@@ -22,23 +22,23 @@ const THREAD: &str = "twindex-merge";
 
 /// A disk on which the thread that makes segments waits, and may fail.
 #[derive(Clone, Debug, Default)]
-struct Gate {
+struct GatedVfs {
     disk: ModelVfs,
     shut: Arc<(Mutex<bool>, Condvar)>,
     fails: Arc<AtomicBool>,
     /// Bytes read of logs.
     read: Arc<AtomicU64>,
-    sweeps: Sweeps,
+    sweeps: SweepGate,
 }
 
-/// Where the thread that removes files waits.
+/// The gate at which the thread that removes files waits.
 #[derive(Clone, Debug, Default)]
-struct Sweeps {
+struct SweepGate {
     shut: Arc<(Mutex<bool>, Condvar)>,
     waiting: Arc<AtomicU64>,
 }
 
-impl Sweeps {
+impl SweepGate {
     fn shut(&self, shut: bool) {
         *self.shut.0.lock().unwrap() = shut;
         self.shut.1.notify_all();
@@ -59,7 +59,7 @@ impl Sweeps {
     }
 }
 
-impl Gate {
+impl GatedVfs {
     fn shut(&self, shut: bool) {
         *self.shut.0.lock().unwrap() = shut;
         self.shut.1.notify_all();
@@ -82,7 +82,7 @@ impl Gate {
     }
 }
 
-impl Vfs for Gate {
+impl Vfs for GatedVfs {
     fn create_dir(&self, path: &Path) -> io::Result<()> {
         self.disk.create_dir(path)
     }
@@ -147,8 +147,8 @@ impl ReadFile for Counted {
 /// Fingerprint and stamp of each key.
 type Documents = BTreeMap<u64, (u64, u64)>;
 
-struct Tried {
-    gate: Gate,
+struct GatedIndex {
+    gate: GatedVfs,
     index: Index,
     /// The committed documents.
     documents: Documents,
@@ -157,9 +157,9 @@ struct Tried {
     now: u64,
 }
 
-impl Tried {
+impl GatedIndex {
     fn new() -> Self {
-        let gate = Gate::default();
+        let gate = GatedVfs::default();
         let params = Params::builder().u64_keys().simhash(3).values().expire_after(AGE).build().unwrap();
         let index = Index::create_with(Arc::new(gate.clone()), Path::new("/index"), params).unwrap();
         Self { gate, index, documents: Documents::new(), batch: Documents::new(), now: AGE }
@@ -250,7 +250,7 @@ fn check(snapshot: &Snapshot, documents: &Documents) {
 
 #[test]
 fn commits_and_queries_continue_while_a_full_memtable_is_flushed() {
-    let mut tried = Tried::new();
+    let mut tried = GatedIndex::new();
     let other = tried.open();
     let mut writer = tried.writer();
     tried.gate.shut(true);
@@ -308,7 +308,7 @@ fn commits_and_queries_continue_while_a_full_memtable_is_flushed() {
 
 #[test]
 fn documents_expire_in_a_frozen_memtable_and_in_its_segment() {
-    let mut tried = Tried::new();
+    let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
     tried.gate.shut(true);
     tried.fill(&mut writer, 0..40);
@@ -329,7 +329,7 @@ fn documents_expire_in_a_frozen_memtable_and_in_its_segment() {
 
 #[test]
 fn commit_waits_once_the_memtable_is_full_twice_and_not_earlier() {
-    let mut tried = Tried::new();
+    let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
     tried.gate.shut(true);
     tried.fill(&mut writer, 0..70);
@@ -354,7 +354,7 @@ fn commit_waits_once_the_memtable_is_full_twice_and_not_earlier() {
 
 #[test]
 fn batch_larger_than_memtables_continues_while_a_thread_flushes_it() {
-    let mut tried = Tried::new();
+    let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
     tried.fill(&mut writer, 0..30); // in the log
     tried.delete(&mut writer, 4);
@@ -370,7 +370,8 @@ fn batch_larger_than_memtables_continues_while_a_thread_flushes_it() {
     tried.delete(&mut writer, 3);
     assert!(!tried.gate.exists(Path::new("/index/000001.seg")).unwrap());
     check(&tried.index.snapshot(), &before);
-    let stamped = |tried: &Tried, fingerprint| Document::from(Fingerprint(fingerprint)).with_stamp(tried.now);
+    let stamped =
+        |tried: &GatedIndex, fingerprint| Document::from(Fingerprint(fingerprint)).with_stamp(tried.now);
     // Queries see the whole batch, wherever its parts are.
     for (key, there) in [(3, false), (5, true), (100, true), (102, false), (154, true)] {
         assert_eq!(writer.contains(key).unwrap(), there, "{key}");
@@ -396,7 +397,7 @@ fn batch_larger_than_memtables_continues_while_a_thread_flushes_it() {
 #[test]
 fn large_batch_that_is_abandoned_leaves_what_was_committed() {
     for fails in [false, true] {
-        let mut tried = Tried::new();
+        let mut tried = GatedIndex::new();
         let mut writer = tried.writer();
         writer.set_durability(Durability::None);
         tried.fill(&mut writer, 0..30);
@@ -426,7 +427,7 @@ fn large_batch_that_is_abandoned_leaves_what_was_committed() {
 
 #[test]
 fn commit_waits_as_long_as_set_stalls_allows() {
-    let mut tried = Tried::new();
+    let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
     writer.set_stalls(Duration::ZERO, 4);
     tried.gate.shut(true);
@@ -447,10 +448,10 @@ const SWEEP: &str = "twindex-sweep";
 
 #[test]
 fn large_files_are_removed_concurrently_unless_their_names_can_be_reused() {
-    let mut tried = Tried::new();
+    let mut tried = GatedIndex::new();
     let value = vec![7; 1 << 16];
     let mut writer = tried.writer();
-    let fill = |tried: &mut Tried, writer: &mut Writer, key: u64| {
+    let fill = |tried: &mut GatedIndex, writer: &mut Writer, key: u64| {
         tried.now += 1;
         let document = Document::from(Fingerprint(spread(key))).with_value(&value).with_stamp(tried.now);
         writer.put(key, document).unwrap();
@@ -488,7 +489,7 @@ fn large_files_are_removed_concurrently_unless_their_names_can_be_reused() {
 
 #[test]
 fn writer_dropped_in_a_batch_leaves_its_frozen_memtable_to_the_next() {
-    let mut tried = Tried::new();
+    let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
     tried.gate.shut(true);
     tried.fill(&mut writer, 0..55);
@@ -513,7 +514,7 @@ fn writer_dropped_in_a_batch_leaves_its_frozen_memtable_to_the_next() {
 
 #[test]
 fn failed_flush_is_reported_after_the_commit_and_loses_nothing() {
-    let mut tried = Tried::new();
+    let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
     tried.gate.fails.store(true, Ordering::Relaxed);
     tried.fill(&mut writer, 0..39);
@@ -545,7 +546,7 @@ fn failed_flush_is_reported_after_the_commit_and_loses_nothing() {
 
 #[test]
 fn segment_finished_before_the_next_commit_is_not_swept_by_it() {
-    let mut tried = Tried::new();
+    let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
     tried.fill(&mut writer, 0..40);
     let start = Instant::now();
@@ -561,7 +562,7 @@ fn segment_finished_before_the_next_commit_is_not_swept_by_it() {
 
 #[test]
 fn graceful_end_leaves_no_frozen_memtable() {
-    let mut tried = Tried::new();
+    let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
     tried.fill(&mut writer, 0..50);
     drop(writer);
@@ -573,7 +574,7 @@ fn graceful_end_leaves_no_frozen_memtable() {
 
 #[test]
 fn reader_does_not_read_logs_twice() {
-    let mut tried = Tried::new();
+    let mut tried = GatedIndex::new();
     let other = tried.open();
     let mut writer = tried.writer();
     tried.fill(&mut writer, 0..30);
@@ -597,7 +598,7 @@ fn reader_does_not_read_logs_twice() {
 
 #[test]
 fn documents_deleted_during_a_flush_are_deleted_in_its_segment() {
-    let mut tried = Tried::new();
+    let mut tried = GatedIndex::new();
     let mut writer = tried.index.writer().unwrap();
     writer.set_memtable(5000, usize::MAX);
     tried.now += AGE;

@@ -333,23 +333,23 @@ fn committed_as(name: &str) -> PathBuf {
     static ONCE: Once = Once::new();
     let dir = golden("index-v3");
     ONCE.call_once(|| {
-        write_if_asked(&packed(), build);
-        write_if_asked(&narrow(), build_narrow);
-        write_if_asked(&near(), build_near);
+        write_on_request(&packed(), build);
+        write_on_request(&narrow(), build_narrow);
+        write_on_request(&near(), build_near);
         for (name, build, ..) in WITH_FIELDS {
-            write_if_asked(&with_fields(name), build);
+            write_on_request(&with_fields(name), build);
         }
         let sketches = golden("sets.sketches");
-        if is_asked() && !RealVfs.exists(&sketches).unwrap() {
+        if is_requested() && !RealVfs.exists(&sketches).unwrap() {
             let mut file = RealVfs.create_temporary(sketches.parent().unwrap()).unwrap();
             file.append(&sketches_with_sets()).unwrap();
             file.publish(&sketches, false).unwrap();
         }
-        write_if_asked(&dir.join("texts"), build);
-        write_if_asked(&dir.join("living"), build_living);
-        write_if_asked(&dir.join("grown"), build_grown);
+        write_on_request(&dir.join("texts"), build);
+        write_on_request(&dir.join("living"), build_living);
+        write_on_request(&dir.join("grown"), build_grown);
         for (design, codec, documents) in SCHEMES {
-            write_if_asked(&dir.join(design), |path| build_numbered(path, design, codec, documents));
+            write_on_request(&dir.join(design), |path| build_numbered(path, design, codec, documents));
         }
     });
     dir.join(name)
@@ -376,8 +376,8 @@ fn near() -> PathBuf {
 
 /// The indexes with the feature `fields`: their builder, the text of a number, the number of live documents, and the
 /// features of their segment.
-type WithFields = (&'static str, fn(&Path), fn(u64) -> String, u64, u32);
-const WITH_FIELDS: [WithFields; 3] = [
+type FieldsCase = (&'static str, fn(&Path), fn(u64) -> String, u64, u32);
+const WITH_FIELDS: [FieldsCase; 3] = [
     ("sets", build_sets, crowd, 13, FEATURE_PACKED | FEATURE_FIELDS),
     ("common", build_common, crowd, 46, FEATURE_PACKED | FEATURE_FIELDS),
     ("marks", build_marks, numbered, 25, FEATURE_FIELDS),
@@ -387,12 +387,12 @@ fn with_fields(name: &str) -> PathBuf {
     golden("index-v3-fields").join(name)
 }
 
-fn is_asked() -> bool {
+fn is_requested() -> bool {
     std::env::var_os("TWINDEX_WRITE_GOLDEN").is_some_and(|value| value == "1")
 }
 
-fn write_if_asked(dir: &Path, build: impl FnOnce(&Path)) {
-    if !is_asked() || RealVfs.exists(dir).unwrap() {
+fn write_on_request(dir: &Path, build: impl FnOnce(&Path)) {
+    if !is_requested() || RealVfs.exists(dir).unwrap() {
         return;
     }
     let built = tempfile::tempdir().unwrap();

@@ -129,7 +129,7 @@ fn both_second_readers_find_the_priorities_of_a_golden_index() {
     }
     assert_eq!((found, theirs.lines().filter(|line| line.starts_with("key ")).count()), (23, 23));
     let Some(theirs) = script("read-segment.py", &committed.join("000001.seg")) else { return };
-    // Of twenty documents a third has no number; the others have the numbers that `build` gave.
+    // A third of twenty documents have no number; the others have the numbers of `build`.
     assert_eq!(theirs.lines().filter(|line| line.starts_with("priority ")).count(), 13);
     assert_eq!(
         theirs.lines().filter(|line| line.starts_with("priority ") && line.ends_with(": 7")).count(),

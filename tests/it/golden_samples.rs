@@ -51,7 +51,7 @@ fn samples_are_those_of_the_second_implementation() {
             t,
             m,
             bottom,
-            least,
+            min,
             bottom_hash,
             modular,
             modular_hash,
@@ -65,7 +65,7 @@ fn samples_are_those_of_the_second_implementation() {
         let params = builder.bottom(parse(t)).modulus(parse(m)).build().unwrap();
         let sketch = Sketcher::new(&params).unwrap().sketch(&unescape(text)).unwrap();
         let first = sketch.bottom().first().map_or("-".to_owned(), |first| format!("{first:012x}"));
-        assert_eq!((sketch.bottom().len(), first.as_str()), (parse(bottom), least), "{name}");
+        assert_eq!((sketch.bottom().len(), first.as_str()), (parse(bottom), min), "{name}");
         assert_eq!(hash(sketch.bottom()), bottom_hash, "{name}, w = {width}, t = {t}");
         assert_eq!(sketch.modular().len(), parse::<usize>(modular), "{name}");
         assert_eq!(hash(sketch.modular()), modular_hash, "{name}, w = {width}, m = {m}");

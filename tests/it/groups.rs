@@ -31,7 +31,7 @@ const KINDS: usize = 4;
 
 /// A document of the model: its content, its priority, its stamp, and a number of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Live {
+struct LiveDocument {
     content: usize,
     priority: Option<u64>,
     stamp: u64,
@@ -39,7 +39,7 @@ struct Live {
 }
 
 /// Live documents by the number of their key.
-type Documents = BTreeMap<u32, Live>;
+type Documents = BTreeMap<u32, LiveDocument>;
 /// The leader of each document, both by the number of their key.
 type Leaders = BTreeMap<u32, u32>;
 
@@ -53,7 +53,7 @@ fn key_number(name: &str) -> u32 {
 }
 
 /// Parameters, the contents of documents, and the near relation between them.
-struct World {
+struct Corpus {
     params: Params,
     sketches: Vec<Sketch>,
     fingerprints: Vec<Fingerprint>,
@@ -82,7 +82,7 @@ fn fingerprint(random: &mut Random) -> Fingerprint {
     Fingerprint((0..bits).fold(family, |value, _| value ^ 1 << (random.below(12) * 5)))
 }
 
-impl World {
+impl Corpus {
     /// A world whose documents expire at `age`, if they do.
     fn new(kind: usize, age: u64, random: &mut Random) -> Self {
         let builder = || Params::builder().words(1).priorities().values();
@@ -102,7 +102,7 @@ impl World {
         Self { params, sketches, fingerprints, near }
     }
 
-    fn document<'a>(&'a self, live: &Live, value: &'a [u8]) -> Document<'a> {
+    fn document<'a>(&'a self, live: &LiveDocument, value: &'a [u8]) -> Document<'a> {
         let content = match self.params.minhash {
             None => Document::from(self.fingerprints[live.content]),
             Some(_) => Document::from(&self.sketches[live.content]),
@@ -111,7 +111,7 @@ impl World {
         content.with_priority(live.priority).with_stamp(stamp).with_value(value)
     }
 
-    fn put(&self, writer: &mut Writer, key: u32, live: &Live) {
+    fn put(&self, writer: &mut Writer, key: u32, live: &LiveDocument) {
         writer.put(name(key).as_str(), self.document(live, &live.number.to_le_bytes())).unwrap();
     }
 
@@ -218,7 +218,7 @@ type Counts = BTreeMap<&'static str, u64>;
 /// One history: an index on a disk of its own, and the documents that must be live in it.
 struct History<'w> {
     label: String,
-    world: &'w World,
+    world: &'w Corpus,
     random: Random,
     /// Keys that documents have.
     keys: usize,
@@ -250,7 +250,7 @@ impl Drop for History<'_> {
 }
 
 impl<'w> History<'w> {
-    fn new(label: String, world: &'w World, random: Random, keys: usize, scratch: &'w Path) -> Self {
+    fn new(label: String, world: &'w Corpus, random: Random, keys: usize, scratch: &'w Path) -> Self {
         let (start, path) = (Disk::default(), PathBuf::from("/index"));
         let vfs = ModelVfs::of(start.clone());
         let index = Index::create_with(Arc::new(vfs.clone()), &path, world.params.clone()).unwrap();
@@ -300,12 +300,12 @@ impl<'w> History<'w> {
         self.random.below(self.keys) as u32
     }
 
-    fn draw_document(&mut self) -> Live {
+    fn draw_document(&mut self) -> LiveDocument {
         let random = &mut self.random;
         let priority = [None, Some(random.next() % 4), Some(random.next())][random.below(3)];
         let stamp = self.newest + random.below(3) as u64;
         self.number += 1;
-        Live { content: random.below(CONTENTS), priority, stamp, number: self.number }
+        LiveDocument { content: random.below(CONTENTS), priority, stamp, number: self.number }
     }
 
     fn step(&mut self) {
@@ -450,7 +450,7 @@ impl<'w> History<'w> {
     /// What is stored of documents beside their contents, which decide their groups.
     fn stored(&self, documents: &Documents) -> BTreeMap<u32, Stored> {
         let is_timed = self.world.params.expire_after.is_some();
-        let of = |live: &Live| Stored {
+        let of = |live: &LiveDocument| Stored {
             number: live.number,
             priority: live.priority,
             stamp: is_timed.then_some(live.stamp),
@@ -664,7 +664,7 @@ impl Plan {
         let operations = self.operations / KINDS / self.histories;
         let spacing = (self.operations / self.checkpoints).clamp(1, operations);
         let mut random = Random((seed * KINDS + kind) as u64 + 1);
-        let world = World::new(kind, self.keys as u64, &mut random);
+        let world = Corpus::new(kind, self.keys as u64, &mut random);
         let label = format!("{seed} of kind {kind}");
         let mut history = History::new(label, &world, random, self.keys, scratch);
         for operation in 1..=operations {
@@ -764,9 +764,9 @@ fn chain_in_a_hostile_order_is_decided_or_not_by_its_number_of_queries() {
     let leader = snapshot.leader(last, u64::MAX).unwrap().unwrap().decided().unwrap();
     let fresh = Index::open(dir.path().join("x")).unwrap().snapshot();
     assert!(leader.questions > 500, "{}", leader.questions);
-    for most in [0, 1, 500, leader.questions - 1] {
-        assert_eq!(snapshot.leader(last, most).unwrap(), Some(Decision::Undecided), "{most}");
-        assert_eq!(fresh.leader(last, most).unwrap(), Some(Decision::Undecided), "{most}, nothing known");
+    for max in [0, 1, 500, leader.questions - 1] {
+        assert_eq!(snapshot.leader(last, max).unwrap(), Some(Decision::Undecided), "{max}");
+        assert_eq!(fresh.leader(last, max).unwrap(), Some(Decision::Undecided), "{max}, nothing known");
     }
     let decided = Some(Decision::Decided(leader.clone()));
     assert_eq!(fresh.leader(last, leader.questions).unwrap(), decided);
@@ -788,11 +788,11 @@ fn hostile_priorities_cost_no_more_than_the_limit_and_are_reported() {
     let scratch = tempfile::tempdir().unwrap();
     let listing = all.groups(&Resources::in_dir(scratch.path())).unwrap();
     let bound = 100;
-    let (mut undecided, mut most) = (0, 0);
+    let (mut undecided, mut max) = (0, 0);
     for key in 0..links * family {
         let unbounded = all.leader(key, u64::MAX).unwrap().unwrap().decided().unwrap();
         assert_eq!(listing.leader(key).unwrap().unwrap().0, unbounded.key, "{key}");
-        most = most.max(unbounded.questions);
+        max = max.max(unbounded.questions);
         // The first snapshot remembers everything, the second nothing.
         let fresh = (key % 10 == 3).then(|| Index::open(&path).unwrap().snapshot());
         for snapshot in [Some(&all), fresh.as_ref()].into_iter().flatten() {
@@ -803,7 +803,7 @@ fn hostile_priorities_cost_no_more_than_the_limit_and_are_reported() {
         }
         undecided += u64::from(unbounded.questions > bound);
     }
-    assert!(undecided > 100 && undecided < links * family - 100 && most > 500, "{undecided}, {most}");
+    assert!(undecided > 100 && undecided < links * family - 100 && max > 500, "{undecided}, {max}");
 }
 
 #[test]
@@ -811,10 +811,10 @@ fn documents_of_long_buckets_have_the_leaders_of_the_definition() {
     let scratch = tempfile::tempdir().unwrap();
     for kind in 0..KINDS {
         let mut random = Random(kind as u64 + 100);
-        let world = World::new(kind, 1000, &mut random);
+        let world = Corpus::new(kind, 1000, &mut random);
         let mut history = History::new(format!("kind {kind}"), &world, random, 900, scratch.path());
         for key in 0..900 {
-            let live = Live { stamp: 0, ..history.draw_document() };
+            let live = LiveDocument { stamp: 0, ..history.draw_document() };
             world.put(history.writer(), key, &live);
             history.pending.insert(key, live);
         }

@@ -18,8 +18,8 @@ fn minima_equal_those_of_all_nine_bytes_of_every_element() {
         set.push(set[0]); // a repetition
         lead_bytes.start(&mut minima);
         lead_bytes.extend(&mut minima, &set, |_, _| ());
-        let least = |j| set.iter().map(|&x| lead_bytes.plain(x, j)).min().expect("an element");
-        let expected: Vec<u128> = (0..permutations).map(least).collect();
+        let min = |j| set.iter().map(|&x| lead_bytes.plain(x, j)).min().expect("an element");
+        let expected: Vec<u128> = (0..permutations).map(min).collect();
         assert_eq!(lead_bytes.values(&minima), expected, "{permutations} permutations of {n}");
     }
 }

@@ -283,7 +283,7 @@ fn background_merges_keep_segments_few_while_documents_change() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     writer.set_memory(1 << 14);
-    let (mut random, mut expected, mut most) = (Random(3), Documents::new(), 0);
+    let (mut random, mut expected, mut max) = (Random(3), Documents::new(), 0);
     for _ in 0..400 {
         for _ in 0..60 {
             let key = random.below(4000) as u64;
@@ -297,7 +297,7 @@ fn background_merges_keep_segments_few_while_documents_change() {
             }
         }
         writer.commit().unwrap();
-        most = most.max(index.snapshot().entries().len());
+        max = max.max(index.snapshot().entries().len());
         let key = random.below(4000) as u64;
         let found = index.snapshot().get(key).unwrap().map(|record| record.fingerprint.unwrap().0);
         assert_eq!(found, expected.get(&key).copied());
@@ -310,7 +310,7 @@ fn background_merges_keep_segments_few_while_documents_change() {
     assert_eq!(documents(&Index::open(&path).unwrap().snapshot()), expected);
     let findings = twindex::store::verify::verify(&twindex::sys::RealVfs, &path, |_| ());
     assert!(findings.problems.is_empty(), "{findings:?}");
-    println!("at most {most} segments");
+    println!("at most {max} segments");
 }
 
 #[test]

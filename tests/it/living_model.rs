@@ -27,9 +27,9 @@ type Documents = BTreeMap<u64, Document>;
 
 /// A document to be added: its fingerprint, its value, and the distance of its stamp from the highest, plus 16.
 #[derive(Clone, Copy, Debug)]
-struct Given(u64, u8, u64);
+struct NewDocument(u64, u8, u64);
 
-impl Given {
+impl NewDocument {
     fn at(self, newest: Option<u64>) -> Document {
         let stamp = newest.map_or(1000, |newest| (newest + self.2).saturating_sub(16));
         Document { fingerprint: self.0, value: self.1, stamp }
@@ -42,10 +42,10 @@ fn expired(document: &Document, now: Option<u64>) -> bool {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Put(u64, Given),
+    Put(u64, NewDocument),
     Delete(u64),
-    Admit(u64, Given),
-    Jump(u64, Given),
+    Admit(u64, NewDocument),
+    Jump(u64, NewDocument),
     Commit,
     CommitWith(u8),
     Promise(Durability),
@@ -70,11 +70,11 @@ fn fingerprint() -> impl Strategy<Value = u64> {
     })
 }
 
-fn given() -> impl Strategy<Value = Given> {
+fn given() -> impl Strategy<Value = NewDocument> {
     // Mostly as time advances; some are late, and some too late.
     let ahead = prop_oneof![6 => 15..18_u64, 2 => 6..16_u64, 1 => 0..27_u64];
     (fingerprint(), any::<u8>(), ahead)
-        .prop_map(|(fingerprint, value, ahead)| Given(fingerprint, value, ahead))
+        .prop_map(|(fingerprint, value, ahead)| NewDocument(fingerprint, value, ahead))
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -355,6 +355,10 @@ fn index_with_expiry_answers_as_a_map_and_a_scan_after_any_operations() {
 
 #[test]
 fn document_deleted_in_its_own_batch_still_moves_the_time() {
-    run(&[Step::Logged(false), Step::Put(13, Given(0, 0, 15)), Step::Delete(13)], true, false);
-    run(&[Step::Logged(false), Step::Put(13, Given(0, 0, 15)), Step::Delete(13), Step::Commit], true, false);
+    run(&[Step::Logged(false), Step::Put(13, NewDocument(0, 0, 15)), Step::Delete(13)], true, false);
+    run(
+        &[Step::Logged(false), Step::Put(13, NewDocument(0, 0, 15)), Step::Delete(13), Step::Commit],
+        true,
+        false,
+    );
 }

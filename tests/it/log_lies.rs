@@ -40,7 +40,7 @@ fn refused(log: &Path) -> String {
     error.to_string()
 }
 
-/// Where each record begins.
+/// The start of each record.
 fn records(bytes: &[u8]) -> Vec<usize> {
     let (mut at, mut starts) = (LOG_HEAD_BYTES as usize, Vec::new());
     while at < bytes.len() {

@@ -15,10 +15,10 @@ use crate::support::random::Random;
 use roaring::RoaringBitmap;
 use tempfile::TempDir;
 use twindex::params::KeyKind;
-use twindex::segment::merge::{Input, merge};
+use twindex::segment::merge::{MergeInput, merge};
 use twindex::segment::records::Kept;
 use twindex::segment::rows::Rows;
-use twindex::segment::spilled::Room;
+use twindex::segment::spilled::SpillBudget;
 use twindex::segment::{Records, Segment, build};
 use twindex::{Error, Fingerprint, Index, Key, KeyBuf, Params, Snapshot, Writer};
 
@@ -152,11 +152,11 @@ struct Batches {
 }
 
 impl Batches {
-    fn random(random: &mut Random, params: &Params, batches: usize, most: usize, keys: usize) -> Self {
+    fn random(random: &mut Random, params: &Params, batches: usize, max: usize, keys: usize) -> Self {
         let (mut words, mut live) = (Vec::new(), BTreeMap::new());
         for _ in 0..batches {
             let mut batch = BTreeMap::new();
-            for _ in 0..random.below(most + 1) {
+            for _ in 0..random.below(max + 1) {
                 let word = match random.below(10) {
                     0 | 1 => None,
                     2 => Some(None),
@@ -198,11 +198,11 @@ impl Batches {
     }
 }
 
-fn merged(segments: &[(Segment, RoaringBitmap)], room: Room<'_>) -> Vec<u8> {
-    let inputs: Vec<Input<'_>> =
-        segments.iter().map(|(segment, deleted)| Input { segment, deleted }).collect();
+fn merged(segments: &[(Segment, RoaringBitmap)], budget: SpillBudget<'_>) -> Vec<u8> {
+    let inputs: Vec<MergeInput<'_>> =
+        segments.iter().map(|(segment, deleted)| MergeInput { segment, deleted }).collect();
     let vfs = MemoryVfs::default();
-    merge(&inputs, &vfs, Path::new(""), room).unwrap().publish(Path::new("merged.seg")).unwrap();
+    merge(&inputs, &vfs, Path::new(""), budget).unwrap().publish(Path::new("merged.seg")).unwrap();
     vfs.get(Path::new("merged.seg"))
 }
 
@@ -216,8 +216,8 @@ fn merge_equals_a_build_of_the_live_records_byte_for_byte() {
             let batches = 1 + random.below(8);
             // Many keys, few of them repeated, or few keys, nearly all repeated.
             let keys = if round % 2 == 0 { 300 } else { 12 };
-            let most = [2, 3, 20, 60][round % 4];
-            let mut batches = Batches::random(&mut random, &params, batches, most, keys);
+            let max = [2, 3, 20, 60][round % 4];
+            let mut batches = Batches::random(&mut random, &params, batches, max, keys);
             if round % 10 == 9 {
                 // Delete everything.
                 batches.words.push(batches.live.keys().map(|&key| (key, None)).collect());
@@ -229,7 +229,7 @@ fn merge_equals_a_build_of_the_live_records_byte_for_byte() {
             let expected = bytes_of(&records(&params, batches.live.iter()));
             for (resolved, memory) in [(true, usize::MAX), (true, 1), (false, 5000)] {
                 let segments = batches.segments(&params, resolved);
-                let found = merged(&segments, Room::new(memory, scratch.path()));
+                let found = merged(&segments, SpillBudget::new(memory, scratch.path()));
                 assert!(found == expected, "round {round}, {memory} bytes: {}", params.encode());
             }
             cases += 1;
@@ -264,7 +264,7 @@ fn segments_larger_than_the_memory_are_merged_in_stripes() {
         let expected = bytes_of(&records(&params, batches.live.iter()));
         let segments = batches.segments(&params, true);
         for memory in [1 << 30, 1 << 18, 1 << 14] {
-            let found = merged(&segments, Room::new(memory, scratch.path()));
+            let found = merged(&segments, SpillBudget::new(memory, scratch.path()));
             assert!(found == expected, "{memory} bytes: {}", params.encode());
         }
     }
@@ -301,12 +301,12 @@ fn rows_in_any_order_are_built_to_the_same_bytes_in_any_memory() {
             }
             let expected = bytes_of(&all);
             for memory in [1 << 30, 1 << 18, 1 << 12] {
-                let room = Room::new(memory, scratch.path());
-                let mut rows = Rows::new(room).unwrap();
-                parts.iter().try_for_each(|records| rows.append(records, room)).unwrap();
+                let budget = SpillBudget::new(memory, scratch.path());
+                let mut rows = Rows::new(budget).unwrap();
+                parts.iter().try_for_each(|records| rows.append(records, budget)).unwrap();
                 let vfs = MemoryVfs::default();
                 let mut hidden = Vec::new();
-                let built = rows.build(&params, &vfs, Path::new(""), room, |key| {
+                let built = rows.build(&params, &vfs, Path::new(""), budget, |key| {
                     hidden.push(KeyBuf::U64(key));
                     Ok(())
                 });
@@ -330,10 +330,10 @@ fn segments_of_different_parameters_or_none_are_not_merged() {
     };
     let (three, four) = (open(&raw()), open(&Params::builder().u64_keys().simhash(4).build().unwrap()));
     let none = RoaringBitmap::new();
-    let room = Room::new(1 << 20, Path::new(""));
-    let both = [&three, &four].map(|segment| Input { segment, deleted: &none });
+    let budget = SpillBudget::new(1 << 20, Path::new(""));
+    let both = [&three, &four].map(|segment| MergeInput { segment, deleted: &none });
     for inputs in [&both[..], &[]] {
-        let refused = merge(inputs, &MemoryVfs::default(), Path::new(""), room);
+        let refused = merge(inputs, &MemoryVfs::default(), Path::new(""), budget);
         assert!(matches!(refused, Err(Error::Invalid(_))), "{refused:?}");
     }
 }
@@ -360,10 +360,13 @@ fn damaged_input_is_an_error_and_never_a_wrong_segment() {
             };
             let deleted = [&segments[0].1, &segments[1].1, &segments[2].1];
             let inputs = [&damaged, &segments[1].0, &segments[2].0];
-            let inputs: Vec<Input<'_>> =
-                inputs.iter().zip(deleted).map(|(segment, deleted)| Input { segment, deleted }).collect();
+            let inputs: Vec<MergeInput<'_>> = inputs
+                .iter()
+                .zip(deleted)
+                .map(|(segment, deleted)| MergeInput { segment, deleted })
+                .collect();
             let vfs = MemoryVfs::default();
-            match merge(&inputs, &vfs, Path::new(""), Room::new(1 << 30, Path::new(""))) {
+            match merge(&inputs, &vfs, Path::new(""), SpillBudget::new(1 << 30, Path::new(""))) {
                 Err(error) => {
                     assert!(error.is_corruption(), "{error:?}");
                     refused += 1;
@@ -402,9 +405,9 @@ fn only_segment(path: &Path) -> Option<Vec<u8>> {
 }
 
 /// All answers of an index of raw fingerprints.
-type Answered = (BTreeMap<String, Fingerprint>, Vec<Vec<(String, u32)>>);
+type IndexAnswers = (BTreeMap<String, Fingerprint>, Vec<Vec<(String, u32)>>);
 
-fn answers(snapshot: &Snapshot) -> Answered {
+fn answers(snapshot: &Snapshot) -> IndexAnswers {
     let mut found = BTreeMap::new();
     for (segment, deleted) in snapshot.segments() {
         assert_eq!(segment.verify(|_| ()).len(), 0);

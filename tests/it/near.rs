@@ -56,12 +56,17 @@ fn second_is_duplicate(
     let admitted = writer.admit(*second, &sketcher.sketch(other).unwrap()).unwrap();
     let is_duplicate = matches!(&admitted, Admitted::Duplicate(hit) if hit.key.to_string() == *first);
     assert!(is_duplicate || admitted == Admitted::New, "{admitted:?}");
-    assert_eq!(near.len(), usize::from(stored_says(&index, documents)), "{:?}", index.params().near());
+    assert_eq!(
+        near.len(),
+        usize::from(stored_relation_says(&index, documents)),
+        "{:?}",
+        index.params().near()
+    );
     is_duplicate
 }
 
 /// Whether these documents are near by the stored threshold.
-fn stored_says(index: &Index, [(_, one), (_, other)]: &[(&str, String); 2]) -> bool {
+fn stored_relation_says(index: &Index, [(_, one), (_, other)]: &[(&str, String); 2]) -> bool {
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
     let (one, other) = (words(one), words(other));
     let resemblance = one.intersection(&other).count() as f64 / one.union(&other).count() as f64;

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::crashes::{Documents, History, check_beside, place};
+use crate::crashes::{Documents, History, check_concurrent, place};
 use crate::support::faults::{Faults, FaultyVfs, ways};
 use crate::support::itself::itself;
 use crate::support::model::ModelVfs;
@@ -53,7 +53,7 @@ fn removed_by(now: u64) -> Option<u64> {
     (now % 5 == 4).then_some(now % 3)
 }
 
-/// What is there after the commit of a time.
+/// The documents after the commit of a time.
 fn documents_at(now: u64) -> Documents {
     let mut documents = Documents::new();
     for time in (now + 1).saturating_sub(AGE).max(START)..=now {
@@ -124,7 +124,7 @@ fn every_crash_of_admitted_pages_that_expire_or_go_by_folder_leaves_a_whole_comm
             history.committed(vfs, &documents_at(now));
         }
     };
-    check_beside("pages", &work, 500);
+    check_concurrent("pages", &work, 500);
 }
 
 /// The commits of an indexer, and the end of its writer; returns the time of the last one that was acknowledged, what came

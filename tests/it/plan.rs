@@ -1,7 +1,7 @@
 //! The planner's predictions about tables hold: their bytes, and the recall of free designs.
 
 use tempfile::TempDir;
-use twindex::design::{CodecChoice, Complete, Design, DesignChoice, Name};
+use twindex::design::{CodecChoice, Complete, Design, DesignChoice, DesignName};
 use twindex::format::contents::Kind;
 use twindex::planner::cost::cost;
 use twindex::planner::recall::recall;
@@ -77,7 +77,7 @@ fn tables_have_the_predicted_bytes() {
 #[test]
 fn free_designs_have_the_predicted_recall() {
     const PLANTED: usize = 3000;
-    let name: Name = "random-8-12-7".parse().unwrap();
+    let name: DesignName = "random-8-12-7".parse().unwrap();
     let design = Design::new(name).unwrap();
     let mut random = Random(5);
     let strangers = uniform(20_000 - PLANTED, 6);

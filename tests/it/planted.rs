@@ -6,11 +6,11 @@
 
 use std::ops::ControlFlow;
 
-use twindex::design::Name;
-use twindex::segment::{Ask, Scratch, Segment};
+use twindex::design::DesignName;
+use twindex::segment::{SearchOptions, SearchScratch, Segment};
 use twindex::sys::RealVfs;
 
-use crate::support::near::{self, FARTHEST, Found, expected, flip, scan};
+use crate::support::near::{self, FARTHEST, NearOrdinals, expected, flip, scan};
 use crate::support::random::Random;
 
 /// The number of fingerprints and of queries; each query has a neighbour at every distance up to `PLANTED`.
@@ -26,7 +26,7 @@ struct Set {
     /// The ordinals of each query's neighbours, by distance.
     planted: Vec<[u32; PLANTED as usize + 1]>,
     /// All documents near the first queries.
-    near: Vec<Found>,
+    near: Vec<NearOrdinals>,
 }
 
 impl Set {
@@ -56,16 +56,21 @@ impl Set {
     fn check(&self, segment: &Segment, within: u32, queries: std::ops::Range<usize>) {
         let design = segment.scheme().unwrap().design.to_string();
         let case = format!("{} within {within}", segment.scheme().unwrap());
-        let mut scratch = Scratch::default();
+        let mut scratch = SearchScratch::default();
         for first in queries.clone().step_by(16) {
             let batch = first..queries.end.min(first + 16);
-            let mut found = vec![Found::new(); batch.len()];
+            let mut found = vec![NearOrdinals::new(); batch.len()];
             let each = |query: usize, ordinal, distance| {
                 found[query].push((ordinal, distance));
                 Ok(ControlFlow::Continue(()))
             };
             segment
-                .search_documents(&self.queries[batch.clone()], Ask::within(within), &mut scratch, each)
+                .search_documents(
+                    &self.queries[batch.clone()],
+                    SearchOptions::within(within),
+                    &mut scratch,
+                    each,
+                )
                 .unwrap();
             for (number, mut found) in batch.zip(found) {
                 found.sort_unstable();
@@ -109,7 +114,7 @@ fn every_neighbour_planted_within_the_radius_is_found_and_none_beyond() {
         let path = dir.path().join("000001.seg");
         let segment = near::segment_of(&RealVfs, &path, &set.fingerprints, design, codecs);
         let probes = twindex::design::Design::new(design.parse().unwrap()).unwrap();
-        for within in 0..=design.parse::<Name>().unwrap().within_max().min(FARTHEST) {
+        for within in 0..=design.parse::<DesignName>().unwrap().within_max().min(FARTHEST) {
             // A query of 400 probes takes as long as a hundred of four; each radius begins with other queries.
             let cost = probes.probes(within, FINGERPRINTS as u64).unwrap();
             let count = if all { QUERIES } else { (200_000 / cost as usize).clamp(2 * SCANNED, QUERIES) };
@@ -117,7 +122,7 @@ fn every_neighbour_planted_within_the_radius_is_found_and_none_beyond() {
             let first = within as usize * 131 % (QUERIES - count + 1);
             set.check(&segment, within, first..first + count);
         }
-        let too_far = design.parse::<Name>().unwrap().within_max() + 1;
+        let too_far = design.parse::<DesignName>().unwrap().within_max() + 1;
         assert!(segment.within(0, too_far, |_| ()).is_err(), "{design} within {too_far}");
     }
 }

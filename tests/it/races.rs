@@ -61,16 +61,16 @@ fn check(snapshot: &Snapshot) -> u64 {
 }
 
 /// Signals the end in any case, so that a failure does not make others wait.
-struct Over<'a>(&'a AtomicBool);
+struct StopSignal<'a>(&'a AtomicBool);
 
-impl Drop for Over<'_> {
+impl Drop for StopSignal<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 /// A writer that commits, flushes, merges and removes files until `work`, which receives the index's path, is finished.
-fn beside_a_writer<T: Send>(work: impl FnOnce(&Path, &AtomicU64) -> T + Send) -> T {
+fn concurrent_with_a_writer<T: Send>(work: impl FnOnce(&Path, &AtomicU64) -> T + Send) -> T {
     beside(|_| (), flushing_step, work)
 }
 
@@ -117,14 +117,14 @@ fn beside<T: Send>(
                 number = last + 1;
             }
         });
-        let _over = Over(&over);
+        let _over = StopSignal(&over);
         work(&path, &committed)
     })
 }
 
 #[test]
 fn opening_concurrently_with_a_writer_that_removes_files_finds_a_commit_each_time() {
-    let seen = beside_a_writer(|path, committed| {
+    let seen = concurrent_with_a_writer(|path, committed| {
         let (mut seen, mut rounds, start) = (BTreeSet::new(), 0, Instant::now());
         // On a busy machine the writer has few turns.
         while (rounds < 400 || seen.len() <= 10) && start.elapsed() < Duration::from_secs(60) {
@@ -142,7 +142,7 @@ fn opening_concurrently_with_a_writer_that_removes_files_finds_a_commit_each_tim
 
 #[test]
 fn sound_index_is_verified_concurrently_with_its_writer_without_a_false_alarm() {
-    let moved = beside_a_writer(|path, committed| {
+    let moved = concurrent_with_a_writer(|path, committed| {
         let (mut rounds, start) = (0, Instant::now());
         while rounds < 150
             || committed.load(Ordering::Acquire) <= 10 && start.elapsed() < Duration::from_secs(60)
@@ -164,7 +164,7 @@ fn readers_beside_a_writer_whose_threads_make_segments_of_small_and_large_batche
     let small = |writer: &mut Writer| writer.set_memtable(ROWS, usize::MAX);
     let (segments, moved) = beside(small, large_step, |path, committed| {
         let follower = Index::open(path).unwrap();
-        let (mut rounds, mut most, start) = (0, 0, Instant::now());
+        let (mut rounds, mut max, start) = (0, 0, Instant::now());
         // On a busy machine the writer has few turns.
         while (rounds < 60 || committed.load(Ordering::Acquire) < 200)
             && start.elapsed() < Duration::from_secs(60)
@@ -177,13 +177,13 @@ fn readers_beside_a_writer_whose_threads_make_segments_of_small_and_large_batche
                 let found = check(&index.snapshot());
                 assert!(found >= before, "{found} is older than {before}, which was committed before");
             }
-            most = most.max(opened.snapshot().entries().len());
+            max = max.max(opened.snapshot().entries().len());
             if rounds % 10 == 0 {
                 let found = verify(&RealVfs, path, |_| ());
                 assert!(found.problems.is_empty(), "{:?}", found.problems);
             }
         }
-        (most, committed.load(Ordering::Acquire))
+        (max, committed.load(Ordering::Acquire))
     });
     println!("{segments} segments at most; the writer was at {moved}");
     assert!(segments >= 2 && moved >= 200, "{segments} {moved}");
@@ -192,7 +192,7 @@ fn readers_beside_a_writer_whose_threads_make_segments_of_small_and_large_batche
 /// As `cp -r` does it: one file after the other, by a list of names that was read before.
 #[test]
 fn file_copy_concurrent_with_a_writer_is_a_whole_commit_or_an_error() {
-    let (whole, refused, moved) = beside_a_writer(|path, committed| {
+    let (whole, refused, moved) = concurrent_with_a_writer(|path, committed| {
         let (mut whole, mut refused, mut round, start) = (0, 0, 0, Instant::now());
         // On a busy machine the writer has few turns.
         while round < 200
@@ -319,7 +319,7 @@ fn merge_without_disk_space_is_refused_before_it_begins_and_not_retried() {
     refused(writer.merge_step().map(drop));
     assert_eq!(check(&index.snapshot()), 59, "and the writer goes on");
     // In the background: one attempt, whose failure is reported, and commits continue.
-    let asked = || faults.asked_for_space.load(Ordering::Relaxed);
+    let asked = || faults.space_queries.load(Ordering::Relaxed);
     let before = asked();
     for number in 60..70 {
         step(&mut writer, number);

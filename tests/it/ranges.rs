@@ -136,7 +136,7 @@ fn delete_prefix_removes_from_segments_memtables_and_the_batch() {
     let count = |documents: &Documents, prefix: &[u8]| {
         documents.keys().filter(|key| key.starts_with(prefix)).count() as u64
     };
-    // Of the batch, too.
+    // Keys of the batch, too.
     for number in 100_000..100_040 {
         put(&mut writer, &mut documents, number);
     }

@@ -102,11 +102,9 @@ fn check(
         assert!(deviation < 1e-12 && least_claim > 0.0, "{name}: {deviation}, {least_claim}");
         return;
     }
-    let most = [(25.0, 1.15), (5.0, 1.3)]
-        .iter()
-        .find(|(least, _)| looked_at >= *least)
-        .map_or(1.6, |(_, most)| *most);
-    assert!((0.9..=most).contains(&(claimed / deviation)), "{name}: {claimed} claimed, {deviation} seen");
+    let max =
+        [(25.0, 1.15), (5.0, 1.3)].iter().find(|(min, _)| looked_at >= *min).map_or(1.6, |(_, max)| *max);
+    assert!((0.9..=max).contains(&(claimed / deviation)), "{name}: {claimed} claimed, {deviation} seen");
     ratios.push(claimed / deviation);
 }
 

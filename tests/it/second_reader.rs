@@ -63,7 +63,7 @@ fn or_none<T: ToString>(value: Option<T>) -> String {
 }
 
 /// For each key, as it was last put: whether its document was marked, and its set.
-type Came = BTreeMap<KeyBuf, (bool, Vec<u64>)>;
+type LastPut = BTreeMap<KeyBuf, (bool, Vec<u64>)>;
 
 fn shown_set(set: &[u64]) -> String {
     let shown: Vec<String> = set.iter().map(|hash| format!("{hash:016x}")).collect();
@@ -71,7 +71,7 @@ fn shown_set(set: &[u64]) -> String {
 }
 
 /// The expected output of the script for an index; `came` has data that a snapshot does not return.
-fn described(snapshot: &Snapshot, came: &Came) -> String {
+fn described(snapshot: &Snapshot, came: &LastPut) -> String {
     let mut text = format!("commit {}\nnow {}\n", snapshot.generation(), or_none(snapshot.now()));
     writeln!(text, "payload {}", snapshot.payload().map_or("-".into(), hex)).unwrap();
     let mut keys: Vec<KeyBuf> = Vec::new();
@@ -145,7 +145,7 @@ fn fill(
     writer: &mut Writer,
     sketcher: &Sketcher,
     range: std::ops::Range<u64>,
-    came: &mut Came,
+    came: &mut LastPut,
 ) {
     let marks = index.params().marks;
     let expires = index.params().expire_after.is_some();
@@ -238,8 +238,8 @@ fn second_reader_finds_the_same_in_living_indexes() {
             Some(_) => Index::create_with_idf(&path, params, &table).unwrap(),
             None => Index::create(&path, params).unwrap(),
         };
-        let mut came = Came::new();
-        let check = |path: &Path, index: &Index, came: &Came, what: &str| {
+        let mut came = LastPut::new();
+        let check = |path: &Path, index: &Index, came: &LastPut, what: &str| {
             let Some(theirs) = read(path) else { return };
             let ours = described(&index.snapshot(), came);
             assert!(index.snapshot().documents() > 30, "{what}");
@@ -357,7 +357,7 @@ fn flipped_bits_are_refused(params: Params, table: &IdfTable) {
     let path = dir.path().join("i");
     let index = Index::create_with_idf(&path, params, table).unwrap();
     let sketcher = index.sketcher().unwrap();
-    fill(&index, &mut index.writer().unwrap(), &sketcher, 0..90, &mut Came::new());
+    fill(&index, &mut index.writer().unwrap(), &sketcher, 0..90, &mut LastPut::new());
     index.gc().unwrap();
     drop(index);
     if script(&[&path]).is_none() {

@@ -228,11 +228,11 @@ fn minima_and_groups_of_matrices_match_as_independent_ones() {
 fn the_upper_half_of_a_whole_product_has_a_variance_of_all_minima_in_one() {
     let mut random = Random(8);
     let factors: Vec<u64> = (0..84).map(|_| random.next() | 1 << 63).collect();
-    let least = |set: &[u64], a: u64| set.iter().map(|&x| (u128::from(a) * u128::from(x)) >> 64).min();
+    let min = |set: &[u64], a: u64| set.iter().map(|&x| (u128::from(a) * u128::from(x)) >> 64).min();
     let (mut a, mut b, mut squares) = (Vec::new(), Vec::new(), 0.0);
     for _ in 0..500 {
         deal(&mut random, 89, 111, &mut a, &mut b);
-        let equal = factors.iter().filter(|&&factor| least(&a, factor) == least(&b, factor)).count();
+        let equal = factors.iter().filter(|&&factor| min(&a, factor) == min(&b, factor)).count();
         squares += (equal as f64 / 84.0 - 89.0 / 111.0).powi(2);
     }
     let ratio = squares / 500.0 / (89.0 * 22.0 / (111.0 * 111.0) / 84.0);

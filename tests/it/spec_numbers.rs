@@ -11,7 +11,7 @@ use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 
 use twindex::design::{
-    BLOCKS_MAX, Codecs, Complete, Design, Name, POINTER_BITS, TABLES_MAX, WITHIN_MAX, prefix_bits,
+    BLOCKS_MAX, Codecs, Complete, Design, DesignName, POINTER_BITS, TABLES_MAX, WITHIN_MAX, prefix_bits,
 };
 use twindex::format::attached::{self, StampsHead};
 use twindex::format::bands::{self, KEY_BITS};
@@ -26,7 +26,7 @@ use twindex::format::manifest::{
     LOGS_MAX, MANIFEST_BYTES_MAX, Manifest, PARAMS_BYTES_MAX, SEGMENTS_MAX, SegmentEntry,
 };
 use twindex::format::prefixes::CLASSES;
-use twindex::format::sketches::{END_BYTES, End};
+use twindex::format::sketches::{END_BYTES, SketchFileEnd};
 use twindex::format::table::{Codec, compact, filter, manku, plain, planes};
 use twindex::format::{
     ALIGNMENT, DOCUMENTS_MAX, VERSION, design, hot, idf, log, postings, ranks, samples, signatures,
@@ -288,14 +288,14 @@ fn tile_of(heading: &str, start: usize, end: usize) {
 #[test]
 fn the_end_of_a_file_of_sketches_is_the_one_specified() {
     let expected = [
-        field!(End, magic),
-        field!(End, file_length),
-        field!(End, blocks),
-        field!(End, documents),
-        field!(End, sketched),
-        field!(End, digest),
-        field!(End, reserved),
-        field!(End, checksum),
+        field!(SketchFileEnd, magic),
+        field!(SketchFileEnd, file_length),
+        field!(SketchFileEnd, blocks),
+        field!(SketchFileEnd, documents),
+        field!(SketchFileEnd, sketched),
+        field!(SketchFileEnd, digest),
+        field!(SketchFileEnd, reserved),
+        field!(SketchFileEnd, checksum),
     ];
     tile(&expected, 0, END_BYTES);
     fields("#### End of a file of sketches", &expected);
@@ -308,7 +308,7 @@ fn heads_and_records_of_a_log_are_as_specified() {
     let mut bytes = log::encode_head(uuid, &params, log_number, first);
     assert_eq!(bytes.len() as u64, log::LOG_HEAD_BYTES);
     let start = bytes.len();
-    let mut batch = log::Batch::default();
+    let mut batch = log::LogBatch::default();
     batch.delete(Key::U64(0x0505));
     batch.encode(&mut bytes, log::record_salt(uuid, log_number), start as u64, 0x0606, 0x58, Some(b"abc"));
     let columns = ["field", "offset", "size", "meaning"];
@@ -456,19 +456,19 @@ fn fields_of_a_document_are_the_ones_specified() {
     let mut bytes = Vec::new();
     document_fields::encode(&params, true, &[], &mut bytes);
     document_fields::add_priority(0, &mut bytes);
-    let least = tags_and_lengths(&bytes);
+    let min = tags_and_lengths(&bytes);
     document_fields::encode(&params, true, &[7], &mut bytes);
     document_fields::add_priority(1, &mut bytes);
     let larger = tags_and_lengths(&bytes);
     let expected: Vec<(String, String, String)> = ["mark", "set", "priority"]
         .into_iter()
-        .zip(least.iter().zip(&larger))
-        .map(|(name, ((tag, least), (_, larger)))| {
-            let length = if least == larger { least.to_string() } else { format!("{least} or more") };
+        .zip(min.iter().zip(&larger))
+        .map(|(name, ((tag, min), (_, larger)))| {
+            let length = if min == larger { min.to_string() } else { format!("{min} or more") };
             (name.to_owned(), tag.clone(), length)
         })
         .collect();
-    assert_eq!((least.len(), larger.len()), (3, 3));
+    assert_eq!((min.len(), larger.len()), (3, 3));
     assert_eq!(found, expected, "left the specification, right the code");
     // No tag but these is taken.
     for tag in 0..=u8::MAX {
@@ -531,12 +531,12 @@ fn designs_have_the_names_tables_and_radii_specified() {
         ["blocks-M", "choose-M-J", "nested-A-B", "expansion", "prefix-P", "reversed-P", "random-T-P-S"];
     assert_eq!(forms, expected);
     for row in &found {
-        let name: Name = row[3].parse().unwrap_or_else(|error| panic!("{}: {error}", row[3]));
+        let name: DesignName = row[3].parse().unwrap_or_else(|error| panic!("{}: {error}", row[3]));
         assert_eq!(row[0].split('-').next(), row[3].split('-').next());
         let design = Design::new(name).unwrap();
         let leads = design.tables.iter().map(|table| table.lead);
-        let (least, most) = (leads.clone().min().unwrap(), leads.max().unwrap());
-        let leads = if least == most { most.to_string() } else { format!("{least} to {most}") };
+        let (min, max) = (leads.clone().min().unwrap(), leads.max().unwrap());
+        let leads = if min == max { max.to_string() } else { format!("{min} to {max}") };
         let computed = [design.tables.len().to_string(), leads, name.within_max().to_string()];
         assert_eq!(row[4..], computed, "{}", row[3]);
     }
@@ -548,8 +548,8 @@ fn designs_have_the_names_tables_and_radii_specified() {
     assert_eq!(ranges(4), "P 1 to 64");
     assert_eq!(ranges(6), format!("T 1 to {TABLES_MAX}, P 1 to 64, S 0 to {}", u64::MAX));
     let names = |good: &[&str], bad: &[&str]| {
-        assert!(good.iter().all(|name| name.parse::<Name>().is_ok()), "{good:?}");
-        assert!(bad.iter().all(|name| name.parse::<Name>().is_err()), "{bad:?}");
+        assert!(good.iter().all(|name| name.parse::<DesignName>().is_ok()), "{good:?}");
+        assert!(bad.iter().all(|name| name.parse::<DesignName>().is_err()), "{bad:?}");
     };
     names(&["blocks-1", "blocks-16"], &["blocks-0", "blocks-17"]);
     names(
@@ -651,9 +651,9 @@ fn parameters_have_the_names_order_and_values_specified() {
     let names: Vec<&str> = all.fields().into_iter().map(|(name, _)| name).collect();
     assert_eq!(specified.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), names);
     // Fewer parameters, in the same order.
-    let least = Params::builder().minhash(1, 1).build().unwrap();
+    let min = Params::builder().minhash(1, 1).build().unwrap();
     let mut rest = names.iter();
-    assert!(least.fields().iter().all(|(name, _)| rest.any(|one| one == name)), "{:?}", least.fields());
+    assert!(min.fields().iter().all(|(name, _)| rest.any(|one| one == name)), "{:?}", min.fields());
 
     let values = |name: &str| {
         let row = specified.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("no row {name}"));
@@ -679,12 +679,12 @@ fn parameters_have_the_names_order_and_values_specified() {
     }
     assert_eq!(values("fold"), "invisible, marks/U, invisible+marks/U");
     assert_eq!(values("stop-words"), "words");
-    let most = format!(
+    let max = format!(
         "At most {} words and {} bytes, a separator for each word included",
         StopWords::WORDS_MAX,
         StopWords::BYTES_MAX
     );
-    assert!(part("### Parameters").any(|line| line.contains(&most)), "{most}");
+    assert!(part("### Parameters").any(|line| line.contains(&max)), "{max}");
     assert_eq!(values("stemming"), listed(&Stemming::ALL.iter().map(|one| one.name()).collect::<Vec<_>>()));
     assert_eq!(values("width"), format!("1 to {SHINGLE_WIDTH_MAX}"));
     assert_eq!(Widths::union(&[2, 1]).unwrap().to_string(), "1+2");

@@ -749,9 +749,9 @@ fn old_manifests_are_swept_and_unknown_files_are_left_alone() {
     for name in others {
         std::fs::write(path.join(name), "not ours").unwrap();
     }
-    let left_behind =
+    let leftovers =
         ["MANIFEST-000077", "MANIFEST-18446744073709551615", "000099.seg", &format!("{TEMPORARY_PREFIX}x")];
-    for name in left_behind {
+    for name in leftovers {
         std::fs::write(path.join(name), "of a writer that crashed").unwrap();
     }
     assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([]));
@@ -765,7 +765,7 @@ fn old_manifests_are_swept_and_unknown_files_are_left_alone() {
     for name in others {
         assert_eq!(std::fs::read(path.join(name)).unwrap(), b"not ours", "{name}");
     }
-    for name in left_behind {
+    for name in leftovers {
         assert!(!names.iter().any(|found| found == name), "{name}");
     }
     let manifests: Vec<&str> =
@@ -1002,8 +1002,8 @@ fn any_failing_operation_of_create_leaves_nothing_or_a_whole_index() {
 #[cfg(target_os = "linux")]
 #[test]
 fn full_disk_keeps_the_last_commit_and_works_again_once_there_is_space() {
-    struct Mounted(PathBuf);
-    impl Drop for Mounted {
+    struct UnmountedOnDrop(PathBuf);
+    impl Drop for UnmountedOnDrop {
         fn drop(&mut self) {
             let _ = Command::new("umount").arg(&self.0).output();
         }
@@ -1017,7 +1017,7 @@ fn full_disk_keeps_the_last_commit_and_works_again_once_there_is_space() {
     if !mount {
         return skip(Missing::Elsewhere("mounting a small file system needs root"));
     }
-    let mounted = Mounted(dir.path().to_owned());
+    let mounted = UnmountedOnDrop(dir.path().to_owned());
     let path = mounted.0.join("index");
     let index = Index::create(&path, raw()).unwrap();
     let mut writer = index.writer().unwrap();

@@ -317,12 +317,12 @@ fn process_with_failing_system_calls_reports_them_and_loses_no_acknowledged_comm
 /// A limit on the file size in the middle of a write: the call writes what fits and returns its length, and the next
 /// one fails.
 #[test]
-fn process_with_short_writes_reports_them_and_loses_nothing_that_it_acknowledged() {
+fn process_with_short_writes_reports_them_and_loses_no_acknowledged_commit() {
     if let Some(path) = std::env::var_os(CHILD) {
         child(Path::new(&path));
     }
     let states = states();
-    let name = "syscalls::process_with_short_writes_reports_them_and_loses_nothing_that_it_acknowledged";
+    let name = "syscalls::process_with_short_writes_reports_them_and_loses_no_acknowledged_commit";
     let (mut refused, mut steps) = (0, BTreeSet::new());
     for limit in (0..).map(|i| 100 + 53 * i) {
         let dir = tempfile::tempdir().unwrap();

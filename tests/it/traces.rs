@@ -10,9 +10,9 @@ use twindex::{Fingerprint, Index, MemoryVfs, Params};
 
 /// Keeps the names of spans, and levels and messages of events.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<String>>>);
+struct TraceRecorder(Arc<Mutex<Vec<String>>>);
 
-impl Visit for Kept {
+impl Visit for TraceRecorder {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         if field.name() == "message" {
             self.0.lock().unwrap().push(format!("{value:?}"));
@@ -20,7 +20,7 @@ impl Visit for Kept {
     }
 }
 
-impl Subscriber for Kept {
+impl Subscriber for TraceRecorder {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target() == "twindex"
     }
@@ -40,7 +40,7 @@ impl Subscriber for Kept {
 
 #[test]
 fn subscriber_receives_openings_commits_and_segments() {
-    let kept = Kept::default();
+    let kept = TraceRecorder::default();
     tracing::subscriber::with_default(kept.clone(), || {
         let params = Params::builder().u64_keys().simhash(3).build().unwrap();
         let vfs = Arc::new(MemoryVfs::default());

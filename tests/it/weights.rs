@@ -42,8 +42,8 @@ fn near_documents_by_frequency_weights_equal_brute_force() {
     let sketcher = index.sketcher().unwrap();
     let mut writer = index.writer().unwrap();
     let is_near = |a: &str, b: &str| {
-        let (least, most) = weighted_jaccard(&frequencies(a), &frequencies(b));
-        (10 * least >= 7 * most).then_some((least, most))
+        let (min, max) = weighted_jaccard(&frequencies(a), &frequencies(b));
+        (10 * min >= 7 * max).then_some((min, max))
     };
     let mut kept: Vec<usize> = Vec::new();
     let mut dropped = 0;
@@ -79,8 +79,8 @@ fn near_documents_by_frequency_weights_equal_brute_force() {
             })
             .collect();
         let wanted = kept.iter().filter_map(|&other| {
-            let (least, most) = is_near(text, &texts[other])?;
-            Some((other.to_string(), (least as u64, most as u64)))
+            let (min, max) = is_near(text, &texts[other])?;
+            Some((other.to_string(), (min as u64, max as u64)))
         });
         assert_eq!(found, wanted.collect(), "{text}");
     }
@@ -182,8 +182,8 @@ fn vectors_are_near_by_their_own_weights_and_by_those_of_a_table() {
             assert!(!hits.is_empty());
             for hit in hits {
                 let b = &vectors[hit.key.to_string().parse::<usize>().unwrap()];
-                let (least, most) = weighted_jaccard(&weighted(a), &weighted(b));
-                let (exact, estimate) = (least as f64 / most as f64, hit.resemblance.unwrap().value());
+                let (min, max) = weighted_jaccard(&weighted(a), &weighted(b));
+                let (exact, estimate) = (min as f64 / max as f64, hit.resemblance.unwrap().value());
                 assert!((exact - estimate).abs() < 5.0 * (0.25_f64 / 240.0).sqrt(), "{exact} {estimate}");
                 squares += (exact - estimate).powi(2);
                 pairs += 1;

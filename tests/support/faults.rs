@@ -13,7 +13,7 @@ use twindex::sys::lock::{HeldLock, LockFailure};
 use twindex::sys::vfs::{AppendFile, ReadFile, TemporaryFile, Vfs};
 use twindex::sys::{Bytes, RealVfs};
 
-/// Which operation fails, and what has been done.
+/// The operations to fail, and those done so far.
 #[derive(Debug, Default)]
 pub struct Faults {
     /// Operations so far.
@@ -27,10 +27,10 @@ pub struct Faults {
     pub full: bool,
     /// The number of the error that is reported, if it is neither of a broken disk nor of a full one.
     pub errno: Option<i32>,
-    /// What the system says is left, if it says so.
+    /// The free space that the system reports, if it does.
     pub space: Option<u64>,
     /// How often it was asked.
-    pub asked_for_space: AtomicUsize,
+    pub space_queries: AtomicUsize,
     /// How long each read takes, beside its own time.
     pub read_takes: Duration,
     /// The disk below; the real one if there is none.
@@ -124,7 +124,7 @@ impl Vfs for FaultyVfs {
     }
 
     fn free_space(&self, _: &Path) -> io::Result<Option<u64>> {
-        self.0.asked_for_space.fetch_add(1, Ordering::Relaxed);
+        self.0.space_queries.fetch_add(1, Ordering::Relaxed);
         Ok(self.0.space)
     }
 

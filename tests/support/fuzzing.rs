@@ -12,17 +12,17 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use twindex::design::Name;
+use twindex::design::DesignName;
 use twindex::format::attached::Attached;
 use twindex::format::checksum::checksum;
 use twindex::format::current::Current;
 use twindex::format::fields::{self, Fields};
 use twindex::format::header::{HEADER_BYTES, Header, Role};
-use twindex::format::log::{Batch, LOG_HEAD_BYTES, encode_head, record_salt};
+use twindex::format::log::{LOG_HEAD_BYTES, LogBatch, encode_head, record_salt};
 use twindex::format::manifest::{LogEntry, Logged, Manifest, SegmentEntry};
 use twindex::format::sketches::Row;
 use twindex::segment::records::Kept;
-use twindex::segment::{Ask, Records, Scratch, Segment, build};
+use twindex::segment::{Records, SearchOptions, SearchScratch, Segment, build};
 use twindex::{Fingerprint, Index, Key, Params, Sketch, Sketcher};
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
@@ -35,8 +35,8 @@ pub use many::many;
 pub use sketching::sketch;
 
 use super::memory::MemoryVfs;
-use super::near::{self, CODECS, DESIGNS, FARTHEST, Found};
-use super::{Compared, Questions, Sample, Seals, compare, place, samples as segments};
+use super::near::{self, CODECS, DESIGNS, FARTHEST, NearOrdinals};
+use super::{Compared, Sample, Seals, SegmentQueries, compare, place, samples as segments};
 
 /// A fuzz target: panics where something is wrong with the library.
 pub type Target = fn(&[u8]);
@@ -59,11 +59,11 @@ pub const TARGETS: [(&str, Target); 14] = [
     ("many", many),
 ];
 
-type Answered = Vec<twindex::Result<Vec<u64>>>;
-static SAMPLES: LazyLock<Vec<(Sample, Seals, Questions, Answered)>> = LazyLock::new(|| {
+type IndexAnswers = Vec<twindex::Result<Vec<u64>>>;
+static SAMPLES: LazyLock<Vec<(Sample, Seals, SegmentQueries, IndexAnswers)>> = LazyLock::new(|| {
     let samples = segments().into_iter().map(|sample| {
         let sound = Segment::from_bytes(sample.bytes.clone(), place()).unwrap();
-        let questions = Questions::of(&sound, &[0, 3, 10]);
+        let questions = SegmentQueries::of(&sound, &[0, 3, 10]);
         let answered = questions.ask(&sound);
         (Seals::of(&sample.bytes), questions, answered, sample)
     });
@@ -225,10 +225,10 @@ pub fn answers(data: &[u8]) {
     let by_ordinal: Vec<u64> = by_key.into_iter().map(|(_, fingerprint)| fingerprint).collect();
 
     let queries = &queries[..queries.len().min(24)];
-    let all: Vec<Found> = queries.iter().map(|&query| near::scan(&by_ordinal, query)).collect();
-    let mut scratch = Scratch::default();
-    for within in 0..=design.parse::<Name>().unwrap().within_max().min(FARTHEST) {
-        let expected: Vec<Found> = queries
+    let all: Vec<NearOrdinals> = queries.iter().map(|&query| near::scan(&by_ordinal, query)).collect();
+    let mut scratch = SearchScratch::default();
+    for within in 0..=design.parse::<DesignName>().unwrap().within_max().min(FARTHEST) {
+        let expected: Vec<NearOrdinals> = queries
             .iter()
             .zip(&all)
             .map(|(&query, all)| near::expected(design, &by_ordinal, query, all, within))
@@ -236,12 +236,12 @@ pub fn answers(data: &[u8]) {
         for together in [1, queries.len().max(1)] {
             let batches = queries.chunks(together).zip(expected.chunks(together));
             for (queries, expected) in batches {
-                let mut found = vec![Found::new(); queries.len()];
+                let mut found = vec![NearOrdinals::new(); queries.len()];
                 let each = |query: usize, ordinal, distance| {
                     found[query].push((ordinal, distance));
                     Ok(ControlFlow::Continue(()))
                 };
-                segment.search_documents(queries, Ask::within(within), &mut scratch, each).unwrap();
+                segment.search_documents(queries, SearchOptions::within(within), &mut scratch, each).unwrap();
                 for found in &mut found {
                     found.sort_unstable();
                 }
@@ -274,7 +274,7 @@ impl Choices<'_> {
     }
 }
 
-/// What the fuzzed log belongs to.
+/// The UUID and number of the fuzzed log.
 const LOGGED: (u128, u64) = (7, 1);
 
 /// A sound log of three batches, and where each of its records begins and ends.
@@ -283,7 +283,7 @@ fn sound_log(params: &Params) -> (Vec<u8>, Vec<(usize, usize)>) {
     let mut bytes = encode_head(uuid, params, number, 2);
     let (mut records, mut encoded) = (Vec::new(), Vec::new());
     for commit in 2..5_u64 {
-        let mut batch = Batch::default();
+        let mut batch = LogBatch::default();
         let set: Vec<u64> = (0..commit * 20).map(|hash| hash << 52 | commit).collect();
         fields::encode(params, params.marks && commit == 3, &set, &mut encoded);
         if params.priorities {

@@ -17,7 +17,7 @@
 use super::random::Random;
 
 /// Eight permutations.
-struct Eight {
+struct EightPermutations {
     /// For each byte of a hash and each value it has, the lead bytes of the permutations.
     leads: Box<[[u64; 256]; 8]>,
     keys: [u64; 8],
@@ -26,7 +26,7 @@ struct Eight {
 /// Permutations, by eights.
 pub struct LeadBytes {
     permutations: usize,
-    eights: Vec<Eight>,
+    eights: Vec<EightPermutations>,
 }
 
 /// The least value so far under each permutation.
@@ -48,7 +48,7 @@ impl LeadBytes {
             let sum = |byte: usize, value: u64| {
                 (0..8).filter(|bit| value >> bit & 1 == 1).fold(0, |sum, bit| sum ^ columns[8 * byte + bit])
             };
-            Eight {
+            EightPermutations {
                 leads: Box::new(std::array::from_fn(|byte| {
                     std::array::from_fn(|value| sum(byte, value as u64))
                 })),
@@ -71,18 +71,18 @@ impl LeadBytes {
     #[inline]
     pub fn extend(&self, minima: &mut Minima, elements: &[u64], mut tail: impl FnMut(usize, usize)) {
         let state = minima.leads.iter_mut().zip(minima.tails.chunks_exact_mut(8));
-        for (number, (eight, (least, tails))) in self.eights.iter().zip(state).enumerate() {
+        for (number, (eight, (min, tails))) in self.eights.iter().zip(state).enumerate() {
             for (place, &x) in elements.iter().enumerate() {
                 let leads = eight.leads(x);
-                let mut candidates = not_above(leads, *least);
+                let mut candidates = not_above(leads, *min);
                 while candidates != 0 {
                     let lane = candidates.trailing_zeros() as usize / 8;
                     candidates &= candidates - 1;
                     tail(8 * number + lane, place);
                     let new = mix(x ^ eight.keys[lane]);
                     let byte = 0xff << (8 * lane);
-                    if leads & byte < *least & byte || new < tails[lane] {
-                        *least = *least & !byte | leads & byte;
+                    if leads & byte < *min & byte || new < tails[lane] {
+                        *min = *min & !byte | leads & byte;
                         tails[lane] = new;
                     }
                 }
@@ -108,7 +108,7 @@ impl LeadBytes {
     }
 }
 
-impl Eight {
+impl EightPermutations {
     #[inline]
     fn leads(&self, x: u64) -> u64 {
         x.to_le_bytes()

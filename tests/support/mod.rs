@@ -26,7 +26,7 @@ use twindex::format::footer::{FOOTER_BYTES, Footer};
 use twindex::format::header::{HEADER_BYTES, Header};
 use twindex::format::table::Probe;
 use twindex::segment::records::Kept;
-use twindex::segment::{Ask, Records, Scratch, Segment, build};
+use twindex::segment::{Records, SearchOptions, SearchScratch, Segment, build};
 use twindex::sketch::Nearness;
 use twindex::{Key, KeyBuf, Params, Result};
 use zerocopy::little_endian::U32;
@@ -35,7 +35,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use memory::MemoryVfs;
 pub use random::Random;
 
-/// What errors call a segment that is only in memory.
+/// The path in errors about a segment that is only in memory.
 pub fn place() -> &'static Path {
     Path::new("000001.seg")
 }
@@ -218,8 +218,8 @@ pub fn records(params: &Params, count: u64) -> Records {
     records
 }
 
-/// What to ask a segment, taken from the sound one.
-pub struct Questions {
+/// Queries for a segment, taken from the sound one.
+pub struct SegmentQueries {
     documents: u32,
     keys: Vec<KeyBuf>,
     fingerprints: Vec<u64>,
@@ -234,7 +234,7 @@ pub struct Questions {
     step: usize,
 }
 
-impl Questions {
+impl SegmentQueries {
     /// All queries that a sound segment answers.
     pub fn of(segment: &Segment, radii: &'static [u32]) -> Self {
         let mut keys = Vec::new();
@@ -331,12 +331,12 @@ impl Questions {
             }
         }
         for probe in [Probe::Directory, Probe::Interpolation, Probe::Binary] {
-            let ask = Ask { probe: Some(probe), ..Ask::within(self.radii[0]) };
+            let ask = SearchOptions { probe: Some(probe), ..SearchOptions::within(self.radii[0]) };
             let mut near = Vec::new();
             let asked = segment.search_documents(
                 &self.queries,
                 ask,
-                &mut Scratch::default(),
+                &mut SearchScratch::default(),
                 |query, ordinal, distance| {
                     near.push([query as u64, ordinal.into(), distance.into()]);
                     Ok(ControlFlow::Continue(()))
@@ -393,7 +393,7 @@ fn words(key: Key<'_>) -> Vec<u64> {
     }
 }
 
-/// How the answers of a damaged file compare with the sound file's.
+/// The comparison of a damaged file's answers with the sound file's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
     /// All are the same.
@@ -418,7 +418,7 @@ pub fn compare(found: &[Result<Vec<u64>>], sound: &[Result<Vec<u64>>]) -> Compar
     compared
 }
 
-/// Where the parts of a sound segment file stand that its checksums depend on.
+/// The offsets of the parts of a sound segment file that its checksums depend on.
 #[derive(Clone, Copy)]
 pub struct Seals {
     salt: u128,

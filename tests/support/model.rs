@@ -44,17 +44,17 @@ pub fn thoroughness() -> usize {
 }
 
 type Inode = usize;
-type Names = BTreeMap<OsString, Inode>;
+type DirectoryEntries = BTreeMap<OsString, Inode>;
 /// Offsets and what was written there, in order.
 type Writes = Vec<(usize, Arc<Vec<u8>>)>;
 
 #[derive(Clone, Debug)]
 enum Node {
     File(Arc<Vec<u8>>),
-    Dir(Names),
+    Dir(DirectoryEntries),
 }
 
-/// What is on a disk. Inode 0 is the root.
+/// The content of a disk. Inode 0 is the root.
 #[derive(Clone, Debug)]
 pub struct Disk {
     nodes: Vec<Node>,
@@ -62,19 +62,19 @@ pub struct Disk {
 
 impl Default for Disk {
     fn default() -> Self {
-        Self { nodes: vec![Node::Dir(Names::new())] }
+        Self { nodes: vec![Node::Dir(DirectoryEntries::new())] }
     }
 }
 
 impl Disk {
-    fn names(&self, dir: Inode) -> io::Result<&Names> {
+    fn names(&self, dir: Inode) -> io::Result<&DirectoryEntries> {
         match &self.nodes[dir] {
             Node::Dir(names) => Ok(names),
             Node::File(_) => Err(io::ErrorKind::NotADirectory.into()),
         }
     }
 
-    fn names_mut(&mut self, dir: Inode) -> &mut Names {
+    fn names_mut(&mut self, dir: Inode) -> &mut DirectoryEntries {
         match &mut self.nodes[dir] {
             Node::Dir(names) => names,
             Node::File(_) => unreachable!("only directories are asked"),
@@ -142,7 +142,7 @@ impl Disk {
     }
 }
 
-/// Something done to the disk.
+/// An operation on the disk.
 #[derive(Clone, Debug)]
 enum Event {
     Made(Inode, Node),
@@ -163,7 +163,7 @@ enum Event {
     },
     SyncedFile(Inode),
     SyncedDir(Inode),
-    /// What the test says has been promised by now.
+    /// The state that the test has promised by now.
     Promised(u64),
 }
 
@@ -225,7 +225,7 @@ impl Inner {
 #[derive(Clone, Debug, Default)]
 pub struct ModelVfs(Arc<Mutex<Inner>>);
 
-/// Which crashes there are.
+/// The kinds of crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     Ordered,
@@ -267,7 +267,7 @@ impl ModelVfs {
         self.0.lock().unwrap().journal.push(Event::Promised(number));
     }
 
-    /// What is on the disk now.
+    /// The present content of the disk.
     pub fn disk(&self) -> Disk {
         self.0.lock().unwrap().disk.clone()
     }
@@ -313,7 +313,7 @@ impl ModelVfs {
     }
 }
 
-/// What a crash keeps for certain, and what it may keep.
+/// The writes and names that a crash certainly keeps, and those that it may keep.
 struct Durable {
     disk: Disk,
     /// Changes of names since the last sync of their directory, in order.
@@ -410,7 +410,7 @@ impl Durable {
         states
     }
 
-    /// What may be in a file with unsynced writes.
+    /// The possible contents of a file with unsynced writes.
     fn contents(
         &self,
         inode: Inode,
@@ -529,7 +529,7 @@ impl Vfs for ModelVfs {
         if inner.disk.names(dir)?.contains_key(&name) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        let inode = inner.make(Node::Dir(Names::new()));
+        let inode = inner.make(Node::Dir(DirectoryEntries::new()));
         inner.name(dir, name, inode, None);
         Ok(())
     }

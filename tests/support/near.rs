@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use twindex::design::Name;
+use twindex::design::DesignName;
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment, build};
 use twindex::sys::Vfs;
@@ -53,7 +53,7 @@ pub const CODECS: [&str; 11] = [
 pub const FARTHEST: u32 = 10;
 
 /// Documents by ordinal, with their distance.
-pub type Found = Vec<(u32, u32)>;
+pub type NearOrdinals = Vec<(u32, u32)>;
 
 /// `value` with exactly `bits` bits flipped.
 pub fn flip(random: &mut Random, value: u64, bits: u32) -> u64 {
@@ -121,7 +121,7 @@ pub fn queries(fingerprints: &[u64], count: usize) -> Vec<u64> {
 
 /// Parameters of an index with these tables. Its own radius is one that the design answers.
 pub fn params(design: &str, codecs: &str) -> Params {
-    let name: Name = design.parse().unwrap();
+    let name: DesignName = design.parse().unwrap();
     let builder = Params::builder().u64_keys().simhash(name.within_max().min(3) as u8);
     builder.tables(design.parse().unwrap(), codecs.parse().unwrap()).build().unwrap()
 }
@@ -140,7 +140,7 @@ pub fn segment_of(vfs: &dyn Vfs, path: &Path, fingerprints: &[u64], design: &str
 }
 
 /// All documents within [`FARTHEST`].
-pub fn scan(fingerprints: &[u64], query: u64) -> Found {
+pub fn scan(fingerprints: &[u64], query: u64) -> NearOrdinals {
     let distances = fingerprints.iter().map(|&fingerprint| (fingerprint ^ query).count_ones());
     (0..).zip(distances).filter(|&(_, distance)| distance <= FARTHEST).collect()
 }
@@ -150,12 +150,12 @@ pub fn scan(fingerprints: &[u64], query: u64) -> Found {
 pub fn free_orders(design: &str) -> Option<(Vec<Vec<u32>>, usize)> {
     let own: Vec<u32> = (0..64).collect();
     match design.parse().unwrap() {
-        Name::Prefix(prefix) => Some((vec![own], prefix.into())),
-        Name::Reversed(prefix) => {
+        DesignName::Prefix(prefix) => Some((vec![own], prefix.into())),
+        DesignName::Reversed(prefix) => {
             let reversed = own.iter().rev().copied().collect();
             Some((vec![own, reversed], prefix.into()))
         }
-        Name::Random { tables, prefix, seed } => {
+        DesignName::Random { tables, prefix, seed } => {
             let mut random = Random(seed);
             let mut drawn = || {
                 let mut bits = own.clone();
@@ -171,9 +171,15 @@ pub fn free_orders(design: &str) -> Option<(Vec<Vec<u32>>, usize)> {
     }
 }
 
-/// What a design answers of all that is there ([`scan`]), within a radius that it answers.
-pub fn expected(design: &str, fingerprints: &[u64], query: u64, all: &Found, within: u32) -> Found {
-    let mut near: Found = all.iter().copied().filter(|&(_, distance)| distance <= within).collect();
+/// The answers that a design finds of all matches ([`scan`]), within a radius that it answers.
+pub fn expected(
+    design: &str,
+    fingerprints: &[u64],
+    query: u64,
+    all: &NearOrdinals,
+    within: u32,
+) -> NearOrdinals {
+    let mut near: NearOrdinals = all.iter().copied().filter(|&(_, distance)| distance <= within).collect();
     if let Some((orders, prefix)) = free_orders(design) {
         let agree = |difference: u64| {
             let bit = |bit: &u32| difference >> (63 - bit) & 1;

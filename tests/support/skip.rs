@@ -2,7 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 
-/// What a test needs and does not find.
+/// A missing requirement of a test.
 #[derive(Clone, Copy, Debug)]
 pub enum Missing<'a> {
     /// A program that `.ci/run` lists: on the machines of CI it is installed.

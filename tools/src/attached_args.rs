@@ -71,7 +71,7 @@ impl AttachedArgs {
         .into())
     }
 
-    /// What a new index keeps beside sketches.
+    /// Sets the parameters of values, stamps and priorities.
     pub(crate) fn apply(&self, params: &mut Params) -> anyhow::Result<()> {
         params.values = self.value_field.is_some();
         params.priorities = self.priority_field.is_some();
@@ -126,7 +126,7 @@ impl AttachedArgs {
     }
 }
 
-/// Where priorities are found.
+/// The source of priorities.
 #[derive(Clone, Debug)]
 struct PriorityField {
     name: String,

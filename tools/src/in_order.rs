@@ -35,7 +35,7 @@ where
     S: Default + Send,
 {
     let most = PIECE * PIECES * rayon::current_num_threads();
-    let work = Mutex::new(Work { write, made: Vec::new(), failure: None });
+    let work = Mutex::new(Handoff { write, made: Vec::new(), failure: None });
     let lock = || work.lock().unwrap_or_else(PoisonError::into_inner);
     let is_busy = AtomicBool::new(false);
     rayon::in_place_scope(|scope| {
@@ -51,7 +51,7 @@ where
         let hand_on = |items: Vec<T>| {
             wait()?;
             is_busy.store(true, Ordering::Relaxed);
-            let (lock, make, free) = (&lock, &make, Frees(&is_busy));
+            let (lock, make, free) = (&lock, &make, TurnGuard(&is_busy));
             scope.spawn(move |_| {
                 let _free = free;
                 let mut work = lock();
@@ -67,30 +67,30 @@ where
             if waiting.len() < most { Ok(()) } else { hand_on(std::mem::take(&mut waiting)) }
         })?;
         hand_on(waiting)?;
-        // What was made of the last ones is written.
+        // Writes the lines of the last items.
         hand_on(Vec::new())?;
         wait()
     })
 }
 
-/// Waiting threads go on, even after a panic.
-struct Frees<'b>(&'b AtomicBool);
+/// Releases waiting threads, even after a panic.
+struct TurnGuard<'b>(&'b AtomicBool);
 
-impl Drop for Frees<'_> {
+impl Drop for TurnGuard<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
 }
 
-/// What is done beside the handing on.
-struct Work<T, S, W> {
+/// The work of writing, beside handing items on.
+struct Handoff<T, S, W> {
     write: W,
     /// Lines that wait to be written.
-    made: Vec<Made<T, S>>,
+    made: Vec<ItemLines<T, S>>,
     failure: Option<anyhow::Error>,
 }
 
-impl<T, S, W> Work<T, S, W>
+impl<T, S, W> Handoff<T, S, W>
 where
     T: Clone + Send + Sync,
     S: Default + Send,
@@ -104,12 +104,12 @@ where
     ) -> anyhow::Result<()> {
         let (write, mut before) = (&mut self.write, std::mem::take(&mut self.made));
         let (made, written) = rayon::join(
-            || items.par_chunks(PIECE).map(|items| Made::of(items, make)).collect::<anyhow::Result<_>>(),
+            || items.par_chunks(PIECE).map(|items| ItemLines::of(items, make)).collect::<anyhow::Result<_>>(),
             || {
                 before.drain(..).try_for_each(|mut made| {
                     write(made.state, &made.text)?;
                     while !made.rest.is_empty() {
-                        made = Made::of(&made.rest, make)?;
+                        made = ItemLines::of(&made.rest, make)?;
                         write(std::mem::take(&mut made.state), &made.text)?;
                     }
                     anyhow::Ok(())
@@ -123,14 +123,14 @@ where
 }
 
 /// The lines of some items.
-struct Made<T, S> {
+struct ItemLines<T, S> {
     state: S,
     text: Vec<u8>,
     /// The numbers that have no item yet.
     rest: Vec<T>,
 }
 
-impl<T: Clone, S: Default> Made<T, S> {
+impl<T: Clone, S: Default> ItemLines<T, S> {
     fn of(
         items: &[T],
         make: impl Fn(&T, &mut S, &mut Vec<u8>) -> anyhow::Result<()>,
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_whoever_makes_lines_is_passed_on_to_whoever_waits() {
+    fn panic_of_a_producer_reaches_the_waiting_thread() {
         for threads in [1, 3] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let run = || {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_made_and_what_cannot_be_written_end_it() {
+    fn failed_production_and_failed_write_end_the_output() {
         let run = |bad: u64, space: usize| {
             let mut written = 0;
             in_order(

@@ -67,16 +67,16 @@ fn remove(half_done: &Path) -> bool {
 }
 
 /// A folder or a file to remove when a signal ends the process, until this is dropped.
-pub(crate) struct HalfDone(PathBuf);
+pub(crate) struct RemovedOnSignal(PathBuf);
 
-impl HalfDone {
+impl RemovedOnSignal {
     pub(crate) fn new(folder: &Path) -> Self {
         folders().push(folder.to_owned());
         Self(folder.to_owned())
     }
 }
 
-impl Drop for HalfDone {
+impl Drop for RemovedOnSignal {
     fn drop(&mut self) {
         folders().retain(|folder| *folder != self.0);
     }

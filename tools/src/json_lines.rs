@@ -24,10 +24,10 @@ const COUNTS: [&str; 2] = ["intersection", "union"];
 
 /// The columns of a table.
 #[derive(Clone, Debug)]
-pub(crate) struct Columns(Vec<(String, Kind)>);
+pub(crate) struct JsonColumns(Vec<(String, Kind)>);
 
-impl Columns {
-    /// By their names, with tabs between; keys of documents may be numbers.
+impl JsonColumns {
+    /// Columns by their names, separated by tabs; keys of documents may be numbers.
     pub(crate) fn of(names: &str, has_numbers_as_keys: bool) -> Self {
         let kind = |name: &str| match name {
             "a" | "b" | "key" | "kept" | "near_key" | "query" | "root" if has_numbers_as_keys => Kind::Digits,
@@ -90,7 +90,7 @@ fn push_text(field: &[u8], all: &mut Vec<u8>) -> io::Result<()> {
 /// Writes tables on as objects.
 pub(crate) struct JsonLines<W> {
     out: W,
-    columns: Columns,
+    columns: JsonColumns,
     /// The line that names the columns, as long as it has not come: what comes before it is about the table.
     head: Option<String>,
     /// The beginning of a line.
@@ -99,8 +99,8 @@ pub(crate) struct JsonLines<W> {
 }
 
 impl<W: Write> JsonLines<W> {
-    /// Of a table without a head, or one in which this line is the end of it.
-    pub(crate) fn new(out: W, columns: Columns, head: Option<&str>) -> Self {
+    /// Reads a table without a header, or one whose header ends with this line.
+    pub(crate) fn new(out: W, columns: JsonColumns, head: Option<&str>) -> Self {
         let head = head.map(str::to_owned);
         Self { out, columns, head, begun: Vec::new(), made: Vec::new() }
     }
@@ -150,7 +150,7 @@ mod tests {
 
     fn made(columns: &str, head: Option<&str>, pieces: &[&[u8]]) -> String {
         let mut out = Vec::new();
-        let mut lines = JsonLines::new(&mut out, Columns::of(columns, false), head);
+        let mut lines = JsonLines::new(&mut out, JsonColumns::of(columns, false), head);
         for piece in pieces {
             lines.write_all(piece).unwrap();
         }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_objects_however_they_come_and_heads_are_none() {
+    fn every_table_line_becomes_an_object_and_headers_are_dropped() {
         let pieces: [&[u8]; 3] =
             [b"# twindex\na\tb\tdist", b"ance\nx\\ty\t\"\t3\n", b"\\xff\tz\t-\n# end 2\n"];
         let wanted = "{\"a\":\"x\\ty\",\"b\":\"\\\"\",\"distance\":3}\n{\"a\":\"\\\\xff\",\"b\":\"z\",\"distance\":null}\n";
@@ -167,7 +167,7 @@ mod tests {
         let wanted = "{\"key\":\"k\",\"fingerprint\":\"00ff\",\"features\":[\"01\",\"02\"]}\n\
                       {\"key\":\"k\",\"fingerprint\":null,\"features\":null}\n";
         assert_eq!(made("key\tfingerprint\tfeatures", None, &[line]), wanted);
-        let columns = Columns::of("key\tscore", true);
+        let columns = JsonColumns::of("key\tscore", true);
         let mut all = Vec::new();
         columns.push(b"18446744073709551615\t=", &mut all).unwrap();
         assert_eq!(all, b"{\"key\":18446744073709551615,\"score\":null}\n");

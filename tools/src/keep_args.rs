@@ -2,9 +2,9 @@
 
 use twindex_corpus::Keep;
 
-/// Which documents come first, and the field that says so.
+/// The order of documents, and the field that decides it.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeepArgs {
     pub(crate) keep: Keep,
     pub(crate) field: Option<String>,
 }
@@ -17,13 +17,13 @@ const KEEPS: [(&str, Keep); 4] = [
     ("key-hash", Keep::KeyHash),
 ];
 
-pub(crate) fn parse_keep(text: &str) -> Result<Kept, String> {
+pub(crate) fn parse_keep(text: &str) -> Result<KeepArgs, String> {
     if let Some(&(_, keep)) = KEEPS.iter().find(|(name, _)| *name == text) {
-        return Ok(Kept { keep, field: None });
+        return Ok(KeepArgs { keep, field: None });
     }
     for (prefix, keep) in [("max:", Keep::Max), ("min:", Keep::Min)] {
         if let Some(field) = text.strip_prefix(prefix).filter(|field| !field.is_empty()) {
-            return Ok(Kept { keep, field: Some(field.to_owned()) });
+            return Ok(KeepArgs { keep, field: Some(field.to_owned()) });
         }
     }
     Err("expected first, longest, smallest-key, key-hash, max:FIELD or min:FIELD".to_owned())

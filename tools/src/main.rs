@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     // other. Where the system has no handler for us, it is as it would be without.
     #[cfg(target_os = "linux")]
     let _ = twindex::sys::guard::install();
-    let run = match twindex_kernel::Level::asked_for() {
+    let run = match twindex_kernel::Level::from_environment() {
         Ok(_) => command.verb.run(),
         Err(error) => Err(options::Usage::new(error).into()),
     };
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
 
 /// Says what went wrong; returns the code for that.
 fn failed(error: &anyhow::Error) -> ExitCode {
-    eprintln!("twindex: {}{}", told(error), remedy(error).unwrap_or_default());
+    eprintln!("twindex: {}{}", message_of(error), remedy(error).unwrap_or_default());
     if error.is::<options::Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
@@ -92,16 +92,16 @@ fn listen(verbose: u8) {
 }
 
 /// The error and its causes; a cause that the message before it contains is not repeated.
-fn told(error: &anyhow::Error) -> String {
-    let mut told = String::new();
+fn message_of(error: &anyhow::Error) -> String {
+    let mut message = String::new();
     for cause in error.chain().map(ToString::to_string) {
-        if told.is_empty() {
-            told = cause;
-        } else if !told.ends_with(&cause) {
-            told = format!("{told}: {cause}");
+        if message.is_empty() {
+            message = cause;
+        } else if !message.ends_with(&cause) {
+            message = format!("{message}: {cause}");
         }
     }
-    told
+    message
 }
 
 /// Advice on what to do, where the place of the error could not know it.

@@ -6,20 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use twindex::sys::{Access, Room};
+use twindex::sys::{Access, MemoryBudget};
 
 use twindex_corpus::RepeatedKeys;
 use twindex_corpus::input::{
     Charset, Dialect, FingerprintForm, Ids, InputFormat, InputOptions, InvalidUtf8, Kind, Quote,
 };
-use twindex_corpus::sketching::Wanted;
+use twindex_corpus::sketching::SketchOptions;
 
 /// A mistake in the options that the parser of options cannot see; exit code 2, as for those that it sees.
 pub(crate) use twindex_corpus::InvalidOptions as Usage;
 
 /// How a resemblance is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Verify {
+pub(crate) enum VerifyChoice {
     /// Shingle by shingle, on the texts
     Exact,
     /// By the signatures in the index: an estimate
@@ -40,7 +40,7 @@ pub(crate) struct Output {
 
 /// What a verb may use for its work; options of those whose work it changes.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Work {
+pub(crate) struct ResourceArgs {
     /// Threads to use; results do not depend on it [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
@@ -49,7 +49,7 @@ pub(crate) struct Work {
     pub(crate) memory: usize,
 }
 
-impl Work {
+impl ResourceArgs {
     /// Sets the number of threads of the whole process. Further calls, of verbs that are steps of another, change nothing.
     pub(crate) fn apply(&self) -> anyhow::Result<()> {
         static IS_APPLIED: AtomicBool = AtomicBool::new(false);
@@ -71,11 +71,11 @@ pub(crate) struct AccessArgs {
     /// network is an error message and not the end of the process; load, which reads all of it into memory first, for
     /// many queries of a large index; or maps without hints to the system, to compare
     #[arg(long, value_enum, value_name = "HOW", default_value = "map")]
-    access: How,
+    access: AccessArg,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum How {
+enum AccessArg {
     Map,
     Read,
     Load,
@@ -85,10 +85,10 @@ enum How {
 impl AccessArgs {
     pub(crate) fn access(&self) -> Access {
         match self.access {
-            How::Map => Access::Map,
-            How::Read => Access::Read,
-            How::Load => Access::Load,
-            How::PlainMap => Access::PlainMap,
+            AccessArg::Map => Access::Map,
+            AccessArg::Read => Access::Read,
+            AccessArg::Load => Access::Load,
+            AccessArg::PlainMap => Access::PlainMap,
         }
     }
 }
@@ -134,7 +134,7 @@ pub(crate) struct InputArgs {
     id_field: Option<String>,
     /// How inputs are distinguished: by name, or all taken as one kind (of folders, the files named so) [default: auto]
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    format: Option<FormatArg>,
     /// Of folders, only files that fit one of these patterns: of names, *.jsonl, or with a / of paths below the folder, en/**
     #[arg(long, value_name = "GLOB")]
     include: Vec<String>,
@@ -218,7 +218,7 @@ impl FingerprintArgs {
     }
 }
 
-/// Where keys come from, an option of the verbs that read documents.
+/// The source of keys, an option of the verbs that read documents.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct IdsArgs {
     /// Where keys come from: the field, which each record must have; the file and the number of the record in it,
@@ -256,7 +256,7 @@ impl IdSource {
     }
 }
 
-/// What is done about a key that comes again.
+/// The treatment of repeated keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Repeated {
     /// The second document with the key K has K#2, or the next number that is free
@@ -280,11 +280,11 @@ pub(crate) struct RepeatedArgs {
 }
 
 impl RepeatedArgs {
-    /// What is wanted of documents; what is noted of their keys takes so much memory, and unnamed files beyond.
-    pub(crate) fn wanted(&self, memory: usize) -> Wanted {
-        let room = self.is_given().then(|| Room::new(&std::env::temp_dir(), memory));
+    /// The data wanted of documents. Their keys take `memory` bytes, and unnamed files beyond.
+    pub(crate) fn wanted(&self, memory: usize) -> SketchOptions {
+        let budget = self.is_given().then(|| MemoryBudget::new(&std::env::temp_dir(), memory));
         let repeated_keys = self.repeated_keys.map_or(RepeatedKeys::Any, RepeatedKeys::from);
-        Wanted { repeated_keys, room, ..Wanted::default() }
+        SketchOptions { repeated_keys, budget, ..SketchOptions::default() }
     }
 
     /// Whether it was given.
@@ -305,7 +305,7 @@ impl From<Repeated> for RepeatedKeys {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
+enum FormatArg {
     Auto,
     Jsonl,
     Csv,
@@ -345,7 +345,7 @@ impl InputArgs {
     /// The same inputs, where folders alone are named without a format as those of WET files.
     pub(crate) fn with_folders_of_wet(mut self) -> Self {
         if self.format.is_none() && self.inputs.iter().all(|input| input.is_dir()) {
-            self.format = Some(Format::Wet);
+            self.format = Some(FormatArg::Wet);
         }
         self
     }
@@ -403,15 +403,15 @@ impl InputArgs {
             id_field: self.id_field.as_ref().unwrap_or(&usual.id_field).clone(),
             ids: if self.id_field.is_some() { Ids::Field } else { usual.ids },
             format: match self.format {
-                None | Some(Format::Auto) => InputFormat::Auto,
-                Some(Format::Jsonl) => InputFormat::Records(Kind::Jsonl),
-                Some(Format::Csv) => InputFormat::Records(Kind::Csv),
-                Some(Format::Tsv) => InputFormat::Records(Kind::Tsv),
-                Some(Format::Parquet) => InputFormat::Records(Kind::Parquet),
-                Some(Format::Wet) => InputFormat::Records(Kind::Wet),
-                Some(Format::Warc) => InputFormat::Records(Kind::Warc),
-                Some(Format::Arc) => InputFormat::Records(Kind::Arc),
-                Some(Format::Text) => InputFormat::Text,
+                None | Some(FormatArg::Auto) => InputFormat::Auto,
+                Some(FormatArg::Jsonl) => InputFormat::Records(Kind::Jsonl),
+                Some(FormatArg::Csv) => InputFormat::Records(Kind::Csv),
+                Some(FormatArg::Tsv) => InputFormat::Records(Kind::Tsv),
+                Some(FormatArg::Parquet) => InputFormat::Records(Kind::Parquet),
+                Some(FormatArg::Wet) => InputFormat::Records(Kind::Wet),
+                Some(FormatArg::Warc) => InputFormat::Records(Kind::Warc),
+                Some(FormatArg::Arc) => InputFormat::Records(Kind::Arc),
+                Some(FormatArg::Text) => InputFormat::Text,
             },
             skip_bad: self.skip_bad.unwrap_or(usual.skip_bad),
             ..usual

@@ -25,16 +25,16 @@ use twindex::params::KeyKind;
 use twindex_corpus::tsv;
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::stage::{StageFile, What, Written};
+use crate::stage::{ResultKind, StageFile, WrittenFile};
 
 /// The end of the name of a file of pairs, and of one of a forest.
 const SUFFIXES: [&str; 2] = ["pairs", "forest"];
-/// What `pairs` makes.
-pub(crate) const PAIRS: What =
-    What { noun: "a file of pairs", suffix: SUFFIXES[0], magic: b"# twindex pairs\n" };
-/// What `forest` makes.
-pub(crate) const FOREST: What =
-    What { noun: "a file of a forest", suffix: SUFFIXES[1], magic: b"# twindex forest\n" };
+/// The result of `pairs`.
+pub(crate) const PAIRS: ResultKind =
+    ResultKind { noun: "a file of pairs", suffix: SUFFIXES[0], magic: b"# twindex pairs\n" };
+/// The result of `forest`.
+pub(crate) const FOREST: ResultKind =
+    ResultKind { noun: "a file of a forest", suffix: SUFFIXES[1], magic: b"# twindex forest\n" };
 /// Columns of a forest.
 pub(crate) const FOREST_COLUMNS: &str = "root\tkey";
 /// The first lines of the tables of other verbs.
@@ -55,13 +55,13 @@ const END: &str = "# end ";
 
 /// Names and values by which files that go together agree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fields(Vec<(String, String)>);
+pub(crate) struct PairFields(Vec<(String, String)>);
 
-impl Fields {
-    /// Those of pairs of documents with these parameters; `pairs` says which pairs.
+impl PairFields {
+    /// The header of pairs of documents with these parameters; `pairs` names the kind of pairs.
     pub(crate) fn of(params: &Params, pairs: &str) -> Self {
         let mut fields = vec![("pairs".to_owned(), pairs.to_owned())];
-        // What does not change the sketches of documents does not change pairs.
+        // Parameters that do not change sketches do not change pairs.
         let free = ["tables", "codec", "feature-bits", "values", "expire-after"];
         let of_sketches = params.fields().into_iter().filter(|(name, _)| !free.contains(name));
         fields.extend(of_sketches.map(|(name, value)| (name.to_owned(), value)));
@@ -127,7 +127,12 @@ pub(crate) struct PairWriter {
 
 impl PairWriter {
     /// Writes the head.
-    pub(crate) fn begin(out: StageFile, what: What, fields: &Fields, columns: &str) -> anyhow::Result<Self> {
+    pub(crate) fn begin(
+        out: StageFile,
+        what: ResultKind,
+        fields: &PairFields,
+        columns: &str,
+    ) -> anyhow::Result<Self> {
         let mut writer = Self { out, hash: Xxh3Default::new(), lines: 0, line: what.magic.to_vec() };
         for (name, value) in &fields.0 {
             writeln!(writer.line, "{MARK}{name}={value}")?;
@@ -165,7 +170,7 @@ impl PairWriter {
     }
 
     /// Writes the end, and gives the file its name.
-    pub(crate) fn finish(mut self) -> anyhow::Result<Written> {
+    pub(crate) fn finish(mut self) -> anyhow::Result<WrittenFile> {
         writeln!(self.line, "{END}{} {:016x}", self.lines, self.hash.digest())?;
         self.put()?;
         self.out.finish()
@@ -174,14 +179,14 @@ impl PairWriter {
 
 /// Files of pairs whose parameters agree.
 pub(crate) struct PairFiles {
-    files: Vec<Source>,
-    fields: Fields,
+    files: Vec<PairSource>,
+    fields: PairFields,
 }
 
-struct Source {
+struct PairSource {
     path: PathBuf,
     /// A pipe, whose head was read.
-    pipe: Option<Lines>,
+    pipe: Option<PairFileLines>,
 }
 
 /// One line: both keys, and the rest after them.
@@ -207,13 +212,13 @@ impl PairFiles {
                 files.push(input.clone());
             }
         }
-        let mut all: Option<(PathBuf, Option<Fields>)> = None;
+        let mut all: Option<(PathBuf, Option<PairFields>)> = None;
         let mut sources = Vec::new();
         for path in &files {
-            let lines = Lines::open(path)?;
+            let lines = PairFileLines::open(path)?;
             let fields = lines.fields.clone();
             let pipe = if path.is_file() { None } else { Some(lines) };
-            sources.push(Source { path: path.clone(), pipe });
+            sources.push(PairSource { path: path.clone(), pipe });
             let Some((first, expected)) = &all else {
                 all = Some((path.clone(), fields));
                 continue;
@@ -247,7 +252,7 @@ impl PairFiles {
         self.files.len() as u64
     }
 
-    pub(crate) fn fields(&self) -> &Fields {
+    pub(crate) fn fields(&self) -> &PairFields {
         &self.fields
     }
 
@@ -280,10 +285,10 @@ impl PairFiles {
         mut each: impl FnMut(PairLine<'_>) -> anyhow::Result<()>,
     ) -> anyhow::Result<u64> {
         let mut count = 0;
-        for Source { path, pipe } in &mut self.files {
+        for PairSource { path, pipe } in &mut self.files {
             let mut lines = match pipe.take() {
                 Some(lines) => lines,
-                None if path.is_file() => Lines::open(path)?,
+                None if path.is_file() => PairFileLines::open(path)?,
                 None => bail!("{}: is a pipe, and can be read only once; name a file", path.display()),
             };
             while lines.next()? {
@@ -315,11 +320,11 @@ fn files_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// A file that is being read, line by line.
-struct Lines {
+struct PairFileLines {
     path: PathBuf,
     reader: BufReader<File>,
     /// Parameters, if it has a head.
-    fields: Option<Fields>,
+    fields: Option<PairFields>,
     keys: KeyText,
     hash: Xxh3Default,
     /// The line that was read last, without its end, and its number from 1.
@@ -331,7 +336,7 @@ struct Lines {
     waits: bool,
 }
 
-impl Lines {
+impl PairFileLines {
     fn open(path: &Path) -> anyhow::Result<Self> {
         let shown = path.display();
         let metadata = fs::metadata(path).with_context(|| format!("{shown}: cannot open"))?;
@@ -360,7 +365,7 @@ impl Lines {
         if !self.read_line()? {
             return Ok(()); // an empty table
         }
-        let is = |what: What, line: &[u8]| what.magic.strip_suffix(b"\n") == Some(line);
+        let is = |what: ResultKind, line: &[u8]| what.magic.strip_suffix(b"\n") == Some(line);
         if !is(PAIRS, &self.line) && !is(FOREST, &self.line) {
             let is_head = TABLES.iter().any(|head| self.line == head.as_bytes());
             self.waits = !is_head;
@@ -384,7 +389,7 @@ impl Lines {
             };
             fields.push((name.to_owned(), value.to_owned()));
         }
-        let fields = Fields(fields);
+        let fields = PairFields(fields);
         self.keys = fields.keys();
         self.fields = Some(fields);
         Ok(())
@@ -447,7 +452,7 @@ impl Lines {
         Ok(false)
     }
 
-    /// What is in the line.
+    /// The fields of the line.
     #[allow(clippy::type_complexity, reason = "two keys and a field")]
     fn pair(&self) -> anyhow::Result<(Cow<'_, [u8]>, Cow<'_, [u8]>, Option<&[u8]>)> {
         let mut fields = self.line.split(|&byte| byte == b'\t');

@@ -17,7 +17,7 @@ use twindex_corpus::THRESHOLD_MIN;
 use twindex_corpus::contents;
 use twindex_corpus::idf;
 use twindex_corpus::sharing::bits_kept;
-use twindex_corpus::text::{Made, check_option};
+use twindex_corpus::text::{ExistingParams, check_option};
 
 use crate::options::{Usage, parse_resemblance};
 use crate::text_args::TextArgs;
@@ -94,9 +94,9 @@ pub(crate) struct ParamArgs {
     idf: Option<PathBuf>,
 }
 
-/// What documents of a new index are.
+/// The kind of the documents of a new index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Brought {
+pub(crate) enum DocumentKind {
     Texts,
     Features,
     /// With strings as keys.
@@ -105,7 +105,7 @@ pub(crate) enum Brought {
     RawFingerprints,
 }
 
-impl Brought {
+impl DocumentKind {
     /// Documents that are sketched.
     pub(crate) fn documents(features: bool) -> Self {
         if features { Self::Features } else { Self::Texts }
@@ -149,7 +149,7 @@ enum SetWeights {
 }
 
 impl SetWeights {
-    /// What parameters say; `table` is that of `--idf`.
+    /// The weights for the parameters; `table` is that of `--idf`.
     fn of(self, table: Option<&IdfTable>) -> anyhow::Result<MinhashWeights> {
         Ok(match self {
             Self::Distinct => MinhashWeights::Distinct,
@@ -230,10 +230,10 @@ impl ParamArgs {
     }
 
     /// Parameters of a new index.
-    pub(crate) fn params(&self, brought: Brought, table: Option<&IdfTable>) -> anyhow::Result<Params> {
-        let raw = matches!(brought, Brought::Fingerprints | Brought::RawFingerprints);
+    pub(crate) fn params(&self, brought: DocumentKind, table: Option<&IdfTable>) -> anyhow::Result<Params> {
+        let raw = matches!(brought, DocumentKind::Fingerprints | DocumentKind::RawFingerprints);
         // So that no text is ever compared with fingerprints that were brought.
-        let features = matches!(brought, Brought::Features | Brought::Fingerprints);
+        let features = matches!(brought, DocumentKind::Features | DocumentKind::Fingerprints);
         let (bands, rows) = self.banding();
         let wanted = |method| {
             if self.method.is_empty() {
@@ -276,7 +276,7 @@ impl ParamArgs {
         let mut builder =
             Params::builder().shingling(contents::shingling(&self.text.options(), features, table)?);
         builder = builder.bottom(self.bottom.unwrap_or(0)).modulus(self.modulus.unwrap_or(0));
-        if brought == Brought::RawFingerprints {
+        if brought == DocumentKind::RawFingerprints {
             builder = builder.u64_keys();
         }
         if table.is_some() && !wanted(Method::Simhash) && self.minhash_weights != Some(SetWeights::Idf) {
@@ -346,7 +346,7 @@ impl ParamArgs {
         Some((format!("--preset {name}"), (scheme.groups, scheme.group_size)))
     }
 
-    /// What is near where the options say it, instead of what an index with these parameters stores.
+    /// The near relation of the options, instead of the one that an index with these parameters stores.
     pub(crate) fn near(&self, params: &Params) -> anyhow::Result<Option<Near>> {
         Ok(match (self.threshold, self.within) {
             (None, None) => None,
@@ -356,9 +356,9 @@ impl ParamArgs {
     }
 
     /// Refuses options that contradict an index, or a file of sketches, that is there.
-    pub(crate) fn check(&self, made: &Made<'_>) -> anyhow::Result<()> {
+    pub(crate) fn check(&self, made: &ExistingParams<'_>) -> anyhow::Result<()> {
         self.check_kept(made)?;
-        let Made { path, params, noun } = made;
+        let ExistingParams { path, params, noun } = made;
         if let Some(threshold) = self.threshold {
             self.check_banding(made)?;
             let near = params.near();
@@ -374,7 +374,10 @@ impl ParamArgs {
     }
 
     /// Refuses other bands than those of what is there.
-    fn check_banding(&self, Made { path, params, noun }: &Made<'_>) -> anyhow::Result<()> {
+    fn check_banding(
+        &self,
+        ExistingParams { path, params, noun }: &ExistingParams<'_>,
+    ) -> anyhow::Result<()> {
         if let Some((option, asked)) = self.named_banding() {
             let kept = params.minhash.map(|minhash| (minhash.bands, minhash.rows));
             ensure!(
@@ -390,12 +393,12 @@ impl ParamArgs {
     }
 
     /// As [`check`](Self::check), but for the options that say what is near.
-    pub(crate) fn check_kept(&self, made: &Made<'_>) -> anyhow::Result<()> {
+    pub(crate) fn check_kept(&self, made: &ExistingParams<'_>) -> anyhow::Result<()> {
         self.text.options().check(made)?;
         if self.preset.is_some() {
             self.check_banding(made)?;
         }
-        let Made { path, params, noun } = made;
+        let ExistingParams { path, params, noun } = made;
         for (option, given) in [
             ("bands", self.bands.map(u64::from)),
             ("rows", self.rows.map(u64::from)),
@@ -468,7 +471,7 @@ impl ParamArgs {
     }
 }
 
-/// What is near by a resemblance that was named, and a distance if that was, too.
+/// The near relation of a given resemblance, and of a given distance, if any.
 fn named(threshold: f64, within: Option<u8>) -> anyhow::Result<Near> {
     let near = Near::resembling(threshold)?;
     Ok(within.map_or(near, |within| near.or_within(within)))

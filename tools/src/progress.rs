@@ -1,4 +1,4 @@
-//! How far a long read has come, on standard error: a bar for a person who watches, and where nobody does, a line now
+//! The progress of a long read, on standard error: a bar on a terminal, and elsewhere a line now
 //! and then, for readers of a log.
 
 use std::any::Any;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 
-use crate::interrupt::HalfDone;
+use crate::interrupt::RemovedOnSignal;
 use crate::report;
 
 /// Time between two lines.
@@ -18,23 +18,23 @@ const LINES_APART: Duration = Duration::from_secs(5);
 /// A progress bar, or a line now and then, or nothing at all.
 ///
 /// Dropping it takes the bar off the screen, so that an error message is not printed into its middle.
-pub(crate) struct Progress(Shown);
+pub(crate) struct Progress(ProgressDisplay);
 
-enum Shown {
+enum ProgressDisplay {
     Nothing,
     Bar(ProgressBar),
-    Lines(Lines),
+    Lines(ProgressLines),
 }
 
-/// What is said where nobody watches.
-struct Lines {
+/// Progress lines for a log, where no terminal shows a bar.
+struct ProgressLines {
     what: String,
     total: Option<u64>,
     start: Instant,
     last: Mutex<Instant>,
 }
 
-impl Lines {
+impl ProgressLines {
     /// The line for this position, if it is time for one.
     fn line(&self, position: u64, now: Instant) -> Option<String> {
         // A thread that comes while another prints need not print.
@@ -62,21 +62,26 @@ impl Progress {
     /// Says nothing if `quiet`.
     pub(crate) fn bytes(total: Option<u64>, what: &str, quiet: bool) -> Self {
         Self(if quiet {
-            Shown::Nothing
+            ProgressDisplay::Nothing
         } else if io::stderr().is_terminal() {
-            Shown::Bar(bar(total, what))
+            ProgressDisplay::Bar(bar(total, what))
         } else {
             let start = Instant::now();
-            Shown::Lines(Lines { what: what.to_owned(), total, start, last: Mutex::new(start) })
+            ProgressDisplay::Lines(ProgressLines {
+                what: what.to_owned(),
+                total,
+                start,
+                last: Mutex::new(start),
+            })
         })
     }
 
     /// Moves to `position` bytes; cheap enough to be called for every document.
     pub(crate) fn set(&self, position: u64) {
         match &self.0 {
-            Shown::Nothing => {}
-            Shown::Bar(bar) => bar.set_position(position),
-            Shown::Lines(lines) => {
+            ProgressDisplay::Nothing => {}
+            ProgressDisplay::Bar(bar) => bar.set_position(position),
+            ProgressDisplay::Lines(lines) => {
                 if let Some(line) = lines.line(position, Instant::now()) {
                     eprintln!("twindex: {line}");
                 }
@@ -86,7 +91,7 @@ impl Progress {
 
     /// Takes the bar off the screen.
     pub(crate) fn finish(&self) {
-        if let Shown::Bar(bar) = &self.0 {
+        if let ProgressDisplay::Bar(bar) = &self.0 {
             bar.finish_and_clear();
         }
     }
@@ -100,7 +105,7 @@ impl twindex_corpus::Progress for Progress {
 
 /// The command's observer: bars and notes on standard error, folders that go at Ctrl-C.
 pub(crate) struct Watching {
-    /// No bars and no notes; a result that is missing is reported all the same.
+    /// No bars and no notes; missing results are still reported.
     pub(crate) quiet: bool,
 }
 
@@ -120,7 +125,7 @@ impl twindex_corpus::Observer for Watching {
     }
 
     fn half_done(&self, folder: &Path) -> Box<dyn Any> {
-        Box::new(HalfDone::new(folder))
+        Box::new(RemovedOnSignal::new(folder))
     }
 }
 
@@ -153,9 +158,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quiet_progress_says_nothing_and_takes_every_call() {
+    fn quiet_progress_prints_nothing() {
         let progress = Progress::bytes(Some(10), "reading", true);
-        assert!(matches!(progress.0, Shown::Nothing));
+        assert!(matches!(progress.0, ProgressDisplay::Nothing));
         progress.set(3);
         progress.finish();
         progress.finish();
@@ -164,8 +169,8 @@ mod tests {
     #[test]
     fn both_templates_are_valid_and_follow_the_position() {
         for total in [Some(10), None] {
-            let progress = Progress(Shown::Bar(bar(total, "reading")));
-            let Shown::Bar(bar) = &progress.0 else { unreachable!() };
+            let progress = Progress(ProgressDisplay::Bar(bar(total, "reading")));
+            let ProgressDisplay::Bar(bar) = &progress.0 else { unreachable!() };
             bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
             assert_eq!(bar.length(), total);
             progress.set(7);
@@ -178,7 +183,8 @@ mod tests {
     #[test]
     fn a_line_comes_every_few_seconds_with_rate_and_time_left() {
         let start = Instant::now();
-        let lines = |total| Lines { what: "reading".to_owned(), total, start, last: Mutex::new(start) };
+        let lines =
+            |total| ProgressLines { what: "reading".to_owned(), total, start, last: Mutex::new(start) };
         let (known, unknown) = (lines(Some(100 << 20)), lines(None));
         let at = |seconds| start + Duration::from_secs(seconds);
         assert_eq!(known.line(1 << 20, at(4)), None);

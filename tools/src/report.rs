@@ -22,7 +22,7 @@ pub(crate) fn print_lines(lines: &[String]) -> anyhow::Result<()> {
 
 /// Says something on standard error that a person should know, but that is no result.
 pub(crate) fn note(note: &str) {
-    // Where `eprintln!` would panic, because nobody listens, the results still count.
+    // `eprintln!` would panic if standard error is closed; the results still count.
     let _ = writeln!(io::stderr(), "twindex: note: {note}");
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn mix(query: u64, id: u64) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// What is said of documents that have an empty sketch, if there are any.
+/// The remark on documents with empty sketches, if there are any.
 pub(crate) fn empty_remark(empty: u64) -> Option<String> {
     let are = if empty == 1 { "it is" } else { "they are" };
     (empty > 0).then(|| {

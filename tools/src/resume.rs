@@ -19,7 +19,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::options::Usage;
 
-/// With what the record in an index begins.
+/// The first bytes of the record in an index.
 const MAGIC: &[u8; 16] = b"twindex inputs 1";
 /// Bytes of a file in it.
 const ENTRY: usize = size_of::<u128>();
@@ -79,10 +79,10 @@ impl InputId {
 
 /// The record in an index.
 #[derive(Debug, Default)]
-pub(crate) struct Done(Vec<u128>);
+pub(crate) struct CommittedInputs(Vec<u128>);
 
-impl Done {
-    /// What the last commit's payload says; the index is at `path`.
+impl CommittedInputs {
+    /// The record in the last commit's payload; the index is at `path`.
     pub(crate) fn of_payload(path: &Path, payload: Option<&[u8]>) -> anyhow::Result<Self> {
         let Some(payload) = payload else { return Ok(Self::default()) };
         let entries = payload.strip_prefix(MAGIC.as_slice()).filter(|rest| rest.len().is_multiple_of(ENTRY));
@@ -131,22 +131,22 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_it_was_written_and_that_of_others_is_refused() {
-        let mut done = Done::default();
+        let mut done = CommittedInputs::default();
         for number in 0..FILES_MAX as u128 {
             done.add(InputId((number << 100) + number)).unwrap();
         }
         let payload = done.payload();
         assert!(payload.len() <= 65_536);
-        let read = Done::of_payload(Path::new("x"), Some(&payload)).unwrap();
+        let read = CommittedInputs::of_payload(Path::new("x"), Some(&payload)).unwrap();
         assert!(read.has(InputId((77 << 100) + 77)) && !read.has(InputId(78)));
         assert_eq!(read.payload(), payload);
         assert!(done.add(InputId((1 << 100) + 1)).is_ok(), "a repeated input takes no memory");
         assert!(done.add(InputId(u128::MAX)).is_err());
         for other in [&b"theirs"[..], &payload[..100], b""] {
-            let message = Done::of_payload(Path::new("x"), Some(other)).unwrap_err().to_string();
+            let message = CommittedInputs::of_payload(Path::new("x"), Some(other)).unwrap_err().to_string();
             assert!(message.contains("another program"), "{message}");
         }
-        assert!(Done::of_payload(Path::new("x"), None).unwrap().0.is_empty());
+        assert!(CommittedInputs::of_payload(Path::new("x"), None).unwrap().0.is_empty());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use twindex::format::header::{self, HEADER_BYTES, Header, Refusal, Role};
 use twindex::format::sketches::{Decoder, Row, Rows};
 use twindex::sketch::IdfTable;
 use twindex::{Error, Key, Params};
-use twindex_corpus::text::Made;
+use twindex_corpus::text::ExistingParams;
 
 use crate::options::Usage;
 use crate::param_args::ParamArgs;
@@ -35,7 +35,7 @@ pub(crate) fn is_sketch_file(path: &Path) -> bool {
         && Header::read(&start, Role::Sketches).is_ok()
 }
 
-/// What a whole header at `path` says that the file is, if it is one of ours and not of sketches.
+/// The role in the header of the file at `path`, if it is another file of twindex.
 fn other_role(path: &Path) -> Option<&'static str> {
     let mut start = [0; HEADER_BYTES];
     File::open(path).ok()?.read_exact(&mut start).ok()?;
@@ -100,7 +100,7 @@ impl SketchFiles {
 
     /// Refuses options of what an index keeps that contradict them.
     pub(crate) fn check_options(&self, given: &ParamArgs) -> anyhow::Result<()> {
-        given.check(&Made::sketches(&self.paths[0], self.params()))
+        given.check(&ExistingParams::sketches(&self.paths[0], self.params()))
     }
 
     /// The idf table that they were made with, which the options must name.
@@ -184,7 +184,7 @@ impl SketchFile {
     /// # Errors
     ///
     /// Damage, with its place; truncation and bytes past the end too.
-    pub(crate) fn next_block(&mut self) -> anyhow::Result<Option<Block<'_>>> {
+    pub(crate) fn next_block(&mut self) -> anyhow::Result<Option<SketchBlock<'_>>> {
         loop {
             if self.decoder.wants() == 0 {
                 let more = self.reader.read(&mut [0]).with_context(|| cannot_read(&self.path))?;
@@ -201,17 +201,17 @@ impl SketchFile {
             self.decoder.feed(&self.part).map_err(|refusal| refused(&self.path, refusal))?;
         }
         let rows = self.decoder.feed(&self.part).map_err(|refusal| refused(&self.path, refusal))?;
-        Ok(Some(Block { path: &self.path, rows }))
+        Ok(Some(SketchBlock { path: &self.path, rows }))
     }
 }
 
 /// The records of one block.
-pub(crate) struct Block<'f> {
+pub(crate) struct SketchBlock<'f> {
     path: &'f Path,
     rows: Rows<'f>,
 }
 
-impl Block<'_> {
+impl SketchBlock<'_> {
     /// The next record: its key, its sketch if it has one, and its set, where sets are kept.
     ///
     /// # Errors

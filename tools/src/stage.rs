@@ -15,8 +15,8 @@ use clap::Args;
 use twindex::sys::{RealVfs, Vfs};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use crate::interrupt::HalfDone;
-use crate::json_lines::{Columns, JsonLines};
+use crate::interrupt::RemovedOnSignal;
+use crate::json_lines::{JsonColumns, JsonLines};
 use crate::options::{Output, Usage};
 use crate::report;
 
@@ -41,14 +41,14 @@ pub(crate) struct StageArgs {
     force: bool,
 }
 
-/// What a verb makes.
+/// The kind of result that a verb makes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct What {
+pub(crate) struct ResultKind {
     /// With an article, for messages.
     pub(crate) noun: &'static str,
     /// After the dot, of names by content.
     pub(crate) suffix: &'static str,
-    /// With what each of them begins, so that others are not replaced.
+    /// The first bytes of each of them, so that other files are not replaced.
     pub(crate) magic: &'static [u8],
 }
 
@@ -68,7 +68,7 @@ impl StageArgs {
     }
 
     /// Refuses what cannot be written, before any work is done.
-    pub(crate) fn check(&self, what: What) -> anyhow::Result<()> {
+    pub(crate) fn check(&self, what: ResultKind) -> anyhow::Result<()> {
         if let Some(dir) = &self.into {
             let is_there = dir.symlink_metadata().is_ok();
             ensure!(!is_there || dir.is_dir(), "--into {}: is not a folder", dir.display());
@@ -84,10 +84,10 @@ impl StageArgs {
     ///
     /// # Errors
     ///
-    /// Those of [`create`](Self::create).
+    /// The errors of [`create`](Self::create).
     pub(crate) fn create_table(
         &self,
-        what: What,
+        what: ResultKind,
         names: &str,
         (has_head, has_numbers_as_keys): (bool, bool),
         output: &Output,
@@ -95,7 +95,7 @@ impl StageArgs {
         if !output.json || self.is_file() {
             return self.create(what);
         }
-        let columns = Columns::of(names, has_numbers_as_keys);
+        let columns = JsonColumns::of(names, has_numbers_as_keys);
         Ok(StageFile::json(columns, has_head.then_some(names)))
     }
 
@@ -104,7 +104,7 @@ impl StageArgs {
     /// # Errors
     ///
     /// What [`check`](Self::check) refuses; what the system does.
-    pub(crate) fn create(&self, what: What) -> anyhow::Result<StageFile> {
+    pub(crate) fn create(&self, what: ResultKind) -> anyhow::Result<StageFile> {
         self.check(what)?;
         match (&self.into, self.named()) {
             (Some(dir), _) => StageFile::by_content(dir, what),
@@ -115,7 +115,7 @@ impl StageArgs {
 }
 
 /// Refuses to overwrite: without `force` anything, with it what is no `what`.
-fn check_out(out: &Path, what: What, force: bool) -> anyhow::Result<()> {
+fn check_out(out: &Path, what: ResultKind, force: bool) -> anyhow::Result<()> {
     let shown = out.display();
     if out.file_name().is_none() {
         return Err(Usage::new(format!("--out {shown}: expected the name of a file to make")).into());
@@ -131,12 +131,12 @@ fn check_out(out: &Path, what: What, force: bool) -> anyhow::Result<()> {
 }
 
 /// The name a file is to have.
-enum Name {
+enum StageName {
     Given { out: PathBuf, force: bool },
-    ByContent { dir: PathBuf, what: What },
+    ByContent { dir: PathBuf, what: ResultKind },
 }
 
-impl Name {
+impl StageName {
     /// As far as it is known before there is a content.
     fn shown(&self) -> &Path {
         match self {
@@ -158,40 +158,40 @@ impl Name {
 
 /// A result that is being written.
 pub(crate) struct StageFile {
-    writer: Writer,
+    writer: StageWriter,
     bytes: u64,
 }
 
-enum Writer {
+enum StageWriter {
     Stdout(BufWriter<Stdout>),
     /// The same, as JSON.
     Json(Box<JsonLines<BufWriter<Stdout>>>),
-    File(Box<Unnamed>),
+    File(Box<UnnamedFile>),
 }
 
 /// A file without its name yet.
-struct Unnamed {
-    name: Name,
+struct UnnamedFile {
+    name: StageName,
     file: BufWriter<tempfile::NamedTempFile>,
     hash: Xxh3Default,
     /// Removed when a signal ends the process.
-    _half_done: HalfDone,
+    _half_done: RemovedOnSignal,
 }
 
 /// A result that was written.
 #[derive(Debug)]
-pub(crate) struct Written {
-    /// Where it is; none on standard output.
+pub(crate) struct WrittenFile {
+    /// Its path; none on standard output.
     pub(crate) path: Option<PathBuf>,
     pub(crate) bytes: u64,
     /// Whether it was named by its content.
     pub(crate) by_content: bool,
 }
 
-impl Written {
+impl WrittenFile {
     /// Says what was written where, on standard output: of a file named by its content its name alone, for the next
     /// stage. Nothing where the results themselves stand there.
-    pub(crate) fn tell(&self, holds: &str, output: &Output) -> anyhow::Result<()> {
+    pub(crate) fn print_summary(&self, holds: &str, output: &Output) -> anyhow::Result<()> {
         let Some(path) = self.path.as_ref().filter(|_| !output.json) else { return Ok(()) };
         let shown = path.display();
         match () {
@@ -205,65 +205,65 @@ impl Written {
 impl StageFile {
     /// A file that will be at `out`; with `force` in the place of what is there.
     pub(crate) fn named(out: &Path, force: bool) -> anyhow::Result<Self> {
-        Self::at(Name::Given { out: out.to_owned(), force })
+        Self::at(StageName::Given { out: out.to_owned(), force })
     }
 
     /// A file in a folder, which is made if it is not there.
-    pub(crate) fn by_content(dir: &Path, what: What) -> anyhow::Result<Self> {
+    pub(crate) fn by_content(dir: &Path, what: ResultKind) -> anyhow::Result<Self> {
         fs::create_dir_all(dir).with_context(|| format!("--into {}: cannot create it", dir.display()))?;
-        Self::at(Name::ByContent { dir: dir.to_owned(), what })
+        Self::at(StageName::ByContent { dir: dir.to_owned(), what })
     }
 
     /// Standard output.
     pub(crate) fn stdout() -> Self {
         let out = BufWriter::with_capacity(BUFFER, io::stdout());
-        Self { writer: Writer::Stdout(out), bytes: 0 }
+        Self { writer: StageWriter::Stdout(out), bytes: 0 }
     }
 
     /// Standard output, for a table as JSON.
-    pub(crate) fn json(columns: Columns, head: Option<&str>) -> Self {
+    pub(crate) fn json(columns: JsonColumns, head: Option<&str>) -> Self {
         let out = BufWriter::with_capacity(BUFFER, io::stdout());
-        Self { writer: Writer::Json(Box::new(JsonLines::new(out, columns, head))), bytes: 0 }
+        Self { writer: StageWriter::Json(Box::new(JsonLines::new(out, columns, head))), bytes: 0 }
     }
 
-    fn at(name: Name) -> anyhow::Result<Self> {
+    fn at(name: StageName) -> anyhow::Result<Self> {
         let folder = name.folder();
         sweep(folder);
         let file = temporary(folder).with_context(|| {
             format!("{}: cannot create a file in {}", name.shown().display(), folder.display())
         })?;
-        let half_done = HalfDone::new(file.path());
+        let half_done = RemovedOnSignal::new(file.path());
         let file = BufWriter::with_capacity(BUFFER, file);
         let hash = Xxh3Default::new();
-        let unnamed = Unnamed { name, file, hash, _half_done: half_done };
-        Ok(Self { writer: Writer::File(Box::new(unnamed)), bytes: 0 })
+        let unnamed = UnnamedFile { name, file, hash, _half_done: half_done };
+        Ok(Self { writer: StageWriter::File(Box::new(unnamed)), bytes: 0 })
     }
 
     /// Makes it durable and gives it its name.
-    pub(crate) fn finish(self) -> anyhow::Result<Written> {
+    pub(crate) fn finish(self) -> anyhow::Result<WrittenFile> {
         twindex_corpus::lost::check()?;
         let bytes = self.bytes;
         let unnamed = match self.writer {
-            Writer::Stdout(mut out) => {
+            StageWriter::Stdout(mut out) => {
                 out.flush().context("cannot write to standard output")?;
-                return Ok(Written { path: None, bytes, by_content: false });
+                return Ok(WrittenFile { path: None, bytes, by_content: false });
             }
-            Writer::Json(mut out) => {
+            StageWriter::Json(mut out) => {
                 out.flush().context("cannot write to standard output")?;
-                return Ok(Written { path: None, bytes, by_content: false });
+                return Ok(WrittenFile { path: None, bytes, by_content: false });
             }
-            Writer::File(unnamed) => *unnamed,
+            StageWriter::File(unnamed) => *unnamed,
         };
-        let Unnamed { name, file, hash, _half_done } = unnamed;
+        let UnnamedFile { name, file, hash, _half_done } = unnamed;
         let folder = name.folder().to_owned();
         let shown = name.shown().to_owned();
         let in_folder = || format!("{}: cannot write", shown.display());
         let file = file.into_inner().map_err(io::IntoInnerError::into_error).with_context(in_folder)?;
         file.as_file().sync_all().with_context(in_folder)?;
         let (path, force) = match &name {
-            Name::Given { out, force } => (out.clone(), *force),
+            StageName::Given { out, force } => (out.clone(), *force),
             // An earlier file of this name has the same content.
-            Name::ByContent { dir, what } => {
+            StageName::ByContent { dir, what } => {
                 (dir.join(format!("{:032x}.{}", hash.digest128(), what.suffix)), true)
             }
         };
@@ -279,17 +279,17 @@ impl StageFile {
             }
         }
         RealVfs.sync_dir(&folder).with_context(|| format!("{shown}: cannot make its name durable"))?;
-        let by_content = matches!(name, Name::ByContent { .. });
-        Ok(Written { path: Some(path), bytes, by_content })
+        let by_content = matches!(name, StageName::ByContent { .. });
+        Ok(WrittenFile { path: Some(path), bytes, by_content })
     }
 }
 
 impl Write for StageFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = match &mut self.writer {
-            Writer::Stdout(out) => out.write(bytes)?,
-            Writer::Json(out) => out.write(bytes)?,
-            Writer::File(unnamed) => {
+            StageWriter::Stdout(out) => out.write(bytes)?,
+            StageWriter::Json(out) => out.write(bytes)?,
+            StageWriter::File(unnamed) => {
                 let count = unnamed.file.write(bytes).map_err(|error| {
                     let shown = unnamed.name.shown().display();
                     io::Error::new(error.kind(), format!("{shown}: cannot write: {error}"))
@@ -304,9 +304,9 @@ impl Write for StageFile {
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.writer {
-            Writer::Stdout(out) => out.flush(),
-            Writer::Json(out) => out.flush(),
-            Writer::File(unnamed) => unnamed.file.flush(),
+            StageWriter::Stdout(out) => out.flush(),
+            StageWriter::Json(out) => out.flush(),
+            StageWriter::File(unnamed) => unnamed.file.flush(),
         }
     }
 }
@@ -349,14 +349,14 @@ fn sweep(folder: &Path) {
 mod tests {
     use super::*;
 
-    const WHAT: What = What { noun: "a test", suffix: "test", magic: b"# test" };
+    const WHAT: ResultKind = ResultKind { noun: "a test", suffix: "test", magic: b"# test" };
 
     fn args(out: Option<PathBuf>, into: Option<PathBuf>, force: bool) -> StageArgs {
         StageArgs { out, into, force }
     }
 
     #[test]
-    fn files_named_by_content_are_the_same_whoever_makes_them() {
+    fn files_named_by_content_are_identical_from_every_worker() {
         let folder = tempfile::tempdir().unwrap();
         let into = args(None, Some(folder.path().join("made")), false);
         let mut two = [into.create(WHAT).unwrap(), into.create(WHAT).unwrap()];
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_writer_left_goes_and_what_a_living_one_writes_stays() {
+    fn files_of_a_dead_writer_are_removed_and_those_of_a_live_one_stay() {
         let folder = tempfile::tempdir().unwrap();
         let into = args(None, Some(folder.path().to_owned()), false);
         let dead = folder.path().join(format!("{PREFIX}dead"));
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_verb_made_is_replaced_and_only_by_force() {
+    fn only_results_of_the_same_verb_are_replaced_and_only_with_force() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         let write = |force: bool, content: &[u8]| {

@@ -25,7 +25,7 @@ pub(crate) struct TextArgs {
     /// Normal form of the text: nfkc makes composed and decomposed, fullwidth and plain characters the same
     /// [default: none]
     #[arg(long, value_enum, value_name = "FORM")]
-    normal_form: Option<Form>,
+    normal_form: Option<FormArg>,
     /// What of the text counts for nothing: marks, which are accents, harakat, vowel points and all else of the category
     /// Mn (`é` is `e`, `й` is `и`, `が` is `か`); invisible, which are soft hyphens and characters of no width; or both,
     /// joined by + [default: none]
@@ -47,7 +47,7 @@ pub(crate) struct TextArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum FormArg {
     None,
     Nfkc,
 }
@@ -111,8 +111,8 @@ impl TextArgs {
             tokens: self.tokens,
             words: self.words,
             normal_form: self.normal_form.map(|form| match form {
-                Form::None => TextForm::None,
-                Form::Nfkc => TextForm::Nfkc,
+                FormArg::None => TextForm::None,
+                FormArg::Nfkc => TextForm::Nfkc,
             }),
             fold: self.fold,
             stop_words: self.stop_words.clone(),

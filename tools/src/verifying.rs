@@ -13,10 +13,10 @@ use crate::options::Usage;
 /// How a resemblance is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Counted {
+pub(crate) enum VerifiedBy {
     /// Counted, shingle by shingle
     Exact,
-    /// By the signatures in the index: an estimate
+    /// Estimated by the signatures in the index
     Signature,
     /// Not at all: sharing a band is enough
     None,
@@ -24,7 +24,7 @@ pub(crate) enum Counted {
 
 /// What is counted of two documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum NearBy {
+pub(crate) enum NearQueryArg {
     /// What both have, of what either has
     Resemblance,
     /// What both have, of what the document has, in one that is at least as large
@@ -40,8 +40,8 @@ pub(crate) fn counted(
     index: &Path,
     params: &Params,
     near: Near,
-    asked: Option<Counted>,
-) -> anyhow::Result<Option<Counted>> {
+    asked: Option<VerifiedBy>,
+) -> anyhow::Result<Option<VerifiedBy>> {
     let path = index.display();
     let Some(threshold) = near.threshold else {
         if asked.is_some() {
@@ -54,13 +54,13 @@ pub(crate) fn counted(
     };
     let has_signatures = params.minhash.is_some_and(|minhash| minhash.signature_bits > 0);
     match asked {
-        Some(Counted::None) => Ok(asked),
-        Some(Counted::Signature) if has_signatures => Ok(asked),
-        Some(Counted::Signature) => bail!(
+        Some(VerifiedBy::None) => Ok(asked),
+        Some(VerifiedBy::Signature) if has_signatures => Ok(asked),
+        Some(VerifiedBy::Signature) => bail!(
             "{path}: this index keeps no signatures, by which a resemblance of {threshold} is estimated; take all that \
              shares a band with --verify none, or make another index"
         ),
-        None | Some(Counted::Exact) => {
+        None | Some(VerifiedBy::Exact) => {
             let least = params.near().threshold.filter(|_| params.sets);
             match least {
                 None => bail!(
@@ -71,7 +71,7 @@ pub(crate) fn counted(
                     "{path}: this index finds all documents that resemble by {least} or more, and {threshold} is asked \
                      for; take estimates with --verify signature, or make another index with --threshold {threshold}"
                 ),
-                Some(_) => Ok(Some(Counted::Exact)),
+                Some(_) => Ok(Some(VerifiedBy::Exact)),
             }
         }
     }

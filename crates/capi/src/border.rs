@@ -187,7 +187,7 @@ fn show(start: *const u8, bytes: usize, len: Option<&mut MaybeUninit<usize>>) ->
 }
 
 /// A null pointer and the length 0, for absent bytes.
-pub(crate) fn show_nothing(len: Option<&mut MaybeUninit<usize>>) -> *const u8 {
+pub(crate) fn show_empty(len: Option<&mut MaybeUninit<usize>>) -> *const u8 {
     show(std::ptr::null(), 0, len)
 }
 
@@ -197,7 +197,7 @@ mod tests {
     use crate::error::{twindex_error_code, twindex_error_free};
 
     #[test]
-    fn panic_becomes_an_error_with_its_message() {
+    fn panic_is_returned_as_an_error_with_its_message() {
         let mut error = MaybeUninit::uninit();
         assert_eq!(call(Some(&mut error), || panic!("number {}", 7)), Code::Panicked);
         // SAFETY: `call` has written a pointer from `Box::into_raw`.
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_cannot_be_are_refused() {
+    fn impossible_lengths_are_refused() {
         // SAFETY: a null pointer, and a length that is refused before anything is read.
         let (null, long) =
             unsafe { (bytes(std::ptr::null(), 3, "x"), bytes(b"x".as_ptr(), usize::MAX, "x")) };

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::border::{self, show_key, show_nothing};
+use crate::border::{self, show_empty, show_key};
 
 /// Near documents, the nearest first. Free it with `twindex_hits_free`.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub extern "C" fn twindex_hits_key(
 ) -> *const u8 {
     match hit(hits, at) {
         Some(hit) => show_key(&hit.key, len),
-        None => show_nothing(len),
+        None => show_empty(len),
     }
 }
 

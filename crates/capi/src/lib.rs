@@ -106,7 +106,7 @@ mod tests {
 
     /// Finds a forgotten function on machines without cbindgen.
     #[test]
-    fn header_declares_all_functions_with_as_many_arguments() {
+    fn header_declares_every_function_with_the_number_of_arguments_it_has() {
         let rust: BTreeMap<_, _> =
             SOURCES.iter().flat_map(|text| functions(text, "extern \"C\" fn twindex_")).collect();
         let lines = include_str!("../include/twindex.h").lines();

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::border::{self, show_bytes, show_nothing};
+use crate::border::{self, show_bytes, show_empty};
 
 /// The stored record of a document. Free it with `twindex_record_free`.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub extern "C" fn twindex_record_value(
 ) -> *const u8 {
     match record {
         Some(record) => show_bytes(&record.inner.value, len),
-        None => show_nothing(len),
+        None => show_empty(len),
     }
 }
 

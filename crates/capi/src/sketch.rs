@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::border::{self, Slot, given, show_nothing};
+use crate::border::{self, Slot, given, show_empty};
 use crate::error::{Code, Error};
 
 /// Makes sketches of texts. Any number of threads may use one at once.
@@ -82,7 +82,7 @@ pub extern "C" fn twindex_sketch_set(
     sketch: Option<&Sketch>,
     len: Option<&mut MaybeUninit<usize>>,
 ) -> *const u64 {
-    let Some(sketch) = sketch else { return show_nothing(len).cast() };
+    let Some(sketch) = sketch else { return show_empty(len).cast() };
     let set = sketch.inner.set();
     if let Some(len) = len {
         len.write(set.len());

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use twindex::{Fingerprint, Query};
 
-use crate::border::{self, Result, Slot, given, key, show_bytes, show_nothing};
+use crate::border::{self, Result, Slot, given, key, show_bytes, show_empty};
 use crate::error::{Code, Error};
 use crate::hits::Hits;
 use crate::keys::Keys;
@@ -54,7 +54,7 @@ pub extern "C" fn twindex_snapshot_payload(
 ) -> *const u8 {
     match snapshot.and_then(|snapshot| snapshot.inner.payload()) {
         Some(payload) => show_bytes(payload, len),
-        None => show_nothing(len),
+        None => show_empty(len),
     }
 }
 

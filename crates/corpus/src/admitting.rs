@@ -39,7 +39,7 @@ pub struct Admission {
     /// What became of it.
     pub outcome: Outcome,
     /// The nearest other document, if one is near.
-    pub near: Option<NearTo>,
+    pub near: Option<NearDocument>,
     /// Earlier documents that this one contains, by their keys, and how much of each; where containment decides, and of a
     /// document that is contained in none.
     pub contained: Vec<(KeyBuf, f64)>,
@@ -47,7 +47,7 @@ pub struct Admission {
 
 /// A document that another one is near.
 #[derive(Debug)]
-pub struct NearTo {
+pub struct NearDocument {
     /// Its key.
     pub key: KeyBuf,
     /// Bits in which the fingerprints differ, if that is known.
@@ -56,7 +56,7 @@ pub struct NearTo {
     pub share: Option<f64>,
 }
 
-impl From<Hit> for NearTo {
+impl From<Hit> for NearDocument {
     fn from(hit: Hit) -> Self {
         let share = hit.resemblance.map(|resemblance| resemblance.value());
         Self { key: hit.key, distance: hit.distance, share }
@@ -201,7 +201,7 @@ fn check(params: &Params, options: AdmitOptions) -> Result<()> {
 }
 
 /// The nearest document of the same value.
-fn near_inside(writer: &mut Writer, one: &Admitted<'_>) -> Result<Option<NearTo>> {
+fn near_inside(writer: &mut Writer, one: &Admitted<'_>) -> Result<Option<NearDocument>> {
     for hit in writer.near(one.document, usize::MAX)? {
         if hit.key.as_key() != one.key
             && writer.get(&hit.key)?.is_some_and(|record| record.value == one.value)
@@ -293,7 +293,7 @@ impl Lists {
         writer: &mut Writer,
         one: &Admitted<'_>,
         value: Option<&[u8]>,
-    ) -> Result<(Option<NearTo>, Vec<(KeyBuf, f64)>)> {
+    ) -> Result<(Option<NearDocument>, Contained)> {
         self.found.clear();
         self.found.extend_from_slice(self.sets.containing(one.set));
         let mut nearest: Option<(usize, Key<'_>)> = None;
@@ -301,13 +301,13 @@ impl Lists {
             let key = self.key(number);
             let Some(other) = deciding(writer, key, one, value)? else { continue };
             let Some(shared) = self.near.shared(one.set, &other) else { continue };
-            if nearest.is_none_or(|(most, of)| shared > most || shared == most && key < of) {
+            if nearest.is_none_or(|(max, of)| shared > max || shared == max && key < of) {
                 nearest = Some((shared, key));
             }
         }
         if let Some((shared, key)) = nearest {
             let share = Some(shared as f64 / one.set.len() as f64);
-            return Ok((Some(NearTo { key: key.to_buf(), distance: None, share }), Vec::new()));
+            return Ok((Some(NearDocument { key: key.to_buf(), distance: None, share }), Vec::new()));
         }
         self.found.clear();
         self.found.extend_from_slice(self.sets.contained_in(one.set));
@@ -324,6 +324,9 @@ impl Lists {
         Ok((None, contained))
     }
 }
+
+/// The keys of documents that a document contains, and how much of each.
+type Contained = Vec<(KeyBuf, f64)>;
 
 /// The set of the document with this key, if it is there, has no mark, is another one, and is of this value.
 fn deciding(

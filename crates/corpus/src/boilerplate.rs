@@ -9,18 +9,18 @@ use rayon::prelude::*;
 use twindex::params::{Shingling, Tokens};
 use twindex::sketch::cut::PlacedUnits;
 use twindex::sketch::{Cutter, IdfTable, LeavesOut};
-use twindex::sys::{DurableFile, Room};
+use twindex::sys::{DurableFile, MemoryBudget};
 use twindex::{Error, Index, Params, Sketcher};
-use twindex_join::Watched;
-use twindex_passages::boilerplate::{Builder, Shared};
-use twindex_passages::{Boilerplate, Exact, Hashed, Hasher, Shape, WIDTH_MAX, Work};
+use twindex_join::SharedProgress;
+use twindex_passages::boilerplate::{Builder, SharedGrams};
+use twindex_passages::{Boilerplate, Exact, Hashed, Hasher, Shape, WIDTH_MAX, FinderScratch};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::InvalidOptions;
 use crate::input::{Content, Documents, Parser, Record};
 use crate::observer::Observer;
-use crate::repeated::{Fate, RepeatedKeys};
-use crate::sketching::{Job, Wanted, check_memory, for_each_chunk, seen_keys};
+use crate::repeated::{KeyDecision, RepeatedKeys};
+use crate::sketching::{Job, SketchOptions, check_memory, for_each_chunk, seen_keys};
 
 /// The name of a list in a folder of results, and in the folder of an index.
 pub const BOILERPLATE: &str = "boilerplate";
@@ -31,7 +31,7 @@ pub const BOILERPLATE_WORDS: u32 = 10;
 ///
 /// # Errors
 ///
-/// Those of [`Boilerplate::open`], with what is expected.
+/// The errors of [`Boilerplate::open`], with advice.
 pub fn open(path: &Path) -> anyhow::Result<Arc<Boilerplate>> {
     let list = Boilerplate::open(path).with_context(|| {
         format!("{}: expected a list of spans, as `dedup --without-boilerplate` makes it", path.display())
@@ -110,9 +110,9 @@ pub fn copy(list: &Boilerplate, folder: &Path) -> anyhow::Result<()> {
     write().with_context(|| format!("{BOILERPLATE}: cannot write"))
 }
 
-/// Which spans are looked for.
+/// The spans to find: their length, and how many documents must share them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct SpanCriteria {
     /// Words of a span.
     pub(crate) words: u32,
     /// More documents than this have it.
@@ -121,15 +121,15 @@ pub(crate) struct Asked {
     pub(crate) memory: usize,
 }
 
-/// What a reading saw, by which two of them are compared.
+/// Totals of one reading, to detect inputs that changed before the second one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct ReadingTotals {
     records: u64,
     /// The sum of hashes of texts.
     texts: u64,
 }
 
-impl Seen {
+impl ReadingTotals {
     fn add(&mut self, more: Self) {
         self.records += more.records;
         self.texts = self.texts.wrapping_add(more.texts);
@@ -169,7 +169,7 @@ impl SpanWords {
             of: self,
             placed: PlacedUnits::default(),
             hashed: Hashed::default(),
-            work: Work::new(self.shape, self.hasher),
+            work: FinderScratch::new(self.shape, self.hasher),
         }
     }
 
@@ -225,7 +225,7 @@ pub struct SpanCounting<'w> {
     of: &'w SpanWords,
     placed: PlacedUnits,
     hashed: Hashed,
-    work: Work,
+    work: FinderScratch,
 }
 
 impl SpanCounting<'_> {
@@ -270,20 +270,20 @@ impl SpanCounting<'_> {
     }
 
     /// Cuts and hashes the text of a record; says what was seen.
-    fn take(&mut self, parser: &Parser, record: &Record<'_>, memory: usize) -> anyhow::Result<Seen> {
+    fn take(&mut self, parser: &Parser, record: &Record<'_>, memory: usize) -> anyhow::Result<ReadingTotals> {
         record.attached(parser)?; // as then, so that the same records are bad
         check_memory(record, 0, Some(memory), true)?;
-        // Of a text that does not say all that was there nothing counts.
+        // A text that lost bytes does not count.
         let text = if let Content::Text(text) = record.content { text } else { "" };
         self.hash(text).map_err(|error| record.bad(&error))?;
-        Ok(Seen { records: 1, texts: xxh3_64(text.as_bytes()) })
+        Ok(ReadingTotals { records: 1, texts: xxh3_64(text.as_bytes()) })
     }
 }
 
 /// The t-grams of the records of a chunk.
 #[derive(Default)]
-struct Collected {
-    seen: Seen,
+struct ChunkGrams {
+    seen: ReadingTotals,
     grams: Vec<[u64; 2]>,
     /// The key of each, and where its t-grams end.
     records: Vec<(Vec<u8>, usize)>,
@@ -309,11 +309,11 @@ fn words_of(shingling: &Shingling) -> anyhow::Result<Shingling> {
 pub(crate) fn count(
     documents: &Documents,
     shingling: &Shingling,
-    asked: Asked,
+    asked: SpanCriteria,
     folder: &Path,
     observer: &dyn Observer,
 ) -> anyhow::Result<Arc<Boilerplate>> {
-    let Asked { words, more_than, repeated_keys, memory } = asked;
+    let SpanCriteria { words, more_than, repeated_keys, memory } = asked;
     let Some(total) = documents.total_bytes() else {
         return Err(InvalidOptions::new(
             "--without-boilerplate reads its inputs three times, and standard input or a pipe can be read only once; \
@@ -329,14 +329,14 @@ pub(crate) fn count(
     let progress = observer.begin("counting spans", reading.total_bytes());
     let job = Job {
         state,
-        begin: Seen::default,
-        work: |working: &mut SpanCounting<'_>, seen: &mut Seen, parser: &Parser, record: Record<'_>| {
+        begin: ReadingTotals::default,
+        work: |working: &mut SpanCounting<'_>, seen: &mut ReadingTotals, parser: &Parser, record: Record<'_>| {
             seen.add(working.take(parser, &record, memory)?);
             working.work.count_shared(&working.hashed, &shared);
             Ok(())
         },
     };
-    let mut first = Seen::default();
+    let mut first = ReadingTotals::default();
     for_each_chunk(&mut reading, &*progress, &job, |seen| {
         first.add(seen);
         Ok(())
@@ -349,25 +349,25 @@ pub(crate) fn count(
         RepeatedKeys::Error => RepeatedKeys::Any, // the job that takes the documents says where the first one is
         other => other,
     };
-    let room = Some(Room::new(folder, memory / 8));
-    let mut keys = seen_keys(&reading, &Wanted { repeated_keys, room, ..Wanted::default() }, &*progress)?;
+    let budget = Some(MemoryBudget::new(folder, memory / 8));
+    let mut keys = seen_keys(&reading, &SketchOptions { repeated_keys, budget, ..SketchOptions::default() }, &*progress)?;
     let mut builder = Builder::new(folder, memory / 2);
     let job = Job {
         state,
-        begin: Collected::default,
-        work: |working: &mut SpanCounting<'_>, made: &mut Collected, parser: &Parser, record: Record<'_>| {
+        begin: ChunkGrams::default,
+        work: |working: &mut SpanCounting<'_>, made: &mut ChunkGrams, parser: &Parser, record: Record<'_>| {
             made.seen.add(working.take(parser, &record, memory)?);
             working.work.append_shared(&working.hashed, &shared, &mut made.grams);
             made.records.push((record.key.to_vec(), made.grams.len()));
             Ok(())
         },
     };
-    let mut second = Seen::default();
+    let mut second = ReadingTotals::default();
     for_each_chunk(&mut reading, &*progress, &job, |made| {
         second.add(made.seen);
         let mut start = 0;
         for (mut key, end) in made.records {
-            if matches!(keys.next(&mut key)?, Fate::Taken | Fate::Numbered) {
+            if matches!(keys.next(&mut key)?, KeyDecision::Taken | KeyDecision::Numbered) {
                 builder.push(&made.grams[start..end])?;
             }
             start = end;
@@ -386,10 +386,10 @@ pub(crate) fn count(
 
 /// A filter for texts of this size: a text selects fewer fingerprints than half of its bytes, each with two counters;
 /// compressed inputs have more text.
-fn filter(bytes: u64, more_than: u32, memory: usize) -> twindex::Result<Shared> {
-    let most = memory / 4;
-    let wanted = usize::try_from(bytes).unwrap_or(most);
-    Shared::new(wanted.clamp(1 << 16, most.max(1 << 16)), more_than)
+fn filter(bytes: u64, more_than: u32, memory: usize) -> twindex::Result<SharedGrams> {
+    let max = memory / 4;
+    let wanted = usize::try_from(bytes).unwrap_or(max);
+    SharedGrams::new(wanted.clamp(1 << 16, max.max(1 << 16)), more_than)
 }
 
 /// Texts that a thread counts at a time, and whose runs of words are held.
@@ -406,7 +406,7 @@ pub(crate) fn count_texts(
     spans: &SpanWords,
     more_than: u32,
     memory: usize,
-    (folder, watched): (&Path, &Watched),
+    (folder, watched): (&Path, &SharedProgress),
 ) -> anyhow::Result<Arc<Boilerplate>> {
     let bytes = texts.iter().map(|text| text.len() as u64).sum();
     let shared = filter(bytes, more_than, memory)?;

@@ -15,7 +15,7 @@
 //!
 //! let texts = ["a rose is a rose is a rose", "something else", "a rose is a rose is a rose"];
 //! let found = DedupTexts::default().run(&texts.map(str::as_bytes))?;
-//! assert_eq!(found.kept_of, [0, 1, 0]); // the third text went for the first
+//! assert_eq!(found.kept_of, [0, 1, 0]); // the third text is removed for the first
 //! # Ok::<(), anyhow::Error>(())
 //! ```
 //!
@@ -74,10 +74,10 @@ mod repeated;
 
 pub use boilerplate::{BOILERPLATE, BOILERPLATE_WORDS, SpanCounting, SpanWords};
 pub use dedup::{
-    Annotations, Beside, Clustering, CommonShingle, Dedup, DedupTexts, Explanation, Fate, FieldOfBoth, Found,
-    Host, HostCounter, Hosts, Hunk, IndexOf, Join, Keep, LeftOutReport, Listed, ListedPairs, MAX_BUCKET,
-    MEMORY, MEMORY_MIN, Method, Mirror, NearBy, Reason, Report, Revisits, Run, SetMaker, SetWork, Sets,
-    Stands, THRESHOLD_MIN, Verify, Weights, Why, WordDiff,
+    Annotations, Clustering, CommonShingle, Dedup, DedupTexts, DocumentStatus, Explanation, FieldOfBoth,
+    Host, HostCounter, Hosts, Hunk, IndexOf, Join, Keep, LeftOutReport, ListedPairs, MAX_BUCKET, MEMORY,
+    MEMORY_MIN, Method, Mirror, NearMeasure, Reason, Report, Revisits, Run, SetMaker, SetWork, Sets,
+    THRESHOLD_MIN, TableLine, TextAttributes, TextsResult, Verify, Weights, Why, WordDiff, WordOrigin,
 };
 pub use error::InvalidOptions;
 pub use input::{
@@ -93,9 +93,9 @@ pub use repeated::RepeatedKeys;
 pub use shard::part_of;
 pub use sharing::Sharing;
 pub use text::{StopList, TextFold, TextForm, TextOptions};
-pub use twindex_join::Watched;
+pub use twindex_join::SharedProgress;
 pub use twindex_passages::{Boilerplate, Gram as PassageGram, PassageIndex as PassagesIndex};
 pub use watch::Stages;
 
-/// What calls of this crate return.
+/// The result of calls of this crate.
 pub type Result<T> = anyhow::Result<T>;

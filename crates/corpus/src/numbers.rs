@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_read_well() {
+    fn numbers_are_printed_with_separators() {
         assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!((counted(1, "pair"), counted(2000, "pair")), ("1 pair".into(), "2,000 pairs".into()));
         assert_eq!([999, 1000, 56_000_000].map(bytes), ["999 bytes", "1.0 kB", "56.0 MB"]);

@@ -8,25 +8,25 @@ use anyhow::bail;
 /// Keeps the results of chunks, in the order of the input.
 pub(crate) trait Chunks {
     /// The kept results of the next chunk; none after the last one.
-    fn next(&mut self) -> anyhow::Result<Option<Recalled>>;
+    fn next(&mut self) -> anyhow::Result<Option<CachedChunk>>;
 
     /// Keeps the results of a chunk whose records have this digest.
     fn keep(&mut self, digest: u64, bytes: &[u8]) -> anyhow::Result<()>;
 }
 
-/// How the results of chunks are kept; `L` is what a lookup returned for each document.
-pub(crate) struct Remembered<'r, L> {
+/// Stores and reads the results of chunks; `L` is the lookup result of a document.
+pub(crate) struct ChunkCache<'r, L> {
     pub(crate) chunks: &'r mut dyn Chunks,
     /// The number of minima of each document that are kept in full.
     pub(crate) minima: usize,
     /// Appends the bytes of a lookup's result.
     pub(crate) put: fn(&L, &mut Vec<u8>),
     /// Reads them; none if they are not as `put` writes them.
-    pub(crate) take: fn(&mut Bytes<'_>) -> Option<L>,
+    pub(crate) take: fn(&mut ByteReader<'_>) -> Option<L>,
 }
 
 /// The kept results of a chunk.
-pub(crate) struct Recalled {
+pub(crate) struct CachedChunk {
     /// The file, for messages.
     pub(crate) at: Arc<str>,
     /// The digest of its records.
@@ -39,7 +39,7 @@ pub(crate) struct Recalled {
     pub(crate) number: u64,
 }
 
-impl Recalled {
+impl CachedChunk {
     /// Refuses damaged bytes, and those of other records.
     pub(crate) fn check(&self, digest: u64) -> anyhow::Result<()> {
         if !(self.is_whole)(self) {
@@ -52,7 +52,7 @@ impl Recalled {
     }
 }
 
-/// What to do where a run cannot be continued.
+/// The advice if a run cannot be resumed.
 pub(crate) const BEGIN_ANEW: &str = "to start over, give --force instead of --resume";
 
 /// The message about a damaged file of a stopped run.
@@ -61,9 +61,9 @@ pub(crate) fn damaged(file: &str) -> String {
 }
 
 /// Bytes that are taken from the front.
-pub(crate) struct Bytes<'b>(pub(crate) &'b [u8]);
+pub(crate) struct ByteReader<'b>(pub(crate) &'b [u8]);
 
-impl<'b> Bytes<'b> {
+impl<'b> ByteReader<'b> {
     /// The next ones, this number of them.
     pub(crate) fn take(&mut self, count: usize) -> Option<&'b [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
@@ -84,23 +84,23 @@ impl<'b> Bytes<'b> {
 
 /// The role of a chunk.
 #[derive(Default)]
-pub(crate) enum Memory {
+pub(crate) enum ChunkMemory {
     /// Its results are not kept.
     #[default]
     None,
     /// Its results are computed, and kept with this digest of its records.
     Kept { digest: u64, bytes: Vec<u8> },
     /// Its results are read; `taken` bytes of them were.
-    Recalled { recalled: Box<Recalled>, taken: usize },
+    Recalled { recalled: Box<CachedChunk>, taken: usize },
 }
 
-impl Memory {
-    /// Of a chunk whose records have this digest.
+impl ChunkMemory {
+    /// The results of a chunk whose records have this digest.
     ///
     /// # Errors
     ///
     /// The kept results are damaged, or of other records.
-    pub(crate) fn of(recalled: Option<Recalled>, digest: u64) -> anyhow::Result<Self> {
+    pub(crate) fn of(recalled: Option<CachedChunk>, digest: u64) -> anyhow::Result<Self> {
         let Some(recalled) = recalled else { return Ok(Self::Kept { digest, bytes: Vec::new() }) };
         recalled.check(digest)?;
         Ok(Self::Recalled { recalled: Box::new(recalled), taken: 0 })
@@ -109,16 +109,16 @@ impl Memory {
     /// Reads from the kept results; none if they are computed now.
     pub(crate) fn recall<T>(
         &mut self,
-        take: impl FnOnce(&mut Bytes<'_>) -> Option<T>,
+        take: impl FnOnce(&mut ByteReader<'_>) -> Option<T>,
     ) -> anyhow::Result<Option<T>> {
         let Self::Recalled { recalled, taken } = self else { return Ok(None) };
-        let mut bytes = Bytes(&recalled.bytes[*taken..]);
+        let mut bytes = ByteReader(&recalled.bytes[*taken..]);
         let Some(found) = take(&mut bytes) else { bail!("{}", damaged(&recalled.at)) };
         *taken = recalled.bytes.len() - bytes.0.len();
         Ok(Some(found))
     }
 
-    /// Where results are appended, if they are computed and kept.
+    /// The buffer for results, if they are computed and stored.
     pub(crate) fn kept(&mut self) -> Option<&mut Vec<u8>> {
         if let Self::Kept { bytes, .. } = self { Some(bytes) } else { None }
     }

@@ -4,11 +4,11 @@ use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
 
 use anyhow::Context;
-use twindex::sys::{Column, Room};
-use twindex_join::Numbers;
+use twindex::sys::{Column, MemoryBudget};
+use twindex_join::HashNumbers;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-/// What is done about a document whose key an earlier one of the same run has.
+/// The treatment of a document whose key an earlier one of the same run has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RepeatedKeys {
     /// It has a number after its key: the second document with the key `K` has `K#2`, or the next number that is free.
@@ -25,12 +25,12 @@ pub enum RepeatedKeys {
 }
 
 impl RepeatedKeys {
-    /// Where nothing is passed over.
+    /// The treatment for verbs that skip no document.
     pub(crate) fn or_any(self) -> Self {
         if self == Self::Number { self } else { Self::Any }
     }
 
-    /// Where the keys are known to be without repetition, or the first counts.
+    /// The treatment if keys do not repeat, or the first counts.
     pub(crate) fn or_first(self) -> Self {
         if self == Self::Number { self } else { Self::First }
     }
@@ -41,11 +41,11 @@ impl RepeatedKeys {
 /// No key is held, only hashes of 128 bits, in columns: 27 to 37 bytes a document, and 8 more where they are counted.
 #[derive(Debug)]
 pub(crate) enum SeenKeys {
-    /// Of each key the next number that may be free; 0 of one that came once.
+    /// The next number that may be free for each key; 0 for one that came once.
     Number(Hashes),
     First(Hashes),
     Error(Hashes),
-    /// Of each key, how many documents with it are still to come.
+    /// The number of documents still to come with each key.
     Last(Hashes),
     /// The caller knows which keys have come.
     Any,
@@ -54,7 +54,7 @@ pub(crate) enum SeenKeys {
 /// Hashes of keys, each with a count where there are counts.
 #[derive(Debug)]
 pub(crate) struct Hashes {
-    numbers: Numbers,
+    numbers: HashNumbers,
     all: Column<u128>,
     counts: Column<u64>,
     /// Nobody can write keys that fall together.
@@ -62,10 +62,10 @@ pub(crate) struct Hashes {
 }
 
 impl Hashes {
-    fn new(room: &Room) -> twindex::Result<Self> {
-        let (all, counts) = (Column::new(room), Column::new(room));
+    fn new(budget: &MemoryBudget) -> twindex::Result<Self> {
+        let (all, counts) = (Column::new(budget), Column::new(budget));
         let seed = BuildHasher::hash_one(&RandomState::new(), 0);
-        Ok(Self { numbers: Numbers::new(room)?, all, counts, seed })
+        Ok(Self { numbers: HashNumbers::new(budget)?, all, counts, seed })
     }
 
     /// The number of a key, and whether it is new.
@@ -98,9 +98,9 @@ impl Hashes {
     }
 }
 
-/// What becomes of a document.
+/// The decision about a document's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum KeyDecision {
     Taken,
     /// Its key has a number now.
     Numbered,
@@ -109,14 +109,14 @@ pub(crate) enum Fate {
 }
 
 impl SeenKeys {
-    /// Without keys; seen keys take memory of `room`. For [`RepeatedKeys::Last`] all keys are to be
+    /// Without keys; seen keys take memory of `budget`. For [`RepeatedKeys::Last`] all keys are to be
     /// [announced](Self::announce) first.
-    pub(crate) fn new(repeated: RepeatedKeys, room: &Room) -> twindex::Result<Self> {
+    pub(crate) fn new(repeated: RepeatedKeys, budget: &MemoryBudget) -> twindex::Result<Self> {
         Ok(match repeated {
-            RepeatedKeys::Number => Self::Number(Hashes::new(room)?),
-            RepeatedKeys::First => Self::First(Hashes::new(room)?),
-            RepeatedKeys::Last => Self::Last(Hashes::new(room)?),
-            RepeatedKeys::Error => Self::Error(Hashes::new(room)?),
+            RepeatedKeys::Number => Self::Number(Hashes::new(budget)?),
+            RepeatedKeys::First => Self::First(Hashes::new(budget)?),
+            RepeatedKeys::Last => Self::Last(Hashes::new(budget)?),
+            RepeatedKeys::Error => Self::Error(Hashes::new(budget)?),
             RepeatedKeys::Any => Self::Any,
         })
     }
@@ -130,34 +130,34 @@ impl SeenKeys {
     }
 
     /// Decides about the next document, and may add a number to its key.
-    pub(crate) fn next(&mut self, key: &mut Vec<u8>) -> anyhow::Result<Fate> {
+    pub(crate) fn next(&mut self, key: &mut Vec<u8>) -> anyhow::Result<KeyDecision> {
         Ok(match self {
-            Self::Any => Fate::Taken,
+            Self::Any => KeyDecision::Taken,
             Self::First(seen) => {
                 if seen.is_new(key)? {
-                    Fate::Taken
+                    KeyDecision::Taken
                 } else {
-                    Fate::PassedOver
+                    KeyDecision::PassedOver
                 }
             }
             Self::Error(seen) => {
                 if seen.is_new(key)? {
-                    Fate::Taken
+                    KeyDecision::Taken
                 } else {
-                    Fate::Refused
+                    KeyDecision::Refused
                 }
             }
             Self::Last(coming) => match coming.count(key)?.0 {
                 rest @ 2.. => {
                     *rest -= 1;
-                    Fate::PassedOver
+                    KeyDecision::PassedOver
                 }
-                _ => Fate::Taken,
+                _ => KeyDecision::Taken,
             },
             Self::Number(seen) => {
                 let (next, is_new) = seen.count(key)?;
                 if is_new {
-                    return Ok(Fate::Taken);
+                    return Ok(KeyDecision::Taken);
                 }
                 let mut number = (*next).max(2);
                 let (base, length) = (key.clone(), key.len());
@@ -168,7 +168,7 @@ impl SeenKeys {
                     number += 1;
                     if seen.count(key)?.1 {
                         *seen.count(&base)?.0 = number;
-                        return Ok(Fate::Numbered);
+                        return Ok(KeyDecision::Numbered);
                     }
                 }
             }
@@ -194,21 +194,21 @@ pub(crate) fn without_numbers(key: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn keys_in(room: &Room, repeated: RepeatedKeys, keys: &[&str]) -> Vec<Option<String>> {
-        let mut seen = SeenKeys::new(repeated, room).unwrap();
+    fn keys_in(budget: &MemoryBudget, repeated: RepeatedKeys, keys: &[&str]) -> Vec<Option<String>> {
+        let mut seen = SeenKeys::new(repeated, budget).unwrap();
         for key in keys {
             seen.announce(key.as_bytes()).unwrap();
         }
         let next = |key: &&str| {
             let mut key = key.as_bytes().to_vec();
             let fate = seen.next(&mut key).unwrap();
-            (fate != Fate::PassedOver).then(|| String::from_utf8(key).unwrap())
+            (fate != KeyDecision::PassedOver).then(|| String::from_utf8(key).unwrap())
         };
         keys.iter().map(next).collect()
     }
 
     fn keys(repeated: RepeatedKeys, keys: &[&str]) -> Vec<Option<String>> {
-        keys_in(&Room::unlimited(), repeated, keys)
+        keys_in(&MemoryBudget::unlimited(), repeated, keys)
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
         {
             let held = keys(repeated, &all);
             assert_eq!(held.iter().flatten().count(), taken, "{repeated:?}");
-            assert_eq!(keys_in(&Room::new(dir.path(), 0), repeated, &all), held, "{repeated:?}");
+            assert_eq!(keys_in(&MemoryBudget::new(dir.path(), 0), repeated, &all), held, "{repeated:?}");
         }
     }
 
@@ -240,13 +240,13 @@ mod tests {
         assert_eq!(keys(RepeatedKeys::First, &["a", "b", "a", "a"]), some(&["a", "b", "-", "-"]));
         assert_eq!(keys(RepeatedKeys::Last, &["a", "b", "a", "a"]), some(&["-", "b", "-", "a"]));
         assert_eq!(keys(RepeatedKeys::Any, &["a", "a"]), some(&["a", "a"]));
-        let mut seen = SeenKeys::new(RepeatedKeys::Error, &Room::unlimited()).unwrap();
+        let mut seen = SeenKeys::new(RepeatedKeys::Error, &MemoryBudget::unlimited()).unwrap();
         let mut next = || seen.next(&mut b"a".to_vec()).unwrap();
-        assert_eq!([next(), next()], [Fate::Taken, Fate::Refused]);
+        assert_eq!([next(), next()], [KeyDecision::Taken, KeyDecision::Refused]);
     }
 
     #[test]
-    fn a_key_and_its_numbers_are_of_one_family() {
+    fn numbered_keys_of_a_key_are_recognised() {
         for (key, root) in [
             ("a", "a"),
             ("a#2", "a"),

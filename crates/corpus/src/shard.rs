@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_key_is_in_one_part_and_parts_are_even() {
+    fn each_key_is_in_exactly_one_shard_and_shards_are_balanced() {
         for count in [1, 2, 3, 7, 16] {
             let parts: Vec<Shard> =
                 (1..=count).map(|number| format!("{number}/{count}").parse().unwrap()).collect();
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_read_as_they_are_written_and_no_others() {
+    fn shard_numbers_round_trip_and_invalid_ones_are_refused() {
         for text in ["1/1", "2/4", "4294967295/4294967295"] {
             assert_eq!(text.parse::<Shard>().unwrap().to_string(), text);
         }

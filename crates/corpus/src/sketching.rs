@@ -11,18 +11,18 @@ use rayon::Yield;
 use rayon::prelude::*;
 use twindex::params::{Family, MinhashWeights, Tokens};
 use twindex::sketch::{LeftOut, Scratch, Sketch, Sketcher};
-use twindex::sys::Room;
+use twindex::sys::MemoryBudget;
 use twindex::{Error, Fingerprint, Key};
-use twindex_join::{Sorting, Telling};
+use twindex_join::{SortScratch, DeltaScratch};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::input::{
     BATCH_BYTES, Batch, Buffers, Content, Documents, Ending, Form, Forms, OwnAttached, Parser, Place, Record,
-    Seen, bad_at, check_key,
+    ChunkTotals, bad_at, check_key,
 };
 use crate::observer::Progress;
-use crate::remembered::{Memory, Recalled, Remembered, put_numbers};
-use crate::repeated::{Fate, RepeatedKeys, SeenKeys};
+use crate::remembered::{ChunkMemory, CachedChunk, ChunkCache, put_numbers};
+use crate::repeated::{KeyDecision, RepeatedKeys, SeenKeys};
 use crate::shard::Shard;
 
 /// Bytes of input handed to one core at a time.
@@ -43,7 +43,7 @@ const AHEAD: usize = 4;
 /// Bytes of chunks that are read before the first of them is taken: of a few very long records one is there at a time.
 const AHEAD_BYTES: usize = 32 << 20;
 
-/// What all threads need to work on chunks.
+/// The data that all threads need to work on chunks.
 pub struct Job<N, B, W> {
     /// Makes working memory, as often as there are threads.
     pub state: N,
@@ -53,8 +53,8 @@ pub struct Job<N, B, W> {
     pub work: W,
 }
 
-/// A batch that was worked on, and what it was turned into.
-type Worked<T> = (Batch, anyhow::Result<(Seen, T)>);
+/// A processed batch, and its result.
+type BatchResult<T> = (Batch, anyhow::Result<(ChunkTotals, T)>);
 
 /// Reads all documents, works on chunks of them on all cores, and hands what each was turned into to `take`, in the
 /// order of the input. Chunks are read ahead of those that are worked on, so that no thread waits for another.
@@ -106,7 +106,7 @@ fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
 ) -> anyhow::Result<()> {
     let parser = documents.parser().clone();
     let idle = Mutex::new(Vec::new());
-    let lend = |batch: &Batch, handed: H| -> anyhow::Result<(Seen, T)> {
+    let lend = |batch: &Batch, handed: H| -> anyhow::Result<(ChunkTotals, T)> {
         let lent = idle.lock().ok().and_then(|mut idle| idle.pop());
         let (mut buffers, mut state) = lent.unwrap_or_else(|| (Buffers::default(), (job.state)()));
         let mut made = (job.begin)(handed, batch)?;
@@ -118,9 +118,9 @@ fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
         Ok((seen, made))
     };
     let lend = &lend;
-    let most = AHEAD * rayon::current_num_threads().max(2);
-    // What each batch is turned into, in the order of the input, comes by a channel of its own.
-    let mut coming: VecDeque<Receiver<Worked<T>>> = VecDeque::new();
+    let max = AHEAD * rayon::current_num_threads().max(2);
+    // The results of batches come in the order of the input, each by a channel of its own.
+    let mut coming: VecDeque<Receiver<BatchResult<T>>> = VecDeque::new();
     let mut spare: Vec<Batch> = Vec::new();
     let mut bytes = 0;
     let (mut is_over, mut failure) = (false, None);
@@ -146,7 +146,7 @@ fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
                     take(made, documents)?;
                 }
                 Err(TryRecvError::Disconnected) => return Ok(()), // it panicked, and so will the scope
-                Err(TryRecvError::Empty) if !is_over && coming.len() < most && bytes < AHEAD_BYTES => {
+                Err(TryRecvError::Empty) if !is_over && coming.len() < max && bytes < AHEAD_BYTES => {
                     let mut batch = spare.pop().unwrap_or_default();
                     documents.next_batch(&mut batch, chunk_bytes);
                     progress.set(documents.bytes_read());
@@ -176,27 +176,27 @@ pub struct Sketching<'s> {
     scratch: Scratch,
     set: Vec<u64>,
     vector: Vec<(u64, i64)>,
-    sorting: Sorting,
-    telling: Telling,
+    sorting: SortScratch,
+    delta_scratch: DeltaScratch,
     forms: Forms,
 }
 
-/// What there is of a document beside its sketch, for what looks at both.
-pub struct Rest<'r> {
+/// The scratch memory of a document beside its sketch, for lookups that use both.
+pub struct DocumentScratch<'r> {
     /// As they come.
     pub shingles: &'r [u64],
     /// Memory of the thread.
-    pub telling: &'r mut Telling,
+    pub delta_scratch: &'r mut DeltaScratch,
     /// Memory of the thread, for [`distinct`](Self::distinct).
-    sorting: &'r mut Sorting,
+    sorting: &'r mut SortScratch,
     set: &'r mut Vec<u64>,
-    /// What is appended to these is handed on with the document, if no shingles are wanted.
+    /// Words appended here are handed on with the document, if no shingles are wanted.
     pub words: &'r mut Vec<u64>,
     /// The value of the `--inside` field, empty if there is no such field.
     pub inside: &'r [u8],
 }
 
-impl Rest<'_> {
+impl DocumentScratch<'_> {
     /// The distinct shingles, sorted.
     pub fn distinct(&mut self) -> &[u64] {
         self.set.clear();
@@ -214,8 +214,8 @@ impl<'s> Sketching<'s> {
             scratch: Scratch::default(),
             set: Vec::new(),
             vector: Vec::new(),
-            sorting: Sorting::default(),
-            telling: Telling::default(),
+            sorting: SortScratch::default(),
+            delta_scratch: DeltaScratch::default(),
             forms: Forms::default(),
         }
     }
@@ -252,7 +252,7 @@ impl<'s> Sketching<'s> {
         })
     }
 
-    /// What was left out of the text sketched last.
+    /// The amount that was left out of the last text.
     pub(crate) fn left_out(&self) -> LeftOut {
         self.scratch.left_out()
     }
@@ -269,16 +269,16 @@ impl<'s> Sketching<'s> {
         self.sorting.append_distinct(self.scratch.elements(), shingles);
     }
 
-    /// What there is of the document sketched last, beside its sketch.
-    pub(crate) fn rest<'r>(&'r mut self, words: &'r mut Vec<u64>, inside: &'r [u8]) -> Rest<'r> {
-        let Self { scratch, telling, sorting, set, .. } = self;
-        Rest { shingles: scratch.elements(), telling, sorting, set, words, inside }
+    /// The scratch memory of the last document, beside its sketch.
+    pub(crate) fn rest<'r>(&'r mut self, words: &'r mut Vec<u64>, inside: &'r [u8]) -> DocumentScratch<'r> {
+        let Self { scratch, delta_scratch, sorting, set, .. } = self;
+        DocumentScratch { shingles: scratch.elements(), delta_scratch, sorting, set, words, inside }
     }
 }
 
-/// What is wanted of each document beside its sketch.
+/// The data wanted of each document beside its sketch.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct SketchOptions {
     /// The distinct shingles, sorted.
     pub shingles: bool,
     /// All of the document.
@@ -287,10 +287,10 @@ pub struct Wanted {
     pub memory: Option<usize>,
     /// Documents of other parts are passed over, before they cost more than their reading.
     pub shard: Option<Shard>,
-    /// What is done about a key that comes again.
+    /// How repeated keys are treated.
     pub repeated_keys: RepeatedKeys,
     /// For what is noted of keys meanwhile, in memory if there is none.
-    pub room: Option<Room>,
+    pub budget: Option<MemoryBudget>,
 }
 
 /// A document and what was made of it. Its memory is used again for another one.
@@ -306,14 +306,14 @@ pub struct Sketched {
     /// Its sketch.
     pub sketch: Sketch,
     /// If it was wanted.
-    pub whole: Whole,
+    pub whole: WholeDocument,
     /// As far as the options of the documents name fields of it.
     pub attached: OwnAttached,
     /// The length of the text, or of the names of the features.
     pub text_bytes: u64,
     /// Tokens of the text, or features.
     pub tokens: u64,
-    /// What of the text does not count.
+    /// The amount of text that does not count.
     pub left_out: LeftOut,
 }
 
@@ -331,32 +331,32 @@ pub fn refused(place: &Place, what: &str, error: twindex::Error) -> anyhow::Erro
 }
 
 /// All of a document.
-pub struct Whole {
+pub struct WholeDocument {
     /// xxh3-128 of its [`identity`](Parser::identity).
     pub hash: u128,
-    /// What `line` is.
+    /// The form of `line`.
     pub form: Form,
     /// Its bytes in a file of that form, without a newline.
-    pub line: WholeLine,
+    pub line: DocumentLine,
     /// How that ends in its file.
     pub ending: Ending,
 }
 
-impl Default for Whole {
+impl Default for WholeDocument {
     fn default() -> Self {
-        Self { hash: 0, form: Form::Json, line: WholeLine::default(), ending: Ending::default() }
+        Self { hash: 0, form: Form::Json, line: DocumentLine::default(), ending: Ending::default() }
     }
 }
 
 /// The line of a document.
-pub enum WholeLine {
+pub enum DocumentLine {
     /// Its bytes.
     Held(Vec<u8>),
     /// Bytes of a file that can be read again.
     In {
         /// The file.
         file: Arc<Path>,
-        /// Where it begins in it.
+        /// Its offset in the file.
         offset: u64,
         /// Its bytes.
         length: usize,
@@ -365,7 +365,7 @@ pub enum WholeLine {
     },
 }
 
-impl Default for WholeLine {
+impl Default for DocumentLine {
     fn default() -> Self {
         Self::Held(Vec::new())
     }
@@ -377,25 +377,25 @@ pub fn line_hash(line: &[u8]) -> u64 {
     xxh3_64(line)
 }
 
-/// What a chunk is turned into.
+/// The result of a chunk.
 struct Chunked<L> {
     /// The first are its documents, one for each lookup result; after them are those of an
     /// earlier chunk, whose memory is used again.
     all: Vec<Sketched>,
-    /// What was found out about each.
+    /// The lookup result of each.
     found: Vec<L>,
     /// The shingles of all of them, one document after the other, if they were wanted, or words; and where each ends.
     shingles: Vec<u64>,
     ends: Vec<usize>,
     forms: Forms,
-    /// What is kept of it, or was.
-    memory: Memory,
+    /// The part of it that is stored for resuming, or was.
+    memory: ChunkMemory,
 }
 
 impl<L> Default for Chunked<L> {
     fn default() -> Self {
         let (shingles, ends, forms) = (Vec::new(), Vec::new(), Forms::default());
-        Self { all: Vec::new(), found: Vec::new(), shingles, ends, forms, memory: Memory::None }
+        Self { all: Vec::new(), found: Vec::new(), shingles, ends, forms, memory: ChunkMemory::None }
     }
 }
 
@@ -412,7 +412,7 @@ const KEPT_SHINGLES: usize = 1 << 20;
 pub fn for_each_sketched(
     documents: &mut Documents,
     sketcher: &Sketcher,
-    wanted: &Wanted,
+    wanted: &SketchOptions,
     progress: &dyn Progress,
     mut each: impl FnMut(&Sketched) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
@@ -427,11 +427,11 @@ pub fn for_each_sketched(
 pub fn for_each_shingled(
     documents: &mut Documents,
     sketcher: &Sketcher,
-    wanted: &Wanted,
+    wanted: &SketchOptions,
     progress: &dyn Progress,
     mut each: impl FnMut(&Sketched, &[u64]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let look = |_: &Sketch, _: Rest<'_>| Ok(());
+    let look = |_: &Sketch, _: DocumentScratch<'_>| Ok(());
     for_each_looked_up(documents, sketcher, wanted, progress, look, |one, (), shingles| each(one, shingles))
 }
 
@@ -443,9 +443,9 @@ pub fn for_each_shingled(
 pub fn for_each_looked_up<L: Send>(
     documents: &mut Documents,
     sketcher: &Sketcher,
-    wanted: &Wanted,
+    wanted: &SketchOptions,
     progress: &dyn Progress,
-    look: impl Fn(&Sketch, Rest<'_>) -> anyhow::Result<L> + Sync,
+    look: impl Fn(&Sketch, DocumentScratch<'_>) -> anyhow::Result<L> + Sync,
     each: impl FnMut(&Sketched, L, &[u64]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     for_each_remembered(documents, sketcher, wanted, progress, None, look, each)
@@ -459,26 +459,26 @@ pub fn for_each_looked_up<L: Send>(
 pub(crate) fn for_each_remembered<L: Send>(
     documents: &mut Documents,
     sketcher: &Sketcher,
-    wanted: &Wanted,
+    wanted: &SketchOptions,
     progress: &dyn Progress,
-    remembered: Option<Remembered<'_, L>>,
-    look: impl Fn(&Sketch, Rest<'_>) -> anyhow::Result<L> + Sync,
+    remembered: Option<ChunkCache<'_, L>>,
+    look: impl Fn(&Sketch, DocumentScratch<'_>) -> anyhow::Result<L> + Sync,
     mut each: impl FnMut(&Sketched, L, &[u64]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut keys = seen_keys(documents, wanted, progress)?;
     let idle: Mutex<Vec<Chunked<L>>> = Mutex::new(Vec::new());
     let (chunks, how) = match remembered {
         None => (None, None),
-        Some(Remembered { chunks, minima, put, take }) => {
+        Some(ChunkCache { chunks, minima, put, take }) => {
             (Some(RefCell::new(chunks)), Some((minima, put, take)))
         }
     };
     let job = Job {
         state: || Sketching::new(sketcher),
-        begin: |recalled: Option<Recalled>, batch: &Batch| {
+        begin: |recalled: Option<CachedChunk>, batch: &Batch| {
             let mut chunked = idle.lock().ok().and_then(|mut idle| idle.pop()).unwrap_or_default();
             if how.is_some() {
-                chunked.memory = Memory::of(recalled, batch.digest())?;
+                chunked.memory = ChunkMemory::of(recalled, batch.digest())?;
             }
             Ok(chunked)
         },
@@ -532,20 +532,20 @@ pub(crate) fn for_each_remembered<L: Send>(
     for_each_handed_chunk(read, progress, &job, hand, |mut chunked, documents| {
         let memory = std::mem::take(&mut chunked.memory);
         memory.check_end()?;
-        if let (Memory::Kept { digest, bytes }, Some(chunks)) = (memory, &chunks) {
+        if let (ChunkMemory::Kept { digest, bytes }, Some(chunks)) = (memory, &chunks) {
             chunks.borrow_mut().keep(digest, &bytes)?;
         }
         documents.account_forms(std::mem::take(&mut chunked.forms));
         let mut start = 0;
         for ((one, found), &end) in chunked.all.iter_mut().zip(chunked.found.drain(..)).zip(&chunked.ends) {
             let text_bytes = one.text_bytes;
-            documents.look_at(&one.attached);
+            documents.count_attached(&one.attached);
             if look_up_key(&mut keys, one, documents)?
                 && let Err(error) = each(one, found, &chunked.shingles[start..end])
             {
                 documents.refuse(error, text_bytes)?;
             }
-            if let WholeLine::Held(line) = &mut one.whole.line {
+            if let DocumentLine::Held(line) = &mut one.whole.line {
                 *line = Vec::new(); // it may be long, and is not written over but replaced
             }
             start = end;
@@ -564,8 +564,8 @@ pub(crate) fn for_each_remembered<L: Send>(
 fn look_up_key(keys: &mut SeenKeys, one: &mut Sketched, documents: &mut Documents) -> anyhow::Result<bool> {
     let length = one.key.len();
     match keys.next(&mut one.key)? {
-        Fate::Taken => Ok(true),
-        Fate::Numbered => {
+        KeyDecision::Taken => Ok(true),
+        KeyDecision::Numbered => {
             if let Err(reason) = check_key(&one.key) {
                 documents.refuse(bad_at(&one.place, &reason), one.text_bytes)?;
                 return Ok(false);
@@ -574,7 +574,7 @@ fn look_up_key(keys: &mut SeenKeys, one: &mut Sketched, documents: &mut Document
             documents.repeated(&one.place, &one.key[..length], Some(&one.key), 0);
             Ok(true)
         }
-        Fate::Refused => {
+        KeyDecision::Refused => {
             let key = String::from_utf8_lossy(&one.key);
             Err(anyhow!(
                 "{}: the key `{}` came before; --repeated-keys number, first or last takes it all the same",
@@ -582,23 +582,23 @@ fn look_up_key(keys: &mut SeenKeys, one: &mut Sketched, documents: &mut Document
                 key.escape_debug()
             ))
         }
-        Fate::PassedOver => {
+        KeyDecision::PassedOver => {
             documents.repeated(&one.place, &one.key, None, one.text_bytes);
             Ok(false)
         }
     }
 }
 
-/// What is noted of keys, before the first document.
+/// The keys seen so far, before the first document.
 pub(crate) fn seen_keys(
     documents: &Documents,
-    wanted: &Wanted,
+    wanted: &SketchOptions,
     progress: &dyn Progress,
 ) -> anyhow::Result<SeenKeys> {
-    // Those of lines come once.
+    // Keys of lines do not repeat.
     let repeated = if documents.are_keyed_by_line() { RepeatedKeys::Any } else { wanted.repeated_keys };
-    let room = wanted.room.clone().unwrap_or_else(Room::unlimited);
-    let mut keys = SeenKeys::new(repeated, &room)?;
+    let budget = wanted.budget.clone().unwrap_or_else(MemoryBudget::unlimited);
+    let mut keys = SeenKeys::new(repeated, &budget)?;
     if repeated == RepeatedKeys::Last {
         announce(documents, &mut keys, wanted, progress)?;
     }
@@ -609,7 +609,7 @@ pub(crate) fn seen_keys(
 pub(crate) fn announce(
     documents: &Documents,
     keys: &mut SeenKeys,
-    wanted: &Wanted,
+    wanted: &SketchOptions,
     progress: &dyn Progress,
 ) -> anyhow::Result<()> {
     let mut first = documents.again()?;
@@ -636,7 +636,7 @@ impl Sketched {
             is_opaque: false,
             place,
             sketch: Sketch::default(),
-            whole: Whole::default(),
+            whole: WholeDocument::default(),
             attached: OwnAttached::default(),
             text_bytes: 0,
             tokens: 0,
@@ -687,8 +687,8 @@ fn sketch_into(
     sketching: &mut Sketching<'_>,
     parser: &Parser,
     record: &Record<'_>,
-    wanted: &Wanted,
-    memory: &mut Memory,
+    wanted: &SketchOptions,
+    memory: &mut ChunkMemory,
 ) -> anyhow::Result<()> {
     // Before the work: a record without what it should have is one that may be passed over.
     one.attached = record.attached(parser)?;
@@ -728,15 +728,15 @@ fn sketch_into(
             Some((file, offset)) => {
                 // Another count of a path that all threads share would be waited for.
                 let file = match std::mem::take(&mut one.whole.line) {
-                    WholeLine::In { file: known, .. } if Arc::ptr_eq(file, &known) => known,
+                    DocumentLine::In { file: known, .. } if Arc::ptr_eq(file, &known) => known,
                     _ => Arc::clone(file),
                 };
-                WholeLine::In { file, offset, length: line.len(), hash: line_hash(&line) }
+                DocumentLine::In { file, offset, length: line.len(), hash: line_hash(&line) }
             }
-            None => WholeLine::Held(line.into_owned()),
+            None => DocumentLine::Held(line.into_owned()),
         };
         let hash = xxh3_128(&parser.identity(record.content));
-        one.whole = Whole { hash, form: record.form(), line, ending: record.ending() };
+        one.whole = WholeDocument { hash, form: record.form(), line, ending: record.ending() };
     }
     one.key.clear();
     one.key.extend_from_slice(record.key);
@@ -747,8 +747,8 @@ fn sketch_into(
     Ok(())
 }
 
-/// Who takes documents as they come.
-pub trait Taking {
+/// Receives documents as they come.
+pub trait DocumentSink {
     /// A document, sketched.
     fn take(&mut self, one: &Sketched) -> anyhow::Result<()>;
 
@@ -762,18 +762,18 @@ pub trait Taking {
 /// # Errors
 ///
 /// As [`for_each_chunk`].
-pub fn for_each_sketched_as_it_comes(
+pub fn for_each_sketched_streaming(
     documents: &mut Documents,
     sketcher: &Sketcher,
-    wanted: &Wanted,
+    wanted: &SketchOptions,
     progress: &dyn Progress,
-    taking: &mut impl Taking,
+    taking: &mut impl DocumentSink,
 ) -> anyhow::Result<()> {
     let parser = documents.parser().clone();
     let mut keys = seen_keys(documents, wanted, progress)?;
     let mut batch = Batch::default();
     let state = || (Buffers::default(), Sketching::new(sketcher));
-    // Of small chunks, whose sketches are large, few are held at once.
+    // Few small chunks are held at once, as their sketches are large.
     let bytes = chunk_bytes(sketcher);
     let together = if bytes < CHUNK_BYTES { AHEAD * rayon::current_num_threads() } else { usize::MAX };
     loop {
@@ -788,7 +788,7 @@ pub fn for_each_sketched_as_it_comes(
                 let mut all = Vec::new();
                 let seen = chunk.read(&parser, buffers, |record| {
                     let mut one = Sketched::at(record.place());
-                    sketch_into(&mut one, sketching, &parser, &record, wanted, &mut Memory::None)?;
+                    sketch_into(&mut one, sketching, &parser, &record, wanted, &mut ChunkMemory::None)?;
                     all.push(one);
                     Ok(())
                 })?;
@@ -801,7 +801,7 @@ pub fn for_each_sketched_as_it_comes(
                 documents.account_forms(forms);
                 for mut one in all {
                     let text_bytes = one.text_bytes;
-                    documents.look_at(&one.attached);
+                    documents.count_attached(&one.attached);
                     if look_up_key(&mut keys, &mut one, documents)?
                         && let Err(error) = taking.take(&one)
                     {

@@ -14,13 +14,13 @@ use crate::error::InvalidOptions;
 /// the index in one that is there.
 #[derive(Clone, Debug, Default)]
 pub struct TextOptions {
-    /// What a shingle is a run of; words by default. Not [`Tokens::Features`], which come from no text.
+    /// The kind of the tokens; words by default. Not [`Tokens::Features`], which come from no text.
     pub tokens: Option<Tokens>,
     /// Tokens in a shingle: 5 words, 9 characters or 1 sentence by default.
     pub words: Option<Widths>,
     /// Normal form of the text; none by default.
     pub normal_form: Option<TextForm>,
-    /// What of the text is dropped; nothing by default.
+    /// The characters that are dropped from the text; none by default.
     pub fold: Option<TextFold>,
     /// Words to leave out; none by default.
     pub stop_words: Option<StopList>,
@@ -41,7 +41,7 @@ pub enum TextForm {
     Nfkc,
 }
 
-/// What of a text may be dropped.
+/// The characters of a text that may be dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextFold {
     /// Marks of the general category Mn: accents, vowel points, harakat.
@@ -50,19 +50,19 @@ pub struct TextFold {
     pub invisible: bool,
 }
 
-/// Where stop words come from.
+/// The source of stop words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopList {
     /// There are none.
     None,
-    /// Those of a list by this name. An entry that is not one token is left out.
+    /// The stop words of the list of this name. An entry that is not one token is left out.
     Words {
-        /// What messages call the list.
+        /// The name of the list in messages.
         name: &'static str,
         /// Its entries.
         words: &'static [&'static str],
     },
-    /// Those of a file of UTF-8, one a line.
+    /// The stop words of a file of UTF-8, one a line.
     File(PathBuf),
 }
 
@@ -184,7 +184,7 @@ impl TextOptions {
     }
 
     /// Refuses options that contradict what is there.
-    pub fn check(&self, made: &Made<'_>) -> anyhow::Result<()> {
+    pub fn check(&self, made: &ExistingParams<'_>) -> anyhow::Result<()> {
         let fold = |fold: TextFold| match (fold.invisible, fold.marks) {
             (false, false) => "none",
             (true, false) => "invisible",
@@ -219,17 +219,17 @@ impl TextOptions {
     }
 }
 
-/// What was made before, with which options must agree.
-pub struct Made<'m> {
-    /// Where it is.
+/// An existing index or file, with whose parameters the options must agree.
+pub struct ExistingParams<'m> {
+    /// Its path.
     pub path: &'m Path,
     /// With which it was made.
     pub params: &'m Params,
-    /// What messages call it.
+    /// Its name in messages.
     pub noun: &'static str,
 }
 
-impl<'m> Made<'m> {
+impl<'m> ExistingParams<'m> {
     /// An index.
     #[must_use]
     pub fn index(path: &'m Path, params: &'m Params) -> Self {
@@ -246,13 +246,13 @@ impl<'m> Made<'m> {
 /// Refuses an option that contradicts the field of what is there; a version that follows the field's
 /// value is not the user's to choose.
 pub fn check_option(
-    made: &Made<'_>,
+    made: &ExistingParams<'_>,
     option: &str,
     field: &str,
     given: Option<&str>,
 ) -> anyhow::Result<()> {
     let Some(given) = given else { return Ok(()) };
-    let Made { path, params, noun } = made;
+    let ExistingParams { path, params, noun } = made;
     let fields = params.fields();
     let kept = fields.iter().find(|(name, _)| *name == field).map_or("none", |(_, kept)| kept);
     let kept = kept.split('/').next().unwrap_or(kept);

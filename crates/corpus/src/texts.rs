@@ -12,7 +12,7 @@ use crate::boilerplate;
 use crate::contents;
 use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
-use crate::sketching::{Wanted, for_each_shingled};
+use crate::sketching::{SketchOptions, for_each_shingled};
 
 /// The shingle sets of documents, by key.
 pub struct Texts {
@@ -51,7 +51,7 @@ impl Texts {
         contents::check(path, &snapshot.params().shingling, options.features)?;
         let mut documents = Documents::open(inputs, options)?;
         let progress = observer.begin("reading texts", documents.total_bytes());
-        let want = Wanted { shingles: true, ..Wanted::default() };
+        let want = SketchOptions { shingles: true, ..SketchOptions::default() };
         let sketcher = boilerplate::sketcher(index, None)?;
         for_each_shingled(&mut documents, &sketcher, &want, &*progress, |one, shingles| {
             if !wanted(&one.key) {

@@ -144,7 +144,7 @@ mod tests {
     ];
 
     #[test]
-    fn each_case_is_written_as_the_table_says_and_read_back() {
+    fn each_case_of_the_table_is_escaped_as_given_and_read_back() {
         for &(raw, written) in CASES {
             assert_eq!(escape(raw).as_ref(), written, "{}", raw.escape_ascii());
             assert_eq!(unescape(written).unwrap().as_ref(), raw, "{}", written.escape_ascii());
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_needs_nothing_is_not_copied() {
+    fn field_without_escapes_is_not_copied() {
         assert!(matches!(escape(b"plain"), Cow::Borrowed(_)));
         assert!(matches!(unescape(b"plain"), Ok(Cow::Borrowed(_))));
     }

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;
-use twindex::extsort::{Record, Runs, Words, combine};
-use twindex::sys::Room;
+use twindex::extsort::{Record, Runs, WordRecord, combine};
+use twindex::sys::MemoryBudget;
 use twindex_urls::{Learner, Options, Rules};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -18,12 +18,12 @@ use crate::input::TableLines;
 use crate::observer::Observer;
 use crate::tsv;
 
-/// Bytes that a page of a host takes while the host is learned from, beside those of its URL, and for each of those.
+/// Bytes of memory for a page while its host is learned, and for each byte of its URL.
 const BYTES_A_PAGE: usize = 1024;
 const BYTES_A_BYTE: usize = 8;
 /// The least bytes through which a run is read.
 const BUFFER: usize = 1 << 12;
-/// The first columns of a table of clusters, the table of pages that went for those of a history, and that of URLs.
+/// The first columns of a table of clusters, of the table of pages removed for a history, and of the table of URLs.
 const CLUSTERS: &[u8] = b"key\tcluster\t";
 const AGAINST: &[u8] = b"key\tother\t";
 /// The table of URLs beside one of clusters.
@@ -31,7 +31,7 @@ pub const URLS: &str = "urls.tsv";
 /// Its first line.
 pub const URLS_HEAD: &str = "key\turl";
 
-/// What was learned.
+/// The learned rules, and figures about them.
 #[derive(Debug, Serialize)]
 pub struct Learned {
     /// The rules, host by host.
@@ -90,7 +90,7 @@ pub fn learn(
         found.add(&mut pages, key.as_deref(), cluster)
     })?;
     drop(progress);
-    // Documents that went for one of a history: those of one are a group, which has a number of its own.
+    // Documents removed for one of a history: those removed for the same one are a group, with a number of its own.
     if let Some(against) = against.filter(|path| path.is_file()) {
         let mut urls = match &urls {
             Some(urls) => Some(UrlTable::open(&urls.lines.name())?),
@@ -138,8 +138,8 @@ impl Learned {
 ///
 /// The table cannot be read, or is none.
 pub fn count_hosts(table: &Path, scratch: &Path, memory: usize) -> anyhow::Result<Option<Hosts>> {
-    let room = Room::new(scratch, memory / 2);
-    let mut counter = HostCounter::new(&room, memory / 2)?;
+    let budget = MemoryBudget::new(scratch, memory / 2);
+    let mut counter = HostCounter::new(&budget, memory / 2)?;
     for_each_row(table, CLUSTERS, |key, cluster| {
         let number = std::str::from_utf8(cluster).ok().and_then(|text| text.parse::<u32>().ok());
         let cluster = number.with_context(|| {
@@ -230,12 +230,12 @@ impl UrlTable {
 
 /// A page that is sorted: its host, a NUL, its URL, and its group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Page {
+struct CrawledPage {
     text: Vec<u8>,
     group: u64,
 }
 
-impl Record for Page {
+impl Record for CrawledPage {
     /// The length of the text, and the group.
     const HEAD: usize = 12;
 
@@ -258,22 +258,22 @@ impl Record for Page {
 
 /// Pages by their hosts.
 struct Pages {
-    held: Vec<Page>,
+    held: Vec<CrawledPage>,
     bytes: usize,
     memory: usize,
-    runs: Runs<Page>,
+    runs: Runs<CrawledPage>,
 }
 
 impl Pages {
     fn new(scratch: &Path, memory: usize) -> Self {
-        let runs = Runs::new(scratch, Words::default(), memory / BUFFER, memory);
+        let runs = Runs::new(scratch, WordRecord::default(), memory / BUFFER, memory);
         Self { held: Vec::new(), bytes: 0, memory, runs }
     }
 
     fn push(&mut self, unit: &str, url: &str, group: u64) -> anyhow::Result<()> {
         let text = [unit.as_bytes(), b"\0", url.as_bytes()].concat();
-        self.bytes += text.len() + 2 * size_of::<Page>();
-        self.held.push(Page { text, group });
+        self.bytes += text.len() + 2 * size_of::<CrawledPage>();
+        self.held.push(CrawledPage { text, group });
         if self.bytes > self.memory {
             self.write()?;
         }
@@ -292,7 +292,7 @@ impl Pages {
         self.write()?;
         self.held = Vec::new();
         let (mut unit, mut of_unit, mut bytes): (Vec<u8>, Vec<(String, u64)>, usize) = (Vec::new(), Vec::new(), 0);
-        combine(self.runs.readers(), |page: Page| -> anyhow::Result<()> {
+        combine(self.runs.readers(), |page: CrawledPage| -> anyhow::Result<()> {
             let end = page.text.iter().position(|&byte| byte == 0).unwrap_or(page.text.len());
             let (host, url) = page.text.split_at(end);
             if host != unit {

@@ -10,27 +10,27 @@ use serde::Serialize;
 pub struct Stopwatch {
     start: Instant,
     cpu: f64,
-    whose: Whose,
+    whose: ClockScope,
 }
 
-/// Whose time of the processor.
+/// The processor time that a clock counts.
 #[derive(Clone, Copy, Debug)]
-enum Whose {
+enum ClockScope {
     Process,
     Thread,
 }
 
 impl Stopwatch {
-    /// Of what the whole process does from now on.
+    /// Counts the time of the whole process from now on.
     #[must_use]
     pub fn start() -> Self {
-        Self { start: Instant::now(), cpu: cpu_seconds(Whose::Process), whose: Whose::Process }
+        Self { start: Instant::now(), cpu: cpu_seconds(ClockScope::Process), whose: ClockScope::Process }
     }
 
-    /// Of what this thread alone does; it must also be the one that asks.
+    /// Counts the time of this thread alone, which must also read the clock.
     #[must_use]
     pub fn of_thread() -> Self {
-        Self { start: Instant::now(), cpu: cpu_seconds(Whose::Thread), whose: Whose::Thread }
+        Self { start: Instant::now(), cpu: cpu_seconds(ClockScope::Thread), whose: ClockScope::Thread }
     }
 
     /// Wall-clock seconds.
@@ -46,7 +46,7 @@ impl Stopwatch {
     }
 }
 
-/// What the stages of a job took.
+/// The times of the stages of a job.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(transparent)]
 pub struct Stages(BTreeMap<&'static str, f64>);
@@ -72,16 +72,16 @@ impl Stages {
 }
 
 #[cfg(unix)]
-fn cpu_seconds(whose: Whose) -> f64 {
+fn cpu_seconds(whose: ClockScope) -> f64 {
     let time = rustix::time::clock_gettime(match whose {
-        Whose::Process => rustix::time::ClockId::ProcessCPUTime,
-        Whose::Thread => rustix::time::ClockId::ThreadCPUTime,
+        ClockScope::Process => rustix::time::ClockId::ProcessCPUTime,
+        ClockScope::Thread => rustix::time::ClockId::ThreadCPUTime,
     });
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
 #[cfg(not(unix))]
-fn cpu_seconds(_: Whose) -> f64 {
+fn cpu_seconds(_: ClockScope) -> f64 {
     0.0
 }
 

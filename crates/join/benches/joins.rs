@@ -12,8 +12,10 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use random::Random;
-use twindex_join::{Effort, Positions, RawValues, Way, raw_answers_within, raw_meetings_within};
-use twindex_kernel::{Found, Kernel, Level, Simd, pairs32};
+use twindex_join::{
+    BatchStrategy, JoinResources, Positions, RawValues, raw_answers_within, raw_near_fingerprints_within,
+};
+use twindex_kernel::{Kernel, Level, PairBuffer, Simd, pairs32};
 
 #[path = "../../../tests/support/random.rs"]
 mod random;
@@ -22,7 +24,7 @@ const RUNS: usize = 64;
 const RADIUS: u32 = 3;
 
 /// Near pairs inside each run of this number of lanes.
-struct Runs<'a>(&'a [u32], usize, &'a mut Found);
+struct Runs<'a>(&'a [u32], usize, &'a mut PairBuffer);
 
 impl Kernel for Runs<'_> {
     type Output = usize;
@@ -42,7 +44,7 @@ fn compare(criterion: &mut Criterion) {
         let lanes: Vec<u32> = (0..RUNS * mean).map(|_| random.next() as u32).collect();
         let mut group = criterion.benchmark_group(format!("compare/{mean}"));
         group.throughput(Throughput::Elements((RUNS * mean * (mean - 1) / 2) as u64));
-        let mut found = Found::default();
+        let mut found = PairBuffer::default();
         for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
             group.bench_function(level.name(), |bencher| {
                 bencher.iter(|| level.dispatch(Runs(black_box(&lanes), mean, &mut found)));
@@ -70,22 +72,23 @@ fn clustered(count: usize) -> Vec<u64> {
 fn join(criterion: &mut Criterion) {
     let dir = tempfile::tempdir().unwrap();
     let values = clustered(1_000_000);
-    let questions = clustered(1_100_000).split_off(1_000_000);
+    let queries = clustered(1_100_000).split_off(1_000_000);
     let mut group = criterion.benchmark_group("within-3-of-1M");
     group.sample_size(10).throughput(Throughput::Elements(values.len() as u64));
     for threads in [1, 2] {
-        let effort = Effort { threads, ..Effort::in_dir(dir.path()) };
+        let resources = JoinResources { threads, ..JoinResources::in_dir(dir.path()) };
         group.bench_function(format!("self-join, {threads} threads"), |bencher| {
             bencher.iter(|| {
                 let take = |count: &mut u64, _: &Positions<'_>| {
                     *count += 1;
                     Ok(())
                 };
-                raw_meetings_within(RawValues::Held(&values), None, RADIUS, effort, || 0, take).unwrap()
+                raw_near_fingerprints_within(RawValues::Held(&values), None, RADIUS, resources, || 0, take)
+                    .unwrap()
             });
         });
-        for way in [Way::Merge, Way::Scan] {
-            let asked = if way == Way::Scan { &questions[..1000] } else { &questions };
+        for way in [BatchStrategy::Merge, BatchStrategy::Scan] {
+            let asked = if way == BatchStrategy::Scan { &queries[..1000] } else { &queries };
             group.bench_function(format!("{} queries by {way}, {threads} threads", asked.len()), |bencher| {
                 bencher.iter(|| {
                     let take = |count: &mut u64, _, _, _| {
@@ -93,7 +96,7 @@ fn join(criterion: &mut Criterion) {
                         Ok(())
                     };
                     let values = RawValues::Held(&values);
-                    raw_answers_within(&values, asked, RADIUS, way, effort, || 0, take).unwrap()
+                    raw_answers_within(&values, asked, RADIUS, way, resources, || 0, take).unwrap()
                 });
             });
         }

@@ -56,8 +56,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         KeyBuf::U64(key) => key as u32,
         KeyBuf::Bytes(_) => unreachable!("keys are numbers"),
     };
-    let room = (index.path().parent().filter(|dir| dir.is_dir()).unwrap_or(Path::new(".")), MEMORY);
-    let pairs = candidates(&snapshot, MAX_BUCKET, room, |place| Ok(Some(number(place.key()?))))?;
+    let budget = (index.path().parent().filter(|dir| dir.is_dir()).unwrap_or(Path::new(".")), MEMORY);
+    let pairs = candidates(&snapshot, MAX_BUCKET, budget, |place| Ok(Some(number(place.key()?))))?;
     let minhash = snapshot.params().minhash.ok_or("made with MinHash")?;
     let signature = |document: u32| -> twindex::Result<Vec<u8>> {
         Ok(snapshot.get(u64::from(document))?.map(|record| record.signature).unwrap_or_default())

@@ -12,31 +12,31 @@
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::hamming::{self, Effort, Piece, Spare, Values};
+use super::hamming::{self, FingerprintValues, JoinResources, Piece, TablePool};
 use super::pairs::{Fingerprints, Order};
 use super::runs::{Sorter, finish_all, merge};
 use twindex::design::Scheme;
 use twindex::error::{Error, Result};
 use twindex::planner::cost::cost;
 use twindex::segment::near::check_radius;
-use twindex::segment::{Ask, Segment};
+use twindex::segment::{SearchOptions, Segment};
 use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
-use twindex_kernel::{Found, Level, near_lanes};
+use twindex_kernel::{Level, PairBuffer, near_lanes};
 use twindex_sketch::Fingerprint;
 
 /// The strategy by which queries are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Way {
-    /// By the tables of the index.
+pub enum BatchStrategy {
+    /// Probes the tables of the index.
     Probes,
-    /// By tables made for this.
+    /// Joins by tables made for the queries.
     Merge,
-    /// By comparing all with all.
+    /// Compares all with all.
     Scan,
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for BatchStrategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Probes => "probes",
@@ -62,19 +62,19 @@ pub struct Prices {
 /// "Many against many".
 pub const PRICES: Prices = Prices { read: 3.0, distribute: 9.0, compare: 0.065 };
 
-/// Nanoseconds of one core that a strategy takes for `questions` queries, if `rows` fingerprints are read at the price
+/// Nanoseconds of one core that a strategy takes for `queries` queries, if `rows` fingerprints are read at the price
 /// `read`.
-fn nanos(way: Way, rows: f64, read: f64, questions: f64, within: u32) -> f64 {
+fn nanos(strategy: BatchStrategy, rows: f64, read: f64, queries: f64, within: u32) -> f64 {
     let tables = f64::from(within + 1);
-    match way {
-        Way::Probes => f64::INFINITY,
-        Way::Scan => rows * read + rows * questions * PRICES.compare,
-        Way::Merge => {
+    match strategy {
+        BatchStrategy::Probes => f64::INFINITY,
+        BatchStrategy::Scan => rows * read + rows * queries * PRICES.compare,
+        BatchStrategy::Merge => {
             let block = f64::from(64 / (within + 1));
-            // Buckets, as many as a table's blocks have values or there are fingerprints.
-            let buckets = block.exp2().min(rows.max(questions)).max(1.0);
-            let met = rows * questions / buckets;
-            rows * read + tables * ((rows + questions) * PRICES.distribute + met * PRICES.compare)
+            // The number of buckets: that of a block's values, or of fingerprints if they are fewer.
+            let buckets = block.exp2().min(rows.max(queries)).max(1.0);
+            let comparisons = rows * queries / buckets;
+            rows * read + tables * ((rows + queries) * PRICES.distribute + comparisons * PRICES.compare)
         }
     }
 }
@@ -84,33 +84,34 @@ fn nanos(way: Way, rows: f64, read: f64, questions: f64, within: u32) -> f64 {
 ///
 /// # Errors
 /// As [`Snapshot::for_each_answer`].
-pub fn choose(snapshot: &Snapshot, questions: u64, within: u32) -> Result<Way> {
+pub fn choose(snapshot: &Snapshot, queries: u64, within: u32) -> Result<BatchStrategy> {
     snapshot.check_within(within)?;
     let (mut rows, mut probes) = (0, 0.0);
     for (segment, _) in snapshot.segments() {
         let answers = |scheme: Scheme| scheme.design.is_exact() && within <= scheme.design.within_max();
         if segment.scheme().is_some_and(|scheme| !answers(scheme)) {
-            return Ok(Way::Probes);
+            return Ok(BatchStrategy::Probes);
         }
         rows += segment.distinct_fingerprints();
-        probes += probe_nanos(segment, within)? * questions as f64;
+        probes += probe_nanos(segment, within)? * queries as f64;
     }
-    Ok([(Way::Probes, probes)]
+    Ok([(BatchStrategy::Probes, probes)]
         .into_iter()
         .chain(
-            [Way::Merge, Way::Scan]
-                .map(|way| (way, nanos(way, rows as f64, PRICES.read, questions as f64, within))),
+            [BatchStrategy::Merge, BatchStrategy::Scan].map(|strategy| {
+                (strategy, nanos(strategy, rows as f64, PRICES.read, queries as f64, within))
+            }),
         )
         .min_by(|a, b| a.1.total_cmp(&b.1))
-        .map_or(Way::Probes, |(way, _)| way))
+        .map_or(BatchStrategy::Probes, |(strategy, _)| strategy))
 }
 
 /// The strategy that costs the least for this number of queries to this number of fingerprints in no index.
 #[must_use]
-pub fn choose_raw(rows: u64, questions: u64, within: u32) -> Way {
-    let [merge, scan] =
-        [Way::Merge, Way::Scan].map(|way| nanos(way, rows as f64, 0.0, questions as f64, within));
-    if merge < scan { Way::Merge } else { Way::Scan }
+pub fn choose_raw(rows: u64, queries: u64, within: u32) -> BatchStrategy {
+    let [merge, scan] = [BatchStrategy::Merge, BatchStrategy::Scan]
+        .map(|strategy| nanos(strategy, rows as f64, 0.0, queries as f64, within));
+    if merge < scan { BatchStrategy::Merge } else { BatchStrategy::Scan }
 }
 
 fn probe_nanos(segment: &Segment, within: u32) -> Result<f64> {
@@ -124,33 +125,33 @@ fn probe_nanos(segment: &Segment, within: u32) -> Result<f64> {
 /// Hands each live document within `within` bits of each of these fingerprints to `take`, with the number of the
 /// query and the distance; in no particular order. Each thread has a state of its own, made by `begin`.
 ///
-/// Exact, but for tables of a free design asked by probes. Memory: that of `effort`, and what the index maps.
+/// Exact, but for tables of a free design asked by probes. Memory: that of `resources`, and what the index maps.
 ///
 /// # Errors
-/// As [`Snapshot::for_each_answer`] and [`meetings_within`](super::meetings_within), or what `take` returns.
+/// As [`Snapshot::for_each_answer`] and [`near_fingerprints_within`](super::near_fingerprints_within), or what `take` returns.
 pub fn answers_within<S: Send>(
     snapshot: &Snapshot,
-    questions: &[Fingerprint],
+    queries: &[Fingerprint],
     within: u32,
-    way: Way,
-    effort: Effort<'_>,
+    strategy: BatchStrategy,
+    resources: JoinResources<'_>,
     begin: impl Fn() -> S + Sync,
     take: impl Fn(&mut S, usize, usize, Place<'_>, u32) -> Result<()> + Sync,
 ) -> Result<Vec<S>> {
     snapshot.check_within(within)?;
-    if way == Way::Probes {
-        return by_probes(snapshot, questions, within, effort, begin, take);
+    if strategy == BatchStrategy::Probes {
+        return by_probes(snapshot, queries, within, resources, begin, take);
     }
-    let values: Vec<u64> = questions.iter().map(|question| question.0).collect();
-    let mut effort = effort;
-    let fingerprints = Fingerprints::new(snapshot, &mut effort)?;
+    let values: Vec<u64> = queries.iter().map(|question| question.0).collect();
+    let mut resources = resources;
+    let fingerprints = Fingerprints::new(snapshot, &mut resources)?;
     let read = |piece: Piece, each: &mut dyn FnMut(u32, &[u64]) -> Result<()>| fingerprints.read(piece, each);
     let states = raw_answers_within(
         &fingerprints.values(&read),
         &values,
         within,
-        way,
-        effort,
+        strategy,
+        resources,
         || (begin(), Vec::new()),
         |(state, ordinals), question, number, distance| {
             let of = fingerprints.documents(number, ordinals)?;
@@ -168,25 +169,22 @@ pub fn answers_within<S: Send>(
 
 fn by_probes<S: Send>(
     snapshot: &Snapshot,
-    questions: &[Fingerprint],
+    queries: &[Fingerprint],
     within: u32,
-    effort: Effort<'_>,
+    resources: JoinResources<'_>,
     begin: impl Fn() -> S + Sync,
     take: impl Fn(&mut S, usize, usize, Place<'_>, u32) -> Result<()> + Sync,
 ) -> Result<Vec<S>> {
     let segments: Vec<&Segment> = snapshot.segments().map(|(segment, _)| segment).collect();
-    let size = questions.len().div_ceil(effort.threads.max(1)).max(1);
-    let mut states: Vec<(S, usize, &[Fingerprint])> = questions
-        .chunks(size)
-        .enumerate()
-        .map(|(part, questions)| (begin(), part * size, questions))
-        .collect();
+    let size = queries.len().div_ceil(resources.threads.max(1)).max(1);
+    let mut states: Vec<(S, usize, &[Fingerprint])> =
+        queries.chunks(size).enumerate().map(|(part, queries)| (begin(), part * size, queries)).collect();
     if states.is_empty() {
         return Ok(vec![begin()]);
     }
-    hamming::on_threads(&mut states, |(state, first, questions)| {
+    hamming::on_threads(&mut states, |(state, first, queries)| {
         snapshot
-            .for_each_answer(questions, Ask::within(within), |question, place, distance| {
+            .for_each_answer(queries, SearchOptions::within(within), |question, place, distance| {
                 let of =
                     segments.iter().position(|&segment| std::ptr::eq(segment, place.segment)).unwrap_or(0);
                 take(state, *first + question, of, place, distance)?;
@@ -197,23 +195,23 @@ fn by_probes<S: Send>(
     Ok(states.into_iter().map(|(state, ..)| state).collect())
 }
 
-/// As [`answers_within`], sorted by query, distance and key, with what is more than half of `effort.memory` in
-/// unnamed files in `effort.dir`.
+/// As [`answers_within`], sorted by query, distance and key, with what is more than half of `resources.memory` in
+/// unnamed files in `resources.dir`.
 ///
 /// # Errors
 /// As [`answers_within`], [`Error::Io`] from a scratch file, or what `each` returns.
 pub fn sorted_answers_within<'s, E: From<Error>>(
     snapshot: &'s Snapshot,
-    questions: &[Fingerprint],
+    queries: &[Fingerprint],
     within: u32,
-    way: Way,
-    effort: Effort<'_>,
+    strategy: BatchStrategy,
+    resources: JoinResources<'_>,
     mut each: impl FnMut(usize, Place<'s>, u32) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let order = Order::of(snapshot)?;
-    let mut effort = effort;
-    effort.memory /= 2;
-    let begin = || Sorter::<u128>::new(effort.dir, effort.memory / effort.threads.max(1));
+    let mut resources = resources;
+    resources.memory /= 2;
+    let begin = || Sorter::<u128>::new(resources.dir, resources.memory / resources.threads.max(1));
     let take = |sorter: &mut Sorter<u128>, question: usize, of: usize, place: Place<'_>, distance: u32| {
         let at = order.place(of, place.ordinal);
         sorter.push(
@@ -223,7 +221,7 @@ pub fn sorted_answers_within<'s, E: From<Error>>(
                 | (of as u128 & 0xffff),
         )
     };
-    let states = answers_within(snapshot, questions, within, way, effort, begin, take)?;
+    let states = answers_within(snapshot, queries, within, strategy, resources, begin, take)?;
     let sorted = finish_all(states)?;
     let segments: Vec<&Segment> = snapshot.segments().map(|(segment, _)| segment).collect();
     merge(&sorted, |answer| {
@@ -239,27 +237,27 @@ pub fn sorted_answers_within<'s, E: From<Error>>(
 /// # Errors
 /// [`Error::Invalid`] for a radius that is not answered, or what reading fingerprints or `take` returns.
 pub fn raw_answers_within<S: Send>(
-    fingerprints: &Values<'_>,
-    questions: &[u64],
+    fingerprints: &FingerprintValues<'_>,
+    queries: &[u64],
     within: u32,
-    way: Way,
-    effort: Effort<'_>,
+    strategy: BatchStrategy,
+    resources: JoinResources<'_>,
     begin: impl Fn() -> S + Sync,
     take: impl Fn(&mut S, u32, u32, u32) -> Result<()> + Sync,
 ) -> Result<Vec<S>> {
     check_radius(within)?;
-    hamming::check_count(questions.len() as u64)?;
+    hamming::check_count(queries.len() as u64)?;
     hamming::check_count(fingerprints.len() as u64)?;
-    if way != Way::Scan {
-        let sides = [Values::Held(questions), *fingerprints];
-        return hamming::join(&sides, within, effort, &Spare::default(), begin, |state, pairs| {
+    if strategy != BatchStrategy::Scan {
+        let sides = [FingerprintValues::Held(queries), *fingerprints];
+        return hamming::join(&sides, within, resources, &TablePool::default(), begin, |state, pairs| {
             pairs.iter().try_for_each(|pair| take(state, pair.a, pair.b, pair.distance))
         });
     }
-    let lanes: Vec<u32> = questions.iter().map(|&question| question as u32).collect();
-    let mut states: Vec<S> = (0..effort.threads.max(1)).map(|_| begin()).collect();
+    let lanes: Vec<u32> = queries.iter().map(|&question| question as u32).collect();
+    let mut states: Vec<S> = (0..resources.threads.max(1)).map(|_| begin()).collect();
     let scan = |state: &mut S, first: u32, values: &[u64]| {
-        let (mut near, mut found) = (Vec::with_capacity(BLOCK), Found::default());
+        let (mut near, mut found) = (Vec::with_capacity(BLOCK), PairBuffer::default());
         for (block, first) in values.chunks(BLOCK).zip((first..).step_by(BLOCK)) {
             near.clear();
             near.extend(block.iter().map(|&value| value as u32));
@@ -268,7 +266,7 @@ pub fn raw_answers_within<S: Send>(
                 near_lanes(Level::chosen(), some.into(), Some(near[..].into()), within, &mut found);
                 for &[question, value] in found.pairs() {
                     let question = at + question;
-                    let difference = questions[question as usize] ^ block[value as usize];
+                    let difference = queries[question as usize] ^ block[value as usize];
                     if difference.count_ones() <= within {
                         take(state, question, first + value, difference.count_ones())?;
                     }

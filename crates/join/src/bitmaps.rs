@@ -29,7 +29,7 @@ use twindex_sketch::nearness::{least_part, most_differences};
 /// Sketches that are compared at once.
 const LANES: usize = 8;
 /// A word of as many sketches.
-type Row = [u64; LANES];
+type LaneRow = [u64; LANES];
 
 /// The least threshold. Below it sketches of a few bits an element would not tell what is near from what is not.
 const THRESHOLD: f64 = 0.7;
@@ -46,27 +46,27 @@ const PIECES: usize = 8;
 const BATCH: usize = 1 << 14;
 
 /// The sets to compare, and the classes to compare them with.
-struct Plan<'a> {
+struct TilePlan<'a> {
     sets: &'a ShingleSets,
     threshold: f64,
     /// The sets that have elements, by size, and their sizes.
     list: Vec<u32>,
     sizes: Vec<u32>,
-    /// Of each place in the list, the first of a set that can resemble the one there.
+    /// For each place in the list, the first place of a set that can resemble the one there.
     firsts: Vec<u32>,
 }
 
 /// The sketches of one length, [`LANES`] side by side.
-struct Class {
+struct SizeClass {
     /// Their length.
     words: usize,
     /// Their places in the list.
     places: Range<usize>,
-    /// Of each group of sets, one row for each word.
-    rows: Vec<Row>,
+    /// For each group of sets, one row for each word.
+    rows: Vec<LaneRow>,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> TilePlan<'a> {
     /// None where this join is not the right one: for low thresholds, and where it would be more work than a prefix
     /// join. That depends on the sets and the threshold alone, and so does what is found.
     fn of(sets: &'a ShingleSets, threshold: f64) -> Option<Self> {
@@ -80,8 +80,8 @@ impl<'a> Plan<'a> {
         for (place, &size) in sizes.iter().enumerate() {
             let size = size as usize;
             if place == 0 || sizes[place - 1] as usize != size {
-                let least = least_part(size, threshold);
-                while first < place && (sizes[first] as usize) < least {
+                let min = least_part(size, threshold);
+                while first < place && (sizes[first] as usize) < min {
                     first += 1;
                 }
             }
@@ -97,15 +97,15 @@ impl<'a> Plan<'a> {
             *counts.entry(sets.size(set)).or_default() += 1;
         }
         counts.remove(&0);
-        let most = sets.elements().saturating_mul(ROWS).max(ROWS_LEAST);
+        let max = sets.elements().saturating_mul(ROWS).max(ROWS_LEAST);
         let (mut before, mut rows, mut words) = (0, 0_u64, 0);
         // The sizes that are possible, and how many sets are smaller.
         let mut reached = counts.iter().peekable();
         let mut first = 0;
         for (&size, &count) in &counts {
             let size = size as usize;
-            let least = least_part(size, threshold);
-            while let Some((_, &count)) = reached.next_if(|&(&other, _)| (other as usize) < least) {
+            let min = least_part(size, threshold);
+            while let Some((_, &count)) = reached.next_if(|&(&other, _)| (other as usize) < min) {
                 first += count;
             }
             // As a rule a bit in three differs, and a comparison ends when too many do.
@@ -117,14 +117,14 @@ impl<'a> Plan<'a> {
             words += count * words_for(size);
             before += count;
         }
-        words <= odd_sketches::BYTES / size_of::<u64>() && rows <= most
+        words <= odd_sketches::BYTES / size_of::<u64>() && rows <= max
     }
 
     fn size(&self, place: usize) -> usize {
         self.sizes[place] as usize
     }
 
-    fn classes(&self) -> Vec<Class> {
+    fn classes(&self) -> Vec<SizeClass> {
         let sketches = self.sets.sketches();
         let mut classes = Vec::new();
         let mut start = 0;
@@ -140,19 +140,19 @@ impl<'a> Plan<'a> {
                     }
                 }
             }
-            classes.push(Class { words, places: start..end, rows });
+            classes.push(SizeClass { words, places: start..end, rows });
             start = end;
         }
         classes
     }
 
     /// The pairs whose larger set, or later one, is in this part of the list.
-    fn pairs_of(&self, tile: Range<usize>, classes: &[Class]) -> Vec<(u32, u32)> {
+    fn pairs_of(&self, tile: Range<usize>, classes: &[SizeClass]) -> Vec<(u32, u32)> {
         let mut found = Vec::new();
         let first = self.firsts[tile.start] as usize;
         let mut folded = Vec::new();
         for class in classes {
-            // Of each lane that is reached by any of the tile.
+            // The range of lanes that any set of the tile reaches.
             let from = first.max(class.places.start);
             let to = (tile.end - 1).min(class.places.end);
             if from >= to {
@@ -162,14 +162,14 @@ impl<'a> Plan<'a> {
             for place in tile.clone() {
                 let words = folded.len()..folded.len() + class.words;
                 folded.resize(words.end, 0);
-                // Of those that are shorter, none is compared with a longer one.
+                // Folds the sketch to the length of the class. A shorter sketch is never compared with a longer one.
                 for some in self.sets.sketches().of(self.list[place]).chunks(class.words) {
                     folded[words.clone()].iter_mut().zip(some).for_each(|(folded, word)| *folded ^= word);
                 }
             }
             let range = from..to;
             let tile = tile.clone();
-            Level::chosen().dispatch(Compared {
+            Level::chosen().dispatch(TileComparison {
                 plan: self,
                 tile,
                 folded: &folded,
@@ -178,16 +178,16 @@ impl<'a> Plan<'a> {
                 found: &mut found,
             });
         }
-        // By the set, and then in the order in which its partners are in their scratch file.
+        // Ordered by the set, then by the position of its partners in the scratch file.
         found.sort_unstable();
         found.iter().map(|&(place, partner)| (self.list[place as usize], partner)).collect()
     }
 
     /// Finds those of a group that may resemble the set at a place, and come before it.
     #[cold]
-    fn take(&self, place: usize, group: Range<usize>, differences: &Row, found: &mut Vec<(u32, u32)>) {
+    fn take(&self, place: usize, group: Range<usize>, differences: &LaneRow, found: &mut Vec<(u32, u32)>) {
         for (other, &differences) in group.zip(differences) {
-            let may_be_near = |most| differences <= most as u64;
+            let may_be_near = |max| differences <= max as u64;
             if (self.firsts[place] as usize..place).contains(&other)
                 && most_differences(self.size(place) + self.size(other), self.threshold)
                     .is_some_and(may_be_near)
@@ -199,18 +199,18 @@ impl<'a> Plan<'a> {
 }
 
 /// The sets of a tile, to be compared with those of a class in this range.
-struct Compared<'c> {
-    plan: &'c Plan<'c>,
+struct TileComparison<'c> {
+    plan: &'c TilePlan<'c>,
     tile: Range<usize>,
     /// The sketches of the tile, as long as those of the class.
     folded: &'c [u64],
-    class: &'c Class,
+    class: &'c SizeClass,
     range: Range<usize>,
     /// Places of the tile, and partners.
     found: &'c mut Vec<(u32, u32)>,
 }
 
-impl Kernel for Compared<'_> {
+impl Kernel for TileComparison<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -223,9 +223,9 @@ impl Kernel for Compared<'_> {
     }
 }
 
-impl Compared<'_> {
+impl TileComparison<'_> {
     #[inline(always)]
-    fn compare(self, sums_below: impl Fn(&[u64], &[Row], u64) -> Option<Row>) {
+    fn compare(self, sums_below: impl Fn(&[u64], &[LaneRow], u64) -> Option<LaneRow>) {
         let Self { plan, tile, folded, class, range, found } = self;
         // A little more than sets that resemble each other may differ in, whatever is rounded: for each element of both,
         // in parts of 2^32.
@@ -240,7 +240,7 @@ impl Compared<'_> {
             let end = (start + LANES).min(class.places.end);
             let rows = &class.rows[group * class.words..(group + 1) * class.words];
             let largest = plan.sizes[end - 1];
-            // Those that come later, as far as they can resemble one of the group.
+            // Includes later sets that can resemble one of the group.
             while end_of_tile < tile.end && (plan.firsts[end_of_tile] as usize) < end {
                 end_of_tile += 1;
             }
@@ -262,7 +262,7 @@ impl Compared<'_> {
 /// In how many places a sketch differs from each of several, if it is not more than `limit` for all of them: that is
 /// checked after each `STEP` words; the number of words is a multiple of `STEP`.
 #[inline(always)]
-fn sums_below<const STEP: usize>(words: &[u64], rows: &[Row], limit: u64) -> Option<Row> {
+fn sums_below<const STEP: usize>(words: &[u64], rows: &[LaneRow], limit: u64) -> Option<LaneRow> {
     let mut sums = [0; LANES];
     for (words, rows) in words.as_chunks::<STEP>().0.iter().zip(rows.as_chunks::<STEP>().0) {
         for (&word, row) in words.iter().zip(rows) {
@@ -278,16 +278,16 @@ fn sums_below<const STEP: usize>(words: &[u64], rows: &[Row], limit: u64) -> Opt
 }
 
 /// Pairs that wait to be handed out: in memory, and from some number on in a scratch file.
-struct Waiting<'a> {
+struct PendingPairs<'a> {
     sets: &'a ShingleSets,
-    most: usize,
+    max: usize,
     held: Vec<(u32, u32)>,
     spill: Option<Spill>,
 }
 
-impl Waiting<'_> {
+impl PendingPairs<'_> {
     fn push(&mut self, pairs: &[(u32, u32)]) -> Result<()> {
-        if self.held.len() + pairs.len() <= self.most {
+        if self.held.len() + pairs.len() <= self.max {
             self.held.extend_from_slice(pairs);
             return Ok(());
         }
@@ -295,7 +295,7 @@ impl Waiting<'_> {
         if self.spill.is_none() {
             self.spill = Some(Spill::create(self.sets.dir()).map_err(io_error)?);
         }
-        self.most = 0; // later words follow
+        self.max = 0; // later words follow
         let Some(spill) = &mut self.spill else { return Ok(()) };
         let numbers: Vec<[u32; 2]> = pairs.iter().map(|&(a, b)| [a, b]).collect();
         spill.append(numbers.as_bytes()).map_err(io_error)?;
@@ -340,13 +340,14 @@ pub fn bitmap_candidates<E: From<Error>>(
     threads: usize,
     mut each: impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
 ) -> std::result::Result<Option<Prefixes>, E> {
-    let Some(plan) = Plan::of(sets, threshold) else { return Ok(None) };
+    let Some(plan) = TilePlan::of(sets, threshold) else { return Ok(None) };
     let classes = plan.classes();
     let allowed = (PAIRS * plan.list.len() as u64).max(PAIRS_LEAST);
     let tiles: Vec<Range<usize>> =
         (0..plan.list.len()).step_by(TILE).map(|at| at..(at + TILE).min(plan.list.len())).collect();
     let mut partners = vec![0_u32; sets.len()];
-    let mut waiting = Waiting { sets, most: memory / size_of::<(u32, u32)>(), held: Vec::new(), spill: None };
+    let mut waiting =
+        PendingPairs { sets, max: memory / size_of::<(u32, u32)>(), held: Vec::new(), spill: None };
     let mut candidates = 0;
     let mut states = vec![(); threads.max(1)];
     let pairs_of = |(): &mut (), tile: &Range<usize>| Ok(plan.pairs_of(tile.clone(), &classes));
@@ -384,7 +385,7 @@ mod tests {
     use twindex_sketch::Resemblance;
 
     /// Sets of up to this number of elements; half of them are made of others by a few changes.
-    fn families(seed: u64, count: usize, most: u64) -> Vec<Vec<u64>> {
+    fn families(seed: u64, count: usize, max: u64) -> Vec<Vec<u64>> {
         let mut random = SplitMix(seed);
         let mut sets: Vec<BTreeSet<u64>> = Vec::new();
         for _ in 0..count {
@@ -392,7 +393,7 @@ mod tests {
             let of_family = if number.is_multiple_of(2) { sets.get(number / 2 % count.max(1)) } else { None };
             let mut set = of_family.cloned().unwrap_or_default();
             if set.is_empty() {
-                set.extend(std::iter::repeat_with(|| random.next()).take((number % most as usize) + 1));
+                set.extend(std::iter::repeat_with(|| random.next()).take((number % max as usize) + 1));
             }
             for _ in 0..random.next() % (1 + set.len() as u64 / 8) {
                 set.pop_first();
@@ -428,12 +429,12 @@ mod tests {
     }
 
     #[test]
-    fn no_pair_that_reaches_the_threshold_is_missed_and_few_others_are_found() {
+    fn every_pair_at_the_threshold_is_found_and_few_others() {
         let dir = tempfile::tempdir().unwrap();
-        for (seed, count, most) in
+        for (seed, count, max) in
             [(1, 600, 12), (2, 600, 70), (3, 400, 700), (4, 200, 5000), (5, 1, 5), (6, 0, 1)]
         {
-            let sets = families(seed, count, most);
+            let sets = families(seed, count, max);
             let stored = stored(&sets, dir.path());
             for threshold in [0.7, 0.75, 0.8, 0.9, 0.99, 1.0] {
                 let (pairs, summary) = found(&stored, threshold, usize::MAX, (usize::MAX, 1)).unwrap();
@@ -455,22 +456,22 @@ mod tests {
                     "a test of something: {seed} {threshold} {near}"
                 );
                 assert!(
-                    most < 70 || pairs.len() <= 3 * near + 10,
+                    max < 70 || pairs.len() <= 3 * near + 10,
                     "{seed} {threshold}: {} for {near}",
                     pairs.len()
                 );
                 assert!(pairs.iter().all(|&(a, b)| stored.size(a) >= stored.size(b)), "the larger first");
                 // Whatever the memory and the threads.
-                for effort in [(0, 1), (1000, 3)] {
-                    let again = found(&stored, threshold, usize::MAX, effort).unwrap();
-                    assert_eq!(again, (pairs.clone(), summary), "{seed} {threshold} {effort:?}");
+                for resources in [(0, 1), (1000, 3)] {
+                    let again = found(&stored, threshold, usize::MAX, resources).unwrap();
+                    assert_eq!(again, (pairs.clone(), summary), "{seed} {threshold} {resources:?}");
                 }
             }
         }
     }
 
     #[test]
-    fn a_part_of_a_set_that_just_reaches_the_threshold_is_found() {
+    fn subset_exactly_at_the_threshold_is_found() {
         let dir = tempfile::tempdir().unwrap();
         let mut random = SplitMix(6);
         for size in (5..400).step_by(5) {
@@ -485,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_given_up_for_low_thresholds_and_where_sets_have_too_many_partners() {
+    fn bitmaps_are_not_used_for_low_thresholds_or_sets_with_too_many_partners() {
         let dir = tempfile::tempdir().unwrap();
         let mut random = SplitMix(7);
         let common: Vec<u64> = std::iter::repeat_with(|| random.next()).take(100).collect();
@@ -505,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_given_up_where_it_would_be_more_work_than_prefixes_whatever_the_memory() {
+    fn bitmaps_are_not_used_if_prefixes_take_less_work_with_any_memory() {
         let dir = tempfile::tempdir().unwrap();
         let many = |count: u64| {
             let mut sets = ShingleSets::new(dir.path(), 0);
@@ -515,8 +516,8 @@ mod tests {
             }
             sets
         };
-        // Of n sets of two elements n^2 / 2 pairs are compared, eight at once; 2^20 rows are always allowed, and 256 a set.
-        assert!(Plan::of(&many(4000), 0.8).is_some());
-        assert!(Plan::of(&many(5000), 0.8).is_none());
+        // n sets of two elements have n^2 / 2 pairs to compare, eight at once; 2^20 rows are always allowed, and 256 a set.
+        assert!(TilePlan::of(&many(4000), 0.8).is_some());
+        assert!(TilePlan::of(&many(5000), 0.8).is_none());
     }
 }

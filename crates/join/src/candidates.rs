@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::runs::{Counted, Sorted, Sorter};
-use super::{NO_NUMBER, OfSegments};
+use super::runs::{NumberCount, Sorted, Sorter};
+use super::{NO_NUMBER, SegmentNumbers};
 use twindex::error::{Error, Result};
 use twindex::format::bands::{self, KEY_BITS};
 use twindex::params::Params;
 use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
-use twindex::sys::{Column, Room};
+use twindex::sys::{Column, MemoryBudget};
 
 /// Candidate pairs, and what was left out.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Agreement {
 enum Pairs {
     Each(Sorted<u64>),
     /// With the features in which they agree, and the number of features that must agree.
-    Counted(Sorted<Counted>, u32),
+    Counted(Sorted<NumberCount>, u32),
 }
 
 impl Pairs {
@@ -59,31 +59,31 @@ impl Pairs {
     ) -> std::result::Result<(), E> {
         match self {
             Self::Each(pairs) => pairs.for_each(each),
-            Self::Counted(pairs, least) => {
-                pairs.for_each(|pair| if pair.count >= *least { each(pair.number) } else { Ok(()) })
+            Self::Counted(pairs, min) => {
+                pairs.for_each(|pair| if pair.count >= *min { each(pair.number) } else { Ok(()) })
             }
         }
     }
 }
 
 /// Takes pairs as they are found.
-enum Meeting {
+enum PairCollector {
     Each(Sorter<u64>),
-    Counted(Sorter<Counted>, u32),
+    Counted(Sorter<NumberCount>, u32),
 }
 
-impl Meeting {
+impl PairCollector {
     fn push(&mut self, pair: u64) -> Result<()> {
         match self {
             Self::Each(pairs) => pairs.push(pair),
-            Self::Counted(pairs, _) => pairs.push(Counted { number: pair, count: 1 }),
+            Self::Counted(pairs, _) => pairs.push(NumberCount { number: pair, count: 1 }),
         }
     }
 
     fn finish(self) -> Result<Pairs> {
         Ok(match self {
             Self::Each(pairs) => Pairs::Each(pairs.finish()?),
-            Self::Counted(pairs, least) => Pairs::Counted(pairs.finish()?, least),
+            Self::Counted(pairs, min) => Pairs::Counted(pairs.finish()?, min),
         })
     }
 }
@@ -136,10 +136,10 @@ const SMALL: u64 = 64;
 pub fn candidates(
     snapshot: &Snapshot,
     max_bucket: usize,
-    room: (&Path, usize),
+    budget: (&Path, usize),
     number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
 ) -> Result<Candidates> {
-    candidates_agreeing(snapshot, Agreement::in_one(snapshot.params()), max_bucket, room, number)
+    candidates_agreeing(snapshot, Agreement::in_one(snapshot.params()), max_bucket, budget, number)
 }
 
 /// As [`candidates`], of documents that agree in more than one feature, or in the first bits of features: Broder's
@@ -154,12 +154,12 @@ pub fn candidates_agreeing(
     snapshot: &Snapshot,
     agreement: Agreement,
     max_bucket: usize,
-    room: (&Path, usize),
+    budget: (&Path, usize),
     number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
 ) -> Result<Candidates> {
-    let for_numbers = Room::new(room.0, room.1 / 4);
-    let sides = [Side { snapshot, numbers: super::numbers(snapshot, &for_numbers, number)? }];
-    pair_up(&sides, None, agreement, max_bucket, room)
+    let for_numbers = MemoryBudget::new(budget.0, budget.1 / 4);
+    let sides = [IndexSide { snapshot, numbers: super::numbers(snapshot, &for_numbers, number)? }];
+    pair_up(&sides, None, agreement, max_bucket, budget)
 }
 
 /// As [`candidates`], for pairs of a document of `left` and one of `right`, whose numbers are those of `left` and
@@ -171,14 +171,14 @@ pub fn candidates_across(
     both: (&Snapshot, &Snapshot),
     first_right: u32,
     max_bucket: usize,
-    room: (&Path, usize),
+    budget: (&Path, usize),
     number_left: impl FnMut(Place<'_>) -> Result<Option<u32>>,
     number_right: impl FnMut(Place<'_>) -> Result<Option<u32>>,
 ) -> Result<Candidates> {
     let numbers = (number_left, number_right);
     let [left, right] = [both.0, both.1].map(|snapshot| Agreement::in_one(snapshot.params()));
     let agreement = Agreement { bits: left.bits.min(right.bits), ..left };
-    candidates_agreeing_across(both, first_right, agreement, max_bucket, room, numbers)
+    candidates_agreeing_across(both, first_right, agreement, max_bucket, budget, numbers)
 }
 
 /// As [`candidates_across`], of documents that agree so.
@@ -190,42 +190,42 @@ pub fn candidates_agreeing_across(
     first_right: u32,
     agreement: Agreement,
     max_bucket: usize,
-    room: (&Path, usize),
+    budget: (&Path, usize),
     (number_left, number_right): (
         impl FnMut(Place<'_>) -> Result<Option<u32>>,
         impl FnMut(Place<'_>) -> Result<Option<u32>>,
     ),
 ) -> Result<Candidates> {
     left.params().check_same_sketch(right.params())?;
-    let for_numbers = Room::new(room.0, room.1 / 4);
+    let for_numbers = MemoryBudget::new(budget.0, budget.1 / 4);
     let sides = [
-        Side { snapshot: left, numbers: super::numbers(left, &for_numbers, number_left)? },
-        Side { snapshot: right, numbers: super::numbers(right, &for_numbers, number_right)? },
+        IndexSide { snapshot: left, numbers: super::numbers(left, &for_numbers, number_left)? },
+        IndexSide { snapshot: right, numbers: super::numbers(right, &for_numbers, number_right)? },
     ];
-    pair_up(&sides, Some(first_right), agreement, max_bucket, room)
+    pair_up(&sides, Some(first_right), agreement, max_bucket, budget)
 }
 
 /// Documents of an index.
-pub(super) struct Side<'a> {
+pub(super) struct IndexSide<'a> {
     pub(super) snapshot: &'a Snapshot,
-    /// By segment and ordinal; [`NO_NUMBER`] for documents that are left out.
-    pub(super) numbers: OfSegments,
+    /// Numbers by segment and ordinal; [`NO_NUMBER`] for documents that are left out.
+    pub(super) numbers: SegmentNumbers,
 }
 
 /// The bucket that a document is in, by its key, and the number of the document.
-pub(super) type Entry = [u32; 2];
+pub(super) type BucketEntry = [u32; 2];
 
 /// Replaces `entries` by the members of all buckets of a band: the bucket's key, and a number.
-pub(super) fn read(sides: &[Side<'_>], band: usize, entries: &mut Column<Entry>) -> Result<()> {
+pub(super) fn read(sides: &[IndexSide<'_>], band: usize, entries: &mut Column<BucketEntry>) -> Result<()> {
     read_bits(sides, band, KEY_BITS, entries)
 }
 
 /// The same, of buckets by the first `bits` bits of the key.
 pub(super) fn read_bits(
-    sides: &[Side<'_>],
+    sides: &[IndexSide<'_>],
     band: usize,
     bits: u32,
-    entries: &mut Column<Entry>,
+    entries: &mut Column<BucketEntry>,
 ) -> Result<()> {
     entries.truncate(0);
     for side in sides {
@@ -238,7 +238,7 @@ pub(super) fn read_bits(
         }
         side.snapshot.check_maps()?;
     }
-    // Those of one segment come bucket by bucket.
+    // Documents of one segment come bucket by bucket.
     if entries.is_sorted_by_key(|entry| entry[0]) {
         entries
             .chunk_by_mut(|a, b| a[0] == b[0])
@@ -252,25 +252,25 @@ pub(super) fn read_bits(
 }
 
 fn pair_up(
-    sides: &[Side<'_>],
+    sides: &[IndexSide<'_>],
     first_right: Option<u32>,
     agreement: Agreement,
     max_bucket: usize,
     (dir, memory): (&Path, usize),
 ) -> Result<Candidates> {
-    let room = Room::new(dir, memory / 4);
+    let budget = MemoryBudget::new(dir, memory / 4);
     let memory = memory / 2;
     let Agreement { features, bits } = agreement;
     for kept in sides.iter().filter_map(|side| side.snapshot.params().minhash) {
         kept.check_feature_bits(bits)?;
     }
     let bands = sides[0].snapshot.params().minhash.map_or(0, |minhash| usize::from(minhash.bands));
-    let mut entries = Column::new(&room);
+    let mut entries = Column::new(&budget);
     let cap = cap_of_bits(sides, bands, bits, max_bucket, &mut entries)?;
     let (mut capped_buckets, mut largest_bucket) = (0, 0);
     let mut pairs = match features {
-        0 | 1 => Meeting::Each(Sorter::new(dir, memory)),
-        least => Meeting::Counted(Sorter::new(dir, memory), least.into()),
+        0 | 1 => PairCollector::Each(Sorter::new(dir, memory)),
+        min => PairCollector::Counted(Sorter::new(dir, memory), min.into()),
     };
     for band in 0..bands {
         read_bits(sides, band, bits, &mut entries)?;
@@ -278,7 +278,8 @@ fn pair_up(
             largest_bucket = largest_bucket.max(bucket.len() as u64);
             let is_capped = bucket.len() as u64 > cap;
             capped_buckets += u64::from(is_capped);
-            let mut pair = |a: Entry, b: Entry| pairs.push(u64::from(a[1]) << 32 | u64::from(b[1]));
+            let mut pair =
+                |a: BucketEntry, b: BucketEntry| pairs.push(u64::from(a[1]) << 32 | u64::from(b[1]));
             if let Some(first_right) = first_right {
                 // Ascending: those of the left come first.
                 let (left, right) = bucket.split_at(bucket.partition_point(|entry| entry[1] < first_right));
@@ -302,22 +303,22 @@ fn pair_up(
 
 /// The largest size up to which the buckets of these bands may be paired all with all.
 pub(super) fn cap_of(
-    sides: &[Side<'_>],
+    sides: &[IndexSide<'_>],
     bands: usize,
     max_bucket: usize,
-    entries: &mut Column<Entry>,
+    entries: &mut Column<BucketEntry>,
 ) -> Result<u64> {
     cap_of_bits(sides, bands, KEY_BITS, max_bucket, entries)
 }
 
 fn cap_of_bits(
-    sides: &[Side<'_>],
+    sides: &[IndexSide<'_>],
     bands: usize,
     bits: u32,
     max_bucket: usize,
-    entries: &mut Column<Entry>,
+    entries: &mut Column<BucketEntry>,
 ) -> Result<u64> {
-    let mut work = Work::default();
+    let mut work = BucketWork::default();
     for band in 0..bands {
         read_bits(sides, band, bits, entries)?;
         entries.chunk_by(|a, b| a[0] == b[0]).for_each(|bucket| work.bucket(bucket.len() as u64));
@@ -327,14 +328,14 @@ fn cap_of_bits(
 
 /// The work that buckets make.
 #[derive(Debug, Default)]
-pub(super) struct Work {
+pub(super) struct BucketWork {
     /// How many buckets there are of each size, of those that have the most pairs.
     sizes: BTreeMap<u64, u64>,
     /// The pairs of the others.
     small: u64,
 }
 
-impl Work {
+impl BucketWork {
     /// Takes note of a bucket.
     pub(super) fn bucket(&mut self, size: u64) {
         match size {
@@ -344,7 +345,7 @@ impl Work {
     }
 
     /// The largest size up to which buckets of this number of bands may be paired all with all.
-    pub(super) fn cap(&self, max_bucket: u64, sides: &[Side<'_>], bands: usize) -> u64 {
+    pub(super) fn cap(&self, max_bucket: u64, sides: &[IndexSide<'_>], bands: usize) -> u64 {
         let documents: usize = sides.iter().map(|side| side.numbers.all.len()).sum();
         let pairs = (PAIRS * documents as u64).max(PAIRS_LEAST);
         self.cap_for(max_bucket, pairs * (bands as u64).max(PAIRS_BANDS) / PAIRS_BANDS)

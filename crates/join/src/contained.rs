@@ -209,7 +209,9 @@ impl ContainmentQueries {
             }
             Ok(())
         })?;
-        all.iter_mut().for_each(|answers| answers.cut(limit));
+        for answers in &mut all {
+            answers.cut(limit);
+        }
         Ok(all)
     }
 

@@ -40,9 +40,9 @@ use twindex_sketch::Nearness;
 pub struct Containing {
     near: Nearness,
     memory: usize,
-    /// By all elements.
+    /// Sets by all of their elements.
     all: Slots,
-    /// By as many of the rarest as each set needs to be found by one that contains it.
+    /// Sets by their rarest elements: as many as a containing set needs to find them.
     rarest: Slots,
     sizes: Vec<u32>,
     /// Working memory: elements by their numbers of sets, and what was found.
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_are_all_sets_that_contain_a_new_one_or_are_contained_in_it() {
+    fn candidates_include_every_set_that_contains_a_new_set_or_is_contained_in_it() {
         let (mut over, mut under, mut others) = (0, 0, 0);
         for seed in 0..200 {
             let sets = sets(seed);

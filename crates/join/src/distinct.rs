@@ -8,16 +8,16 @@ const MOVES: usize = 8;
 ///
 /// ```
 /// let mut distinct = vec![0];
-/// twindex_join::Sorting::default().append_distinct(&[7, 3, 7, 5], &mut distinct);
+/// twindex_join::SortScratch::default().append_distinct(&[7, 3, 7, 5], &mut distinct);
 /// assert_eq!(distinct, [0, 3, 5, 7]);
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Sorting {
+pub struct SortScratch {
     places: Vec<u32>,
     sorted: Vec<u64>,
 }
 
-impl Sorting {
+impl SortScratch {
     /// Appends the distinct ones of `hashes`, sorted. Hashes are spread evenly, so that as many leading bits as there are
     /// hashes leave little to do; those that are not are sorted as anything else is.
     ///
@@ -86,21 +86,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_are_sorted_however_they_are_spread() {
-        let mut sorting = Sorting { places: Vec::new(), sorted: vec![7] };
+    fn hashes_of_any_distribution_are_sorted() {
+        let mut sorting = SortScratch { places: Vec::new(), sorted: vec![7] };
         for size in [0, 1, 2, 63, 64, 65, 100, 1023, 1024, 1025, 5000] {
-            for crowded in [0, 5, 30, 63] {
+            for shift in [0, 5, 30, 63] {
                 let hashes: Vec<u64> = (0..size)
-                    .map(|i: u64| (i % 4000).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(17) >> crowded)
+                    .map(|i: u64| (i % 4000).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(17) >> shift)
                     .collect();
                 let mut wanted = hashes.clone();
                 wanted.sort_unstable();
                 sorting.sort(&hashes);
-                assert_eq!(sorting.sorted, wanted, "{size} {crowded}");
+                assert_eq!(sorting.sorted, wanted, "{size} {shift}");
                 wanted.dedup();
                 let mut distinct = vec![9, 9];
                 sorting.append_distinct(&hashes, &mut distinct);
-                assert_eq!((&distinct[..2], &distinct[2..]), (&[9, 9][..], &wanted[..]), "{size} {crowded}");
+                assert_eq!((&distinct[..2], &distinct[2..]), (&[9, 9][..], &wanted[..]), "{size} {shift}");
             }
         }
         sorting.sort(&[u64::MAX; 100]);

@@ -1,19 +1,19 @@
 //! Documents whose contents are equal: a group of them is compared with others once, and the result holds for all of its
 //! members in pairs and clusters.
 
-use super::numbers::Numbers;
+use super::numbers::HashNumbers;
 use super::seeded::Seeded;
 use twindex::error::{Error, Result};
-use twindex::sys::Room;
+use twindex::sys::MemoryBudget;
 
 /// Groups of equal contents, by their hashes.
 ///
 /// ```
-/// use twindex_join::Groups;
-/// use twindex::sys::Room;
+/// use twindex_join::EqualGroups;
+/// use twindex::sys::MemoryBudget;
 ///
 /// let texts = ["a rose", "is", "a rose"];
-/// let (mut groups, mut firsts) = (Groups::new(&Room::unlimited())?, Vec::new());
+/// let (mut groups, mut firsts) = (EqualGroups::new(&MemoryBudget::unlimited())?, Vec::new());
 /// let mut group_of = Vec::new();
 /// for text in texts {
 ///     let hash = text.len() as u128; // of a real one equal values are almost certainly equal texts
@@ -28,18 +28,18 @@ use twindex::sys::Room;
 /// # Ok::<(), twindex::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Groups {
-    numbers: Numbers,
+pub struct EqualGroups {
+    numbers: HashNumbers,
     seeded: Seeded,
 }
 
-impl Groups {
+impl EqualGroups {
     /// None yet. A group takes 11 to 22 bytes of the memory budget, or of a scratch file.
     ///
     /// # Errors
     /// [`Error::Io`] from a scratch file, if the budget is used up.
-    pub fn new(room: &Room) -> Result<Self> {
-        Ok(Self { numbers: Numbers::new(room)?, seeded: Seeded::default() })
+    pub fn new(budget: &MemoryBudget) -> Result<Self> {
+        Ok(Self { numbers: HashNumbers::new(budget)?, seeded: Seeded::default() })
     }
 
     /// Whether there may be a group with this hash: false if there is none.
@@ -143,9 +143,9 @@ mod tests {
     }
 
     #[test]
-    fn contents_of_one_hash_are_told_apart_and_what_fails_makes_no_group() {
+    fn contents_with_equal_hashes_are_compared_and_failures_make_no_group() {
         let contents = ["a", "b", "c", "b", "a", "c"];
-        let (mut groups, mut firsts) = (Groups::new(&Room::unlimited()).unwrap(), Vec::new());
+        let (mut groups, mut firsts) = (EqualGroups::new(&MemoryBudget::unlimited()).unwrap(), Vec::new());
         let mut found = Vec::new();
         let unreadable = |_| Err(Error::Invalid("unreadable".into()));
         for content in contents {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_group_is_a_star_and_stands_in_pairs_with_its_first_member() {
+    fn large_group_is_listed_as_pairs_with_its_first_member() {
         let group = [4, 5, 9];
         assert_eq!(collected(|each| for_each_pair_inside(&group, 3, each)), [(4, 5), (4, 9), (5, 9)]);
         assert_eq!(collected(|each| for_each_pair_inside(&group, 2, each)), [(4, 5), (4, 9)]);

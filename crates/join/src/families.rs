@@ -39,8 +39,8 @@ use twindex_sketch::{Resemblance, intersection_from};
 /// }
 /// let mut families = Families::new(&sets, 1 << 20)?;
 /// let pairs = families.plausible(&[(1, 0), (2, 1)], 0.5);
-/// for (set, leader) in families.plan(&pairs) {
-///     let difference = families.difference(set, leader)?;
+/// for (set, reference) in families.plan(&pairs) {
+///     let difference = families.difference(set, reference)?;
 ///     families.add(difference);
 /// }
 /// let mut found = Vec::new();
@@ -51,28 +51,28 @@ use twindex_sketch::{Resemblance, intersection_from};
 #[derive(Debug)]
 pub struct Families<'a> {
     sets: &'a ShingleSets,
-    /// Of each set; [`NONE`] if it was in no pair yet.
-    leaders: Column<u32>,
-    /// Of each set.
-    kept: Column<Kept>,
+    /// The reference of each set; [`NO_REFERENCE`] if it was in no pair yet.
+    references: Column<u32>,
+    /// The differences of each set.
+    kept: Column<DifferenceRange>,
     /// For each set, the elements of its reference that it lacks, then its new elements.
     elements: Vec<u64>,
     /// Elements that are kept at most.
-    most: usize,
+    max: usize,
 }
 
 /// Elements of sets whose differences are found before any of them is added. Two thirds of them may be allocated for
 /// differences, which is more than these have.
 const PIECE_ELEMENTS: u64 = 3 << 20;
 /// No leader.
-const NONE: u32 = u32::MAX;
+const NO_REFERENCE: u32 = u32::MAX;
 
-/// Where the differences of a set are. A leader has none.
+/// The position of the differences of a set. A reference has none.
 #[derive(Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
-struct Kept {
+struct DifferenceRange {
     start: u64,
-    gone: u32,
+    lacking: u32,
     new: u32,
 }
 
@@ -80,7 +80,7 @@ struct Kept {
 #[derive(Debug)]
 pub struct Difference {
     set: u32,
-    leader: u32,
+    reference: u32,
     /// The lacking and the new elements; none if they are too many to be of use.
     parts: Option<(Vec<u64>, Vec<u64>)>,
 }
@@ -93,10 +93,10 @@ impl<'a> Families<'a> {
     pub fn new(sets: &'a ShingleSets, memory: usize) -> Result<Self> {
         Ok(Self {
             sets,
-            leaders: Column::filled(sets.room(), sets.len(), NONE)?,
-            kept: Column::filled(sets.room(), sets.len(), Kept::default())?,
+            references: Column::filled(sets.column_budget(), sets.len(), NO_REFERENCE)?,
+            kept: Column::filled(sets.column_budget(), sets.len(), DifferenceRange::default())?,
             elements: Vec::new(),
-            most: memory / size_of::<u64>(),
+            max: memory / size_of::<u64>(),
         })
     }
 
@@ -110,28 +110,28 @@ impl<'a> Families<'a> {
     /// set, leader.
     #[must_use]
     pub fn plan(&mut self, pairs: &[(u32, u32)]) -> Vec<(u32, u32)> {
-        if self.elements.len() > self.most {
+        if self.elements.len() > self.max {
             self.elements.clear();
-            self.leaders.fill(NONE);
+            self.references.fill(NO_REFERENCE);
         }
         let mut wanted = Vec::new();
         for &(a, b) in pairs {
             if a == b || self.sets.are_of_one_family(a, b) {
                 continue;
             }
-            match (self.leaders[a as usize], self.leaders[b as usize]) {
-                (NONE, NONE) => {
-                    self.lead(b);
-                    self.leaders[a as usize] = b;
+            match (self.references[a as usize], self.references[b as usize]) {
+                (NO_REFERENCE, NO_REFERENCE) => {
+                    self.make_reference(b);
+                    self.references[a as usize] = b;
                     wanted.push((a, b));
                 }
-                (NONE, leader) => {
-                    self.leaders[a as usize] = leader;
-                    wanted.push((a, leader));
+                (NO_REFERENCE, reference) => {
+                    self.references[a as usize] = reference;
+                    wanted.push((a, reference));
                 }
-                (leader, NONE) => {
-                    self.leaders[b as usize] = leader;
-                    wanted.push((b, leader));
+                (reference, NO_REFERENCE) => {
+                    self.references[b as usize] = reference;
+                    wanted.push((b, reference));
                 }
                 _ => {}
             }
@@ -145,8 +145,8 @@ impl<'a> Families<'a> {
     pub fn pieces<'p>(&self, wanted: &'p [(u32, u32)]) -> Vec<&'p [(u32, u32)]> {
         let mut pieces = Vec::new();
         let (mut start, mut elements) = (0, 0);
-        for (at, &(set, leader)) in wanted.iter().enumerate() {
-            let more = self.sets.size(set) + self.sets.size(leader);
+        for (at, &(set, reference)) in wanted.iter().enumerate() {
+            let more = self.sets.size(set) + self.sets.size(reference);
             if elements + more > PIECE_ELEMENTS && start < at {
                 pieces.push(&wanted[start..at]);
                 (start, elements) = (at, 0);
@@ -157,36 +157,36 @@ impl<'a> Families<'a> {
         pieces
     }
 
-    fn lead(&mut self, set: u32) {
-        self.leaders[set as usize] = set;
-        self.kept[set as usize] = Kept::default();
+    fn make_reference(&mut self, set: u32) {
+        self.references[set as usize] = set;
+        self.kept[set as usize] = DifferenceRange::default();
     }
 
     /// How a set differs from its leader.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from the scratch file of the sets.
-    pub fn difference(&self, set: u32, leader: u32) -> Result<Difference> {
+    pub fn difference(&self, set: u32, reference: u32) -> Result<Difference> {
         let (mut left, mut right) = (Vec::new(), Vec::new());
-        let parts = differences(self.sets.set(leader, &mut left)?, self.sets.set(set, &mut right)?);
-        Ok(Difference { set, leader, parts })
+        let parts = differences(self.sets.set(reference, &mut left)?, self.sets.set(set, &mut right)?);
+        Ok(Difference { set, reference, parts })
     }
 
     /// Keeps a difference. A set that is too different from its leader becomes one itself.
     pub fn add(&mut self, difference: Difference) {
-        let Difference { set, leader, parts } = difference;
+        let Difference { set, reference, parts } = difference;
         match parts {
-            Some((gone, new)) => {
-                self.leaders[set as usize] = leader;
-                self.kept[set as usize] = Kept {
+            Some((lacking, new)) => {
+                self.references[set as usize] = reference;
+                self.kept[set as usize] = DifferenceRange {
                     start: self.elements.len() as u64,
-                    gone: gone.len() as u32,
+                    lacking: lacking.len() as u32,
                     new: new.len() as u32,
                 };
-                self.elements.extend_from_slice(&gone);
+                self.elements.extend_from_slice(&lacking);
                 self.elements.extend_from_slice(&new);
             }
-            None => self.lead(set),
+            None => self.make_reference(set),
         }
     }
 
@@ -206,14 +206,14 @@ impl<'a> Families<'a> {
         let mut read = [Vec::new(), Vec::new()];
         for &(a, b) in pairs {
             let sum = (self.sets.size(a) + self.sets.size(b)) as usize;
-            let least = least_intersection(sum, threshold);
-            let leader = self.leaders[a as usize];
+            let min = least_intersection(sum, threshold);
+            let reference = self.references[a as usize];
             let intersection = if self.sets.are_of_one_family(a, b) {
-                self.sets.shared((a, b), least, &mut read)?
-            } else if leader != NONE && leader == self.leaders[b as usize] {
-                self.by_differences(leader, a, b, least)
+                self.sets.shared((a, b), min, &mut read)?
+            } else if reference != NO_REFERENCE && reference == self.references[b as usize] {
+                self.by_differences(reference, a, b, min)
             } else {
-                intersection_from(left.set(a)?, right.set(b)?, least)
+                intersection_from(left.set(a)?, right.set(b)?, min)
             };
             if let Some(intersection) = intersection {
                 let resemblance = Resemblance::Exact { intersection, union: sum - intersection };
@@ -225,40 +225,41 @@ impl<'a> Families<'a> {
         Ok(())
     }
 
-    /// The size of the intersection of two sets of one family, if it is `least` or more.
-    fn by_differences(&self, leader: u32, a: u32, b: u32, least: usize) -> Option<usize> {
-        let (gone_a, new_a) = self.parts(a);
-        let (gone_b, new_b) = self.parts(b);
+    /// The size of the intersection of two sets of one family, if it is `min` or more.
+    fn by_differences(&self, reference: u32, a: u32, b: u32, min: usize) -> Option<usize> {
+        let (lacking_a, new_a) = self.parts(a);
+        let (lacking_b, new_b) = self.parts(b);
         // All counts are added before anything is taken off.
-        let whole = self.sets.size(leader) as usize;
-        let either = gone_a.len() + gone_b.len();
+        let whole = self.sets.size(reference) as usize;
+        let either = lacking_a.len() + lacking_b.len();
         let both_new = new_a.len().min(new_b.len());
-        let least_gone = (least + either).saturating_sub(whole + both_new);
-        let gone = intersection_from(gone_a, gone_b, least_gone)?;
-        let least_new = (least + either).saturating_sub(whole + gone);
+        let lacking_min = (min + either).saturating_sub(whole + both_new);
+        let lacking = intersection_from(lacking_a, lacking_b, lacking_min)?;
+        let least_new = (min + either).saturating_sub(whole + lacking);
         let new = intersection_from(new_a, new_b, least_new)?;
-        let intersection = whole + gone + new - either;
-        (intersection >= least).then_some(intersection)
+        let intersection = whole + lacking + new - either;
+        (intersection >= min).then_some(intersection)
     }
 
     /// The elements of the reference that the set lacks, and its new elements.
     fn parts(&self, set: u32) -> (&[u64], &[u64]) {
-        let Kept { start, gone, new } = self.kept[set as usize];
-        let both = &self.elements[start as usize..][..(gone + new) as usize];
-        both.split_at(gone as usize)
+        let DifferenceRange { start, lacking, new } = self.kept[set as usize];
+        let both = &self.elements[start as usize..][..(lacking + new) as usize];
+        both.split_at(lacking as usize)
     }
 }
 
 /// Elements that are compared at once.
 const STRIDE: usize = 8;
 
-/// The elements of `leader` that are not in `set`, and those of `set` that are not in `leader`; none if these are more
+/// The elements of `reference` that are not in `set`, and those of `set` that are not in `reference`; none if these are more
 /// than a third of all their elements, which is a resemblance below 0.5.
-fn differences(leader: &[u64], set: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
-    let most = (leader.len() + set.len()) / 3;
-    let (mut gone, mut new) = (Vec::new(), Vec::new());
+fn differences(reference: &[u64], set: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
+    let max = (reference.len() + set.len()) / 3;
+    let (mut lacking, mut new) = (Vec::new(), Vec::new());
     let (mut i, mut j) = (0, 0);
-    while let (Some(x), Some(y)) = (leader[i..].first_chunk::<STRIDE>(), set[j..].first_chunk::<STRIDE>()) {
+    while let (Some(x), Some(y)) = (reference[i..].first_chunk::<STRIDE>(), set[j..].first_chunk::<STRIDE>())
+    {
         // Sets of a family have long runs in common.
         if x == y {
             i += STRIDE;
@@ -267,39 +268,39 @@ fn differences(leader: &[u64], set: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
         }
         // Neither goes on more than once a step.
         let (mut at, mut to) = (0, 0);
-        let (mut some_gone, mut some_new) = ([0; STRIDE], [0; STRIDE]);
-        let (mut gone_count, mut new_count) = (0, 0);
+        let (mut some_lacking, mut some_new) = ([0; STRIDE], [0; STRIDE]);
+        let (mut lacking_count, mut new_count) = (0, 0);
         for _ in 0..STRIDE {
             let (x, y) = (x[at & (STRIDE - 1)], y[to & (STRIDE - 1)]);
             // Written, and kept if it is a difference: which side goes on is as good as random.
-            some_gone[gone_count & (STRIDE - 1)] = x;
+            some_lacking[lacking_count & (STRIDE - 1)] = x;
             some_new[new_count & (STRIDE - 1)] = y;
-            gone_count += usize::from(x < y);
+            lacking_count += usize::from(x < y);
             new_count += usize::from(y < x);
             at += usize::from(x <= y);
             to += usize::from(y <= x);
         }
         i += at;
         j += to;
-        gone.extend_from_slice(&some_gone[..gone_count]);
+        lacking.extend_from_slice(&some_lacking[..lacking_count]);
         new.extend_from_slice(&some_new[..new_count]);
-        if gone.len() + new.len() > most {
+        if lacking.len() + new.len() > max {
             return None;
         }
     }
-    while i < leader.len() && j < set.len() {
-        let (x, y) = (leader[i], set[j]);
+    while i < reference.len() && j < set.len() {
+        let (x, y) = (reference[i], set[j]);
         if x < y {
-            gone.push(x);
+            lacking.push(x);
         } else if y < x {
             new.push(y);
         }
         i += usize::from(x <= y);
         j += usize::from(y <= x);
     }
-    gone.extend_from_slice(&leader[i..]);
+    lacking.extend_from_slice(&reference[i..]);
     new.extend_from_slice(&set[j..]);
-    (gone.len() + new.len() <= most).then_some((gone, new))
+    (lacking.len() + new.len() <= max).then_some((lacking, new))
 }
 
 #[cfg(test)]
@@ -329,9 +330,9 @@ mod tests {
                     }
                     _ => {
                         let at = random.next() as usize % set.len().max(1);
-                        let gone = set.iter().nth(at).copied();
-                        if let Some(gone) = gone {
-                            set.remove(&gone);
+                        let lacking = set.iter().nth(at).copied();
+                        if let Some(lacking) = lacking {
+                            set.remove(&lacking);
                         }
                     }
                 }
@@ -347,10 +348,10 @@ mod tests {
         let (mut some, mut none) = (0, 0);
         for x in &sets {
             for y in &sets {
-                let gone: Vec<u64> = x.iter().filter(|e| y.binary_search(e).is_err()).copied().collect();
+                let lacking: Vec<u64> = x.iter().filter(|e| y.binary_search(e).is_err()).copied().collect();
                 let new: Vec<u64> = y.iter().filter(|e| x.binary_search(e).is_err()).copied().collect();
-                let few = gone.len() + new.len() <= (x.len() + y.len()) / 3;
-                assert_eq!(differences(x, y), few.then_some((gone, new)));
+                let few = lacking.len() + new.len() <= (x.len() + y.len()) / 3;
+                assert_eq!(differences(x, y), few.then_some((lacking, new)));
                 *(if few { &mut some } else { &mut none }) += 1;
             }
         }
@@ -376,8 +377,8 @@ mod tests {
                     let plausible = families.plausible(&pairs, threshold);
                     let wanted = families.plan(&plausible);
                     assert_eq!(families.pieces(&wanted).concat(), wanted);
-                    for (set, leader) in wanted {
-                        let difference = families.difference(set, leader).unwrap();
+                    for (set, reference) in wanted {
+                        let difference = families.difference(set, reference).unwrap();
                         by_differences += usize::from(difference.parts.is_some());
                         families.add(difference);
                     }

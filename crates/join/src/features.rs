@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use crate::candidates::{Side, read_bits};
+use crate::candidates::{IndexSide, read_bits};
 use crate::runs::Sorter;
 use crate::sets::ShingleSets;
 use twindex::error::Result;
 use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
-use twindex::sys::{Column, Room};
+use twindex::sys::{Column, MemoryBudget};
 
-/// Of each of `count` numbers the features, by their first `bits` bits, that documents of another number have as well: a set
-/// of elements, one for each band and key. `number` gives documents their numbers, as for
+/// For each of `count` numbers, the features that documents of another number share by their first `bits` bits: a set of
+/// elements, one for each band and key. `number` gives documents their numbers, as for
 /// [`candidates`](crate::candidates()); two share an element if and only if they are candidates.
 ///
 /// Memory: `memory` bytes, beside 36 bytes a number; what is more goes to unnamed files in `dir`. Time: reads each band once,
@@ -27,7 +27,7 @@ pub fn shared_features(
     (dir, memory): (&Path, usize),
     number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
 ) -> Result<ShingleSets> {
-    let room = Room::new(dir, memory / 4);
+    let budget = MemoryBudget::new(dir, memory / 4);
     let bands = match snapshot.params().minhash {
         Some(minhash) => {
             minhash.check_feature_bits(bits)?;
@@ -35,10 +35,10 @@ pub fn shared_features(
         }
         None => 0,
     };
-    let sides = [Side { snapshot, numbers: crate::numbers(snapshot, &room, number)? }];
+    let sides = [IndexSide { snapshot, numbers: crate::numbers(snapshot, &budget, number)? }];
     // The number, the band and the key.
     let mut sorter: Sorter<u128> = Sorter::new(dir, memory / 4);
-    let mut entries = Column::new(&room);
+    let mut entries = Column::new(&budget);
     for band in 0..bands {
         read_bits(&sides, band, bits, &mut entries)?;
         for bucket in entries.chunk_by(|a, b| a[0] == b[0]).filter(|bucket| bucket.len() > 1) {

@@ -1,7 +1,7 @@
 //! Clusters: connected components of pairs (union-find; Tarjan 1975).
 
 use twindex::error::Result;
-use twindex::sys::{Column, Room};
+use twindex::sys::{Column, MemoryBudget};
 
 /// Disjoint sets of the numbers below a limit. The root of a set is its smallest number, so that the result does
 /// not depend on the order of the pairs.
@@ -17,15 +17,15 @@ impl Forest {
     /// # Panics
     /// As a list that takes all of memory does.
     pub fn new(count: u32) -> Self {
-        Self::within(&Room::unlimited(), count).expect("no scratch file is needed")
+        Self::within(&MemoryBudget::unlimited(), count).expect("no scratch file is needed")
     }
 
     /// As [`new`](Self::new), within this memory budget.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.
-    pub fn within(room: &Room, count: u32) -> Result<Self> {
-        Ok(Self { parents: Column::of(room, 0..count)? })
+    pub fn within(budget: &MemoryBudget, count: u32) -> Result<Self> {
+        Ok(Self { parents: Column::of(budget, 0..count)? })
     }
 
     /// Adds a set of one number, the next, and returns it.

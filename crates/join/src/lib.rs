@@ -9,7 +9,7 @@
 //! ```
 //!
 //! ```
-//! use twindex_join::{Effort, Forest, ShingleSets, resembling_sets};
+//! use twindex_join::{JoinResources, Forest, ShingleSets, resembling_sets};
 //!
 //! let dir = tempfile::tempdir()?;
 //! let mut sets = ShingleSets::new(dir.path(), 1 << 20); // scratch files, bytes of memory
@@ -17,7 +17,7 @@
 //!     sets.push(set)?; // ascending hashes; documents are numbered from 0
 //! }
 //! let mut clusters = Forest::new(3);
-//! resembling_sets(&sets, 0.8, 10_000, Effort::in_dir(dir.path()), |a, b, resemblance| {
+//! resembling_sets(&sets, 0.8, 10_000, JoinResources::in_dir(dir.path()), |a, b, resemblance| {
 //!     assert_eq!(resemblance.value(), 0.8); // 4 of 5, counted
 //!     clusters.join(a, b);
 //!     Ok::<_, twindex::Error>(())
@@ -44,6 +44,7 @@
 //! | pairs | clusters, in memory or out of core | [`forest`], [`spanning`] |
 
 pub mod altavista;
+mod append_only_vec;
 pub mod batch;
 pub mod bitmaps;
 pub mod candidates;
@@ -55,15 +56,14 @@ pub mod equal;
 pub mod families;
 pub mod features;
 pub mod forest;
-mod growing;
 pub mod hamming;
-pub mod leaders;
 pub mod living;
 pub mod numbers;
 mod odd_sketches;
 pub mod pairs;
 pub mod prefix;
 pub mod raw;
+pub mod references;
 pub mod runs;
 pub mod scores;
 mod seeded;
@@ -75,26 +75,28 @@ pub mod verified;
 mod watched;
 
 pub use altavista::{Common, FormedPairs, Merged, SampledBy, SketchMeasure, merge_elements};
-pub use batch::{Way, answers_within, choose, choose_raw, raw_answers_within, sorted_answers_within};
+pub use batch::{
+    BatchStrategy, answers_within, choose, choose_raw, raw_answers_within, sorted_answers_within,
+};
 pub use bitmaps::bitmap_candidates;
 pub use candidates::{
     Agreement, Candidates, candidates, candidates_across, candidates_agreeing, candidates_agreeing_across,
 };
 pub use contained::{ContainmentAnswers, ContainmentHit, ContainmentQueries};
 pub use containing::Containing;
-pub use cover::{Covered, Measure, Measured, Pairs, Priority, cover_measured, cover_sets};
-pub use distinct::Sorting;
-pub use equal::{Groups, for_each_pair_between, for_each_pair_inside};
+pub use cover::{CoverPairs, CoverResult, Measure, MeasuredCover, Priority, cover_measured, cover_sets};
+pub use distinct::SortScratch;
+pub use equal::{EqualGroups, for_each_pair_between, for_each_pair_inside};
 pub use families::{Difference, Families};
 pub use features::shared_features;
 pub use forest::Forest;
-pub use hamming::{Effort, Piece};
-pub use leaders::{Leaders, Telling, Told};
+pub use hamming::{JoinResources, Piece};
 pub use living::living_groups;
-pub use numbers::Numbers;
-pub use pairs::{Documents, Meeting, meetings_within, numbered_pairs_within, pairs_within};
+pub use numbers::HashNumbers;
+pub use pairs::{Documents, NearFingerprints, near_fingerprints_within, numbered_pairs_within, pairs_within};
 pub use prefix::{Prefixes, prefix_candidates};
-pub use raw::{Positions, RawValues, raw_meetings_within};
+pub use raw::{Positions, RawValues, raw_near_fingerprints_within};
+pub use references::{DeltaHeader, DeltaScratch, ReferenceSets};
 pub use runs::{Sorted, Sorter, finish_all, merge as merge_sorted};
 pub use scores::{band_scores, block_scores, scored_pairs};
 pub use sets::{SetReader, ShingleSets};
@@ -102,26 +104,26 @@ pub use spanning::{SpanningForest, Stars};
 pub use verified::{
     counted_documents, resembling_documents, resembling_sets, set_candidates, sorted_pairs_of_sets,
 };
-pub use watched::Watched;
+pub use watched::SharedProgress;
 
 use twindex::error::Result;
 use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
-use twindex::sys::{Column, Room};
+use twindex::sys::{Column, MemoryBudget};
 
 /// In the place of a number: the document has none.
 const NO_NUMBER: u32 = u32::MAX;
 
 /// The numbers of documents, segment after segment: one column, however many segments there are.
-struct OfSegments {
+struct SegmentNumbers {
     all: Column<u32>,
-    /// Where those of each segment end.
+    /// The end of each segment's numbers.
     ends: Vec<usize>,
 }
 
-impl OfSegments {
-    fn new(room: &Room) -> Self {
-        Self { all: Column::new(room), ends: Vec::new() }
+impl SegmentNumbers {
+    fn new(budget: &MemoryBudget) -> Self {
+        Self { all: Column::new(budget), ends: Vec::new() }
     }
 
     /// The numbers of a segment, by ordinal.
@@ -131,13 +133,13 @@ impl OfSegments {
     }
 }
 
-/// The number of each live document, by segment and ordinal, in the memory of `room`.
+/// The number of each live document, by segment and ordinal, in the memory of `budget`.
 fn numbers(
     snapshot: &Snapshot,
-    room: &Room,
+    budget: &MemoryBudget,
     mut number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
-) -> Result<OfSegments> {
-    let mut numbers = OfSegments::new(room);
+) -> Result<SegmentNumbers> {
+    let mut numbers = SegmentNumbers::new(budget);
     for (segment, deleted) in snapshot.segments() {
         for ordinal in 0..segment.documents() as u32 {
             let is_live = !deleted.contains(ordinal);

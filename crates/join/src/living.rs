@@ -10,8 +10,8 @@ use twindex::error::{Error, Result};
 use twindex::store::groups::{NearPairs, from_pairs};
 use twindex::store::{GroupRule, Groups, Resources, Snapshot};
 
-use super::hamming::Effort;
-use super::pairs::{Documents, Meeting, meetings_within};
+use super::hamming::JoinResources;
+use super::pairs::{Documents, NearFingerprints, near_fingerprints_within};
 use super::runs::{Sorter, finish_all};
 
 /// Near pairs for each document, up to which a join costs less than queries for leaders: these are few in dense families.
@@ -45,8 +45,8 @@ const TOO_MANY: &str = "near pairs of a listing of groups";
 /// # Errors
 /// As [`Snapshot::groups`].
 pub fn living_groups(snapshot: &Snapshot, resources: &Resources<'_>) -> Result<Groups> {
-    let most = snapshot.documents().saturating_mul(PAIRS_A_DOCUMENT).saturating_add(PAIRS_LEAST);
-    match joined(snapshot, resources, most) {
+    let max = snapshot.documents().saturating_mul(PAIRS_A_DOCUMENT).saturating_add(PAIRS_LEAST);
+    match joined(snapshot, resources, max) {
         Ok(Some(groups)) => Ok(groups),
         Ok(None) | Err(Error::Limit { what: TOO_MANY, .. }) => snapshot.groups(resources),
         Err(error) => Err(error),
@@ -60,8 +60,8 @@ struct Found {
     count: u64,
 }
 
-/// The groups by a join that finds at most about `most` pairs; `None` for an index that other things decide.
-fn joined(snapshot: &Snapshot, resources: &Resources<'_>, most: u64) -> Result<Option<Groups>> {
+/// The groups by a join that finds at most about `max` pairs; `None` for an index that other things decide.
+fn joined(snapshot: &Snapshot, resources: &Resources<'_>, max: u64) -> Result<Option<Groups>> {
     let (GroupRule::Distance, Some(within)) = (snapshot.group_rule()?, snapshot.params().near().within)
     else {
         return Ok(None);
@@ -73,7 +73,7 @@ fn joined(snapshot: &Snapshot, resources: &Resources<'_>, most: u64) -> Result<O
     }
     let number = |of: &Documents<'_>, ordinal: u32| firsts[of.number] + u64::from(ordinal);
     let threads = resources.threads.max(1);
-    let effort = Effort { dir: resources.dir, memory: resources.memory / 2, threads };
+    let join_resources = JoinResources { dir: resources.dir, memory: resources.memory / 2, threads };
     let of_a_thread = resources.memory / 8 / threads;
     let begin = || Found {
         near: Sorter::new(resources.dir, of_a_thread),
@@ -81,7 +81,7 @@ fn joined(snapshot: &Snapshot, resources: &Resources<'_>, most: u64) -> Result<O
         count: 0,
     };
     let all = AtomicU64::new(0);
-    let take = |found: &mut Found, meeting: &Meeting<'_>| {
+    let take = |found: &mut Found, meeting: &NearFingerprints<'_>| {
         let (Some((&a, others)), Some(&b)) =
             (meeting.left.ordinals.split_first(), meeting.right.ordinals.first())
         else {
@@ -94,13 +94,13 @@ fn joined(snapshot: &Snapshot, resources: &Resources<'_>, most: u64) -> Result<O
         found.count += 1;
         if found.count.is_multiple_of(COUNTED) {
             let count = all.fetch_add(COUNTED, Ordering::Relaxed) + COUNTED;
-            if count > most {
-                return Err(Error::Limit { what: TOO_MANY, limit: most, found: count });
+            if count > max {
+                return Err(Error::Limit { what: TOO_MANY, limit: max, found: count });
             }
         }
         found.near.push(a << 32 | number(&meeting.right, b))
     };
-    let found = meetings_within(snapshot, None, within.into(), effort, begin, take)?;
+    let found = near_fingerprints_within(snapshot, None, within.into(), join_resources, begin, take)?;
     let (near, same): (Vec<_>, Vec<_>) = found.into_iter().map(|found| (found.near, found.same)).unzip();
     let pairs = NearPairs { near: finish_all(near)?, same: finish_all(same)? };
     from_pairs(snapshot, resources, &pairs).map(Some)

@@ -4,7 +4,7 @@
 //! table grows without the hashes, and what falls together by accident is one look-up in 10^5 at ten million numbers.
 
 use twindex::error::Result;
-use twindex::sys::{Column, Room};
+use twindex::sys::{Column, MemoryBudget};
 
 /// Bits by which the part of the table is known.
 const PART_BITS: u32 = 8;
@@ -15,11 +15,11 @@ const BITS: u32 = 4;
 /// Numbers by hashes.
 ///
 /// ```
-/// use twindex_join::Numbers;
-/// use twindex::sys::Room;
+/// use twindex_join::HashNumbers;
+/// use twindex::sys::MemoryBudget;
 ///
 /// let words = ["a", "rose", "is", "a", "rose"];
-/// let mut numbers = Numbers::new(&Room::unlimited())?;
+/// let mut numbers = HashNumbers::new(&MemoryBudget::unlimited())?;
 /// for (number, word) in (0..).zip(words) {
 ///     let hash = u64::from(word.as_bytes()[0]) << 56; // a real one is spread evenly
 ///     if numbers.find(hash, |other: u32| Ok::<_, twindex::Error>(words[other as usize] == word))?.is_none() {
@@ -30,34 +30,34 @@ const BITS: u32 = 4;
 /// # Ok::<(), twindex::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Numbers {
-    room: Room,
+pub struct HashNumbers {
+    budget: MemoryBudget,
     /// Part after part; 0 for a free slot, or the tag above the number and 1.
     slots: Column<u64>,
     /// Slots of a part, as a power of two.
     bits: u32,
-    /// Of each part how many are used.
+    /// The number of used slots of each part.
     used: Box<[u32; PARTS]>,
     len: usize,
 }
 
-/// Where a hash is looked for.
+/// The start of the search for a hash.
 #[derive(Clone, Copy)]
-struct Start {
+struct ProbeStart {
     part: usize,
     tag: u32,
     /// The first slot in the part.
     at: usize,
 }
 
-impl Numbers {
+impl HashNumbers {
     /// None yet.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file, if the budget is used up.
-    pub fn new(room: &Room) -> Result<Self> {
-        let slots = Column::filled(room, PARTS << BITS, 0)?;
-        Ok(Self { room: room.clone(), slots, bits: BITS, used: Box::new([0; PARTS]), len: 0 })
+    pub fn new(budget: &MemoryBudget) -> Result<Self> {
+        let slots = Column::filled(budget, PARTS << BITS, 0)?;
+        Ok(Self { budget: budget.clone(), slots, bits: BITS, used: Box::new([0; PARTS]), len: 0 })
     }
 
     /// How many there are.
@@ -72,9 +72,9 @@ impl Numbers {
         self.len == 0
     }
 
-    fn start(&self, hash: u64) -> Start {
+    fn start(&self, hash: u64) -> ProbeStart {
         let tag = (hash >> (u32::BITS - PART_BITS)) as u32;
-        Start {
+        ProbeStart {
             part: (hash >> (u64::BITS - PART_BITS)) as usize,
             tag,
             at: (tag >> (u32::BITS - self.bits)) as usize,
@@ -91,7 +91,7 @@ impl Numbers {
         hash: u64,
         mut is_same: impl FnMut(u32) -> std::result::Result<bool, E>,
     ) -> std::result::Result<Option<u32>, E> {
-        let Start { part, tag, mut at } = self.start(hash);
+        let ProbeStart { part, tag, mut at } = self.start(hash);
         let slots = &self.slots[part << self.bits..][..1 << self.bits];
         // A quarter of the slots is free at least.
         while slots[at] != 0 {
@@ -113,7 +113,7 @@ impl Numbers {
         if 4 * (self.used[part] as usize + 1) > 3 << self.bits {
             self.grow()?;
         }
-        let Start { part, tag, mut at } = self.start(hash);
+        let ProbeStart { part, tag, mut at } = self.start(hash);
         let slots = &mut self.slots[part << self.bits..][..1 << self.bits];
         while slots[at] != 0 {
             at = (at + 1) & (slots.len() - 1);
@@ -128,7 +128,7 @@ impl Numbers {
     #[cold]
     fn grow(&mut self) -> Result<()> {
         let bits = self.bits + 1;
-        let mut grown = Column::filled(&self.room, PARTS << bits, 0_u64)?;
+        let mut grown = Column::filled(&self.budget, PARTS << bits, 0_u64)?;
         let mask = (1 << self.bits) - 1;
         for (old, new) in self.slots.chunks_exact(1 << self.bits).zip(grown.chunks_exact_mut(1 << bits)) {
             // From a free slot on, so that what has the same tag stays in its order where it goes around the end.
@@ -161,7 +161,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for bytes in [0, 100_000, usize::MAX] {
             let mut random = SplitMix(bytes as u64);
-            let mut numbers = Numbers::new(&Room::new(dir.path(), bytes)).unwrap();
+            let mut numbers = HashNumbers::new(&MemoryBudget::new(dir.path(), bytes)).unwrap();
             let mut wanted: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
             for number in 0..30_000 {
                 // Some hashes are those of others, or nearly so.

@@ -9,9 +9,9 @@
 
 use std::ops::Range;
 
-use super::leaders::Parts;
+use super::references::SetDelta;
 use twindex::error::Result;
-use twindex::sys::{Column, Room};
+use twindex::sys::{Column, MemoryBudget};
 use twindex_kernel::vectorized;
 
 /// Bytes that sketches may take whatever the memory, so that what is found by comparing them does not depend on it.
@@ -21,10 +21,10 @@ pub(super) const BYTES: usize = 32 << 20;
 #[derive(Debug)]
 pub(super) struct OddSketches {
     words: Column<u64>,
-    /// Where each begins.
+    /// The start of each.
     starts: Column<u64>,
     /// Words that are held at most where there are fewer sets.
-    most: usize,
+    max: usize,
     /// How often all were halved since.
     halved: u32,
 }
@@ -45,14 +45,14 @@ pub(super) fn words_for(size: usize) -> usize {
 impl OddSketches {
     /// None yet. All will take at most this number of bytes, or 8 bytes each; 32 MiB are never too much. They are
     /// kept as far as memory suffices.
-    pub(super) fn new(memory: usize, room: &Room) -> Self {
-        Self::within(memory.max(BYTES), room)
+    pub(super) fn new(memory: usize, budget: &MemoryBudget) -> Self {
+        Self::within(memory.max(BYTES), budget)
     }
 
     /// As [`new`](Self::new), within this many bytes however few they are.
-    pub(super) fn within(memory: usize, room: &Room) -> Self {
-        let most = memory / size_of::<u64>();
-        Self { words: Column::new(room), starts: Column::new(room), most, halved: 0 }
+    pub(super) fn within(memory: usize, budget: &MemoryBudget) -> Self {
+        let max = memory / size_of::<u64>();
+        Self { words: Column::new(budget), starts: Column::new(budget), max, halved: 0 }
     }
 
     /// Replaces `words` by the sketch of a set, as long as one that is added now would be.
@@ -106,7 +106,7 @@ impl OddSketches {
 
     /// Adds a sketch of nothing for a set of this number of elements, and returns where it begins.
     fn begin(&mut self, size: usize) -> Result<usize> {
-        while self.words.len() + self.words_for(size) > self.most && self.halved < ALL {
+        while self.words.len() + self.words_for(size) > self.max && self.halved < ALL {
             self.halve();
         }
         let start = self.words.len();
@@ -116,24 +116,24 @@ impl OddSketches {
     }
 
     /// Adds the sketch of a set of this number of elements that has these parts of another one, its number and elements.
-    pub(super) fn push_by(
+    pub(super) fn push_delta(
         &mut self,
-        (leader, elements): (u32, &[u64]),
-        parts: Parts<'_>,
+        (reference, elements): (u32, &[u64]),
+        delta: SetDelta<'_>,
         size: usize,
     ) -> Result<()> {
         let start = self.begin(size)?;
-        let of_leader = self.range(leader);
+        let of_leader = self.range(reference);
         if of_leader.len() == self.words.len() - start {
             self.words.copy_within(of_leader, start);
             let words = &mut self.words[start..];
-            parts.for_each_gone(elements, |element| toggle(words, element));
-            for &element in parts.new {
+            delta.for_each_lacking(elements, |element| toggle(words, element));
+            for &element in delta.new {
                 toggle(words, element);
             }
         } else {
             let words = &mut self.words[start..];
-            parts.for_each(elements, |element| toggle(words, element));
+            delta.for_each(elements, |element| toggle(words, element));
         }
         Ok(())
     }
@@ -218,7 +218,7 @@ mod tests {
     }
 
     fn sketches_of(sets: &[BTreeSet<u64>], memory: usize) -> OddSketches {
-        let mut sketches = OddSketches::within(memory, &Room::unlimited());
+        let mut sketches = OddSketches::within(memory, &MemoryBudget::unlimited());
         for set in sets {
             sketches.push(&set.iter().copied().collect::<Vec<_>>()).unwrap();
         }
@@ -226,23 +226,23 @@ mod tests {
     }
 
     #[test]
-    fn sketches_differ_in_no_more_than_sets_do_and_in_most_of_it_where_that_is_little() {
+    fn odd_sketch_distance_is_a_lower_bound_that_is_tight_for_small_differences() {
         let sets = some_sets();
         for memory in [usize::MAX, 4096, 1000, 0] {
             let sketches = sketches_of(&sets, memory);
-            // Of `d` differences in `m` places `m / 2 * (1 - exp(-2 d / m))` are left on average: 0.885 of an eighth.
+            // `d` differences in `m` places leave `m / 2 * (1 - exp(-2 d / m))` on average: 0.885 of an eighth.
             let (mut seen, mut close) = (0, 0);
             for (a, of_a) in (0..).zip(&sets) {
                 for (b, of_b) in (0..).zip(&sets) {
                     let different = of_a.symmetric_difference(of_b).count() as u64;
-                    let least = sketches.least_difference(a, b);
+                    let min = sketches.least_difference(a, b);
                     assert!(
-                        least <= different && (different - least).is_multiple_of(2),
-                        "{a} {b}: {least} {different}"
+                        min <= different && (different - min).is_multiple_of(2),
+                        "{a} {b}: {min} {different}"
                     );
                     let places = 64 * sketches.of(a).len().min(sketches.of(b).len()) as u64;
                     if different > 0 && 8 * different < places {
-                        seen += least;
+                        seen += min;
                         close += different;
                     }
                 }
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn sketches_keep_within_their_memory_or_take_a_word_each() {
+    fn odd_sketches_stay_within_their_memory_or_take_one_word_each() {
         let sets = some_sets();
         let all = sketches_of(&sets, usize::MAX).words.len();
         assert!(all > 600, "{all}");

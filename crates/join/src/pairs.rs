@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use roaring::RoaringBitmap;
 
 use super::equal::for_each_pair;
-use super::hamming::{self, Effort, Pair, Piece, Spare, Values, check_count};
+use super::hamming::{self, FingerprintValues, JoinResources, NearPair, Piece, TablePool, check_count};
 use super::runs::{Sorter, finish_all, merge};
 use super::{NO_NUMBER, numbers};
 use twindex::error::{Error, Result};
@@ -42,10 +42,10 @@ pub struct Documents<'a> {
 
 /// Documents of two fingerprints that are near, or of one fingerprint.
 #[derive(Clone, Copy, Debug)]
-pub struct Meeting<'a> {
-    /// Those of one; of a join across two indexes, of the left one.
+pub struct NearFingerprints<'a> {
+    /// The documents of one fingerprint; in a join across two indexes, those of the left one.
     pub left: Documents<'a>,
-    /// Those of the other.
+    /// The documents of the other fingerprint.
     pub right: Documents<'a>,
     /// The bits in which the fingerprints differ.
     pub distance: u32,
@@ -53,7 +53,7 @@ pub struct Meeting<'a> {
     pub inside: bool,
 }
 
-impl Meeting<'_> {
+impl NearFingerprints<'_> {
     /// How many pairs they are.
     #[must_use]
     pub fn pairs(&self) -> u64 {
@@ -90,7 +90,7 @@ pub(super) struct Fingerprints<'a> {
 
 impl<'a> Fingerprints<'a> {
     /// Holds them if that takes no more than half of the memory, and takes it from the rest.
-    pub(super) fn new(snapshot: &'a Snapshot, effort: &mut Effort<'_>) -> Result<Self> {
+    pub(super) fn new(snapshot: &'a Snapshot, resources: &mut JoinResources<'_>) -> Result<Self> {
         let segments: Vec<_> = snapshot.segments().collect();
         let mut first = vec![0];
         for (segment, _) in &segments {
@@ -100,9 +100,9 @@ impl<'a> Fingerprints<'a> {
         check_count(count)?;
         let bytes = (count as usize).saturating_mul(size_of::<u64>());
         let mut held = None;
-        if bytes <= effort.memory / 2 {
-            effort.memory -= bytes;
-            held = Some(hold(&segments, count as usize, effort.threads.max(1))?);
+        if bytes <= resources.memory / 2 {
+            resources.memory -= bytes;
+            held = Some(hold(&segments, count as usize, resources.threads.max(1))?);
         }
         let postings = segments.iter().map(|(segment, _)| segment.held_postings()).collect::<Result<_>>()?;
         Ok(Self { segments, postings, first, held })
@@ -130,11 +130,11 @@ impl<'a> Fingerprints<'a> {
         Ok(())
     }
 
-    pub(super) fn values<'v>(&'v self, read: &'v hamming::Read<'v>) -> Values<'v> {
+    pub(super) fn values<'v>(&'v self, read: &'v hamming::PieceReader<'v>) -> FingerprintValues<'v> {
         match &self.held {
-            Some(held) if self.segments.len() == 1 => Values::Sorted(held),
-            Some(held) => Values::Held(held),
-            None => Values::Read(self.len(), read),
+            Some(held) if self.segments.len() == 1 => FingerprintValues::Sorted(held),
+            Some(held) => FingerprintValues::Held(held),
+            None => FingerprintValues::Read(self.len(), read),
         }
     }
 
@@ -239,20 +239,20 @@ fn hold(segments: &[(&Segment, &RoaringBitmap)], count: usize, threads: usize) -
 ///
 /// Exact for all radii that are answered, whatever the design of the index's tables: only the first is read.
 /// Time O((k + 1) n + n^2 (k + 1) / 2^(64 / (k + 1)) + pairs) for n random fingerprints, the second term less
-/// where it would be the larger one; memory `effort.memory`, but a table of fingerprints that nearly all agree in one
+/// where it would be the larger one; memory `resources.memory`, but a table of fingerprints that nearly all agree in one
 /// block takes up to 12 bytes for each of them for each thread.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a radius that is not answered, an index without fingerprints, or more than `u32::MAX` of
 /// them; [`Error::ParamsMismatch`] if fingerprints of the two cannot be compared; [`Error::Corrupt`], or what `take`
 /// returns.
-pub fn meetings_within<S: Send>(
+pub fn near_fingerprints_within<S: Send>(
     left: &Snapshot,
     right: Option<&Snapshot>,
     within: u32,
-    effort: Effort<'_>,
+    resources: JoinResources<'_>,
     begin: impl Fn() -> S + Sync,
-    take: impl Fn(&mut S, &Meeting<'_>) -> Result<()> + Sync,
+    take: impl Fn(&mut S, &NearFingerprints<'_>) -> Result<()> + Sync,
 ) -> Result<Vec<S>> {
     left.check_within(within)?;
     if let Some(right) = right {
@@ -260,9 +260,9 @@ pub fn meetings_within<S: Send>(
         right.check_within(within)?;
     }
     let snapshots = [Some(left), right];
-    let mut effort = effort;
-    let left = Fingerprints::new(left, &mut effort)?;
-    let right = right.map(|right| Fingerprints::new(right, &mut effort)).transpose()?;
+    let mut resources = resources;
+    let left = Fingerprints::new(left, &mut resources)?;
+    let right = right.map(|right| Fingerprints::new(right, &mut resources)).transpose()?;
     let read_left = |piece: Piece, each: &mut dyn FnMut(u32, &[u64]) -> Result<()>| left.read(piece, each);
     let read_right = |piece: Piece, each: &mut dyn FnMut(u32, &[u64]) -> Result<()>| {
         right.as_ref().map_or(Ok(()), |right| right.read(piece, each))
@@ -270,7 +270,7 @@ pub fn meetings_within<S: Send>(
     let mut sides = vec![left.values(&read_left)];
     sides.extend(right.as_ref().map(|right| right.values(&read_right)));
     let other = right.as_ref().unwrap_or(&left);
-    let meet = |(state, mine, theirs): &mut (S, Vec<u32>, Vec<u32>), pairs: &[Pair]| {
+    let meet = |(state, mine, theirs): &mut (S, Vec<u32>, Vec<u32>), pairs: &[NearPair]| {
         for (at, pair) in pairs.iter().enumerate() {
             // Prefetches the memory that a pair further on reads.
             if let Some(ahead) = pairs.get(at + AHEAD) {
@@ -284,7 +284,7 @@ pub fn meetings_within<S: Send>(
             if let (Some((a, mine)), Some((b, theirs))) = (left.only(pair.a), other.only(pair.b)) {
                 let (left, right) =
                     (left.of(a, slice::from_ref(&mine)), other.of(b, slice::from_ref(&theirs)));
-                take(state, &Meeting { left, right, distance: pair.distance, inside: false })?;
+                take(state, &NearFingerprints { left, right, distance: pair.distance, inside: false })?;
                 continue;
             }
             let (a, b) = (left.documents(pair.a, mine)?, other.documents(pair.b, theirs)?);
@@ -292,16 +292,22 @@ pub fn meetings_within<S: Send>(
                 continue;
             }
             let (left, right) = (left.of(a, mine), other.of(b, theirs));
-            take(state, &Meeting { left, right, distance: pair.distance, inside: false })?;
+            take(state, &NearFingerprints { left, right, distance: pair.distance, inside: false })?;
         }
         Ok(())
     };
-    let states =
-        hamming::join(&sides, within, effort, &Spare::default(), || (begin(), Vec::new(), Vec::new()), meet)?;
+    let states = hamming::join(
+        &sides,
+        within,
+        resources,
+        &TablePool::default(),
+        || (begin(), Vec::new(), Vec::new()),
+        meet,
+    )?;
     let mut states: Vec<S> = states.into_iter().map(|(state, ..)| state).collect();
     if right.is_none() {
         let (stretches, next) = (left.stretches(), AtomicUsize::new(0));
-        states.resize_with(effort.threads.clamp(1, stretches.len().max(1)).max(states.len()), &begin);
+        states.resize_with(resources.threads.clamp(1, stretches.len().max(1)).max(states.len()), &begin);
         hamming::on_threads(&mut states, |state| {
             let mut live = Vec::new();
             while let Some((number, ranks)) = stretches.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -313,7 +319,7 @@ pub fn meetings_within<S: Send>(
                         live.extend(ordinals.iter().copied().filter(|&ordinal| !deleted.contains(ordinal)));
                         all.ordinals = &live;
                     }
-                    take(state, &Meeting { left: all, right: all, distance: 0, inside: true })
+                    take(state, &NearFingerprints { left: all, right: all, distance: 0, inside: true })
                 })?;
             }
             Ok(())
@@ -374,27 +380,27 @@ impl Order {
 /// `left` and one of `right` instead, in that order; documents of the same key are a pair like any other. Documents
 /// with the same fingerprint are a pair at distance 0.
 ///
-/// As [`meetings_within`], and the pairs sorted: 16 bytes a pair in memory, and in unnamed files in `effort.dir` where
-/// that is more than half of `effort.memory`. Where an index has several segments, 4 bytes for each of its documents.
+/// As [`near_fingerprints_within`], and the pairs sorted: 16 bytes a pair in memory, and in unnamed files in `resources.dir` where
+/// that is more than half of `resources.memory`. Where an index has several segments, 4 bytes for each of its documents.
 ///
 /// # Errors
-/// As [`meetings_within`], [`Error::Io`] from a scratch file, or what `each` returns.
+/// As [`near_fingerprints_within`], [`Error::Io`] from a scratch file, or what `each` returns.
 pub fn pairs_within<'s, E: From<Error>>(
     left: &'s Snapshot,
     right: Option<&'s Snapshot>,
     within: u32,
-    effort: Effort<'_>,
+    resources: JoinResources<'_>,
     mut each: impl FnMut(Place<'s>, Place<'s>, u32) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let order = Order::of(left)?;
     let other = right.map(Order::of).transpose()?;
     let across = other.is_some();
     let other = other.as_ref().unwrap_or(&order);
-    let mut effort = effort;
-    let memory = effort.memory / 2 / effort.threads.max(1);
-    effort.memory /= 2;
-    let begin = || Sorter::<u128>::new(effort.dir, memory);
-    let sorters = meetings_within(left, right, within, effort, begin, |sorter, meeting| {
+    let mut resources = resources;
+    let memory = resources.memory / 2 / resources.threads.max(1);
+    resources.memory /= 2;
+    let begin = || Sorter::<u128>::new(resources.dir, memory);
+    let sorters = near_fingerprints_within(left, right, within, resources, begin, |sorter, meeting| {
         let (left, right) = (meeting.left, meeting.right);
         let [one, two] = [left.number, right.number].map(|number| number as u128 & 0xffff);
         let distance = u128::from(meeting.distance);
@@ -420,21 +426,22 @@ pub fn pairs_within<'s, E: From<Error>>(
 /// that some documents within the radius have to `each`, the smaller first, with the least distance; ascending.
 /// Documents without a number are left out.
 ///
-/// Identical documents that share a number cost no pairs. Memory: `effort.memory`, a quarter for the numbers, half of it
-/// for pairs; what is more goes to unnamed files in `effort.dir`. `number` and `each` are called on this thread.
+/// Identical documents that share a number cost no pairs. Memory: `resources.memory`, a quarter for the numbers, half of it
+/// for pairs; what is more goes to unnamed files in `resources.dir`. `number` and `each` are called on this thread.
 ///
 /// # Errors
-/// As [`meetings_within`], or what `number` returns, or [`Error::Io`] from the scratch file.
+/// As [`near_fingerprints_within`], or what `number` returns, or [`Error::Io`] from the scratch file.
 pub fn numbered_pairs_within<E: From<Error>>(
     snapshot: &Snapshot,
     within: u32,
-    effort: Effort<'_>,
+    resources: JoinResources<'_>,
     number: impl FnMut(Place<'_>) -> Result<Option<u32>>,
     mut each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    let numbers = numbers(snapshot, &twindex::sys::Room::new(effort.dir, effort.memory / 4), number)?;
-    let memory = effort.memory / 2 / effort.threads.max(1);
-    let effort = Effort { memory: effort.memory / 2, ..effort };
+    let numbers =
+        numbers(snapshot, &twindex::sys::MemoryBudget::new(resources.dir, resources.memory / 4), number)?;
+    let memory = resources.memory / 2 / resources.threads.max(1);
+    let resources = JoinResources { memory: resources.memory / 2, ..resources };
     let fill = |documents: &Documents<'_>, out: &mut Vec<u32>| {
         out.clear();
         let numbers = documents.ordinals.iter().map(|&at| numbers.of(documents.number)[at as usize]);
@@ -442,18 +449,25 @@ pub fn numbered_pairs_within<E: From<Error>>(
         out.sort_unstable();
         out.dedup();
     };
-    let begin = || (Sorter::<u128>::new(effort.dir, memory), Vec::new(), Vec::new());
-    let states = meetings_within(snapshot, None, within, effort, begin, |(pairs, left, right), meeting| {
-        fill(&meeting.left, left);
-        fill(&meeting.right, right);
-        for &b in &*right {
-            for &a in left.iter().filter(|&&a| a != b && (a < b || !meeting.inside)) {
-                let (a, b) = (a.min(b), a.max(b));
-                pairs.push(u128::from(a) << 64 | u128::from(b) << 32 | u128::from(meeting.distance))?;
+    let begin = || (Sorter::<u128>::new(resources.dir, memory), Vec::new(), Vec::new());
+    let states = near_fingerprints_within(
+        snapshot,
+        None,
+        within,
+        resources,
+        begin,
+        |(pairs, left, right), meeting| {
+            fill(&meeting.left, left);
+            fill(&meeting.right, right);
+            for &b in &*right {
+                for &a in left.iter().filter(|&&a| a != b && (a < b || !meeting.inside)) {
+                    let (a, b) = (a.min(b), a.max(b));
+                    pairs.push(u128::from(a) << 64 | u128::from(b) << 32 | u128::from(meeting.distance))?;
+                }
             }
-        }
-        Ok(())
-    })?;
+            Ok(())
+        },
+    )?;
     let sorted = finish_all(states.into_iter().map(|(pairs, ..)| pairs))?;
     let mut last = None;
     merge(&sorted, |pair| {

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::equal::for_each_pair;
-use super::hamming::{self, Distinct, Effort, Spare, Values};
+use super::hamming::{self, Distinct, FingerprintValues, JoinResources, TablePool};
 use twindex::error::Result;
 
-pub use super::hamming::Values as RawValues;
+pub use super::hamming::FingerprintValues as RawValues;
 
 /// Fingerprints whose positions a thread looks at before it asks for more.
 const STRETCH: usize = 1 << 17;
@@ -14,9 +14,9 @@ const STRETCH: usize = 1 << 17;
 /// Positions of two fingerprints that are near, or of one fingerprint.
 #[derive(Clone, Copy, Debug)]
 pub struct Positions<'a> {
-    /// Those of one, ascending; of a join across two files, those in the left one.
+    /// The positions of one fingerprint, ascending; in a join across two files, those in the left one.
     pub left: &'a [u32],
-    /// Those of the other.
+    /// The positions of the other fingerprint.
     pub right: &'a [u32],
     /// The bits in which the fingerprints differ.
     pub distance: u32,
@@ -42,7 +42,7 @@ impl Positions<'_> {
     }
 }
 
-/// As [`meetings_within`](super::meetings_within), for fingerprints that are in no index: those at positions 0 and on
+/// As [`near_fingerprints_within`](super::near_fingerprints_within), for fingerprints that are in no index: those at positions 0 and on
 /// of
 /// `left`, and with `right`, one of each.
 ///
@@ -52,22 +52,22 @@ impl Positions<'_> {
 /// # Errors
 /// [`Error::Invalid`](twindex::Error::Invalid) for a radius that is not answered or more than `u32::MAX` fingerprints, or
 /// what reading them or `take` returns.
-pub fn raw_meetings_within<S: Send>(
-    left: Values<'_>,
-    right: Option<Values<'_>>,
+pub fn raw_near_fingerprints_within<S: Send>(
+    left: FingerprintValues<'_>,
+    right: Option<FingerprintValues<'_>>,
     within: u32,
-    effort: Effort<'_>,
+    resources: JoinResources<'_>,
     begin: impl Fn() -> S + Sync,
     take: impl Fn(&mut S, &Positions<'_>) -> Result<()> + Sync,
 ) -> Result<Vec<S>> {
-    let spare = Spare::default();
-    let left = Distinct::of(left, effort, &spare)?;
-    let right = right.map(|right| Distinct::of(right, effort, &spare)).transpose()?;
+    let spare = TablePool::default();
+    let left = Distinct::of(left, resources, &spare)?;
+    let right = right.map(|right| Distinct::of(right, resources, &spare)).transpose()?;
     let other = right.as_ref().unwrap_or(&left);
-    let mut sides = vec![Values::Sorted(&left.values)];
-    sides.extend(right.as_ref().map(|right| Values::Sorted(&right.values)));
+    let mut sides = vec![FingerprintValues::Sorted(&left.values)];
+    sides.extend(right.as_ref().map(|right| FingerprintValues::Sorted(&right.values)));
     let across = right.is_some();
-    let mut states = hamming::join(&sides, within, effort, &spare, &begin, |state, pairs| {
+    let mut states = hamming::join(&sides, within, resources, &spare, &begin, |state, pairs| {
         pairs.iter().try_for_each(|pair| {
             let (left, right) = (left.at(pair.a), other.at(pair.b));
             take(state, &Positions { left, right, distance: pair.distance, inside: false, across })

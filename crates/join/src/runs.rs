@@ -3,7 +3,7 @@
 use super::threads::on_each;
 use twindex::error::Result;
 pub use twindex::extsort::sorter::merge;
-pub use twindex::extsort::{Counted, Record, Sorted, Sorter};
+pub use twindex::extsort::{NumberCount, Record, Sorted, Sorter};
 
 /// Ends the input of all of these, of each on a thread of its own.
 ///
@@ -28,7 +28,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_memory_holds_comes_back_sorted_each_once_and_as_often_as_asked() {
+    fn records_beyond_memory_are_returned_sorted_once_each_at_every_reading() {
         let dir = tempfile::tempdir().unwrap();
         // 1 MiB holds 65,536 of 16 bytes.
         for (count, distinct, on_disk) in [(0, 1, false), (1000, 900, false), (300_000, 250_000, true)] {
@@ -61,9 +61,9 @@ mod tests {
     fn counts_add_up_to_the_same_in_memory_and_on_disk() {
         let dir = tempfile::tempdir().unwrap();
         for (memory, on_disk) in [(0, true), (1 << 24, false)] {
-            let mut sorter: Sorter<Counted> = Sorter::new(dir.path(), memory);
+            let mut sorter: Sorter<NumberCount> = Sorter::new(dir.path(), memory);
             for i in 0..200_000_u64 {
-                sorter.push(Counted { number: mix(i % 70_000), count: 1 + (i % 2) as u32 }).unwrap();
+                sorter.push(NumberCount { number: mix(i % 70_000), count: 1 + (i % 2) as u32 }).unwrap();
             }
             let sorted = sorter.finish().unwrap();
             assert_eq!(sorted.is_on_disk(), on_disk);
@@ -75,8 +75,8 @@ mod tests {
             sorted.for_each(take).unwrap();
             assert!(all.is_sorted_by(|a, b| a.number < b.number), "each number once");
             // 70,000 is even: all that come to a number have its parity.
-            let mut wanted: Vec<Counted> = (0..70_000)
-                .map(|i| Counted {
+            let mut wanted: Vec<NumberCount> = (0..70_000)
+                .map(|i| NumberCount {
                     number: mix(i),
                     count: (2 + u32::from(i < 60_000)) * (1 + (i % 2) as u32),
                 })
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn several_become_one_with_what_they_share_once_in_memory_and_on_disk() {
+    fn merged_runs_have_shared_records_once_in_memory_and_on_disk() {
         let dir = tempfile::tempdir().unwrap();
         for (count, on_disk) in [(1000, false), (100_000, true)] {
             for several in 0..5_u64 {
@@ -100,8 +100,8 @@ mod tests {
                     }
                     sorters.push(sorter);
                 }
-                let most = (0..several).map(|number| (number + 2) * count / 2 * (number + 1)).max();
-                let mut wanted: Vec<u128> = (0..most.unwrap_or(0)).map(|i| mix(i).into()).collect();
+                let max = (0..several).map(|number| (number + 2) * count / 2 * (number + 1)).max();
+                let mut wanted: Vec<u128> = (0..max.unwrap_or(0)).map(|i| mix(i).into()).collect();
                 wanted.sort_unstable();
                 let sorted = finish_all(sorters).unwrap();
                 assert!(sorted.iter().all(|sorted| sorted.is_on_disk() == on_disk));

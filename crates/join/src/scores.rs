@@ -10,16 +10,16 @@ use std::ops::Range;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::candidates::{Entry, Side, Work, cap_of, read};
-use super::hamming::Effort;
-use super::numbers::Numbers;
+use super::candidates::{BucketEntry, BucketWork, IndexSide, cap_of, read};
+use super::hamming::JoinResources;
+use super::numbers::HashNumbers;
 use super::runs::Sorter;
 use super::seeded::Seeded;
 use super::threads::on_threads;
-use super::{NO_NUMBER, OfSegments};
+use super::{NO_NUMBER, SegmentNumbers};
 use twindex::error::Result;
 use twindex::store::Snapshot;
-use twindex::sys::{Column, Room};
+use twindex::sys::{Column, MemoryBudget};
 use twindex_kernel::{Kernel, Level, Simd, prefetch_all};
 use twindex_sketch::{matches, matches_by};
 
@@ -43,8 +43,8 @@ pub struct Scores {
 }
 
 impl Scores {
-    fn new(bands: usize, most: usize) -> Self {
-        Self { pairs: vec![vec![0; most + 1]; bands], ..Self::default() }
+    fn new(bands: usize, max: usize) -> Self {
+        Self { pairs: vec![vec![0; max + 1]; bands], ..Self::default() }
     }
 
     /// Takes note of a bucket; true if all its pairs are to be compared.
@@ -88,13 +88,13 @@ fn pairs_among(documents: u32) -> u64 {
 /// The scores of pairs that share one of the four blocks of their fingerprints. Of a block that more than `max_bucket`
 /// distinct fingerprints share, only neighbours in ascending order are compared.
 ///
-/// Takes 16 bytes for each distinct fingerprint, in half of the memory of `effort` or an unnamed file, and for `n` of them that are spread evenly about
+/// Takes 16 bytes for each distinct fingerprint, in half of the memory of `resources` or an unnamed file, and for `n` of them that are spread evenly about
 /// `n^2 / 2^15` comparisons.
 ///
 /// # Errors
 /// [`Error::Corrupt`](twindex::Error::Corrupt), or [`Error::Io`](twindex::Error::Io) from the scratch file.
-pub fn block_scores(snapshot: &Snapshot, max_bucket: usize, effort: Effort<'_>) -> Result<Scores> {
-    let mut all: Column<Fingerprinted> = Column::new(&Room::new(effort.dir, effort.memory / 2));
+pub fn block_scores(snapshot: &Snapshot, max_bucket: usize, resources: JoinResources<'_>) -> Result<Scores> {
+    let mut all: Column<Fingerprinted> = Column::new(&MemoryBudget::new(resources.dir, resources.memory / 2));
     for (segment, deleted) in snapshot.segments() {
         segment.for_each_fingerprint(|rank, fingerprint| {
             let mut documents = 0;
@@ -141,7 +141,7 @@ pub fn block_scores(snapshot: &Snapshot, max_bucket: usize, effort: Effort<'_>) 
 /// Documents with equal signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
-pub struct Alike {
+pub struct EqualSignatures {
     /// How many.
     pub documents: u32,
     /// The segment of the first, by its place in [`Snapshot::segments`].
@@ -158,7 +158,7 @@ pub struct BandScores {
     /// For each score: distinct pairs of signatures that share a band, and the bands that they share, added up.
     pub shared: Vec<(u64, u64)>,
     /// Documents by signature.
-    pub alike: Column<Alike>,
+    pub alike: Column<EqualSignatures>,
 }
 
 impl BandScores {
@@ -194,9 +194,9 @@ const LANES: usize = 16;
 /// need not be collected and sorted to be counted once.
 struct BandKeys {
     bands: usize,
-    /// Of each band: key of a bucket and number, ascending.
-    entries: Vec<Column<Entry>>,
-    /// By number, and band: a row for each number, with one of [`LANES`] for every n bands.
+    /// For each band the pairs of bucket key and number, ascending.
+    entries: Vec<Column<BucketEntry>>,
+    /// Keys by number and band: a row for each number, with one of [`LANES`] for every n bands.
     keys: Vec<[u32; LANES]>,
     /// Numbers whose documents differ in a key: signatures of few bits are alike where features are not.
     mixed: Vec<bool>,
@@ -205,33 +205,33 @@ struct BandKeys {
 impl BandKeys {
     /// None where they would take more than `memory` bytes, and where buckets are to be capped.
     fn read(
-        sides: &[Side<'_>],
+        sides: &[IndexSide<'_>],
         bands: usize,
         numbers: usize,
         max_bucket: usize,
         (memory, threads): (usize, usize),
     ) -> Result<Option<Self>> {
         let rows = bands.div_ceil(LANES);
-        let each = bands * size_of::<Entry>() + rows * size_of::<[u32; LANES]>();
+        let each = bands * size_of::<BucketEntry>() + rows * size_of::<[u32; LANES]>();
         if numbers.saturating_mul(each) > memory {
             return Ok(None);
         }
         let (keys, mixed) = (vec![[0; LANES]; numbers * rows], vec![false; numbers]);
         let mut all = Self { bands, entries: Vec::new(), keys, mixed };
         let (mut known, mut held) = (vec![0; numbers], size_of_val(all.keys.as_slice()));
-        let mut work = Work::default();
+        let mut work = BucketWork::default();
         let numbers: Vec<usize> = (0..bands).collect();
         let mut threads = vec![(); threads.clamp(1, bands.max(1))];
         for some in numbers.chunks(threads.len()) {
             let read = on_threads(&mut threads, some, |(), &band| {
-                let mut entries = Column::new(&Room::unlimited());
+                let mut entries = Column::new(&MemoryBudget::unlimited());
                 read(sides, band, &mut entries)?;
                 Ok(entries)
             })?;
             for (&band, entries) in some.iter().zip(read) {
                 for &[key, number] in &entries[..] {
                     let number = number as usize;
-                    // Of each number one key, in every band.
+                    // A number has one key in every band.
                     all.mixed[number] |= known[number] != band;
                     known[number] = band + 1;
                     all.keys[number * rows + band / LANES][band % LANES] = key;
@@ -274,9 +274,9 @@ impl BandKeys {
         for (band, entries) in self.entries.iter().enumerate() {
             let (mut at, mut from, mut pairs) = (0, 0, 0);
             for bucket in entries.chunk_by(|a, b| a[0] == b[0]) {
-                for behind in (0..bucket.len()).rev() {
+                for rest_of_bucket in (0..bucket.len()).rev() {
                     at += 1;
-                    pairs += behind + 1;
+                    pairs += rest_of_bucket + 1;
                     if pairs >= PIECE || at == entries.len() {
                         pieces.push((band, from..at));
                         (from, pairs) = (at, 0);
@@ -299,27 +299,27 @@ const TOGETHER: usize = 64;
 const AHEAD: usize = 8;
 
 /// Compares the signatures of pairs that share a bucket.
-struct Meeting<'a> {
+struct BucketPairs<'a> {
     keys: &'a BandKeys,
     max_bucket: usize,
     minima: usize,
     bits: u8,
     documents: &'a [u32],
-    /// By number.
+    /// Signatures by number.
     signatures: &'a [&'a [u8]],
 }
 
 /// The counts of one thread.
-struct Counted {
+struct ThreadCounts {
     scores: Scores,
-    /// By score, and band as in [`BandKeys::keys`]: pairs that are to be added to the scores. All bands of a score side
-    /// by side, as vectors of them are added to.
+    /// Counts of pairs to add to the scores, by score, and by band as in [`BandKeys::keys`]. All bands of a score are
+    /// adjacent, because they are added as vectors.
     pairs: Vec<[u64; LANES]>,
     /// As in [`BandScores::shared`].
     shared: Vec<(u64, u64)>,
 }
 
-impl Counted {
+impl ThreadCounts {
     fn new(bands: usize, minima: usize) -> Self {
         let pairs = vec![[0; LANES]; (minima + 1) * bands.div_ceil(LANES)];
         Self { scores: Scores::new(bands, minima), pairs, shared: vec![(0, 0); minima + 1] }
@@ -349,7 +349,7 @@ fn add_where(bits: u32, pairs: u64, counts: &mut [u64; LANES]) {
 
 /// The pairs found in a piece.
 #[derive(Default)]
-struct Found {
+struct PieceResult {
     /// If they are to be handed out: pairs that shared no band before, with their scores.
     pairs: Vec<(u32, u32, u32)>,
     /// Pairs where one document has [several keys](BandKeys::of).
@@ -359,21 +359,21 @@ struct Found {
 /// The entries of a piece, each to be checked with all that come after it in its bucket; pairs are kept if they are to
 /// be handed out.
 struct Piece<'a, const HANDED: bool> {
-    meeting: &'a Meeting<'a>,
+    meeting: &'a BucketPairs<'a>,
     band: usize,
     entries: Range<usize>,
-    counted: &'a mut Counted,
+    counted: &'a mut ThreadCounts,
 }
 
 impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
-    type Output = Found;
+    type Output = PieceResult;
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> Found {
+    fn run<S: Simd>(self, simd: S) -> PieceResult {
         let Self { meeting, band, entries: piece, counted } = self;
-        let Meeting { keys, max_bucket, minima, bits, documents, signatures } = *meeting;
+        let BucketPairs { keys, max_bucket, minima, bits, documents, signatures } = *meeting;
         let entries = &keys.entries[band][..];
-        let mut found = Found::default();
+        let mut found = PieceResult::default();
         let mut bucket_end = piece.start;
         for at in piece {
             let [key, a] = entries[at];
@@ -396,7 +396,7 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
             // The bands of a row that they share, a bit each.
             let meets = |row: usize, of_b: &[[u32; LANES]]| simd.equal16(&of_a[row], &of_b[row]);
             for others in others.chunks(TOGETHER) {
-                // Those that shared no band with it before: without a branch, which would be mispredicted.
+                // Documents that shared no earlier band with it: without a branch, which would be mispredicted.
                 let (mut new, mut count) = ([0; TOGETHER], 0);
                 for (place, &[_, b]) in others.iter().enumerate() {
                     if let Some(&[_, ahead]) = others.get(place + AHEAD) {
@@ -438,11 +438,14 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
 }
 
 /// The documents by signature, and these with the numbers of their signatures.
-fn by_signature<'s>(snapshot: &'s Snapshot, room: &Room) -> Result<(Column<Alike>, Side<'s>)> {
+fn by_signature<'s>(
+    snapshot: &'s Snapshot,
+    budget: &MemoryBudget,
+) -> Result<(Column<EqualSignatures>, IndexSide<'s>)> {
     let segments: Vec<_> = snapshot.segments().map(|(segment, _)| segment).collect();
-    let (mut known, seeded) = (Numbers::new(room)?, Seeded::default());
-    let mut alike: Column<Alike> = Column::new(room);
-    let mut of_documents = OfSegments::new(room);
+    let (mut known, seeded) = (HashNumbers::new(budget)?, Seeded::default());
+    let mut alike: Column<EqualSignatures> = Column::new(budget);
+    let mut of_documents = SegmentNumbers::new(budget);
     for (number, (segment, deleted)) in (0..).zip(snapshot.segments()) {
         for ordinal in 0..segment.documents() as u32 {
             if deleted.contains(ordinal) {
@@ -460,7 +463,7 @@ fn by_signature<'s>(snapshot: &'s Snapshot, room: &Room) -> Result<(Column<Alike
             } else {
                 let new = alike.len() as u32;
                 known.insert(hash, new)?;
-                alike.push(Alike { documents: 0, segment: number, ordinal })?;
+                alike.push(EqualSignatures { documents: 0, segment: number, ordinal })?;
                 new
             };
             alike[group as usize].documents += 1;
@@ -468,20 +471,24 @@ fn by_signature<'s>(snapshot: &'s Snapshot, room: &Room) -> Result<(Column<Alike
         }
         of_documents.ends.push(of_documents.all.len());
     }
-    Ok((alike, Side { snapshot, numbers: of_documents }))
+    Ok((alike, IndexSide { snapshot, numbers: of_documents }))
 }
 
 /// The scores of pairs that share a band. Nothing where no signatures are kept. Of a bucket of more than `max_bucket`
 /// different signatures, or of fewer where their pairs would be more than [`PAIRS`](super::candidates::PAIRS) a document,
 /// only neighbours are compared.
 ///
-/// Takes the memory of `effort`: half for the keys of bands, or, where these are more or buckets are capped, a quarter for
+/// Takes the memory of `resources`: half for the keys of bands, or, where these are more or buckets are capped, a quarter for
 /// pairs; a quarter for 12 bytes a document and some 40 for each different signature. What is more goes to unnamed files.
 ///
 /// # Errors
 /// [`Error::Corrupt`](twindex::Error::Corrupt), or [`Error::Io`](twindex::Error::Io) from the scratch file.
-pub fn band_scores(snapshot: &Snapshot, max_bucket: usize, effort: Effort<'_>) -> Result<BandScores> {
-    scored::<false>(snapshot, max_bucket, effort, |_, _, _| Ok(()))
+pub fn band_scores(
+    snapshot: &Snapshot,
+    max_bucket: usize,
+    resources: JoinResources<'_>,
+) -> Result<BandScores> {
+    scored::<false>(snapshot, max_bucket, resources, |_, _, _| Ok(()))
 }
 
 /// As [`band_scores`], and each pair of different signatures, numbered as in [`BandScores::alike`], with its score, to
@@ -492,25 +499,25 @@ pub fn band_scores(snapshot: &Snapshot, max_bucket: usize, effort: Effort<'_>) -
 pub fn scored_pairs(
     snapshot: &Snapshot,
     max_bucket: usize,
-    effort: Effort<'_>,
+    resources: JoinResources<'_>,
     each: impl FnMut(u32, u32, u32) -> Result<()>,
 ) -> Result<BandScores> {
-    scored::<true>(snapshot, max_bucket, effort, each)
+    scored::<true>(snapshot, max_bucket, resources, each)
 }
 
 /// As [`scored_pairs`], where pairs are `HANDED` out.
 fn scored<const HANDED: bool>(
     snapshot: &Snapshot,
     max_bucket: usize,
-    effort: Effort<'_>,
+    resources: JoinResources<'_>,
     mut each: impl FnMut(u32, u32, u32) -> Result<()>,
 ) -> Result<BandScores> {
     let Some(minhash) = snapshot.params().minhash.filter(|minhash| minhash.signature_bits > 0) else {
-        let alike = Column::new(&Room::unlimited());
+        let alike = Column::new(&MemoryBudget::unlimited());
         return Ok(BandScores { scores: Scores::default(), shared: Vec::new(), alike });
     };
     let (bands, minima, bits) = (usize::from(minhash.bands), minhash.minima(), minhash.signature_bits);
-    let for_documents = Room::new(effort.dir, effort.memory / 4);
+    let for_documents = MemoryBudget::new(resources.dir, resources.memory / 4);
     let (alike, side) = by_signature(snapshot, &for_documents)?;
     let segments: Vec<_> = snapshot.segments().map(|(segment, _)| segment).collect();
     let sides = [side];
@@ -518,20 +525,27 @@ fn scored<const HANDED: bool>(
     let pairs_of = |a: u32, b: u32| u64::from(documents(a)) * u64::from(documents(b));
     let mut scores = Scores::new(bands, minima);
     let mut shared = vec![(0_u64, 0_u64); minima + 1];
-    let mut sorter: Sorter<u128> = Sorter::new(effort.dir, effort.memory / 4);
+    let mut sorter: Sorter<u128> = Sorter::new(resources.dir, resources.memory / 4);
     let record = |a: u32, b: u32, band: usize| u128::from(a) << 96 | u128::from(b) << 64 | band as u128;
-    let signature_of = |alike: &Alike| segments[alike.segment as usize].signature(alike.ordinal);
+    let signature_of = |alike: &EqualSignatures| segments[alike.segment as usize].signature(alike.ordinal);
     let score_of = |a: u32, b: u32| -> Result<usize> {
         let signature = |group: u32| signature_of(&alike[group as usize]);
         Ok(matches(signature(a)?, signature(b)?, minima, bits))
     };
-    let room = (effort.memory / 2, effort.threads);
-    if let Some(keys) = BandKeys::read(&sides, bands, alike.len(), max_bucket, room)? {
+    let budget = (resources.memory / 2, resources.threads);
+    if let Some(keys) = BandKeys::read(&sides, bands, alike.len(), max_bucket, budget)? {
         let signatures: Vec<&[u8]> = alike.iter().map(signature_of).collect::<Result<_>>()?;
         let documents: Vec<u32> = alike.iter().map(|alike| alike.documents).collect();
-        let meeting =
-            Meeting { keys: &keys, max_bucket, minima, bits, documents: &documents, signatures: &signatures };
-        let mut counted: Vec<_> = (0..effort.threads.max(1)).map(|_| Counted::new(bands, minima)).collect();
+        let meeting = BucketPairs {
+            keys: &keys,
+            max_bucket,
+            minima,
+            bits,
+            documents: &documents,
+            signatures: &signatures,
+        };
+        let mut counted: Vec<_> =
+            (0..resources.threads.max(1)).map(|_| ThreadCounts::new(bands, minima)).collect();
         for some in keys.pieces().chunks(PIECES * counted.len()) {
             let found = on_threads(&mut counted, some, |counted, (band, entries)| {
                 let (entries, band) = (entries.clone(), *band);
@@ -543,7 +557,7 @@ fn scored<const HANDED: bool>(
                 found.mixed.into_iter().try_for_each(|(a, b)| sorter.push(record(a, b, *band)))?;
             }
         }
-        for (counted, more) in counted.into_iter().map(Counted::finish) {
+        for (counted, more) in counted.into_iter().map(ThreadCounts::finish) {
             scores.add_all(&counted);
             shared.iter_mut().zip(more).for_each(|(sum, more)| {
                 sum.0 += more.0;

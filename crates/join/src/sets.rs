@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use zerocopy::IntoBytes;
 
-use super::leaders::{Leader, Leaders, NONE, Parts, Telling, Told, ones};
 use super::odd_sketches::OddSketches;
+use super::references::{
+    DeltaHeader, DeltaScratch, NO_REFERENCE, ReferenceSet, ReferenceSets, SetDelta, ones,
+};
 use twindex::error::{Error, Result};
-use twindex::sys::{Column, Room, Spill};
+use twindex::sys::{Column, MemoryBudget, Spill};
 use twindex_sketch::nearness::{could_resemble, least_intersection, most_differences};
 use twindex_sketch::{Resemblance, intersection_from, jaccard};
 
@@ -20,7 +22,7 @@ use twindex_sketch::{Resemblance, intersection_from, jaccard};
 ///
 /// A set that has most of its elements from an earlier one is delta-encoded against it: see [`push_like`](Self::push_like).
 ///
-/// Beside the budget, a set takes 32 bytes or more of a [`Room`], in memory or in scratch files.
+/// Beside the budget, a set takes 32 bytes or more of a [`MemoryBudget`], in memory or in scratch files.
 #[derive(Debug)]
 pub struct ShingleSets {
     dir: PathBuf,
@@ -28,17 +30,17 @@ pub struct ShingleSets {
     /// The elements of each set, or its delta against its reference.
     held: Vec<u64>,
     spill: Option<Spill>,
-    /// Where each set ends, in words; those beyond `held` are in the scratch file.
+    /// The end of each set, in words; sets beyond `held` are in the scratch file.
     ends: Column<u64>,
     sizes: Column<u32>,
     elements: u64,
-    /// The reference that each set is delta-encoded against, or is itself; [`NONE`] for sets that are stored plainly.
-    leader_of: Column<u32>,
-    leaders: Arc<Leaders>,
+    /// The reference that each set is delta-encoded against, or is itself; [`NO_REFERENCE`] for sets that are stored plainly.
+    reference_of: Column<u32>,
+    references: Arc<ReferenceSets>,
     odd: OddSketches,
-    room: Room,
+    column_budget: MemoryBudget,
     /// Scratch for delta encoding here.
-    scratch: (Telling, Vec<u64>),
+    scratch: (DeltaScratch, Vec<u64>),
 }
 
 impl ShingleSets {
@@ -46,24 +48,24 @@ impl ShingleSets {
     /// columns of sets, and as much for the sketches that [rule pairs out](Self::may_resemble).
     #[must_use]
     pub fn new(dir: &Path, budget: usize) -> Self {
-        Self::within(&Room::new(dir, budget / 4), budget)
+        Self::within(&MemoryBudget::new(dir, budget / 4), budget)
     }
 
-    /// As [`new`](Self::new), with the columns of sets and the sketches that rule pairs out in the memory of `room`.
+    /// As [`new`](Self::new), with the columns of sets and the sketches that rule pairs out in the memory of `column_budget`.
     #[must_use]
-    pub fn within(room: &Room, budget: usize) -> Self {
+    pub fn within(column_budget: &MemoryBudget, budget: usize) -> Self {
         Self {
-            dir: room.dir().to_owned(),
+            dir: column_budget.dir().to_owned(),
             budget: budget - budget / 8,
             held: Vec::new(),
             spill: None,
-            ends: Column::new(room),
-            sizes: Column::new(room),
+            ends: Column::new(column_budget),
+            sizes: Column::new(column_budget),
             elements: 0,
-            leader_of: Column::new(room),
-            leaders: Arc::default(),
-            odd: OddSketches::new(budget / 8, room),
-            room: room.clone(),
+            reference_of: Column::new(column_budget),
+            references: Arc::default(),
+            odd: OddSketches::new(budget / 8, column_budget),
+            column_budget: column_budget.clone(),
             scratch: Default::default(),
         }
     }
@@ -76,7 +78,7 @@ impl ShingleSets {
         let number = self.next_number(set.len())?;
         self.append(set)?;
         self.odd.push(set)?;
-        self.account(set.len(), NONE)?;
+        self.account(set.len(), NO_REFERENCE)?;
         Ok(number)
     }
 
@@ -98,73 +100,79 @@ impl ShingleSets {
     /// # Errors
     /// As [`push`](Self::push).
     pub fn push_like(&mut self, hashes: &[u64], anchors: &[u64]) -> Result<u32> {
-        let (mut telling, mut words) = std::mem::take(&mut self.scratch);
+        let (mut delta_scratch, mut words) = std::mem::take(&mut self.scratch);
         words.clear();
-        let told = self.leaders.tell(hashes, anchors, &mut telling, &mut words);
-        let pushed = self.push_told(told, &words, anchors);
-        self.scratch = (telling, words);
+        let header = self.references.encode(hashes, anchors, &mut delta_scratch, &mut words);
+        let pushed = self.push_encoded(header, &words, anchors);
+        self.scratch = (delta_scratch, words);
         pushed
     }
 
-    /// The reference sets, for threads that [encode](Leaders::tell) new sets.
+    /// The reference sets, for threads that [encode](ReferenceSets::encode) new sets.
     #[must_use]
-    pub fn leaders(&self) -> Arc<Leaders> {
-        Arc::clone(&self.leaders)
+    pub fn references(&self) -> Arc<ReferenceSets> {
+        Arc::clone(&self.references)
     }
 
-    /// The second half of [`push_like`](Self::push_like): adds the set that [`tell`](Leaders::tell) has encoded, with the
+    /// The second half of [`push_like`](Self::push_like): adds the set that [`encode`](ReferenceSets::encode) has encoded, with the
     /// same anchors, and returns its number. References that were added meanwhile are tried as well.
     ///
     /// # Errors
-    /// As [`push`](Self::push); [`Error::Invalid`] for words that do not fit `told`, their header.
-    pub fn push_told(&mut self, told: Told, words: &[u64], anchors: &[u64]) -> Result<u32> {
-        let number = self.next_number(told.size)?;
-        if told.leader != NONE {
-            return self.push_by(told, words, anchors);
+    /// As [`push`](Self::push); [`Error::Invalid`] for words that do not fit `header`, their header.
+    pub fn push_encoded(&mut self, header: DeltaHeader, words: &[u64], anchors: &[u64]) -> Result<u32> {
+        let number = self.next_number(header.size)?;
+        if header.reference != NO_REFERENCE {
+            return self.push_delta(header, words, anchors);
         }
-        if words.len() != told.size {
+        if words.len() != header.size {
             return Err(Error::Invalid("these are not the words of the set".into()));
         }
-        if told.leaders < self.leaders.len() {
-            let (mut telling, mut again) = std::mem::take(&mut self.scratch);
+        if header.references < self.references.len() {
+            let (mut delta_scratch, mut again) = std::mem::take(&mut self.scratch);
             again.clear();
-            let late = self.leaders.tell_from(told.leaders, words, anchors, &mut telling, &mut again);
-            let pushed = late.map(|late| self.push_by(late, &again, anchors));
-            self.scratch = (telling, again);
+            let late = self.references.encode_from(
+                header.references,
+                words,
+                anchors,
+                &mut delta_scratch,
+                &mut again,
+            );
+            let pushed = late.map(|late| self.push_delta(late, &again, anchors));
+            self.scratch = (delta_scratch, again);
             if let Some(pushed) = pushed {
                 return pushed;
             }
         }
-        let fits = self.has_room(2 * size_of_val(words));
+        let fits = self.fits(2 * size_of_val(words));
         // A reference in the scratch file would have to be read for each set that is compared with it.
-        let leader = if fits { self.leaders.lead(number, words) } else { None };
-        self.append(if leader.is_some() { &[] } else { words })?;
+        let reference = if fits { self.references.make_reference(number, words) } else { None };
+        self.append(if reference.is_some() { &[] } else { words })?;
         self.odd.push(words)?;
-        self.account(told.size, leader.unwrap_or(NONE))?;
-        if let Some(leader) = leader {
-            self.leaders.hint(anchors, leader);
+        self.account(header.size, reference.unwrap_or(NO_REFERENCE))?;
+        if let Some(reference) = reference {
+            self.references.hint(anchors, reference);
         }
         Ok(number)
     }
 
     /// Adds a set that is delta-encoded against a reference.
-    fn push_by(&mut self, told: Told, words: &[u64], anchors: &[u64]) -> Result<u32> {
+    fn push_delta(&mut self, header: DeltaHeader, words: &[u64], anchors: &[u64]) -> Result<u32> {
         let invalid = || Error::Invalid("these are not the words of the set".into());
-        let leaders = Arc::clone(&self.leaders);
-        let leader = leaders.get(told.leader).ok_or_else(invalid)?;
-        let parts = Parts::of(leader, words);
-        if !parts.are_of(leader) || ones(parts.bits) + parts.new.len() != told.size {
+        let references = Arc::clone(&self.references);
+        let reference = references.get(header.reference).ok_or_else(invalid)?;
+        let delta = SetDelta::of(reference, words);
+        if !delta.fit(reference) || ones(delta.bits) + delta.new.len() != header.size {
             return Err(invalid());
         }
         self.append(words)?;
-        self.odd.push_by((leader.number, &leader.elements), parts, told.size)?;
-        self.account(told.size, told.leader)?;
-        leaders.hint(anchors, told.leader);
+        self.odd.push_delta((reference.number, &reference.elements), delta, header.size)?;
+        self.account(header.size, header.reference)?;
+        references.hint(anchors, header.reference);
         Ok(self.ends.len() as u32 - 1)
     }
 
     fn next_number(&self, elements: usize) -> Result<u32> {
-        let number = u32::try_from(self.ends.len()).ok().filter(|&number| number != NONE);
+        let number = u32::try_from(self.ends.len()).ok().filter(|&number| number != NO_REFERENCE);
         let number = number.ok_or_else(|| Error::Limit {
             what: "shingle sets",
             limit: u64::from(u32::MAX),
@@ -178,14 +186,14 @@ impl ShingleSets {
     }
 
     /// Whether `bytes` more stay in memory.
-    fn has_room(&self, bytes: usize) -> bool {
-        let held = size_of_val(self.held.as_slice()) + self.leaders.bytes();
+    fn fits(&self, bytes: usize) -> bool {
+        let held = size_of_val(self.held.as_slice()) + self.references.bytes();
         self.spill.is_none() && held + bytes <= self.budget
     }
 
     /// Appends the words of a new set.
     fn append(&mut self, words: &[u64]) -> Result<()> {
-        if self.spill.is_none() && !self.has_room(size_of_val(words)) {
+        if self.spill.is_none() && !self.fits(size_of_val(words)) {
             let spill =
                 Spill::create(&self.dir).map_err(|e| Error::io("create a scratch file in", &self.dir, e))?;
             self.spill = Some(spill);
@@ -198,10 +206,10 @@ impl ShingleSets {
         self.ends.push(self.ends.last().copied().unwrap_or(0) + words.len() as u64)
     }
 
-    fn account(&mut self, size: usize, leader: u32) -> Result<()> {
+    fn account(&mut self, size: usize, reference: u32) -> Result<()> {
         self.sizes.push(size as u32)?;
         self.elements += size as u64;
-        self.leader_of.push(leader)
+        self.reference_of.push(reference)
     }
 
     /// Sets added.
@@ -235,11 +243,11 @@ impl ShingleSets {
     }
 
     /// The memory budget of the columns of sets.
-    pub(super) fn room(&self) -> &Room {
-        &self.room
+    pub(super) fn column_budget(&self) -> &MemoryBudget {
+        &self.column_budget
     }
 
-    /// Where scratch files are made.
+    /// The folder of scratch files.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }
@@ -268,7 +276,7 @@ impl ShingleSets {
             return false;
         }
         most_differences((of_a + of_b) as usize, threshold)
-            .is_some_and(|most| self.odd.least_difference(a, b) <= most as u64)
+            .is_some_and(|max| self.odd.least_difference(a, b) <= max as u64)
     }
 
     /// The resemblance of two sets, counted.
@@ -343,14 +351,14 @@ impl ShingleSets {
     }
 
     /// The reference that a set is delta-encoded against, or is itself.
-    fn leader(&self, number: u32) -> Option<&Leader> {
-        self.leaders.get(self.leader_of[number as usize])
+    fn reference(&self, number: u32) -> Option<&ReferenceSet> {
+        self.references.get(self.reference_of[number as usize])
     }
 
     /// The elements of a set, if they are in memory as they are.
     fn held(&self, number: u32) -> Option<&[u64]> {
-        match self.leader(number) {
-            Some(leader) => (leader.number == number).then_some(&*leader.elements),
+        match self.reference(number) {
+            Some(reference) => (reference.number == number).then_some(&*reference.elements),
             None => self.is_held(number).then(|| self.held_words(number)),
         }
     }
@@ -395,48 +403,48 @@ impl ShingleSets {
         if let Some(set) = self.held(number) {
             return Ok(set);
         }
-        let Some(leader) = self.leader(number) else { return self.words(number, read) };
+        let Some(reference) = self.reference(number) else { return self.words(number, read) };
         let start = read.len();
         let mut words = Vec::new();
-        self.decode(number, leader, self.words(number, &mut words)?, read);
+        self.decode(number, reference, self.words(number, &mut words)?, read);
         Ok(&read[start..])
     }
 
     /// Writes the elements of a set that has these words beside a leader to the end of `read`.
-    fn decode(&self, number: u32, leader: &Leader, words: &[u64], read: &mut Vec<u64>) {
+    fn decode(&self, number: u32, reference: &ReferenceSet, words: &[u64], read: &mut Vec<u64>) {
         read.reserve(self.sizes[number as usize] as usize);
-        Parts::of(leader, words).for_each(&leader.elements, |element| read.push(element));
+        SetDelta::of(reference, words).for_each(&reference.elements, |element| read.push(element));
     }
 
     /// Whether two sets are encoded against the same reference, or one against the other, so that [`shared`](Self::shared)
     /// can count their common elements.
     pub(super) fn are_of_one_family(&self, a: u32, b: u32) -> bool {
-        let leader = self.leader_of[a as usize];
-        leader != NONE && leader == self.leader_of[b as usize]
+        let reference = self.reference_of[a as usize];
+        reference != NO_REFERENCE && reference == self.reference_of[b as usize]
     }
 
-    /// How many elements two sets [of one family](Self::are_of_one_family) have in common, if there are `least` or more.
+    /// How many elements two sets [of one family](Self::are_of_one_family) have in common, if there are `min` or more.
     /// Words that are not in memory are read with `read`.
     pub(super) fn shared(
         &self,
         (a, b): (u32, u32),
-        least: usize,
+        min: usize,
         read: &mut [Vec<u64>; 2],
     ) -> Result<Option<usize>> {
-        let Some(leader) = self.leader(a) else { return Ok(None) };
+        let Some(reference) = self.reference(a) else { return Ok(None) };
         let [of_a, of_b] = read;
         of_a.clear();
         of_b.clear();
-        let shared = match (a == leader.number, b == leader.number) {
-            (true, true) => leader.elements.len(),
-            (true, false) => ones(Parts::of(leader, self.words(b, of_b)?).bits),
-            (false, true) => ones(Parts::of(leader, self.words(a, of_a)?).bits),
+        let shared = match (a == reference.number, b == reference.number) {
+            (true, true) => reference.elements.len(),
+            (true, false) => ones(SetDelta::of(reference, self.words(b, of_b)?).bits),
+            (false, true) => ones(SetDelta::of(reference, self.words(a, of_a)?).bits),
             (false, false) => {
                 let (a, b) = (self.words(a, of_a)?, self.words(b, of_b)?);
-                return Ok(Parts::of(leader, a).shared(Parts::of(leader, b), least));
+                return Ok(SetDelta::of(reference, a).shared(SetDelta::of(reference, b), min));
             }
         };
-        Ok((shared >= least).then_some(shared))
+        Ok((shared >= min).then_some(shared))
     }
 }
 
@@ -474,10 +482,10 @@ impl<'a> SetReader<'a> {
         if self.last != Some(number) {
             self.last = None;
             self.read.clear();
-            match (self.words_together(number), self.sets.leader(number)) {
+            match (self.words_together(number), self.sets.reference(number)) {
                 (Some(words), None) => return Ok(&self.together[words]),
-                (Some(words), Some(leader)) => {
-                    self.sets.decode(number, leader, &self.together[words], &mut self.read);
+                (Some(words), Some(reference)) => {
+                    self.sets.decode(number, reference, &self.together[words], &mut self.read);
                 }
                 (None, _) => {
                     self.sets.set(number, &mut self.read)?;
@@ -574,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_that_are_told_by_others_are_what_they_would_be_by_themselves() {
+    fn delta_encoded_sets_equal_plainly_stored_sets() {
         let dir = tempfile::tempdir().unwrap();
         let mut random = SplitMix(3);
         // Families of texts: a sequence of hashes, some of them repeated, is changed in places from version to version.
@@ -595,7 +603,7 @@ mod tests {
         }
         let anchors = |family: u64| [family, family + 100, SplitMix(family).next()];
         for budget in [usize::MAX, 2 << 20, 100_000, 0] {
-            let mut led = ShingleSets::new(dir.path(), budget);
+            let mut encoded = ShingleSets::new(dir.path(), budget);
             let mut alone = ShingleSets::new(dir.path(), usize::MAX);
             for (number, (family, text)) in (0..).zip(&texts) {
                 let mut set = text.clone();
@@ -603,39 +611,40 @@ mod tests {
                 set.dedup();
                 // A wrong guess does no harm.
                 let family = if number % 10 == 9 { number % 24 + 1 } else { *family };
-                assert_eq!(led.push_like(text, &anchors(family)).unwrap(), number as u32);
+                assert_eq!(encoded.push_like(text, &anchors(family)).unwrap(), number as u32);
                 assert_eq!(alone.push(&set).unwrap(), number as u32);
-                assert_eq!(led.size(number as u32), set.len() as u64);
+                assert_eq!(encoded.size(number as u32), set.len() as u64);
             }
-            let is_told = |&set: &u32| led.leader(set).is_some_and(|leader| leader.number != set);
-            let by_others = (0..texts.len() as u32).filter(is_told).count();
+            let is_encoded =
+                |&set: &u32| encoded.reference(set).is_some_and(|reference| reference.number != set);
+            let by_others = (0..texts.len() as u32).filter(is_encoded).count();
             assert!(budget < 2 << 20 || by_others > 40, "{budget}: {by_others}");
             assert!(budget > 0 || by_others == 0, "none that would have to be read");
-            assert!((budget < usize::MAX) == led.spill.is_some());
-            assert_eq!(led.elements(), alone.elements());
+            assert!((budget < usize::MAX) == encoded.spill.is_some());
+            assert_eq!(encoded.elements(), alone.elements());
             for a in 0..texts.len() as u32 {
                 let (mut of_led, mut of_alone) = (vec![5], Vec::new());
                 assert_eq!(
-                    led.set(a, &mut of_led).unwrap(),
+                    encoded.set(a, &mut of_led).unwrap(),
                     alone.set(a, &mut of_alone).unwrap(),
                     "{budget} {a}"
                 );
-                assert_eq!(led.sketches().of(a), alone.sketches().of(a), "{budget} {a}");
+                assert_eq!(encoded.sketches().of(a), alone.sketches().of(a), "{budget} {a}");
             }
             let (mut read, mut of_one_family) = ([Vec::new(), Vec::new()], 0);
             for a in (0..texts.len() as u32).step_by(3) {
                 for b in 0..texts.len() as u32 {
                     let expected = alone.resemblance(a, b).unwrap();
-                    assert_eq!(led.resemblance(a, b).unwrap(), expected, "{budget} {a} {b}");
+                    assert_eq!(encoded.resemblance(a, b).unwrap(), expected, "{budget} {a} {b}");
                     let Resemblance::Exact { intersection, .. } = expected else { panic!("not counted") };
-                    if led.are_of_one_family(a, b) {
+                    if encoded.are_of_one_family(a, b) {
                         of_one_family += 1;
-                        for least in [0, intersection, intersection + 1] {
-                            let shared = led.shared((a, b), least, &mut read).unwrap();
+                        for min in [0, intersection, intersection + 1] {
+                            let shared = encoded.shared((a, b), min, &mut read).unwrap();
                             assert_eq!(
                                 shared,
-                                (least <= intersection).then_some(intersection),
-                                "{a} {b} {least}"
+                                (min <= intersection).then_some(intersection),
+                                "{a} {b} {min}"
                             );
                         }
                     }
@@ -682,7 +691,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_that_were_given_back_are_an_error_and_later_ones_are_as_they_were() {
+    fn released_sets_are_an_error_and_later_sets_are_unchanged() {
         let dir = tempfile::tempdir().unwrap();
         let mut sets = ShingleSets::new(dir.path(), 0);
         let set = |number: u64| (number << 32..(number << 32) + 40_000).collect::<Vec<u64>>();
@@ -699,26 +708,26 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_not_those_of_a_set_are_refused() {
+    fn invalid_delta_words_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let mut random = SplitMix(4);
         let text: Vec<u64> = std::iter::repeat_with(|| random.next()).take(100).collect();
         let mut sets = ShingleSets::new(dir.path(), 1 << 20);
         sets.push_like(&text, &[1]).unwrap();
-        let (mut telling, mut words) = (Telling::default(), Vec::new());
-        let told = sets.leaders().tell(&text[..90], &[1], &mut telling, &mut words);
-        assert!(told.leader == 0 && words.len() == 2 && told.size == 90);
+        let (mut delta_scratch, mut words) = (DeltaScratch::default(), Vec::new());
+        let header = sets.references().encode(&text[..90], &[1], &mut delta_scratch, &mut words);
+        assert!(header.reference == 0 && words.len() == 2 && header.size == 90);
         let mut others = ShingleSets::new(dir.path(), 1 << 20);
         let mut moved = words.clone();
         moved[1] = moved[1] & (moved[1] - 1) | 1 << 40; // a bit after the last element
         for wrong in [&words[..1], &[words[0], 0], &[words[0], words[1], 7], &moved, &[]] {
-            let error = sets.push_told(told, wrong, &[1]).unwrap_err();
+            let error = sets.push_encoded(header, wrong, &[1]).unwrap_err();
             assert!(error.to_string().contains("not the words of the set"), "{error}");
         }
-        assert!(others.push_told(told, &words, &[1]).is_err(), "of other sets");
-        let alone = sets.leaders().tell(&text[..50], &[2], &mut telling, &mut Vec::new());
-        assert!(sets.push_told(alone, &[1, 2, 3], &[2]).is_err());
-        assert_eq!(sets.push_told(told, &words, &[1]).unwrap(), 1, "nothing was added");
+        assert!(others.push_encoded(header, &words, &[1]).is_err(), "of other sets");
+        let alone = sets.references().encode(&text[..50], &[2], &mut delta_scratch, &mut Vec::new());
+        assert!(sets.push_encoded(alone, &[1, 2, 3], &[2]).is_err());
+        assert_eq!(sets.push_encoded(header, &words, &[1]).unwrap(), 1, "nothing was added");
         assert_eq!(sets.size(1), 90);
     }
 }

@@ -68,7 +68,7 @@ impl Slots {
         (element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32
     }
 
-    /// Where a tag is, or the free slot where it would be.
+    /// The slot of a tag, or the free slot where it would be.
     #[inline(always)]
     fn slot(&self, tag: u32) -> usize {
         let mask = self.table.len() - 1;
@@ -149,7 +149,7 @@ mod tests {
     use twindex_kernel::splitmix::SplitMix;
 
     #[test]
-    fn what_was_added_is_found_by_its_elements_however_many_have_them() {
+    fn added_numbers_are_found_by_elements_of_any_frequency() {
         let mut random = SplitMix(5);
         let mut slots = Slots::new();
         let mut wanted: BTreeMap<u64, Vec<u32>> = BTreeMap::new();

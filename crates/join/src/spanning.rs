@@ -27,7 +27,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::forest::Forest;
 use super::runs::{Sorted, Sorter};
 use twindex::error::{Error, Result};
-use twindex::extsort::{Merge, Record, Runs, Words};
+use twindex::extsort::{Merge, Record, Runs, WordRecord};
 use twindex::key::KEY_BYTES_MAX;
 use twindex::sys::Spill;
 
@@ -105,7 +105,7 @@ impl SpanningForest {
     #[must_use]
     pub fn new(dir: &Path, memory: usize) -> Self {
         // The words of errors of reading are those of all files that a merge of runs uses.
-        let words = Words { read: "use a scratch file in", ..Words::default() };
+        let words = WordRecord { read: "use a scratch file in", ..WordRecord::default() };
         let buffers = (memory / 4).max(BUFFERS_LEAST);
         Self {
             dir: dir.to_owned(),
@@ -238,7 +238,7 @@ struct Table {
     /// All keys, one after the other, and where each ends.
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// By hash, linear probing: a key's number, or [`EMPTY`]. As many as a power of two, at most half of them full.
+    /// The numbers of keys, or [`EMPTY`], by hash with linear probing: a power of two of slots, at most half of them full.
     slots: Vec<u32>,
     forest: Forest,
 }
@@ -344,16 +344,16 @@ fn stars(mut edges: Sorted<u64>, dir: &Path, memory: usize) -> Result<Sorted<u64
         let mut group: Option<(u32, u32)> = None;
         both.finish()?.for_each(|one| {
             let (number, neighbour) = ends(one);
-            let least = match group {
-                Some((of, least)) if of == number => least,
+            let min = match group {
+                Some((of, min)) if of == number => min,
                 _ => number.min(neighbour), // neighbours ascend
             };
-            group = Some((number, least));
+            group = Some((number, min));
             if neighbour < number {
                 return Ok(());
             }
-            changed |= least != number;
-            large_star.push(edge(neighbour, least))
+            changed |= min != number;
+            large_star.push(edge(neighbour, min))
         })?;
         // Small star: a number and its smaller neighbours are joined to the smallest of them.
         let mut small_star = Sorter::new(dir, memory);
@@ -361,9 +361,9 @@ fn stars(mut edges: Sorted<u64>, dir: &Path, memory: usize) -> Result<Sorted<u64
         large_star.finish()?.for_each(|one| {
             let (number, neighbour) = ends(one);
             match group {
-                Some((of, least)) if of == number => {
+                Some((of, min)) if of == number => {
                     changed = true;
-                    small_star.push(edge(neighbour, least))
+                    small_star.push(edge(neighbour, min))
                 }
                 _ => {
                     group = Some((number, neighbour));
@@ -372,7 +372,7 @@ fn stars(mut edges: Sorted<u64>, dir: &Path, memory: usize) -> Result<Sorted<u64
             }
         })?;
         edges = small_star.finish()?;
-        // Where nothing changes, each number with larger neighbours has no smaller ones, and each with smaller ones
+        // If nothing changes, each number with larger neighbours has no smaller ones, and each with smaller ones
         // has one: these are stars.
         if !changed {
             let mut members = Sorter::new(dir, memory);
@@ -394,6 +394,21 @@ enum Keys {
 
 /// Bytes of keys that are read at once when one of them is looked for.
 const BLOCK_MAX: u64 = 1 << 20;
+
+/// Keys that follow each other in the scratch file.
+struct KeyBlock {
+    /// Where each key begins in that file, and where the last one ends.
+    bounds: Vec<u64>,
+    bytes: Vec<u8>,
+}
+
+impl KeyBlock {
+    fn position(&self, key: &[u8]) -> Option<usize> {
+        let start = *self.bounds.first()?;
+        let place = |at: u64| (at - start) as usize;
+        self.bounds.windows(2).position(|of| &self.bytes[place(of[0])..place(of[1])] == key)
+    }
+}
 
 /// Every n-th of the keys that are on disk, so that a key is found by two reads instead of O(log n).
 #[derive(Debug)]
@@ -448,9 +463,8 @@ impl Keys {
         }
     }
 
-    /// Looks for a key among those of these ranks, by reading all of them at once. None if they are in memory, or too
-    /// many bytes.
-    fn find_in_block(&self, low: u32, high: u32, key: &[u8]) -> Result<Option<Option<u32>>> {
+    /// The keys of these ranks, read at once; none if they are in memory, or too many bytes.
+    fn block(&self, low: u32, high: u32) -> Result<Option<KeyBlock>> {
         let Self::Spilled { dir, keys, ends, .. } = self else { return Ok(None) };
         let io_error = |e| Error::io("read a scratch file in", dir, e);
         // The end before the first key is where it starts.
@@ -461,16 +475,13 @@ impl Keys {
         if low == 0 {
             bounds.insert(0, 0);
         }
-        let (Some(&start), Some(&end)) = (bounds.first(), bounds.last()) else { return Ok(Some(None)) };
+        let (Some(&start), Some(&end)) = (bounds.first(), bounds.last()) else { return Ok(None) };
         if end - start > BLOCK_MAX {
             return Ok(None);
         }
-        let mut block = vec![0; (end - start) as usize];
-        keys.read_exact_at(&mut block, start).map_err(io_error)?;
-        let found = bounds
-            .windows(2)
-            .position(|of| &block[(of[0] - start) as usize..(of[1] - start) as usize] == key);
-        Ok(Some(found.map(|place| low + place as u32)))
+        let mut bytes = vec![0; (end - start) as usize];
+        keys.read_exact_at(&mut bytes, start).map_err(io_error)?;
+        Ok(Some(KeyBlock { bounds, bytes }))
     }
 
     /// Replaces `key` by that of a rank.
@@ -600,8 +611,8 @@ impl Stars {
             Keys::Held { .. } => (0, self.keys()),
             Keys::Spilled { samples, count, .. } => samples.around(key, *count),
         };
-        if let Some(rank) = self.keys.find_in_block(low, high, key)? {
-            return Ok(rank);
+        if let Some(block) = self.keys.block(low, high)? {
+            return Ok(block.position(key).map(|place| low + place as u32));
         }
         let (mut low, mut high, mut other) = (low, high, Vec::new());
         while low < high {
@@ -647,7 +658,7 @@ mod tests {
         forest.finish().unwrap()
     }
 
-    /// By searching a graph.
+    /// The forest by a search of the graph.
     fn slowly(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut near: BTreeMap<&[u8], BTreeSet<&[u8]>> = BTreeMap::new();
         for (a, b) in pairs {
@@ -692,7 +703,7 @@ mod tests {
     }
 
     #[test]
-    fn the_forest_is_that_of_a_search_of_the_graph_in_memory_and_outside() {
+    fn forest_equals_a_graph_search_in_memory_and_on_disk() {
         for (seed, count) in [(1, 0), (2, 1), (3, 50), (4, 3000), (5, 30_000)] {
             let pairs = pairs(seed, count);
             let wanted = slowly(&pairs);
@@ -700,7 +711,7 @@ mod tests {
             assert!(!held.is_on_disk());
             assert_eq!(edges_of(&held), wanted, "{count} in memory");
             assert_eq!(held.edges(), wanted.len() as u64);
-            // Of 30,000 keys even the ranks are too many for 64 KiB.
+            // Even the ranks of 30,000 keys are too many for 64 KiB.
             let spilled = forest_of(&pairs, 0);
             assert_eq!(spilled.is_on_disk(), count >= 3000);
             assert!(count < 30_000 || spilled.keys() as usize > LEAST / 4 / 4, "{}", spilled.keys());
@@ -722,13 +733,13 @@ mod tests {
             assert!(stars.is_on_disk());
             let edges = edges_of(&stars);
             assert_eq!((edges.len(), stars.components()), (40_000, 1), "{step}");
-            let least = (0..=40_000).map(name).min().unwrap();
-            assert!(edges.iter().all(|(root, _)| *root == least));
+            let min = (0..=40_000).map(name).min().unwrap();
+            assert!(edges.iter().all(|(root, _)| *root == min));
         }
     }
 
     #[test]
-    fn forests_of_parts_joined_in_any_order_and_again_are_the_forest_of_all() {
+    fn forests_of_parts_merged_in_any_order_equal_the_forest_of_all() {
         let pairs = pairs(9, 9000);
         let wanted = edges_of(&forest_of(&pairs, ROOMY));
         let parts: Vec<_> = pairs.chunks(2000).map(|part| edges_of(&forest_of(part, 0))).collect();

@@ -91,16 +91,16 @@ pub(super) fn in_order<S: Send, P: Sync, R: Send>(
         }
         return Ok(ControlFlow::Continue(()));
     }
-    let most = ahead.max(1) * (others.len() + 1);
+    let max = ahead.max(1) * (others.len() + 1);
     let next = AtomicUsize::new(0);
-    let turn = parking_lot::Mutex::new(Turn { taken: 0, waiting: BTreeMap::new(), take, end: None });
+    let turn = parking_lot::Mutex::new(OrderedTurn { taken: 0, waiting: BTreeMap::new(), take, end: None });
     let moved = parking_lot::Condvar::new();
     let on_one = |state: &mut S| {
         let _ends = EndsOnPanic { turn: &turn, moved: &moved };
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(piece) = pieces.get(number) else { return };
-            moved.wait_while(&mut turn.lock(), |turn| turn.end.is_none() && number >= turn.taken + most);
+            moved.wait_while(&mut turn.lock(), |turn| turn.end.is_none() && number >= turn.taken + max);
             if turn.lock().end.is_some() {
                 return;
             }
@@ -118,8 +118,8 @@ pub(super) fn in_order<S: Send, P: Sync, R: Send>(
     turn.into_inner().end.unwrap_or(Ok(ControlFlow::Continue(())))
 }
 
-/// Whose turn it is to be taken.
-struct Turn<R, T> {
+/// Hands results on in the order of their pieces.
+struct OrderedTurn<R, T> {
     taken: usize,
     /// Results of pieces that finished before their turn.
     waiting: BTreeMap<usize, Result<R>>,
@@ -128,7 +128,7 @@ struct Turn<R, T> {
     end: Option<Result<ControlFlow<()>>>,
 }
 
-impl<R, T: FnMut(R) -> Result<ControlFlow<()>>> Turn<R, T> {
+impl<R, T: FnMut(R) -> Result<ControlFlow<()>>> OrderedTurn<R, T> {
     fn put(&mut self, number: usize, result: Result<R>) {
         self.waiting.insert(number, result);
         while self.end.is_none()
@@ -145,7 +145,7 @@ impl<R, T: FnMut(R) -> Result<ControlFlow<()>>> Turn<R, T> {
 
 /// Nobody waits for a thread that is no more.
 struct EndsOnPanic<'t, R, T> {
-    turn: &'t parking_lot::Mutex<Turn<R, T>>,
+    turn: &'t parking_lot::Mutex<OrderedTurn<R, T>>,
     moved: &'t parking_lot::Condvar,
 }
 
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_taken_in_their_order_none_too_far_ahead_and_until_a_break_or_an_error() {
+    fn pieces_are_handed_out_in_order_with_bounded_lead_until_a_break_or_an_error() {
         let pieces: Vec<usize> = (0..1000).collect();
         for threads in [1, 2, 7] {
             for (last, bad) in [(usize::MAX, usize::MAX), (500, usize::MAX), (usize::MAX, 500), (500, 501)] {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::bitmaps::bitmap_candidates;
 use super::families::Families;
-use super::hamming::Effort;
+use super::hamming::JoinResources;
 use super::prefix::{Prefixes, prefix_candidates};
 use super::runs::{Sorted, Sorter};
 use super::sets::ShingleSets;
@@ -58,7 +58,7 @@ pub fn set_candidates<E: From<Error>>(
 /// may come twice.
 ///
 /// ```
-/// use twindex_join::{Effort, ShingleSets, resembling_sets};
+/// use twindex_join::{JoinResources, ShingleSets, resembling_sets};
 ///
 /// # let dir = tempfile::tempdir().unwrap();
 /// let mut sets = ShingleSets::new(dir.path(), 1 << 20);
@@ -66,7 +66,7 @@ pub fn set_candidates<E: From<Error>>(
 ///     sets.push(set)?;
 /// }
 /// let mut found = Vec::new();
-/// resembling_sets(&sets, 0.8, 10_000, Effort::in_dir(dir.path()), |a, b, resemblance| {
+/// resembling_sets(&sets, 0.8, 10_000, JoinResources::in_dir(dir.path()), |a, b, resemblance| {
 ///     found.push((a.min(b), a.max(b), resemblance.value()));
 ///     Ok::<_, twindex::Error>(())
 /// })?;
@@ -80,22 +80,22 @@ pub fn resembling_sets<E: From<Error>>(
     sets: &ShingleSets,
     threshold: f64,
     max_bucket: usize,
-    effort: Effort<'_>,
+    resources: JoinResources<'_>,
     mut each: impl FnMut(u32, u32, Resemblance) -> std::result::Result<(), E>,
 ) -> std::result::Result<Prefixes, E> {
-    let mut families = Families::new(sets, effort.memory / 2)?;
-    set_candidates(sets, threshold, max_bucket, effort.memory / 2, effort.threads, |batch| {
-        let batch = &on_parts(batch, effort.threads, |batch| Ok(families.plausible(batch, threshold)))?;
+    let mut families = Families::new(sets, resources.memory / 2)?;
+    set_candidates(sets, threshold, max_bucket, resources.memory / 2, resources.threads, |batch| {
+        let batch = &on_parts(batch, resources.threads, |batch| Ok(families.plausible(batch, threshold)))?;
         let wanted = families.plan(batch);
         for piece in families.pieces(&wanted) {
-            let differences = on_parts(piece, effort.threads, |wanted| {
+            let differences = on_parts(piece, resources.threads, |wanted| {
                 wanted.iter().map(|&(set, leader)| families.difference(set, leader)).collect()
             })?;
             for difference in differences {
                 families.add(difference);
             }
         }
-        let found = on_parts(batch, effort.threads, |pairs| {
+        let found = on_parts(batch, resources.threads, |pairs| {
             let mut found = Vec::new();
             families.for_each_resembling(pairs, threshold, |a, b, resemblance| {
                 found.push((a, b, resemblance));
@@ -136,7 +136,7 @@ pub fn counted_documents<E: From<Error>>(
     right: Option<&Snapshot>,
     threshold: f64,
     max_bucket: usize,
-    effort: Effort<'_>,
+    resources: JoinResources<'_>,
     mut each: impl FnMut(Place<'_>, Place<'_>, Resemblance) -> std::result::Result<(), E>,
 ) -> std::result::Result<Prefixes, E> {
     if threshold <= 0.0 {
@@ -144,7 +144,7 @@ pub fn counted_documents<E: From<Error>>(
             Error::Invalid(format!("resemblance {threshold}: above 0 and up to 1 are counted")).into()
         );
     }
-    let mut sets = ShingleSets::new(effort.dir, effort.memory / 4);
+    let mut sets = ShingleSets::new(resources.dir, resources.memory / 4);
     let mut documents = Vec::new();
     let mut first_right = None;
     for snapshot in [Some(left), right].into_iter().flatten() {
@@ -163,7 +163,7 @@ pub fn counted_documents<E: From<Error>>(
         }
         first_right = first_right.or(right.map(|_| documents.len() as u32));
     }
-    let rest = Effort { memory: effort.memory / 4 * 3, ..effort };
+    let rest = JoinResources { memory: resources.memory / 4 * 3, ..resources };
     let (pairs, found) = sorted_pairs_of_sets(&sets, first_right, threshold, max_bucket, rest)?;
     pairs.for_each(|pair| {
         let (a, b) = (documents[(pair >> 96) as usize], documents[(pair >> 64) as u32 as usize]);
@@ -186,11 +186,11 @@ pub fn sorted_pairs_of_sets(
     first_right: Option<u32>,
     threshold: f64,
     max_bucket: usize,
-    effort: Effort<'_>,
+    resources: JoinResources<'_>,
 ) -> Result<(Sorted<u128>, Prefixes)> {
     // With capped elements a pair may come twice; the sorter keeps one of equal pairs.
-    let mut sorter: Sorter<u128> = Sorter::new(effort.dir, effort.memory / 3);
-    let rest = Effort { memory: effort.memory / 3 * 2, ..effort };
+    let mut sorter: Sorter<u128> = Sorter::new(resources.dir, resources.memory / 3);
+    let rest = JoinResources { memory: resources.memory / 3 * 2, ..resources };
     let found = resembling_sets(sets, threshold, max_bucket, rest, |a, b, resemblance| {
         let (a, b) = (a.min(b), a.max(b));
         let Resemblance::Exact { intersection, union } = resemblance else { return Ok(()) };
@@ -215,21 +215,21 @@ pub fn resembling_documents<E: From<Error>>(
     right: Option<&Snapshot>,
     threshold: f64,
     max_bucket: usize,
-    effort: Effort<'_>,
+    resources: JoinResources<'_>,
     mut each: impl FnMut(Place<'_>, Place<'_>, Resemblance) -> std::result::Result<(), E>,
 ) -> std::result::Result<Candidates, E> {
     let Some(minhash) = left.params().minhash.filter(|minhash| minhash.signature_bits > 0) else {
         let why = "this index keeps no signatures: resemblance is not estimated";
         return Err(Error::Invalid(why.into()).into());
     };
-    let room: (&Path, usize) = (effort.dir, effort.memory);
+    let budget: (&Path, usize) = (resources.dir, resources.memory);
     let (mine, theirs) = (live(left), right.map(live).unwrap_or_default());
     let first_right = mine.len() as u32;
     let found = match right {
-        None => candidates(left, max_bucket, room, counter(0))?,
+        None => candidates(left, max_bucket, budget, counter(0))?,
         Some(right) => {
             let second = counter(mine.len());
-            candidates_across((left, right), first_right, max_bucket, room, counter(0), second)?
+            candidates_across((left, right), first_right, max_bucket, budget, counter(0), second)?
         }
     };
     let segments: [Vec<&Segment>; 2] = [left, right.unwrap_or(left)]
@@ -242,7 +242,7 @@ pub fn resembling_documents<E: From<Error>>(
     };
     let (minima, bits) = (minhash.minima(), minhash.signature_bits);
     found.for_each_batch(|batch| {
-        let near = on_parts(batch, effort.threads, |pairs| {
+        let near = on_parts(batch, resources.threads, |pairs| {
             let mut near = Vec::new();
             for &(a, b) in pairs {
                 let (left, right) = (place(a), place(b));

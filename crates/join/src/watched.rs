@@ -8,9 +8,9 @@ use twindex::error::{Error, Result};
 /// Shared by the threads that work and one that watches them.
 ///
 /// ```
-/// use twindex_join::Watched;
+/// use twindex_join::SharedProgress;
 ///
-/// let watched = Watched::default();
+/// let watched = SharedProgress::default();
 /// watched.begin("comparing", 10);
 /// watched.reach(4)?;
 /// assert_eq!(watched.now(), ("comparing", 4, 10));
@@ -19,14 +19,14 @@ use twindex::error::{Error, Result};
 /// # Ok::<(), twindex::Error>(())
 /// ```
 #[derive(Debug, Default)]
-pub struct Watched {
+pub struct SharedProgress {
     stop: AtomicBool,
     /// The current stage, and the number of its parts.
     stage: Mutex<(&'static str, u64)>,
     done: AtomicU64,
 }
 
-impl Watched {
+impl SharedProgress {
     /// Ends the work with an error, at the next [`check`](Self::check) of each of its threads.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 /// The classes of the bytes of a chunk, bit i for byte i.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Classes {
+pub struct ByteClasses {
     /// Word characters of ASCII: letters, digits, the underscore.
     pub word: u64,
     /// Bytes of characters beyond ASCII.
@@ -20,7 +20,7 @@ const fn all(byte: u8) -> u64 {
 /// Classifies 64 bytes, and writes them to `lower` with ASCII capitals in lower case: the definition, eight bytes in a
 /// word at a time.
 #[inline(always)]
-pub(super) fn classes(bytes: &[u8; 64], lower: &mut [u8; 64]) -> Classes {
+pub(super) fn classes(bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
     let (mut word, mut beyond) = (0, 0);
     let (eights, _) = bytes.as_chunks::<8>();
     let (lowers, _) = lower.as_chunks_mut::<8>();
@@ -42,7 +42,7 @@ pub(super) fn classes(bytes: &[u8; 64], lower: &mut [u8; 64]) -> Classes {
         word |= gather(of_words) << (8 * i);
         beyond |= gather(high) << (8 * i);
     }
-    Classes { word, beyond }
+    ByteClasses { word, beyond }
 }
 
 /// The high bits of eight bytes as the bits of one byte.
@@ -82,11 +82,11 @@ pub(super) mod x86 {
         _mm512_movepi8_mask, _mm512_set1_epi8, _mm512_set1_epi32, _mm512_storeu_si512, _mm512_sub_epi8,
     };
 
-    use super::Classes;
+    use super::ByteClasses;
 
     #[target_feature(enable = "avx2")]
     #[inline]
-    pub(in super::super) fn classes_avx2(bytes: &[u8; 64], lower: &mut [u8; 64]) -> Classes {
+    pub(in super::super) fn classes_avx2(bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
         let (mut word, mut beyond) = (0, 0);
         for half in 0..2 {
             #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
@@ -112,12 +112,12 @@ pub(super) mod x86 {
             word |= u64::from(_mm256_movemask_epi8(of_words).cast_unsigned()) << (32 * half);
             beyond |= u64::from(_mm256_movemask_epi8(x).cast_unsigned()) << (32 * half);
         }
-        Classes { word, beyond }
+        ByteClasses { word, beyond }
     }
 
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
-    pub(in super::super) fn classes_avx512(bytes: &[u8; 64], lower: &mut [u8; 64]) -> Classes {
+    pub(in super::super) fn classes_avx512(bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
         // SAFETY: reads the 64 bytes of `bytes`, at any alignment.
         let x = unsafe { _mm512_loadu_si512(bytes.as_ptr().cast::<__m512i>()) };
@@ -131,7 +131,7 @@ pub(super) mod x86 {
         unsafe {
             _mm512_storeu_si512(lower.as_mut_ptr().cast::<__m512i>(), small);
         }
-        Classes { word, beyond: _mm512_movepi8_mask(x) }
+        ByteClasses { word, beyond: _mm512_movepi8_mask(x) }
     }
 
     /// The numbers 0 to 63.
@@ -187,19 +187,19 @@ mod tests {
     use super::*;
 
     /// Byte by byte.
-    fn naive(bytes: &[u8; 64]) -> (Classes, [u8; 64]) {
+    fn naive(bytes: &[u8; 64]) -> (ByteClasses, [u8; 64]) {
         let (mut word, mut beyond) = (0, 0);
         for (i, byte) in bytes.iter().enumerate() {
             word |= u64::from(byte.is_ascii_alphanumeric() || *byte == b'_') << i;
             beyond |= u64::from(!byte.is_ascii()) << i;
         }
-        (Classes { word, beyond }, bytes.map(|byte| byte.to_ascii_lowercase()))
+        (ByteClasses { word, beyond }, bytes.map(|byte| byte.to_ascii_lowercase()))
     }
 
     struct ClassesOf<'a>(&'a [u8; 64]);
 
     impl Kernel for ClassesOf<'_> {
-        type Output = (Classes, [u8; 64]);
+        type Output = (ByteClasses, [u8; 64]);
 
         fn run<S: Simd>(self, simd: S) -> Self::Output {
             let mut lower = [7; 64];
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn all_levels_classify_every_byte_at_every_place_alike() {
+    fn every_level_classifies_every_byte_at_every_position_the_same() {
         for level in Level::tested() {
             for byte in 0..=255 {
                 for at in 0..64 {
@@ -259,7 +259,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn random_bytes_and_masks_are_seen_alike_by_all_levels(
+        fn every_level_agrees_on_random_bytes_and_masks(
             bytes in proptest::collection::vec(any::<u8>(), 64), mask: u64, base in 0_u32..1 << 31,
         ) {
             let bytes: [u8; 64] = bytes.try_into().unwrap();

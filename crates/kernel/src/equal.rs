@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_bytes_are_counted_as_far_as_there_are_some_of_both_at_all_levels() {
+    fn equal_bytes_are_counted_up_to_the_shorter_length_at_every_level() {
         let left: Vec<u8> = (0..1000_usize).map(|at| (at * 7 + at / 256) as u8).collect();
         for level in Level::tested() {
             for apart in [1, 2, 3, 64, 1001] {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bit_stands_for_each_place_in_which_two_rows_are_equal_at_all_levels() {
+    fn mask_has_a_bit_for_each_position_where_two_rows_are_equal_at_every_level() {
         let left: [u32; 16] = std::array::from_fn(|place| 0x8000_0000 | place as u32);
         for level in Level::tested() {
             for equal in (0..1 << 16).step_by(7) {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bit_stands_for_each_number_that_is_equal_at_all_levels() {
+    fn mask_has_a_bit_for_each_equal_number_at_every_level() {
         for level in Level::tested() {
             for equal in 0..256_u32 {
                 let number = 0x8000_0001_0000_0000 | u64::from(equal);

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use zerocopy::little_endian::{U16, U32};
 
-use super::bytes::{self, Classes};
-use super::pairs::{Found, Lanes};
+use super::bytes::{self, ByteClasses};
+use super::pairs::{Lanes, PairBuffer};
 use super::{equal, near, pairs, strings, weighted};
 
 /// The environment variable that sets a level by its name.
@@ -105,7 +105,7 @@ impl Level {
     ///
     /// # Errors
     /// Reports an invalid value: no level has the name, or this processor does not have the level.
-    pub fn asked_for() -> Result<Option<Self>, String> {
+    pub fn from_environment() -> Result<Option<Self>, String> {
         let Some(name) = std::env::var_os(KERNEL_VARIABLE) else { return Ok(None) };
         let level = name.to_str().and_then(Self::named).ok_or_else(|| {
             format!("{KERNEL_VARIABLE} is `{}`; expected scalar, avx2 or avx512", name.display())
@@ -123,7 +123,7 @@ impl Level {
     #[inline]
     pub fn chosen() -> Self {
         static CHOSEN: OnceLock<Level> = OnceLock::new();
-        *CHOSEN.get_or_init(|| Self::asked_for().ok().flatten().unwrap_or_else(Self::best))
+        *CHOSEN.get_or_init(|| Self::from_environment().ok().flatten().unwrap_or_else(Self::best))
     }
 
     /// Runs `body`, compiled for this level, or for the best one below it if the processor does not have it. Everything
@@ -189,8 +189,8 @@ pub trait Kernel {
 /// The operations of a level beyond what the compiler makes of plain loops; a value of such a type is the proof that
 /// the processor has the instructions.
 pub trait Simd: Copy {
-    /// Classes and lower-cases 64 bytes of text; see [`Classes`].
-    fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> Classes;
+    /// Classes and lower-cases 64 bytes of text; see [`ByteClasses`].
+    fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses;
 
     /// Writes `base` plus the number of each bit that is set in `mask`, ascending, to the front of `places`, and
     /// returns their number; later places are undefined.
@@ -224,10 +224,10 @@ pub trait Simd: Copy {
     fn ones(self, hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]);
 
     /// Adds the pairs of near lanes; see [`pairs32`](super::pairs32).
-    fn pairs32(self, lanes: Lanes<'_>, radius: u32, found: &mut Found);
+    fn pairs32(self, lanes: Lanes<'_>, radius: u32, found: &mut PairBuffer);
 
     /// Adds the pairs of a left and a right lane that are near; see [`across32`](super::across32).
-    fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut Found);
+    fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut PairBuffer);
 }
 
 /// The plain level.
@@ -236,7 +236,7 @@ pub(super) struct Scalar;
 
 impl Simd for Scalar {
     #[inline(always)]
-    fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> Classes {
+    fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
         bytes::classes(bytes, lower)
     }
 
@@ -286,12 +286,12 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
-    fn pairs32(self, lanes: Lanes<'_>, radius: u32, found: &mut Found) {
+    fn pairs32(self, lanes: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
         pairs::pairs32_portable(lanes, radius, found);
     }
 
     #[inline(always)]
-    fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut Found) {
+    fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
         pairs::across32_portable(left, right, radius, found);
     }
 }
@@ -300,8 +300,8 @@ impl Simd for Scalar {
 mod x86 {
     use zerocopy::little_endian::{U16, U32};
 
-    use super::super::bytes::{self, Classes, x86};
-    use super::super::pairs::{Found, Lanes};
+    use super::super::bytes::{self, ByteClasses, x86};
+    use super::super::pairs::{Lanes, PairBuffer};
     use super::super::{equal, near, pairs, strings, weighted};
     use super::{Kernel, Simd};
 
@@ -327,7 +327,7 @@ mod x86 {
 
     impl Simd for Avx2 {
         #[inline(always)]
-        fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> Classes {
+        fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
             // SAFETY: an `Avx2` is made by `avx2` alone, which runs only where its features, those of this function
             // among them, were detected.
@@ -406,7 +406,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn pairs32(self, lanes: Lanes<'_>, radius: u32, found: &mut Found) {
+        fn pairs32(self, lanes: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
             // SAFETY: as above.
             unsafe {
@@ -415,7 +415,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut Found) {
+        fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
             // SAFETY: as above.
             unsafe {
@@ -426,7 +426,7 @@ mod x86 {
 
     impl Simd for Avx512 {
         #[inline(always)]
-        fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> Classes {
+        fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
             // SAFETY: an `Avx512` is made by `avx512` alone, which runs only where its features, those of this
             // function among them, were detected.
@@ -517,7 +517,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn pairs32(self, lanes: Lanes<'_>, radius: u32, found: &mut Found) {
+        fn pairs32(self, lanes: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
             // SAFETY: as above.
             unsafe {
@@ -526,7 +526,7 @@ mod x86 {
         }
 
         #[inline(always)]
-        fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut Found) {
+        fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
             // SAFETY: as above.
             unsafe {
@@ -572,7 +572,7 @@ mod tests {
     #[test]
     fn level_set_by_the_variable_is_used() {
         // Any level that this run of the tests is set to; CI sets each level in turn.
-        match Level::asked_for() {
+        match Level::from_environment() {
             Ok(Some(level)) => assert_eq!(Level::chosen(), level),
             Ok(None) => assert_eq!(Level::chosen(), Level::best()),
             Err(error) => println!("skipped: {error}"),

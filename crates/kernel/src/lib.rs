@@ -36,11 +36,11 @@ pub mod splitmix;
 mod strings;
 pub mod weighted;
 
-pub use bytes::Classes;
+pub use bytes::ByteClasses;
 pub use level::{KERNEL_VARIABLE, Kernel, Level, Simd};
-pub use look_up::{Sorted, look_up};
+pub use look_up::{SortedSet, look_up};
 pub use near::{for_each_near16, for_each_near32, for_each_near48};
-pub use pairs::{Found, Lanes, across32, near_lanes, pairs32};
+pub use pairs::{Lanes, PairBuffer, across32, near_lanes, pairs32};
 pub use strings::{Unescaped, simple_escape};
 
 /// Bytes of a cache line on the processors that matter here.

@@ -9,13 +9,13 @@ pub(super) const WINDOW: usize = 8;
 
 /// A sorted set of hashes, and the start in it of the hashes with each prefix.
 #[derive(Clone, Copy, Debug)]
-pub struct Sorted<'a> {
+pub struct SortedSet<'a> {
     elements: &'a [u64],
     directory: &'a [u16],
     bits: u32,
 }
 
-impl<'a> Sorted<'a> {
+impl<'a> SortedSet<'a> {
     /// `elements` are ascending, and `directory[i]` of them are below those that begin with the `bits` bits i; the last
     /// entry, at 2^`bits`, is their number. `None` if there are fewer than 8 elements or the directory has another
     /// length. Other elements or entries than these make the results meaningless, but are memory-safe.
@@ -38,12 +38,12 @@ impl<'a> Sorted<'a> {
 #[inline(always)]
 pub fn look_up<S: Simd>(
     simd: S,
-    set: Sorted<'_>,
+    set: SortedSet<'_>,
     hashes: &[u64],
     marks: &mut [u8],
     new: &mut [u64],
 ) -> usize {
-    let Sorted { elements, directory, bits } = set;
+    let SortedSet { elements, directory, bits } = set;
     let (none, last, shift) = (elements.len(), elements.len() - WINDOW, u64::BITS - bits);
     assert!(marks.len() == none + 1 && new.len() >= hashes.len(), "space for the hashes that are found");
     let mut count = 0;
@@ -51,12 +51,12 @@ pub fn look_up<S: Simd>(
         let bucket = (hash >> shift) as usize;
         #[allow(unsafe_code, reason = "checks of bounds took a third of the time")]
         // SAFETY: `bits` is below 64 and not 0, so that `bucket` is below 2^bits, and the directory has 2^bits + 1 entries,
-        // which `Sorted::new` has checked; its fields are private and never change.
+        // which `SortedSet::new` has checked; its fields are private and never change.
         let (start, end) =
             unsafe { (*directory.get_unchecked(bucket), *directory.get_unchecked(bucket + 1)) };
         let mut from = usize::from(start).min(last);
         #[allow(unsafe_code, reason = "as above")]
-        // SAFETY: `from` is at most the number of elements less `WINDOW`; `Sorted::new` has checked that there are
+        // SAFETY: `from` is at most the number of elements less `WINDOW`; `SortedSet::new` has checked that there are
         // as many, so that `WINDOW` elements follow; they are aligned as elements are.
         let window = unsafe { &*elements.as_ptr().add(from).cast::<[u64; WINDOW]>() };
         let mut mask = simd.equal8(window, hash);
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::splitmix::SplitMix;
 
-    struct LookUp<'a>(Sorted<'a>, &'a [u64], &'a mut [u8], &'a mut [u64]);
+    struct LookUp<'a>(SortedSet<'a>, &'a [u64], &'a mut [u8], &'a mut [u64]);
 
     impl Kernel for LookUp<'_> {
         type Output = usize;
@@ -130,7 +130,7 @@ mod tests {
             elements.sort_unstable();
             elements.dedup();
             let directory = directory(&elements, bits);
-            let set = Sorted::new(&elements, &directory, bits).unwrap();
+            let set = SortedSet::new(&elements, &directory, bits).unwrap();
             let hashes: Vec<u64> = (0..3 * size)
                 .map(|_| match random.next() {
                     number if number.is_multiple_of(2) => elements[(number >> 1) as usize % elements.len()],
@@ -161,15 +161,15 @@ mod tests {
     fn elements_and_directory_that_do_not_match_are_refused() {
         let elements: Vec<u64> = (0..8).map(|i| i << 60).collect();
         let right = directory(&elements, 2);
-        assert!(Sorted::new(&elements, &right, 2).is_some());
-        assert!(Sorted::new(&elements[1..], &right, 2).is_none());
-        assert!(Sorted::new(&elements, &right[1..], 2).is_none());
+        assert!(SortedSet::new(&elements, &right, 2).is_some());
+        assert!(SortedSet::new(&elements[1..], &right, 2).is_none());
+        assert!(SortedSet::new(&elements, &right[1..], 2).is_none());
         for bits in [0, 1, 3, 63, 64, 65] {
-            assert!(Sorted::new(&elements, &right, bits).is_none(), "{bits}");
+            assert!(SortedSet::new(&elements, &right, bits).is_none(), "{bits}");
         }
         // Wrong entries never lead to an element out of range.
         let wrong = [u16::MAX; 5];
-        let set = Sorted::new(&elements, &wrong, 2).unwrap();
+        let set = SortedSet::new(&elements, &wrong, 2).unwrap();
         for level in Level::tested() {
             let (mut marks, mut new) = ([0; 9], [0; 8]);
             assert!(level.dispatch(LookUp(set, &elements, &mut marks, &mut new)) <= 8);

@@ -399,7 +399,7 @@ mod tests {
 
     /// Places found in planes of each width, and the mask of the first chunk.
     #[derive(Debug, Default, PartialEq)]
-    struct Found {
+    struct PlaneHits {
         narrow: (Vec<usize>, u64),
         wide: (Vec<usize>, u64),
         both: (Vec<usize>, u64),
@@ -416,7 +416,7 @@ mod tests {
 
     impl Planes<'_> {
         /// The definition.
-        fn defined(self) -> Found {
+        fn defined(self) -> PlaneHits {
             let places = |len: usize, distance: &dyn Fn(usize) -> u32| {
                 let places: Vec<usize> = (0..len).filter(|&place| distance(place) <= self.radius).collect();
                 let mask = places.iter().filter(|place| **place < 64).map(|place| 1 << place).sum();
@@ -424,7 +424,7 @@ mod tests {
             };
             let high = |place: usize| (self.high[place].get() ^ (self.query >> 32) as u16).count_ones();
             let low = |place: usize| (self.low[place].get() ^ self.query as u32).count_ones();
-            Found {
+            PlaneHits {
                 narrow: places(self.high.len(), &high),
                 wide: places(self.low.len(), &low),
                 both: places(self.high.len().min(self.low.len()), &|place| high(place) + low(place)),
@@ -433,11 +433,11 @@ mod tests {
     }
 
     impl Kernel for Planes<'_> {
-        type Output = Found;
+        type Output = PlaneHits;
 
-        fn run<S: Simd>(self, simd: S) -> Found {
+        fn run<S: Simd>(self, simd: S) -> PlaneHits {
             let Self { high, low, query, radius } = self;
-            let mut found = Found::default();
+            let mut found = PlaneHits::default();
             for_each_near16(simd, high, (query >> 32) as u16, radius, |place| found.narrow.0.push(place));
             for_each_near32(simd, low, query as u32, radius, |place| found.wide.0.push(place));
             for_each_near48(simd, high, low, query, radius, |place| found.both.0.push(place));

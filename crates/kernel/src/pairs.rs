@@ -45,13 +45,13 @@ impl<'a> From<&'a [u32]> for Lanes<'a> {
 
 /// Pairs that were found. Capacity is reserved ahead and kept, so that the loops that add pairs call nothing.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct PairBuffer {
     /// Entries past `len` have no meaning.
     items: Vec<[u32; 2]>,
     len: usize,
 }
 
-impl Found {
+impl PairBuffer {
     /// Removes all pairs.
     #[inline(always)]
     pub fn clear(&mut self) {
@@ -91,7 +91,7 @@ impl Found {
 ///
 /// Cost: n^2 / 2 comparisons, 16 at a time with AVX-512, 8 with AVX2.
 #[inline(always)]
-pub fn pairs32<S: Simd>(simd: S, lanes: Lanes<'_>, radius: u32, found: &mut Found) {
+pub fn pairs32<S: Simd>(simd: S, lanes: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
     simd.pairs32(lanes, radius, found);
 }
 
@@ -100,13 +100,19 @@ pub fn pairs32<S: Simd>(simd: S, lanes: Lanes<'_>, radius: u32, found: &mut Foun
 ///
 /// Cost: `left` x `right` comparisons, 16 at a time with AVX-512, 8 with AVX2.
 #[inline(always)]
-pub fn across32<S: Simd>(simd: S, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut Found) {
+pub fn across32<S: Simd>(simd: S, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
     simd.across32(left, right, radius, found);
 }
 
 /// Adds the near pairs of lanes by the instructions of `level`: as [`across32`], or as [`pairs32`] without others.
-pub fn near_lanes(level: Level, lanes: Lanes<'_>, others: Option<Lanes<'_>>, radius: u32, found: &mut Found) {
-    struct NearLanes<'a>(Lanes<'a>, Option<Lanes<'a>>, u32, &'a mut Found);
+pub fn near_lanes(
+    level: Level,
+    lanes: Lanes<'_>,
+    others: Option<Lanes<'_>>,
+    radius: u32,
+    found: &mut PairBuffer,
+) {
+    struct NearLanes<'a>(Lanes<'a>, Option<Lanes<'a>>, u32, &'a mut PairBuffer);
     impl Kernel for NearLanes<'_> {
         type Output = ();
         #[inline(always)]
@@ -122,7 +128,7 @@ pub fn near_lanes(level: Level, lanes: Lanes<'_>, others: Option<Lanes<'_>>, rad
 
 /// The plain version of [`Simd::pairs32`].
 #[inline(always)]
-pub(super) fn pairs32_portable(all: Lanes<'_>, radius: u32, found: &mut Found) {
+pub(super) fn pairs32_portable(all: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
     for (at, (i, lane)) in (1..).zip(all.numbered()) {
         row_portable(i, lane, Lanes { lanes: &all.lanes[at..], first: i + 1 }, radius, found);
     }
@@ -130,7 +136,7 @@ pub(super) fn pairs32_portable(all: Lanes<'_>, radius: u32, found: &mut Found) {
 
 /// The plain version of [`Simd::across32`].
 #[inline(always)]
-pub(super) fn across32_portable(left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut Found) {
+pub(super) fn across32_portable(left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
     for (i, lane) in left.numbered() {
         row_portable(i, lane, right, radius, found);
     }
@@ -141,7 +147,7 @@ const STEP: usize = 16;
 
 /// Adds `[i, j]` for each lane, of the number j, that is near `lane`.
 #[inline(always)]
-fn row_portable(i: u32, lane: u32, others: Lanes<'_>, radius: u32, found: &mut Found) {
+fn row_portable(i: u32, lane: u32, others: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
     for (step, at) in others.lanes.chunks(STEP).zip((others.first..).step_by(STEP)) {
         // No branch inside: the compiler turns this into vector code.
         let mut near = false;
@@ -171,7 +177,7 @@ pub(super) mod x86 {
     };
 
     use super::super::near::x86::{ones_of_bytes, sums_below};
-    use super::{Found, Lanes};
+    use super::{Lanes, PairBuffer};
 
     /// Lanes of an AVX2 register.
     const EIGHT: usize = 8;
@@ -184,7 +190,7 @@ pub(super) mod x86 {
 
     /// Adds `[i, first + j]` for each bit `j` that is set.
     #[inline(always)]
-    fn add(mut mask: u32, i: u32, first: u32, found: &mut Found) {
+    fn add(mut mask: u32, i: u32, first: u32, found: &mut PairBuffer) {
         found.reserve(32);
         while mask != 0 {
             found.add(i, first + mask.trailing_zeros());
@@ -208,7 +214,7 @@ pub(super) mod x86 {
     /// Lanes from the place `from` on that are near `lane`.
     #[target_feature(enable = "avx2,popcnt")]
     #[inline]
-    fn row_avx2(i: u32, lane: u32, others: Lanes<'_>, from: usize, radius: u32, found: &mut Found) {
+    fn row_avx2(i: u32, lane: u32, others: Lanes<'_>, from: usize, radius: u32, found: &mut PairBuffer) {
         let Lanes { lanes, first } = others;
         let n = lanes.len();
         let limit = _mm256_set1_epi32(radius.min(32).cast_signed() + 1);
@@ -238,7 +244,7 @@ pub(super) mod x86 {
 
     #[target_feature(enable = "avx2,popcnt")]
     #[inline]
-    pub(in super::super) fn pairs32_avx2(all: Lanes<'_>, radius: u32, found: &mut Found) {
+    pub(in super::super) fn pairs32_avx2(all: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
         for (at, (i, lane)) in (1..).zip(all.numbered()) {
             row_avx2(i, lane, all, at, radius, found);
         }
@@ -246,7 +252,12 @@ pub(super) mod x86 {
 
     #[target_feature(enable = "avx2,popcnt")]
     #[inline]
-    pub(in super::super) fn across32_avx2(left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut Found) {
+    pub(in super::super) fn across32_avx2(
+        left: Lanes<'_>,
+        right: Lanes<'_>,
+        radius: u32,
+        found: &mut PairBuffer,
+    ) {
         for (i, lane) in left.numbered() {
             row_avx2(i, lane, right, 0, radius, found);
         }
@@ -312,9 +323,9 @@ pub(super) mod x86 {
         };
         /// Lanes after a row.
         const AFTER_A_ROW: Self = Self { i: [0; 64], j: Self::LANES };
-        /// Of lanes before a row.
+        /// The pairs of lanes before a row.
         const BEFORE_A_ROW: Self = Self { i: Self::LANES, j: [0; 64] };
-        /// Of sixteen lanes before each of four rows.
+        /// The pairs of sixteen lanes before each of four rows.
         const BEFORE_FOUR: Self = {
             let (mut i, mut j) = ([0; 64], [0; 64]);
             let mut bit = 0;
@@ -326,11 +337,11 @@ pub(super) mod x86 {
             Self { i, j }
         };
 
-        /// Of sixteen lanes with themselves rotated.
+        /// The pairs of sixteen lanes with themselves rotated.
         const ROTATED_BY_1_TO_4: Self = Self::rotated(1);
         const ROTATED_BY_5_TO_8: Self = Self::rotated(5);
 
-        /// By `first` lanes, and by up to three more.
+        /// Rotated by `first` lanes, and by up to three more.
         const fn rotated(first: usize) -> Self {
             let (mut i, mut j) = ([0; 64], [0; 64]);
             let mut bit = 0;
@@ -357,7 +368,7 @@ pub(super) mod x86 {
     /// Adds a pair for each bit of `near` that is set: as `bits` says, relative to the numbers of the first lanes.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
-    fn add_bits(near: u64, bits: &PairBits, (i, j): (u32, u32), found: &mut Found) {
+    fn add_bits(near: u64, bits: &PairBits, (i, j): (u32, u32), found: &mut PairBuffer) {
         const TOGETHER: usize = 8;
         let firsts = _mm512_set1_epi64((u64::from(i) | u64::from(j) << 32).cast_signed());
         let count = near.count_ones() as usize;
@@ -387,7 +398,7 @@ pub(super) mod x86 {
     /// Adds the near pairs of the first 16 lanes.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
-    fn among(block: Lanes<'_>, limit: __m512i, found: &mut Found) {
+    fn among(block: Lanes<'_>, limit: __m512i, found: &mut PairBuffer) {
         let there = &ROTATED[block.lanes.len().min(SIXTEEN)];
         let lanes = sixteen(block.lanes, 0);
         macro_rules! near {
@@ -410,7 +421,7 @@ pub(super) mod x86 {
     /// Adds the near pairs of up to 16 columns and of rows that come after them.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
-    fn few(columns: Lanes<'_>, rows: Lanes<'_>, limit: __m512i, found: &mut Found) {
+    fn few(columns: Lanes<'_>, rows: Lanes<'_>, limit: __m512i, found: &mut PairBuffer) {
         let lanes = sixteen(columns.lanes, 0);
         let there = u64::from(lanes_left(columns.lanes.len())) * 0x0001_0001_0001_0001;
         for (four, first) in rows.lanes.chunks(FOUR).zip((rows.first..).step_by(FOUR)) {
@@ -434,7 +445,7 @@ pub(super) mod x86 {
         rows: Lanes<'_>,
         columns: Lanes<'_>,
         limit: __m512i,
-        found: &mut Found,
+        found: &mut PairBuffer,
     ) {
         let Lanes { lanes: columns, first } = columns;
         for (rows, from) in rows.lanes.chunks(TILE).zip((rows.first..).step_by(TILE)) {
@@ -446,9 +457,9 @@ pub(super) mod x86 {
             for (i, &row) in (0..).zip(rows) {
                 let row = _mm512_set1_epi32(row.cast_signed());
                 let ones = lanes.map(|lanes| _mm512_popcnt_epi32(_mm512_xor_si512(lanes, row)));
-                let least = ones.into_iter().reduce(|a, b| _mm512_min_epu32(a, b)).unwrap_or(limit);
+                let min = ones.into_iter().reduce(|a, b| _mm512_min_epu32(a, b)).unwrap_or(limit);
                 noted[count % TILE] = i;
-                count += usize::from(_mm512_cmple_epu32_mask(least, limit) != 0);
+                count += usize::from(_mm512_cmple_epu32_mask(min, limit) != 0);
             }
             // Lanes that are not there may have been near.
             add_noted::<R, AFTER>(&noted[..count], (rows, from), (lanes, first), |_| there, limit, found);
@@ -465,7 +476,7 @@ pub(super) mod x86 {
         (lanes, first): ([__m512i; R], u32),
         counted: impl Fn(u8) -> u64,
         limit: __m512i,
-        found: &mut Found,
+        found: &mut PairBuffer,
     ) {
         for &i in noted {
             let row = _mm512_set1_epi32(rows[usize::from(i)].cast_signed());
@@ -487,7 +498,7 @@ pub(super) mod x86 {
     /// Adds the near pairs of as many lanes as a tile has columns.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
-    fn triangle(all: &[u32; TILE], first: u32, limit: __m512i, found: &mut Found) {
+    fn triangle(all: &[u32; TILE], first: u32, limit: __m512i, found: &mut PairBuffer) {
         const R: usize = TILE / SIXTEEN;
         // Nothing is called from here on, so that the columns stay in registers.
         found.reserve(TILE * TILE / 2);
@@ -501,8 +512,8 @@ pub(super) mod x86 {
                     // Those after it, in its own register and in the others.
                     let mut near = _mm512_cmple_epu32_mask(ones(lanes[$block]), limit) & 0xfffe << i;
                     let others = lanes[$block + 1..].iter().map(|&lanes| ones(lanes));
-                    if let Some(least) = others.reduce(|a, b| _mm512_min_epu32(a, b)) {
-                        near |= _mm512_cmple_epu32_mask(least, limit);
+                    if let Some(min) = others.reduce(|a, b| _mm512_min_epu32(a, b)) {
+                        near |= _mm512_cmple_epu32_mask(min, limit);
                     }
                     noted[count % TILE] = ($block * SIXTEEN + i) as u8;
                     count += usize::from(near != 0);
@@ -516,7 +527,7 @@ pub(super) mod x86 {
     /// The tile for as many columns, up to [`TILE`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
-    fn tile_of(rows: Lanes<'_>, columns: Lanes<'_>, limit: __m512i, found: &mut Found) {
+    fn tile_of(rows: Lanes<'_>, columns: Lanes<'_>, limit: __m512i, found: &mut PairBuffer) {
         match columns.lanes.len() {
             0 => {}
             1..=16 => tile::<1, false>(rows, columns, limit, found),
@@ -528,7 +539,7 @@ pub(super) mod x86 {
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
-    pub(in super::super) fn pairs32_avx512(all: Lanes<'_>, radius: u32, found: &mut Found) {
+    pub(in super::super) fn pairs32_avx512(all: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
         let limit = _mm512_set1_epi32(radius.min(32).cast_signed());
         let count = all.lanes.len();
         // Usually there are few, for which the loops below would cost more than their work.
@@ -568,7 +579,7 @@ pub(super) mod x86 {
         left: Lanes<'_>,
         right: Lanes<'_>,
         radius: u32,
-        found: &mut Found,
+        found: &mut PairBuffer,
     ) {
         let limit = _mm512_set1_epi32(radius.min(32).cast_signed());
         for start in (0..right.lanes.len()).step_by(TILE) {
@@ -588,13 +599,13 @@ mod tests {
     const RIGHT: u32 = 70_000;
 
     /// Those inside and those across.
-    type Pairs = [Vec<[u32; 2]>; 2];
+    type PairsKernel = [Vec<[u32; 2]>; 2];
 
-    struct Both<'a>(&'a [u32], &'a [u32], u32, &'a mut [Found; 2]);
+    struct BothOrders<'a>(&'a [u32], &'a [u32], u32, &'a mut [PairBuffer; 2]);
 
-    impl Kernel for Both<'_> {
-        type Output = Pairs;
-        fn run<S: Simd>(self, simd: S) -> Pairs {
+    impl Kernel for BothOrders<'_> {
+        type Output = PairsKernel;
+        fn run<S: Simd>(self, simd: S) -> PairsKernel {
             let [inside, across] = self.3;
             inside.clear();
             across.clear();
@@ -611,7 +622,7 @@ mod tests {
     }
 
     /// The definition, without steps.
-    fn defined(left: &[u32], right: &[u32], radius: u32) -> Pairs {
+    fn defined(left: &[u32], right: &[u32], radius: u32) -> PairsKernel {
         let near = |a: &u32, b: &u32| (a ^ b).count_ones() <= radius;
         let all = |from: &dyn Fn(usize) -> usize, (right, first): (&[u32], u32)| {
             let mut found = Vec::new();
@@ -634,7 +645,7 @@ mod tests {
         // Several tiles of columns, the last one ragged, for several of rows.
         let large = [(129, 200), (200, 129), (300, 1)];
         // One for all, as in joins: pairs found before must be cleared.
-        let mut both = [Found::default(), Found::default()];
+        let mut both = [PairBuffer::default(), PairBuffer::default()];
         for (left, right) in sizes.chain(large) {
             // Few set bits, so that some are near and some are not; and 0, the value of absent lanes.
             let mut lanes = |count: usize| -> Vec<u32> {
@@ -646,7 +657,7 @@ mod tests {
                 let expected = defined(&left, &right, radius);
                 pairs += expected[0].len();
                 for level in Level::ALL {
-                    let found = level.dispatch(Both(&left, &right, radius, &mut both));
+                    let found = level.dispatch(BothOrders(&left, &right, radius, &mut both));
                     assert!(found == expected, "{level} {} {} {radius}", left.len(), right.len());
                 }
             }

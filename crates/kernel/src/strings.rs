@@ -96,9 +96,9 @@ impl Unescaped {
             return None;
         }
         // Unescaping makes nothing longer, and no more than `STEP` bytes are written at once.
-        let room = self.len + line.len() - at + STEP;
-        if self.bytes.len() < room {
-            self.bytes.resize(room, 0);
+        let needed = self.len + line.len() - at + STEP;
+        if self.bytes.len() < needed {
+            self.bytes.resize(needed, 0);
         }
         let unescape = Unescape { bytes: line.as_bytes(), at, to: &mut self.bytes[self.len..] };
         let (end, length) = Level::chosen().dispatch(unescape)?;

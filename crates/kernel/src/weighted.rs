@@ -24,17 +24,17 @@ pub fn ones(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
         hashes.len() == weights.len() && hashes.len() <= ITEMS_MAX,
         "a weight for each of {ITEMS_MAX} hashes"
     );
-    Level::chosen().dispatch(Ones { hashes, weights, sums });
+    Level::chosen().dispatch(OnesKernel { hashes, weights, sums });
 }
 
 /// [`Simd::ones`] as a kernel.
-struct Ones<'a> {
+struct OnesKernel<'a> {
     hashes: &'a [u64],
     weights: &'a [u16],
     sums: &'a mut [u32; 64],
 }
 
-impl Kernel for Ones<'_> {
+impl Kernel for OnesKernel<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -46,8 +46,8 @@ impl Kernel for Ones<'_> {
 /// How many weights of these add up to less than 2^16.
 #[inline(always)]
 fn period(weights: &[u16]) -> usize {
-    let most = weights.iter().copied().fold(1, u16::max);
-    usize::from(u16::MAX / most)
+    let max = weights.iter().copied().fold(1, u16::max);
+    usize::from(u16::MAX / max)
 }
 
 /// The plain version of [`Simd::ones`].
@@ -155,7 +155,7 @@ mod tests {
         let expected = naive(hashes, &weights.iter().map(|&weight| weight.into()).collect::<Vec<_>>());
         for level in Level::tested() {
             let mut sums = [7; 64];
-            level.dispatch(Ones { hashes, weights, sums: &mut sums });
+            level.dispatch(OnesKernel { hashes, weights, sums: &mut sums });
             assert_eq!(sums.map(|sum| u64::from(sum) - 7), expected, "{level}, {} items", hashes.len());
         }
         let mut sums = [7; 64];

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn fingerprint_that_came_twice_recurs_and_few_others_do_whatever_the_threads() {
+    fn repeated_fingerprints_are_found_and_few_others_with_any_number_of_threads() {
         let mut state = 1;
         let all: Vec<u64> = std::iter::repeat_with(|| random(&mut state)).take(20_000).collect();
         let one = Recurring::new(1 << 16).unwrap();
@@ -128,7 +128,9 @@ mod tests {
         let mut smallest = || (0..26).map(|_| random(&mut state)).min().unwrap();
         let all: Vec<u64> = std::iter::repeat_with(&mut smallest).take(20_000).collect();
         let filter = Recurring::new(1 << 16).unwrap();
-        all.iter().for_each(|&fingerprint| filter.count(fingerprint));
+        for &fingerprint in &all {
+            filter.count(fingerprint);
+        }
         let others = all.iter().filter(|&&fingerprint| filter.recurs(fingerprint)).count();
         let load = 2.0 * 20_000.0 / (4.0 * filter.bytes() as f64);
         let expected = 20_000.0 * (1.0 - (-load).exp()).powi(2);

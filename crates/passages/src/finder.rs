@@ -67,9 +67,9 @@ pub struct Gram {
     pub hash: [u64; 2],
     /// The number of its first unit.
     pub position: u32,
-    /// Where it begins in the text.
+    /// Its start in the text.
     pub start: u32,
-    /// Where it ends.
+    /// Its end.
     pub end: u32,
 }
 
@@ -80,7 +80,7 @@ pub(crate) const WORDS_MAX: u64 = (1 << WORD_BITS) - 1;
 
 /// Working memory of a thread, and how it hashes: 8 bytes for each unit of a document.
 #[derive(Clone, Debug)]
-pub struct Work {
+pub struct FinderScratch {
     shape: Shape,
     hasher: Hasher,
     winnowing: Winnowing,
@@ -91,7 +91,7 @@ pub struct Work {
     powers_of: (usize, usize),
 }
 
-impl Work {
+impl FinderScratch {
     /// Memory for documents of this shape that were hashed so.
     #[must_use]
     pub fn new(shape: Shape, hasher: Hasher) -> Self {

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_have_equal_hashes_if_and_only_if_their_tokens_are_equal_wherever_they_stand() {
+    fn runs_at_any_position_have_equal_hashes_exactly_if_their_tokens_are_equal() {
         let hasher = Hasher::new(7);
         let text = "a rose, is a Rose: is a rose; a  rose is";
         let words = ["a", "rose", "is", "a", "rose", "is", "a", "rose", "a", "rose", "is"];

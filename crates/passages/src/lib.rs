@@ -15,7 +15,7 @@
 //! ```
 //!
 //! ```
-//! use twindex_passages::{Exact, Grams, Hashed, Hasher, Recurring, Shape, Work};
+//! use twindex_passages::{Exact, Grams, Hashed, Hasher, Recurring, Shape, FinderScratch};
 //!
 //! let texts = ["one two three four five", "zero two three four six"];
 //! let (shape, hasher) = (Shape::words(3), Hasher::new(0)); // runs of at least three words
@@ -31,7 +31,7 @@
 //! });
 //!
 //! // Pass 1 counts the selected fingerprints, pass 2 sorts the t-grams whose fingerprint recurs.
-//! let (recurring, mut work) = (Recurring::new(1 << 16)?, Work::new(shape, hasher));
+//! let (recurring, mut work) = (Recurring::new(1 << 16)?, FinderScratch::new(shape, hasher));
 //! for text in &hashed {
 //!     work.count(text, &recurring, false);
 //! }
@@ -71,7 +71,7 @@ mod winnow;
 
 pub use boilerplate::Boilerplate;
 pub use filter::Recurring;
-pub use finder::{Gram, Shape, WIDTH_MAX, Work};
+pub use finder::{FinderScratch, Gram, Shape, WIDTH_MAX};
 pub use hashed::{Exact, Hashed, Hasher};
 pub use index::PassageIndex;
 pub use lines::{Grams, Line, Repeats};

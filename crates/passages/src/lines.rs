@@ -33,19 +33,19 @@ pub struct Grams {
     sorter: Sorter<[u64; 4]>,
     /// Runs that repeat a known one.
     repeats: Sorter<[u64; 4]>,
-    shape: Counted,
+    shape: WordCounting,
 }
 
 /// How the words of a line are counted.
 #[derive(Clone, Copy, Debug)]
-enum Counted {
+enum WordCounting {
     /// A run of this number of words.
     Run(u32),
     /// As the hash of each unit says.
     Units,
 }
 
-impl Counted {
+impl WordCounting {
     /// The words that the next t-gram of a line adds to it.
     #[inline]
     fn of_hash(self, hash: u64) -> u32 {
@@ -71,16 +71,16 @@ impl Grams {
     /// `folder`.
     #[must_use]
     pub fn of_words(folder: &Path, memory: usize, width: usize) -> Self {
-        Self::of(folder, memory, Counted::Run(width as u32))
+        Self::of(folder, memory, WordCounting::Run(width as u32))
     }
 
     /// None yet, of units of several words.
     #[must_use]
     pub fn of_units(folder: &Path, memory: usize) -> Self {
-        Self::of(folder, memory, Counted::Units)
+        Self::of(folder, memory, WordCounting::Units)
     }
 
-    fn of(folder: &Path, memory: usize, shape: Counted) -> Self {
+    fn of(folder: &Path, memory: usize, shape: WordCounting) -> Self {
         Self { sorter: Sorter::new(folder, memory), repeats: Sorter::new(folder, memory), shape }
     }
 
@@ -168,12 +168,12 @@ impl Grams {
 #[derive(Debug)]
 pub struct Repeats {
     sorted: Sorted<[u64; 4]>,
-    shape: Counted,
+    shape: WordCounting,
 }
 
 /// A line under way.
 #[derive(Clone, Copy)]
-struct Open {
+struct OpenLine {
     line: Line,
     /// The position that comes next, and that of its source.
     next: (u32, u32),
@@ -189,12 +189,12 @@ impl Repeats {
         &self,
         mut each: impl FnMut(Line) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        let mut open: Option<Open> = None;
+        let mut open: Option<OpenLine> = None;
         self.sorted.for_each(|[at, place, source, beside]: [u64; 4]| {
             let ((document, position), (start, end)) = (halves(at), halves(place));
             let ((first_document, first_position), (first_start, words)) = (halves(source), halves(beside));
             let next = (position.wrapping_add(1), first_position.wrapping_add(1));
-            if let Some(Open { line, next: expected }) = &mut open
+            if let Some(OpenLine { line, next: expected }) = &mut open
                 && (line.document, line.first_document) == (document, first_document)
                 && *expected == (position, first_position)
             {
@@ -202,11 +202,11 @@ impl Repeats {
                 return Ok(());
             }
             let words = match self.shape {
-                Counted::Run(width) => width,
-                Counted::Units => words,
+                WordCounting::Run(width) => width,
+                WordCounting::Units => words,
             };
             let line = Line { document, start, end, first_document, first_position, first_start, words };
-            open.replace(Open { line, next }).map_or(Ok(()), |before| each(before.line))
+            open.replace(OpenLine { line, next }).map_or(Ok(()), |before| each(before.line))
         })?;
         open.map_or(Ok(()), |last| each(last.line))
     }

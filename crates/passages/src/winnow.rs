@@ -91,8 +91,8 @@ mod tests {
             width in 1..12_usize,
         ) {
             let expected: Vec<usize> = fingerprints.windows(width).enumerate().map(|(start, window)| {
-                let least = window.iter().min().unwrap();
-                start + window.iter().rposition(|one| one == least).unwrap()
+                let min = window.iter().min().unwrap();
+                start + window.iter().rposition(|one| one == min).unwrap()
             }).collect();
             prop_assert_eq!(selected(width, &fingerprints), expected);
         }

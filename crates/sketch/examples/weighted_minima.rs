@@ -37,7 +37,7 @@ fn consistent(elements: &[(u64, u64)], t: usize) -> Vec<u64> {
             let value = scale / ((rate * (step - offset)).exp() * rate.exp());
             (value, mix(element ^ (step as i64).cast_unsigned()))
         });
-        values.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(0, |least| least.1)
+        values.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(0, |min| min.1)
     };
     (0..t as u64).map(minimum).collect()
 }
@@ -48,7 +48,7 @@ fn exponential(elements: &[(u64, u64)], t: usize) -> Vec<u64> {
         let values = elements
             .iter()
             .map(|&(element, weight)| (-uniform(element ^ mix(j + 1)).ln() / weight as f64, element));
-        values.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(0, |least| least.1)
+        values.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(0, |min| min.1)
     };
     (0..t as u64).map(minimum).collect()
 }
@@ -70,13 +70,13 @@ fn document(trial: u64, which: u64) -> Weighted {
 
 /// The least time of several runs, in nanoseconds an element.
 fn nanoseconds(elements: usize, mut run: impl FnMut()) -> f64 {
-    let mut least = f64::MAX;
+    let mut min = f64::MAX;
     for _ in 0..40 {
         let start = Instant::now();
         run();
-        least = least.min(start.elapsed().as_nanos() as f64);
+        min = min.min(start.elapsed().as_nanos() as f64);
     }
-    least / elements as f64
+    min / elements as f64
 }
 
 fn main() {
@@ -87,8 +87,8 @@ fn main() {
         all.sort_unstable();
         all
     };
-    let (least, most) = weighted_jaccard(&sorted(0), &sorted(1));
-    let exact = least as f64 / most as f64;
+    let (min, max) = weighted_jaccard(&sorted(0), &sorted(1));
+    let exact = min as f64 / max as f64;
     let expected = exact * (1.0 - exact) / MINIMA as f64;
     println!("weighted resemblance {exact:.6}, {MINIMA} minima, {TRIALS} trials");
     let ways: [(&str, Way); 3] = [("darts", darts), ("consistent", consistent), ("exponential", exponential)];

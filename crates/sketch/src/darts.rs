@@ -113,10 +113,10 @@ pub fn term_frequencies(shingles: &mut [u64], out: &mut Vec<(u64, u64)>) {
 #[must_use]
 pub fn weighted_jaccard(a: &[(u64, u64)], b: &[(u64, u64)]) -> (u128, u128) {
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
-    let (mut least, mut most) = (0_u128, 0_u128);
+    let (mut min, mut max) = (0_u128, 0_u128);
     loop {
         let order = match (a.peek(), b.peek()) {
-            (None, None) => return (least, most),
+            (None, None) => return (min, max),
             (Some(x), Some(y)) => x.0.cmp(&y.0),
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
@@ -124,8 +124,8 @@ pub fn weighted_jaccard(a: &[(u64, u64)], b: &[(u64, u64)]) -> (u128, u128) {
         let one = if order.is_le() { a.next() } else { None };
         let other = if order.is_ge() { b.next() } else { None };
         let [one, other] = [one, other].map(|found| found.map_or(0, |found| u128::from(found.1)));
-        least += one.min(other);
-        most += one.max(other);
+        min += one.min(other);
+        max += one.max(other);
     }
 }
 
@@ -203,7 +203,7 @@ impl WeightedMinHasher {
         if total == 0 || t == 0 {
             return;
         }
-        let mut least = vec![(u128::MAX, u32::MAX); t];
+        let mut min = vec![(u128::MAX, u32::MAX); t];
         // Ranks up to which t ln t darts and some more are expected, in units of 2^-64; below 2^40 by the least weight.
         let darts = t as u128 * (7 * u128::from(t.ilog2()) + 20) / 10;
         let step = ((darts << 80) / total).max(1);
@@ -211,21 +211,21 @@ impl WeightedMinHasher {
         loop {
             let to = from + step;
             for (element, weight) in elements() {
-                throw(element, weight, (from, to), &mut least);
+                throw(element, weight, (from, to), &mut min);
             }
-            // Of ranks below all darts are there.
-            if least.iter().all(|&(rank, _)| rank < to) {
+            // All darts of ranks below are known.
+            if min.iter().all(|&(rank, _)| rank < to) {
                 break;
             }
             from = to;
         }
-        out.extend(least.iter().map(|&(_, value)| value));
+        out.extend(min.iter().map(|&(_, value)| value));
     }
 }
 
 /// Puts the darts of an element, of the cells that begin at these ranks, into their places.
-fn throw(element: u64, weight: u64, (from, to): (u128, u128), least: &mut [(u128, u32)]) {
-    let t = least.len() as u128;
+fn throw(element: u64, weight: u64, (from, to): (u128, u128), min: &mut [(u128, u32)]) {
+    let t = min.len() as u128;
     for level in 0..24_u32 {
         let base = ((1_u64 << level) - 1) << 16;
         if base >= weight {
@@ -246,8 +246,8 @@ fn throw(element: u64, weight: u64, (from, to): (u128, u128), least: &mut [(u128
                 let rank = (u128::from(at) << 64 | u128::from(b >> 24) << 24) >> level;
                 let c = mix(a ^ b.rotate_left(32));
                 let place = ((u128::from(c) * t) >> 64) as usize;
-                if (rank, c as u32) < least[place] {
-                    least[place] = (rank, c as u32);
+                if (rank, c as u32) < min[place] {
+                    min[place] = (rank, c as u32);
                 }
             }
         }
@@ -281,8 +281,8 @@ mod tests {
         const MINIMA: usize = 16;
         let hasher = WeightedMinHasher::new(MINIMA).unwrap();
         let [a, b] = pair(0);
-        let (least, most) = weighted_jaccard(&a, &b);
-        let exact = least as f64 / most as f64;
+        let (min, max) = weighted_jaccard(&a, &b);
+        let exact = min as f64 / max as f64;
         assert!((0.1..0.9).contains(&exact), "{exact}");
         let (mut sum, mut squares, mut signatures) = (0.0, 0.0, [Vec::new(), Vec::new()]);
         for trial in 0..TRIALS {
@@ -319,10 +319,10 @@ mod tests {
             let mut elements: Vec<u64> = a.iter().chain(&b).map(|one| one.0).collect();
             elements.sort_unstable();
             elements.dedup();
-            let least = elements.iter().map(|&element| of(&a, element).min(of(&b, element))).sum();
-            let most = elements.iter().map(|&element| of(&a, element).max(of(&b, element))).sum();
-            assert_eq!(weighted_jaccard(&a, &b), (least, most));
-            assert_eq!(weighted_jaccard(&b, &a), (least, most));
+            let min = elements.iter().map(|&element| of(&a, element).min(of(&b, element))).sum();
+            let max = elements.iter().map(|&element| of(&a, element).max(of(&b, element))).sum();
+            assert_eq!(weighted_jaccard(&a, &b), (min, max));
+            assert_eq!(weighted_jaccard(&b, &a), (min, max));
         }
         assert_eq!(weighted_jaccard(&[], &[]), (0, 0));
     }

@@ -29,7 +29,7 @@ const LANES: usize = 4;
 /// Steps of all lanes between two looks at whether enough can still be shared.
 const STRIDE: usize = 8;
 
-/// The size of the intersection of two sets, as in [`jaccard`], if it is `least` or more; `None` as soon as it is
+/// The size of the intersection of two sets, as in [`jaccard`], if it is `min` or more; `None` as soon as it is
 /// known to be less.
 ///
 /// A merge waits at each step for the loads of the one before. So the sets are cut at the same values in four runs, and
@@ -42,9 +42,9 @@ const STRIDE: usize = 8;
 /// assert_eq!(intersection_from(&[1, 2, 3], &[2, 3, 5, 7], 3), None);
 /// ```
 #[must_use]
-pub fn intersection_from(a: &[u64], b: &[u64], least: usize) -> Option<usize> {
+pub fn intersection_from(a: &[u64], b: &[u64], min: usize) -> Option<usize> {
     // The elements that may be missing from both sets together: 2 * both = |a| + |b| - missing.
-    let spare = (a.len() + b.len()).checked_sub(least.checked_mul(2)?)?;
+    let spare = (a.len() + b.len()).checked_sub(min.checked_mul(2)?)?;
     let mut at = [[0; 2]; LANES];
     let mut end = [[a.len(), b.len()]; LANES];
     let mut both = 0;
@@ -94,7 +94,7 @@ pub fn intersection_from(a: &[u64], b: &[u64], least: usize) -> Option<usize> {
             j += usize::from(y <= x);
         }
     }
-    (both >= least).then_some(both)
+    (both >= min).then_some(both)
 }
 
 /// The elements from `at` on.
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn jaccard_counts_what_sets_share() {
+    fn jaccard_counts_common_elements() {
         let a: Vec<u64> = (0..100).collect();
         let b: Vec<u64> = (50..200).step_by(2).collect();
         assert_eq!(jaccard(&a, &b), (25, 150));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_intersection_is_that_of_sets_wherever_their_elements_lie_and_none_below_what_is_asked() {
+    fn intersection_equals_that_of_sets_of_any_distribution_and_is_none_below_the_minimum() {
         use std::collections::BTreeSet;
         let mut state = 7_u64;
         let mut random = || {
@@ -307,10 +307,10 @@ mod tests {
                     let (a, b) = (with(size - common.len()), with(size / 2));
                     let of_b: BTreeSet<u64> = b.iter().copied().collect();
                     let both = a.iter().filter(|x| of_b.contains(x)).count();
-                    for least in [0, 1, both / 2, both, both + 1, both + 2, a.len() + b.len(), usize::MAX] {
-                        let wanted = (both >= least).then_some(both);
-                        assert_eq!(intersection_from(&a, &b, least), wanted, "{size} {shared} {least}");
-                        assert_eq!(intersection_from(&b, &a, least), wanted, "{size} {shared} {least}");
+                    for min in [0, 1, both / 2, both, both + 1, both + 2, a.len() + b.len(), usize::MAX] {
+                        let wanted = (both >= min).then_some(both);
+                        assert_eq!(intersection_from(&a, &b, min), wanted, "{size} {shared} {min}");
+                        assert_eq!(intersection_from(&b, &a, min), wanted, "{size} {shared} {min}");
                     }
                 }
             }
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_foreseen_is_the_one_reported_when_as_many_match_as_expected() {
+    fn predicted_error_equals_the_reported_one_at_the_expected_number_of_matches() {
         for (bits, of) in [(1, 2), (2, 4), (4, 16), (8, 256), (32, usize::MAX)] {
             for tenths in [3, 5, 9] {
                 let (minima, equal) = (1_000_000, 100_000 * tenths);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn without_minima_or_bits_nothing_is_known() {
+    fn estimate_without_minima_or_bits_is_unknown() {
         for (minima, bits) in [(0, 8), (120, 0)] {
             let unknown = Resemblance::from_matches(0, minima, bits);
             assert!(!unknown.at_least(0.1) && unknown.standard_error() >= 1.0);

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_features_is_fungible_with_nothing() {
+    fn document_without_features_is_fungible_with_none() {
         let empty: [u64; 0] = [];
         assert!(!fungible(&empty, &empty, 1) && !fungible(&empty, &[0], 1) && fungible(&empty, &empty, 0));
         let mut small = vec![7];

@@ -231,7 +231,7 @@ impl IdfTable {
 
     #[cold]
     fn search(&self, shingle: u64, start: usize, end: usize) -> u16 {
-        // Of one prefix, slots ascend as hashes do, by their low 48 bits.
+        // The slots of one prefix ascend by the low 48 bits of their hashes.
         let slots = &self.slots[start..end];
         match slots.binary_search_by_key(&(shingle << 16 >> 16), |slot| slot >> 16) {
             Ok(place) => slots[place] as u16,
@@ -370,7 +370,7 @@ mod tests {
                 [0, 1, 2, 3, 5, 7, 100, 1 << 10, 1 << 31, u32::MAX].into_iter().chain([n / 3, n / 2, n]);
             for df in some.filter(|&df| df <= n) {
                 let (exact, found) = (real(n, df), f64::from(weight(n, df)));
-                // Where the logarithm is a whole number but for the error of floats, either may be right.
+                // If the logarithm is an integer within the error of floats, both neighbours are accepted.
                 let close = (exact - exact.round()).abs() < 1e-9 && (found - exact).abs() < 1.0 + 1e-9;
                 assert!(
                     (found - exact.floor()).abs() < 0.5 || close,

@@ -7,7 +7,7 @@ use crate::error::Result;
 /// The amount of text that was left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Its words that stand in a span of the list.
+    /// Its words in a span of the list.
     pub words: u64,
     /// Whether it has words, and all of them do.
     pub is_all: bool,

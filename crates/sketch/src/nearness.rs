@@ -53,12 +53,12 @@ impl Nearness {
     #[must_use]
     #[inline]
     pub fn least_shared(self, size: usize, other: usize) -> Option<usize> {
-        let least = match self {
+        let min = match self {
             Self::Resemblance(threshold) => least_intersection(size + other, threshold),
             Self::Containment(_) if other < size => return None,
             Self::Containment(threshold) => least_part(size, threshold),
         };
-        (least <= size.min(other)).then_some(least)
+        (min <= size.min(other)).then_some(min)
     }
 
     /// The length of the prefix by which a document of `size` shingles finds all that it is near: in any order of all
@@ -80,8 +80,8 @@ impl Nearness {
     /// How many shingles a document shares with another one, if it is near it. Both ascend, without repetitions.
     #[must_use]
     pub fn shared(self, document: &[u64], other: &[u64]) -> Option<usize> {
-        let least = self.least_shared(document.len(), other.len())?;
-        let shared = intersection_from(document, other, least)?;
+        let min = self.least_shared(document.len(), other.len())?;
+        let shared = intersection_from(document, other, min)?;
         self.is_met(shared, document.len(), other.len()).then_some(shared)
     }
 }
@@ -101,14 +101,14 @@ pub fn least_intersection(sum: usize, threshold: f64) -> usize {
     };
     // Near enough by a formula, and then by the definition itself, which rounds as it rounds.
     #[allow(clippy::cast_sign_loss, reason = "thresholds are positive, and any start will do")]
-    let mut least = ((threshold / (1.0 + threshold) * sum as f64) as usize).min(sum / 2);
-    while least > 0 && reaches(least - 1) {
-        least -= 1;
+    let mut min = ((threshold / (1.0 + threshold) * sum as f64) as usize).min(sum / 2);
+    while min > 0 && reaches(min - 1) {
+        min -= 1;
     }
-    while least <= sum / 2 && !reaches(least) {
-        least += 1;
+    while min <= sum / 2 && !reaches(min) {
+        min += 1;
     }
-    least
+    min
 }
 
 /// Elements in which two sets with `sum` elements in all differ at most, if their resemblance is at least `threshold`:
@@ -124,14 +124,14 @@ pub fn least_part(size: usize, threshold: f64) -> usize {
     let resembles = |part: usize| could_resemble(part as u64, size as u64, threshold);
     // As in `least_intersection`: a guess, and then the definition.
     #[allow(clippy::cast_sign_loss, reason = "thresholds are positive, and any start will do")]
-    let mut least = ((threshold * size as f64) as usize).min(size);
-    while least > 0 && resembles(least - 1) {
-        least -= 1;
+    let mut min = ((threshold * size as f64) as usize).min(size);
+    while min > 0 && resembles(min - 1) {
+        min -= 1;
     }
-    while least <= size && !resembles(least) {
-        least += 1;
+    while min <= size && !resembles(min) {
+        min += 1;
     }
-    least
+    min
 }
 
 #[cfg(test)]
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_shares_enough_and_one_of_the_first_shingles() {
+    fn near_sets_share_enough_elements_and_one_of_the_prefix() {
         for hundredths in [5, 33, 50, 78, 80, 90, 95, 100_usize] {
             let threshold: f64 = format!("{}.{:02}", hundredths / 100, hundredths % 100).parse().unwrap();
             for size in 0..40_usize {
@@ -174,9 +174,9 @@ mod tests {
                             assert_eq!(near.is_met(shared, size, other), by_fractions(shared)[which].1);
                         }
                         // Sets without a common element in their prefixes share fewer elements than needed.
-                        if let Some(least) = first {
-                            assert!(size - near.prefix(size) < least, "{near:?} {size} {other}");
-                            assert!(other - near.indexed(other) < least, "{near:?} {size} {other}");
+                        if let Some(min) = first {
+                            assert!(size - near.prefix(size) < min, "{near:?} {size} {other}");
+                            assert!(other - near.indexed(other) < min, "{near:?} {size} {other}");
                         }
                     }
                 }

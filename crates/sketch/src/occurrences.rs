@@ -66,16 +66,16 @@ mod tests {
             let (of_a, of_b) = (frequencies(&a), frequencies(&b));
             let all: BTreeSet<u64> = of_a.keys().chain(of_b.keys()).copied().collect();
             let of = |found: &BTreeMap<u64, u64>, shingle: &u64| found.get(shingle).copied().unwrap_or(0);
-            let least: u64 = all.iter().map(|shingle| of(&of_a, shingle).min(of(&of_b, shingle))).sum();
-            let most: u64 = all.iter().map(|shingle| of(&of_a, shingle).max(of(&of_b, shingle))).sum();
+            let min: u64 = all.iter().map(|shingle| of(&of_a, shingle).min(of(&of_b, shingle))).sum();
+            let max: u64 = all.iter().map(|shingle| of(&of_a, shingle).max(of(&of_b, shingle))).sum();
             let set = |document: &[u64]| -> BTreeSet<u64> {
                 let mut elements = document.to_vec();
                 set_apart(&mut elements);
                 elements.into_iter().collect()
             };
             let (set_a, set_b) = (set(&a), set(&b));
-            assert_eq!(set_a.intersection(&set_b).count() as u64, least);
-            assert_eq!(set_a.union(&set_b).count() as u64, most);
+            assert_eq!(set_a.intersection(&set_b).count() as u64, min);
+            assert_eq!(set_a.union(&set_b).count() as u64, max);
         }
     }
 }

@@ -65,11 +65,11 @@ pub const fn hash(shingle: u64) -> u64 {
 /// ```
 /// use twindex_sketch::samples::{bottom, hash};
 ///
-/// let mut least = Vec::new();
-/// bottom(&[7, 8, 9, 8], 2, &mut Vec::new(), &mut least);
+/// let mut min = Vec::new();
+/// bottom(&[7, 8, 9, 8], 2, &mut Vec::new(), &mut min);
 /// let mut all: Vec<u64> = [7, 8, 9].map(hash).to_vec();
 /// all.sort_unstable();
-/// assert_eq!(least, all[..2]);
+/// assert_eq!(min, all[..2]);
 /// ```
 pub fn bottom(shingles: &[u64], t: usize, scratch: &mut Vec<u64>, out: &mut Vec<u64>) {
     out.clear();
@@ -215,7 +215,7 @@ pub struct Sample<'a> {
 enum Choice {
     /// The smallest ones, this number of them.
     Bottom(usize),
-    /// Those that this divides.
+    /// The hashes that this number divides.
     Modular(u32),
 }
 
@@ -257,7 +257,7 @@ impl<'a> Sample<'a> {
         Some(Resemblance::Estimate { value: known.value(), standard_error: known.standard_error() })
     }
 
-    /// Of the hashes looked at, those of both documents and those of either; and their share of all. `None` as
+    /// The numbers of compared hashes of both documents and of either; and their share of all. `None` as
     /// [`resemblance`](Self::resemblance).
     #[must_use]
     pub fn common(&self, other: &Sample<'_>) -> Option<(usize, usize, f64)> {
@@ -300,21 +300,21 @@ impl<'a> Sample<'a> {
                     .filter(|hashes| hashes.len() >= MODULAR_MAX)
                     .filter_map(|hashes| hashes.last().copied())
                     .min();
-                let looked_at = end.map_or(1.0, |end| end as f64 / all);
+                let compared = end.map_or(1.0, |end| end as f64 / all);
                 let counts = count(self.hashes, other.hashes, usize::MAX, end.unwrap_or(u64::MAX));
-                Some((counts, looked_at / f64::from(mine)))
+                Some((counts, compared / f64::from(mine)))
             }
             _ => None,
         }
     }
 }
 
-/// Counts the first `most` hashes of the union that are not above `end`.
-fn count(a: &[u64], b: &[u64], most: usize, end: u64) -> Counts {
+/// Counts the first `max` hashes of the union that are not above `end`.
+fn count(a: &[u64], b: &[u64], max: usize, end: u64) -> Counts {
     let up_to_end = |hashes: &[u64]| hashes.partition_point(|&hash| hash <= end);
     let (a, b) = (&a[..up_to_end(a)], &b[..up_to_end(b)]);
     let (mut i, mut j, mut counts) = (0, 0, Counts::default());
-    while counts.in_union < most
+    while counts.in_union < max
         && let (Some(&x), Some(&y)) = (a.get(i), b.get(j))
     {
         // Without a branch: whose hash is next cannot be foreseen.
@@ -326,7 +326,7 @@ fn count(a: &[u64], b: &[u64], most: usize, end: u64) -> Counts {
     }
     // One of them has ended, or there are enough.
     let mut count_rest = |rest: &[u64]| {
-        let more = rest.len().min(most - counts.in_union);
+        let more = rest.len().min(max - counts.in_union);
         counts.in_union += more;
         counts.last = rest[..more].last().copied().unwrap_or(counts.last);
         more
@@ -340,7 +340,7 @@ fn count(a: &[u64], b: &[u64], most: usize, end: u64) -> Counts {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Containment {
-    /// Of the shingles looked at, those that the other document has too.
+    /// The number of compared shingles that the other document has, too.
     pub common: usize,
     /// Shingles looked at.
     pub sampled: usize,
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_multiple_is_told_without_a_division() {
+    fn multiples_are_recognised_without_a_division() {
         let divisors = [1, 2, 3, 4, 5, 7, 10, 12, 64, 100, 1000, 0xFFFF, 1 << 31, u32::MAX - 1, u32::MAX];
         for divisor in divisors {
             let by = Divisor::new(divisor).unwrap();
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn a_modular_sketch_that_is_too_long_keeps_its_least_hashes() {
+    fn modular_sketch_over_the_limit_keeps_its_smallest_hashes() {
         for (count, distinct) in [(150_000, 150_000), (300_000, 100_000), (300_000, 40_000)] {
             let shingles = shingles(count, distinct);
             let all = sampled(&shingles);
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_sampled_is_unknown_and_not_zero() {
+    fn unsampled_resemblance_is_unknown_and_not_zero() {
         let some = bottom_of(&shingles(500, 500), 20);
         let (bottom, none) = (Sample::bottom(&some, 20), Sample::bottom(&[], 20));
         assert_eq!(none.containment(&bottom), None, "an empty document is contained in no other");
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_error_knows_how_much_was_looked_at_and_is_positive() {
+    fn standard_error_depends_on_the_sampled_share_and_is_positive() {
         let of = |common, sampled, share| Containment { common, sampled, share }.standard_error();
         assert!((of(50, 100, 0.0) - 0.05).abs() < 1e-12);
         assert!((of(50, 100, 0.75) - 0.025).abs() < 1e-12);

@@ -77,7 +77,7 @@ fn votes(hashes: &[u64]) -> Fingerprint {
         let mut rest = part;
         if part.len() >= LANES_FROM {
             let mut lanes = Counters::<LANES, 32>::new();
-            let (vectors, behind) = part.as_chunks::<LANES>();
+            let (vectors, after) = part.as_chunks::<LANES>();
             let (eights, vectors) = vectors.as_chunks::<8>();
             for eight in eights {
                 lanes.add_eight(eight);
@@ -90,7 +90,7 @@ fn votes(hashes: &[u64]) -> Fingerprint {
                     ones.add(plane, [carry]);
                 }
             }
-            rest = behind;
+            rest = after;
         }
         let (eights, rest) = rest.as_chunks::<8>();
         for eight in eights {

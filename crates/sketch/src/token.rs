@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn case_is_lost_in_every_script_that_has_it() {
+    fn case_is_folded_in_every_script_with_case() {
         assert_eq!(split("ÉCOLE Straße ŁÓDŹ"), ["école", "straße", "łódź"]);
         assert_eq!(split("ΟΔΟΣ Οδός"), ["οδοσ", "οδός"]);
         assert_eq!(split("Москва ЁЖИК"), ["москва", "ёжик"]);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn lower_case_may_be_longer_or_shorter_than_what_it_replaces() {
+    fn lower_case_may_be_longer_or_shorter_than_upper_case() {
         assert_eq!(split("İSTANBUL xİx"), ["i\u{307}stanbul", "xi\u{307}x"]);
         assert_eq!(split("\u{212a}elvin aẞ Ⱥb"), ["kelvin", "aß", "ⱥb"]);
     }
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_without_spaces_give_a_token_a_letter() {
+    fn scripts_without_spaces_give_one_token_per_letter() {
         assert_eq!(split("東京タワー2号"), ["東", "京", "タ", "ワ", "ー", "2", "号"]);
         assert_eq!(split("ที่นี่ ๑๒"), ["ที่", "นี่", "๑๒"]);
         assert_eq!(split("ພາສາ"), ["ພ", "າ", "ສ", "າ"]);

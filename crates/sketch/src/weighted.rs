@@ -34,21 +34,21 @@ pub fn weighted(items: impl IntoIterator<Item = (u64, i64)>) -> Fingerprint {
     let (mut hashes, mut weights) = ([0; ITEMS_MAX], [0; ITEMS_MAX]);
     let mut items = items.into_iter();
     loop {
-        let (mut count, mut most) = (0, 0);
+        let (mut count, mut max) = (0, 0);
         for (hash, weight) in items.by_ref().take(ITEMS_MAX) {
             hashes[count] = if weight < 0 { !hash } else { hash };
             weights[count] = weight.unsigned_abs();
-            most |= weights[count];
+            max |= weights[count];
             count += 1;
         }
         let (hashes, weights) = (&hashes[..count], &weights[..count]);
-        if u16::try_from(most).is_ok() {
+        if u16::try_from(max).is_ok() {
             let mut narrow = [0; ITEMS_MAX];
             for (narrow, &weight) in narrow.iter_mut().zip(weights) {
                 *narrow = weight as u16;
             }
             votes.add(hashes, &narrow[..count]);
-        } else if most <= WIDE_MAX {
+        } else if max <= WIDE_MAX {
             votes.add_wide(hashes, weights);
         } else {
             for (&hash, &weight) in hashes.iter().zip(weights) {
@@ -134,9 +134,9 @@ mod tests {
     proptest! {
         #[test]
         fn weights_of_every_size_and_sign_vote_as_defined(
-            items in proptest::collection::vec((any::<u64>(), any::<i64>(), 0_u32..64), 0..600), least in 0_u32..64,
+            items in proptest::collection::vec((any::<u64>(), any::<i64>(), 0_u32..64), 0..600), min in 0_u32..64,
         ) {
-            let items: Vec<_> = items.into_iter().map(|(hash, w, shift)| (hash, w >> shift.max(least))).collect();
+            let items: Vec<_> = items.into_iter().map(|(hash, w, shift)| (hash, w >> shift.max(min))).collect();
             prop_assert_eq!(weighted(items.iter().copied()), naive(&items));
         }
     }
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_counts_as_that_many_occurrences() {
+    fn weight_n_equals_n_occurrences() {
         let hashes = [mix(1), mix(2), mix(3)];
         let repeated: Vec<u64> = [0, 0, 0, 1, 1, 2, 2].iter().map(|&i: &usize| hashes[i]).collect();
         assert_eq!(weighted([(hashes[0], 3), (hashes[1], 2), (hashes[2], 2)]), simhash(&repeated));

@@ -175,22 +175,22 @@ mod tests {
                 f64::from(document.get(&shingle).copied().unwrap_or(0)) / 65_536.0 * f64::from(idf(shingle)) / 256.0
             };
             let rounded = |weight: f64| (weight / unit.value() + 0.5).floor();
-            let (mut least, mut most, mut exact_least, mut exact_most, mut shingles) = (0.0, 0.0, 0.0, 0.0, 0.0);
+            let (mut min, mut max, mut exact_least, mut exact_most, mut shingles) = (0.0, 0.0, 0.0, 0.0, 0.0);
             for shingle in (0..12).filter(|shingle| a.contains_key(shingle) || b.contains_key(shingle)) {
                 let (x, y) = (weight(&a, shingle), weight(&b, shingle));
-                least += rounded(x).min(rounded(y));
-                most += rounded(x).max(rounded(y));
+                min += rounded(x).min(rounded(y));
+                max += rounded(x).max(rounded(y));
                 exact_least += x.min(y);
                 exact_most += x.max(y);
                 shingles += 1.0;
             }
             let (both, union) = jaccard(&set_a, &set_b);
-            prop_assert_eq!((both as f64, union as f64), (least, most));
-            if most > 0.0 {
-                let (found, exact) = (least / most, exact_least / exact_most);
-                let bound = f64::midpoint(1.0, exact) * shingles / most;
+            prop_assert_eq!((both as f64, union as f64), (min, max));
+            if max > 0.0 {
+                let (found, exact) = (min / max, exact_least / exact_most);
+                let bound = f64::midpoint(1.0, exact) * shingles / max;
                 prop_assert!((found - exact).abs() <= bound + 1e-12, "{} {} {}", found, exact, bound);
-                prop_assert!(bound <= shingles / most + 1e-12);
+                prop_assert!(bound <= shingles / max + 1e-12);
             }
         }
     }

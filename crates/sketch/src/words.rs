@@ -72,7 +72,7 @@ impl Kernel for HashTokens<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let Self { words, text, fast, hashes } = self;
-        let mut cut = Cut { limit: BLOCK, ..Cut::default() };
+        let mut cut = CutState { limit: BLOCK, ..CutState::default() };
         let bytes = text.as_bytes();
         let mut last = [0; 64];
         let mut at = 0;
@@ -105,7 +105,7 @@ impl Kernel for HashTokens<'_> {
 
 /// The kind of token that the last character was part of.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Open {
+enum LastCharacter {
     #[default]
     Nothing,
     Word,
@@ -114,7 +114,7 @@ enum Open {
 
 /// The state of cutting a block.
 #[derive(Default)]
-struct Cut {
+struct CutState {
     /// Bytes of `lower` in use.
     filled: usize,
     /// From this length on, their tokens are hashed; [`SLACK`] bytes of `lower` follow.
@@ -130,10 +130,10 @@ struct Cut {
     carry: u64,
     starts: usize,
     ends: usize,
-    open: Open,
+    open: LastCharacter,
 }
 
-impl Cut {
+impl CutState {
     /// The first `count` bytes of a chunk that was lower-cased into place.
     #[inline(always)]
     fn ascii<S: Simd>(&mut self, simd: S, words: &mut Words, word: u64, count: usize) {
@@ -141,8 +141,8 @@ impl Cut {
             return;
         }
         let word = if count < 64 { word & ((1 << count) - 1) } else { word };
-        let begins = u64::from(self.open == Open::Single);
-        self.open = if word >> (count - 1) == 1 { Open::Word } else { Open::Nothing };
+        let begins = u64::from(self.open == LastCharacter::Single);
+        self.open = if word >> (count - 1) == 1 { LastCharacter::Word } else { LastCharacter::Nothing };
         self.filled += count;
         self.push(simd, words, word, begins, count);
     }
@@ -158,13 +158,13 @@ impl Cut {
             taken += c.len_utf8();
             let (kind, lower) = classify(c);
             let (open, begins) = match kind {
-                Kind::Word => (Open::Word, self.open == Open::Single),
-                Kind::Single => (Open::Single, true),
+                Kind::Word => (LastCharacter::Word, self.open == LastCharacter::Single),
+                Kind::Single => (LastCharacter::Single, true),
                 Kind::Mark => (self.open, false),
-                Kind::Other => (Open::Nothing, false),
+                Kind::Other => (LastCharacter::Nothing, false),
             };
             self.open = open;
-            if open == Open::Nothing {
+            if open == LastCharacter::Nothing {
                 // Any byte that is no word's separates.
                 self.filled += 1;
                 self.push(simd, words, 0, 0, 1);
@@ -211,11 +211,11 @@ impl Cut {
         let ends = before & (!self.word | self.begins);
         self.carry = self.word >> 63;
         let base = self.placed as u32; // below 1.5 * TEXT_MAX
-        let room = |places: &mut Vec<u32>, at: usize, mask| {
+        let reserve = |places: &mut Vec<u32>, at: usize, mask| {
             simd.places(mask, base, places[at..].first_chunk_mut().expect("slack after the places in use"))
         };
-        self.starts += room(&mut words.starts, self.starts, starts);
-        self.ends += room(&mut words.ends, self.ends, ends);
+        self.starts += reserve(&mut words.starts, self.starts, starts);
+        self.ends += reserve(&mut words.ends, self.ends, ends);
     }
 
     /// Hashes the tokens whose ends are known.
@@ -255,7 +255,7 @@ mod tests {
     use super::super::token::tokens;
     use super::*;
 
-    /// By the definition.
+    /// Token by token, by the definition.
     fn one_by_one(text: &str) -> Vec<u64> {
         let mut hashes = Vec::new();
         tokens(text, &mut Vec::new(), |token| hashes.push(Fast::new(3).token(token)));
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_too_long_for_places_are_cut_by_the_definition_and_leave_nothing_behind() {
+    fn texts_too_long_for_the_place_buffers_are_cut_by_the_definition_without_leftovers() {
         let mut words = Words::default();
         for text in ["HELLO world", "Hello", "a b"] {
             for max in [6, usize::MAX, 0] {

@@ -38,7 +38,7 @@ pub(crate) fn candidates(pages: &SitePages<'_>) -> Vec<IgnoredPlaces> {
 
 /// Places that alone distinguish URLs of the group: without the part, the URLs are equal.
 fn differing_in_one(pages: &SitePages<'_>, group: &[u32], seen: &mut HashMap<IgnoredPlaces, u64>) {
-    // By place and rest: the number of URLs, and the length of their values if all have the same.
+    // For each place and rest: the number of URLs, and the length of their values if all have the same.
     let mut rests: HashMap<(u32, u128), (u32, Option<usize>)> = HashMap::new();
     let whole: std::collections::HashSet<u128> =
         group.iter().map(|&page| pages.hashes[page as usize]).collect();

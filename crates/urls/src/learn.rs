@@ -35,7 +35,7 @@ impl Default for Options {
 #[derive(Clone, Debug, Default)]
 pub struct Learner {
     options: Options,
-    /// By unit: each page's URL and group.
+    /// The URL and group of each page, by unit.
     units: BTreeMap<String, Vec<(String, u64)>>,
 }
 
@@ -139,7 +139,7 @@ struct RuleEffect {
 impl RuleEffect {
     /// The effect on normal forms `after` of joining several URLs `before`.
     fn of(pages: &[(String, u64)], before: &Rules, after: &Rules) -> Self {
-        // Of each form its group, the URL before, and whether it has several URLs, and several groups.
+        // For each form its group, the URL before, and whether it has several URLs, and several groups.
         let mut forms: HashMap<u128, (u64, u128, bool, bool)> = HashMap::new();
         for (url, group) in pages {
             let first = xxh3_128(before.normalise(url).as_bytes());
@@ -243,10 +243,10 @@ fn rule_of(
     }
     let firsts: Vec<u32> = forms.iter().map(|&form| members[form as usize][0]).collect();
     let depths = || firsts.iter().map(|&page| pages.depths[page as usize]);
-    let (least, most) = (depths().min().unwrap_or(0), depths().max().unwrap_or(0));
+    let (lower, upper) = (depths().min().unwrap_or(0), depths().max().unwrap_or(0));
     let mut pattern =
-        Pattern { segments: Vec::new(), open: least != most, parameters: Vec::new(), others: false };
-    for segment in 0..least {
+        Pattern { segments: Vec::new(), open: lower != upper, parameters: Vec::new(), others: false };
+    for segment in 0..lower {
         pattern.segments.push(segment_of(pages, &firsts, segment, &shapes));
     }
     parameters_of(pages, &firsts, &shapes, &mut pattern);

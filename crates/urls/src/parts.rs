@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_many_forms_are_found() {
+    fn parts_of_urls_of_many_forms_are_found() {
         for (url, wanted) in [
             ("http://a.b", Some("http://a.b/")),
             (" https://A.b.:443?q#f ", Some("https://a.b/?q")),

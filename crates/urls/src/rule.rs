@@ -87,11 +87,11 @@ pub struct Rule {
     pub pages: u64,
     /// Normal forms of these.
     pub forms: u64,
-    /// Of these, forms of several URLs, all of them near. There was none of several URLs that were not.
+    /// The forms of several URLs whose pages are all near. There was no form of several URLs whose pages were not.
     pub near_forms: u64,
 }
 
-/// Of the normal distribution: 95 % are within this number of deviations.
+/// Quantile of the normal distribution: 95 % are within this number of deviations.
 const Z: f64 = 1.96;
 
 impl Rule {

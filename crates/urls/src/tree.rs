@@ -41,7 +41,7 @@ pub(crate) struct NormalForms {
 }
 
 impl NormalForms {
-    /// Of a candidate. `by_place` has the pages of each place, `by_hash` those of each hash.
+    /// The counts of a candidate. `by_place` has the pages of each place, `by_hash` those of each hash.
     pub(crate) fn of(
         pages: &SitePages<'_>,
         candidate: &[Ignored],

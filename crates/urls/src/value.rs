@@ -224,7 +224,7 @@ impl Summary {
 
     pub(crate) fn add(&mut self, value: &str) {
         let charset = Charset::of(value);
-        // Of two, where neither has the characters of the other, the next one has both.
+        // If neither of two character sets contains the other, the next larger one contains both.
         self.charset = self.charset.max(charset);
         (self.min, self.max) = (self.min.min(value.len()), self.max.max(value.len()));
         self.values += 1;
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_that_are_none_are_refused() {
+    fn invalid_forms_are_refused() {
         for text in ["", "counter", "counter: 1", "counter: 1 x", "x: 1 decimal", "counter: 3-2 decimal"] {
             assert_eq!(Shape::parse(text), None, "{text}");
         }

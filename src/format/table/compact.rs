@@ -216,7 +216,7 @@ impl Compact {
         };
         entry(0, 0)?;
         let bits = self.rows + (1 << self.high);
-        let mut lows = Lows { rows: 0..0, first: &[], second: &[], rest: &[] };
+        let mut lows = LowBits { rows: 0..0, first: &[], second: &[], rest: &[] };
         for word in 0..bits.div_ceil(WORD) {
             let (at, bit) = (self.stream + word * 8, word * WORD);
             let mut ones = u64::from_le_bytes(array(source, at)?);
@@ -529,10 +529,10 @@ impl Compact {
     }
 
     /// The lows of one step of rows, from `start` on.
-    fn lows<'a>(&self, source: impl Source<'a>, start: u64) -> Result<Lows<'a>> {
+    fn lows<'a>(&self, source: impl Source<'a>, start: u64) -> Result<LowBits<'a>> {
         let rows = start..self.rows.min(start + STEP);
         let bits = rows.start * u64::from(32 - self.high)..rows.end * u64::from(32 - self.high);
-        Ok(Lows {
+        Ok(LowBits {
             first: column(source, self.first, &rows)?,
             second: column(source, self.second, &rows)?,
             rest: source.read(self.rest + bits.start / 8..self.rest + bits.end / 8 + 8)?,
@@ -665,7 +665,7 @@ impl StreamWalk<'_> {
 }
 
 /// The lows of consecutive rows.
-struct Lows<'a> {
+struct LowBits<'a> {
     rows: Range<u64>,
     first: &'a [U16],
     second: &'a [U16],
@@ -673,7 +673,7 @@ struct Lows<'a> {
     rest: &'a [u8],
 }
 
-impl Lows<'_> {
+impl LowBits<'_> {
     #[inline(always)]
     fn get(&self, high: u32, row: u64) -> u64 {
         let place = (row - self.rows.start) as usize;

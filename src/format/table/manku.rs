@@ -130,16 +130,16 @@ impl Manku {
         }
         let mut values = self.values(source, first)?;
         let start = values.seek(source, *bounds.start())?.ok_or_else(|| self.falls_short(source, first))?;
-        let Some(behind) = bounds.end().checked_add(1) else { return self.ordered(source, start..self.rows) };
-        if let Some(end) = values.seek(source, behind)? {
+        let Some(past_end) = bounds.end().checked_add(1) else { return self.ordered(source, start..self.rows) };
+        if let Some(end) = values.seek(source, past_end)? {
             return self.ordered(source, start..end);
         }
-        let last = self.block_of_value(source, first + 1, behind, search)?;
+        let last = self.block_of_value(source, first + 1, past_end, search)?;
         if last == self.blocks {
             return self.ordered(source, start..self.rows);
         }
         let mut values = self.values(source, last)?;
-        let end = values.seek(source, behind)?.ok_or_else(|| self.falls_short(source, last))?;
+        let end = values.seek(source, past_end)?.ok_or_else(|| self.falls_short(source, last))?;
         self.ordered(source, start..end)
     }
 
@@ -231,7 +231,7 @@ impl Manku {
         let fault =
             |at: u64, expected: String, found: String| Err(source.corrupt(Fault::new(at, expected, found)));
         let (mut row, mut last, mut counts) = (0, None, [0; SYMBOLS]);
-        let mut room = 0;
+        let mut bits_left = 0;
         for block in 0..self.blocks {
             let mut values = self.values(source, block)?;
             if values.rows.start != row {
@@ -248,7 +248,7 @@ impl Manku {
                     }
                     let position = most_significant(last ^ value);
                     counts[position] += 1;
-                    if at == values.rows.start && self.code.bits(position).is_some_and(|bits| bits <= room) {
+                    if at == values.rows.start && self.code.bits(position).is_some_and(|bits| bits <= bits_left) {
                         return fault(
                             values.at,
                             "a value that does not fit into the block before".into(),
@@ -259,7 +259,7 @@ impl Manku {
                 last = Some(value);
                 each(at, value)?;
             }
-            room = BLOCK_BITS - values.bit;
+            bits_left = BLOCK_BITS - values.bit;
             if !values.ends_in_zeros() {
                 return fault(
                     values.at,
@@ -373,8 +373,8 @@ impl Manku {
                 search::interpolate(0..self.blocks, 0..=u64::MAX, value, key)
             }
             Search::Interpolation => {
-                let least = key(from - 1)?;
-                search::interpolate(from..self.blocks, least..=u64::MAX, value, key)
+                let min = key(from - 1)?;
+                search::interpolate(from..self.blocks, min..=u64::MAX, value, key)
             }
         }
     }
@@ -492,7 +492,7 @@ fn codes(lengths: &[u8; SYMBOLS]) -> [u16; SYMBOLS] {
 #[derive(Debug)]
 struct HuffmanCode {
     lengths: [u8; SYMBOLS],
-    /// By the next [`LOOKUP`] bits: the symbol, and its code's length above it; 0 if the code is longer.
+    /// Indexed by the next [`LOOKUP`] bits: the symbol, and its code's length above it; 0 if the code is longer.
     short: [u16; 1 << LOOKUP],
     /// For each length, the first code, the number of codes, and the start of their symbols in `symbols`.
     first: [u32; CODE_MAX as usize + 1],
@@ -918,7 +918,7 @@ mod tests {
         // State: symbols placed, free nodes at this depth; cost so far. Lengths grow along the sorted
         // symbols.
         let mut best = std::collections::HashMap::from([((0_usize, 1_u64), 0_u64)]);
-        let mut least = u64::MAX;
+        let mut min = u64::MAX;
         for depth in 0..=limit {
             let mut next = std::collections::HashMap::new();
             for (&(placed, free), &cost) in &best {
@@ -926,7 +926,7 @@ mod tests {
                     let taken: u64 = sorted[placed..placed + leaves as usize].iter().sum();
                     let (placed, cost) = (placed + leaves as usize, cost + taken * u64::from(depth));
                     if placed == sorted.len() {
-                        least = least.min(cost);
+                        min = min.min(cost);
                     } else {
                         let free = ((free - leaves) * 2).min(sorted.len() as u64);
                         let known = next.entry((placed, free)).or_insert(u64::MAX);
@@ -936,7 +936,7 @@ mod tests {
             }
             best = next;
         }
-        least
+        min
     }
 
     #[test]

@@ -312,7 +312,7 @@ impl Planes {
         Ok(Walk { bucket, row, ..Walk::default() })
     }
 
-    /// Appends the next keys, at least 1 and at most `most`; none only at the end. Checks what
+    /// Appends the next keys, at least 1 and at most `max`; none only at the end. Checks what
     /// [`for_each`](Self::for_each) checks.
     ///
     /// # Errors
@@ -321,12 +321,12 @@ impl Planes {
         &self,
         source: impl Source<'a>,
         walk: &mut Walk,
-        most: usize,
+        max: usize,
         keys: &mut Vec<u64>,
     ) -> Result<()> {
         let start = keys.len();
         while keys.len() == start && walk.bucket >> self.directory.bits == 0 {
-            if !self.walk_on(source, walk, most.max(1) as u64, keys)? {
+            if !self.walk_on(source, walk, max.max(1) as u64, keys)? {
                 return Err(self.unsound(source));
             }
         }
@@ -342,14 +342,14 @@ impl Planes {
         Ok(())
     }
 
-    /// Appends the keys of the next buckets, at most `most` together, or a part of one that has more; returns false if
+    /// Appends the keys of the next buckets, at most `max` together, or a part of one that has more; returns false if
     /// it finds damage.
     #[inline(always)]
     fn walk_on<'a>(
         &self,
         source: impl Source<'a>,
         walk: &mut Walk,
-        most: u64,
+        max: u64,
         keys: &mut Vec<u64>,
     ) -> Result<bool> {
         let Directory { bits, rows } = self.directory;
@@ -366,9 +366,9 @@ impl Planes {
             if end < stop || end > rows {
                 return Ok(false);
             }
-            if end - start > most {
+            if end - start > max {
                 if whole == 0 {
-                    stop = start + most;
+                    stop = start + max;
                 }
                 break;
             }
@@ -537,12 +537,12 @@ mod tests {
         (planes, parts.bytes(planes.length as usize))
     }
 
-    fn walked(planes: &Planes, section: &[u8], most: usize) -> Result<Vec<u64>> {
+    fn walked(planes: &Planes, section: &[u8], max: usize) -> Result<Vec<u64>> {
         let (mut walk, mut keys) = (Walk::default(), Vec::new());
         loop {
             let before = keys.len();
-            planes.walk(Memory(section), &mut walk, most, &mut keys)?;
-            assert!(keys.len() - before <= most);
+            planes.walk(Memory(section), &mut walk, max, &mut keys)?;
+            assert!(keys.len() - before <= max);
             if keys.len() == before {
                 return Ok(keys);
             }
@@ -556,9 +556,9 @@ mod tests {
                 let mut keys: Vec<u64> = testing::uniform(count, 5).iter().map(|key| key >> shift).collect();
                 keys.dedup();
                 let (planes, mut bytes) = section(&keys);
-                for most in [1, 33, 1000, usize::MAX >> 8] {
-                    if most > 1 || count < 6000 {
-                        assert!(walked(&planes, &bytes, most).unwrap() == keys, "{count} {shift} {most}");
+                for max in [1, 33, 1000, usize::MAX >> 8] {
+                    if max > 1 || count < 6000 {
+                        assert!(walked(&planes, &bytes, max).unwrap() == keys, "{count} {shift} {max}");
                     }
                 }
                 if count > 6000 {
@@ -568,9 +568,9 @@ mod tests {
                 for at in (0..bytes.len()).step_by(1 + bytes.len() / 400) {
                     bytes[at] ^= 1 << (at % 8);
                     let scanned = planes.for_each(Memory(&bytes), |_, _| Ok(()));
-                    for most in [3, 1000] {
-                        let walked = walked(&planes, &bytes, most);
-                        assert_eq!(walked.is_err(), scanned.is_err(), "{count} {shift} {most}, byte {at}");
+                    for max in [3, 1000] {
+                        let walked = walked(&planes, &bytes, max);
+                        assert_eq!(walked.is_err(), scanned.is_err(), "{count} {shift} {max}, byte {at}");
                     }
                     refused += usize::from(scanned.is_err());
                     flips += 1;

@@ -78,20 +78,20 @@ pub fn interpolate(
 ) -> Result<u64> {
     let Range { start: mut low, end: mut high } = rows;
     // The largest known value that is at most the target, and the smallest known value that is not below it.
-    let (mut least, mut most) = (target.min(*span.start()), target.max(*span.end()));
+    let (mut min, mut max) = (target.min(*span.start()), target.max(*span.end()));
     let mut upwards = true;
     for _ in 0..INTERPOLATIONS {
-        if high.saturating_sub(low) <= SHORT || least == most {
+        if high.saturating_sub(low) <= SHORT || min == max {
             break;
         }
-        let share = u128::from(target - least) * u128::from(high - low) / u128::from(most - least);
+        let share = u128::from(target - min) * u128::from(high - low) / u128::from(max - min);
         let guess = (low + share as u64).min(high - 1);
         let found = value(guess)?;
         upwards = found < target;
         if upwards {
-            (low, least) = (guess + 1, found);
+            (low, min) = (guess + 1, found);
         } else {
-            (high, most) = (guess, found);
+            (high, max) = (guess, found);
         }
     }
     let mut step = SHORT;

@@ -35,13 +35,13 @@ impl Span {
 
 /// The candidates collected from one part.
 #[derive(Default)]
-struct Collected {
+struct PartCandidates {
     /// Ordinals, possibly repeated, and whether they are known to be near.
     ordinals: Vec<(u32, bool)>,
     has_more: bool,
 }
 
-impl Collected {
+impl PartCandidates {
     fn add(&mut self, ordinal: u32, is_near: bool) {
         self.ordinals.push((ordinal, is_near));
     }
@@ -61,7 +61,7 @@ impl Neighbourhood {
         let query = self.query_of(of)?;
         let (mut all, mut has_more) = (Vec::new(), false);
         self.for_each_part(|number, part| {
-            let mut found = Collected::default();
+            let mut found = PartCandidates::default();
             if let IndexPart::Segment { segment, .. } = part {
                 self.of_segment(&query, segment, part, span, &mut found)?;
             } else {
@@ -117,7 +117,7 @@ impl Neighbourhood {
         segment: &Segment,
         part: &IndexPart<'_>,
         span: Span,
-        found: &mut Collected,
+        found: &mut PartCandidates,
     ) -> Result<()> {
         // If only the fingerprint makes documents near, those with equal fingerprints count as one: only the first can
         // lead.

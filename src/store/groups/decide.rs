@@ -27,13 +27,13 @@ const HELD: usize = 1024;
 
 /// A limit on queries, and the number made.
 pub(super) struct QueryLimit {
-    most: u64,
+    max: u64,
     spent: u64,
 }
 
 impl QueryLimit {
-    pub(super) fn new(most: u64) -> Self {
-        Self { most, spent: 0 }
+    pub(super) fn new(max: u64) -> Self {
+        Self { max, spent: 0 }
     }
 
     pub(super) fn spent(&self) -> u64 {
@@ -44,8 +44,8 @@ impl QueryLimit {
     fn spend(&mut self, queries: u64) -> bool {
         self.spent = self.spent.saturating_add(queries);
         // guard: a document is undecided by its own count of queries
-        // without it: self.spent <= self.most -> true
-        self.spent <= self.most
+        // without it: self.spent <= self.max -> true
+        self.spent <= self.max
     }
 }
 

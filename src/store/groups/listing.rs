@@ -10,7 +10,7 @@ use crate::key::{Key, KeyBuf};
 use crate::segment::keys::LiveKeys;
 use crate::store::known_leaders::DocRef;
 use crate::store::snapshot::Snapshot;
-use crate::sys::column::{Column, Room};
+use crate::sys::column::{Column, MemoryBudget};
 
 /// All groups of a snapshot: made by [`Snapshot::groups`].
 #[derive(Debug)]
@@ -27,14 +27,14 @@ pub struct Groups {
 
 impl Groups {
     /// The documents of a snapshot, all without a leader.
-    pub(super) fn undecided(snapshot: &Snapshot, room: &Room) -> Result<Self> {
+    pub(super) fn undecided(snapshot: &Snapshot, budget: &MemoryBudget) -> Result<Self> {
         let numbers = Numbering::of(snapshot)?;
         let documents = numbers.documents() as usize;
         Ok(Self {
             numbers,
             rule: snapshot.group_rule()?,
-            leaders: Column::filled(room, documents, NONE)?,
-            sizes: Column::filled(room, documents, 0)?,
+            leaders: Column::filled(budget, documents, NONE)?,
+            sizes: Column::filled(budget, documents, 0)?,
             count: 0,
             questions: 0,
         })

@@ -13,7 +13,7 @@ use crate::store::part::IndexPart;
 use crate::store::query::Query;
 use crate::store::snapshot::Snapshot;
 use crate::store::state::State;
-use crate::sys::column::Room;
+use crate::sys::column::MemoryBudget;
 
 /// The rule by which two stored documents are near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,10 +79,10 @@ impl Neighbourhood {
     }
 
     /// The whole snapshot as segments, for queries about many documents.
-    pub(super) fn of_segments(snapshot: &Snapshot, room: &Room) -> Result<Self> {
+    pub(super) fn of_segments(snapshot: &Snapshot, budget: &MemoryBudget) -> Result<Self> {
         let mut around = Self::new(snapshot, true)?;
         if around.rule == GroupRule::Estimated {
-            let made = snapshot.segments().map(|(segment, _)| segment.feature_column(room));
+            let made = snapshot.segments().map(|(segment, _)| segment.feature_column(budget));
             around.features = made.collect::<Result<_>>()?;
         }
         Ok(around)

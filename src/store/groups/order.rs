@@ -9,7 +9,7 @@ use crate::key::{Key, KeyBuf};
 use crate::segment::Segment;
 use crate::store::known_leaders::DocRef;
 use crate::store::snapshot::Snapshot;
-use crate::sys::column::{Column, Room};
+use crate::sys::column::{Column, MemoryBudget};
 
 /// The value for "no document".
 pub(super) const NONE: u32 = u32::MAX;
@@ -96,12 +96,12 @@ impl PriorityOrder {
     pub(super) fn of(
         numbers: &Numbering,
         resources: &Resources<'_>,
-        fingerprints: Option<&Room>,
+        fingerprints: Option<&MemoryBudget>,
         is_wanted: impl Fn(u32) -> bool,
     ) -> Result<Self> {
         let mut sorter = Sorter::new(resources.dir, resources.memory / 4);
         for (first, segment, deleted) in numbers.segments() {
-            let by_rank = fingerprints.map(|room| fingerprints_of(segment, room)).transpose()?;
+            let by_rank = fingerprints.map(|budget| fingerprints_of(segment, budget)).transpose()?;
             let mut done = Ok(());
             let priorities = segment.params().priorities;
             let mut add = |ordinal: u32, key: Key<'_>| {
@@ -157,8 +157,8 @@ impl PriorityOrder {
 }
 
 /// The fingerprints of a segment by rank.
-fn fingerprints_of(segment: &Segment, room: &Room) -> Result<Column<u64>> {
-    let mut by_rank = Column::new(room);
+fn fingerprints_of(segment: &Segment, budget: &MemoryBudget) -> Result<Column<u64>> {
+    let mut by_rank = Column::new(budget);
     segment.for_each_fingerprint(|_, fingerprint| by_rank.push(fingerprint))?;
     Ok(by_rank)
 }

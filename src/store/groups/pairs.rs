@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::extsort::sorter::merge;
 use crate::extsort::{Sorted, Sorter};
 use crate::store::snapshot::Snapshot;
-use crate::sys::column::{Column, Room};
+use crate::sys::column::{Column, MemoryBudget};
 
 /// All near pairs of the live documents of a snapshot. Documents are numbered from 0, segment after segment
 /// ([`Snapshot::segments`]), by ordinal. A pair has one number in the upper half and one in the lower half.
@@ -31,11 +31,11 @@ fn halves(pair: u64) -> [u32; 2] {
 /// # Errors
 /// As [`Snapshot::groups`]; [`Error::Invalid`] for a number that no document has.
 pub fn from_pairs(snapshot: &Snapshot, resources: &Resources<'_>, pairs: &NearPairs) -> Result<Groups> {
-    let room = Room::new(resources.dir, resources.memory / 2);
-    let mut groups = Groups::undecided(snapshot, &room)?;
+    let budget = MemoryBudget::new(resources.dir, resources.memory / 2);
+    let mut groups = Groups::undecided(snapshot, &budget)?;
     let documents = groups.numbers.documents();
     // The place of each document of a pair in the order of priority.
-    let mut places = Column::filled(&room, documents as usize, NONE)?;
+    let mut places = Column::filled(&budget, documents as usize, NONE)?;
     let mut mark = |pair| {
         halves(pair).into_iter().try_for_each(|number| {
             let Some(place) = places.get_mut(number as usize) else {
@@ -49,13 +49,13 @@ pub fn from_pairs(snapshot: &Snapshot, resources: &Resources<'_>, pairs: &NearPa
     merge(&pairs.same, &mut mark)?;
     let order =
         PriorityOrder::of(&groups.numbers, resources, None, |number| places[number as usize] != NONE)?;
-    let mut by_place: Column<u32> = Column::new(&room);
+    let mut by_place: Column<u32> = Column::new(&budget);
     order.for_each(&groups.numbers, |turn| {
         places[turn.number as usize] = by_place.len() as u32;
         by_place.push(turn.number)
     })?;
     drop(order);
-    let firsts = firsts(pairs, &places, &room)?;
+    let firsts = firsts(pairs, &places, &budget)?;
     let first =
         |number: u32| firsts.get(number as usize).copied().filter(|&first| first != NONE).unwrap_or(number);
     // Of documents with the same near ones only the first can lead.
@@ -75,7 +75,9 @@ pub fn from_pairs(snapshot: &Snapshot, resources: &Resources<'_>, pairs: &NearPa
     })?;
     merge(&pairs.same, |pair| {
         let leader = groups.take_turn(first(halves(pair)[0]));
-        halves(pair).into_iter().for_each(|number| groups.belong(number, leader));
+        for number in halves(pair) {
+            groups.belong(number, leader);
+        }
         Ok::<(), Error>(())
     })?;
     // All other documents are near nothing.
@@ -91,8 +93,8 @@ pub fn from_pairs(snapshot: &Snapshot, resources: &Resources<'_>, pairs: &NearPa
 
 /// For each document in `same` the first of those that are near the same documents, by their places in the order of
 /// priority; `NONE` for other documents. Empty if there are none.
-fn firsts(pairs: &NearPairs, places: &[u32], room: &Room) -> Result<Column<u32>> {
-    let mut firsts = Column::new(room);
+fn firsts(pairs: &NearPairs, places: &[u32], budget: &MemoryBudget) -> Result<Column<u32>> {
+    let mut firsts = Column::new(budget);
     merge(&pairs.same, |pair| {
         if firsts.is_empty() {
             firsts.resize(places.len(), NONE)?;

@@ -12,7 +12,7 @@ use super::listing::Groups;
 use super::near::Neighbourhood;
 use super::order::{NONE, Turn};
 use crate::error::Result;
-use crate::segment::{Ask, Scratch};
+use crate::segment::{SearchOptions, SearchScratch};
 
 /// Documents of the first round for each thread.
 const FIRST: usize = 32;
@@ -39,24 +39,24 @@ impl RoundLimits {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundSize {
     pub(super) documents: usize,
-    least: usize,
-    most: usize,
+    min: usize,
+    max: usize,
 }
 
 impl RoundSize {
     /// Of one thread that compares documents one after the other, rounds of one document waste no query.
     pub(super) fn new(limits: RoundLimits, threads: usize, searches_together: bool) -> Self {
-        let most = if threads == 1 && !searches_together { 1 } else { limits.documents.max(1) };
-        let least = (FIRST * threads).min(most);
-        Self { documents: least, least, most }
+        let max = if threads == 1 && !searches_together { 1 } else { limits.documents.max(1) };
+        let min = (FIRST * threads).min(max);
+        Self { documents: min, min, max }
     }
 
     /// Sets the size of the round after one of `documents`, if `wasted` of them had no use for their queries.
     pub(super) fn adjust(&mut self, documents: usize, wasted: usize) {
         if wasted * 4 > documents {
-            self.documents = (self.documents / 2).max(self.least.min(self.documents));
+            self.documents = (self.documents / 2).max(self.min.min(self.documents));
         } else if wasted * 8 <= documents && documents >= self.documents {
-            self.documents = (self.documents * 2).min(self.most);
+            self.documents = (self.documents * 2).min(self.max);
         }
     }
 
@@ -99,7 +99,7 @@ impl RoundSearch<'_> {
     pub(super) fn near(&self, round: &[Turn]) -> Result<Option<NearDocuments>> {
         let Some(radius) = self.around.radius() else {
             let query_of: Vec<u32> = (0..round.len() as u32).collect();
-            return self.on_pieces(query_of, round.len(), |range, most| self.by_rule(round, range, most));
+            return self.on_pieces(query_of, round.len(), |range, max| self.by_rule(round, range, max));
         };
         // Documents of one fingerprint are near the same documents.
         let mut order: Vec<(u64, u32)> =
@@ -112,10 +112,10 @@ impl RoundSearch<'_> {
             }
             query_of[at as usize] = queries.len() as u32 - 1;
         }
-        self.on_pieces(query_of, queries.len(), |range, most| self.by_distance(&queries, range, radius, most))
+        self.on_pieces(query_of, queries.len(), |range, max| self.by_distance(&queries, range, radius, max))
     }
 
-    /// Makes `queries` queries piece by piece. A piece may find `most` documents; a single query may find any number.
+    /// Makes `queries` queries piece by piece. A piece may find `max` documents; a single query may find any number.
     fn on_pieces(
         &self,
         query_of: Vec<u32>,
@@ -123,18 +123,18 @@ impl RoundSearch<'_> {
         search: impl Fn(Range<usize>, usize) -> Result<Option<Vec<(u32, u32)>>> + Sync,
     ) -> Result<Option<NearDocuments>> {
         let pieces = queries.min(self.threads * PIECES);
-        let most = self.limits.found / pieces.max(1);
+        let max = self.limits.found / pieces.max(1);
         let found = on_threads(self.threads, pieces, |piece| {
             let range = queries * piece / pieces..queries * (piece + 1) / pieces;
-            let most = if queries == 1 { usize::MAX } else { most };
-            search(range, most)
+            let max = if queries == 1 { usize::MAX } else { max };
+            search(range, max)
         })?;
         let found: Option<Vec<_>> = found.into_iter().collect();
         Ok(found.map(|found| NearDocuments { query_of, queries: queries as u64, found: found.concat() }))
     }
 
     /// Queries for documents of a round one after the other, by the rule of the index.
-    fn by_rule(&self, round: &[Turn], range: Range<usize>, most: usize) -> Result<Option<Vec<(u32, u32)>>> {
+    fn by_rule(&self, round: &[Turn], range: Range<usize>, max: usize) -> Result<Option<Vec<(u32, u32)>>> {
         let (numbers, mut found) = (&self.groups.numbers, Vec::new());
         for place in range {
             self.around.for_each_near(
@@ -145,7 +145,7 @@ impl RoundSearch<'_> {
                     Ok(())
                 },
             )?;
-            if found.len() > most {
+            if found.len() > max {
                 return Ok(None);
             }
         }
@@ -158,19 +158,19 @@ impl RoundSearch<'_> {
         queries: &[u64],
         range: Range<usize>,
         radius: u32,
-        most: usize,
+        max: usize,
     ) -> Result<Option<Vec<(u32, u32)>>> {
         let (mut found, mut has_more) = (Vec::new(), false);
-        let mut scratch = Scratch::default();
+        let mut scratch = SearchScratch::default();
         let first = range.start as u32;
         for (start, segment, deleted) in self.groups.numbers.segments() {
             let queries = &queries[range.clone()];
-            segment.search_documents(queries, Ask::within(radius), &mut scratch, |query, ordinal, _| {
+            segment.search_documents(queries, SearchOptions::within(radius), &mut scratch, |query, ordinal, _| {
                 let number = start + ordinal;
                 if !self.groups.is_undecided(number) || deleted.contains(ordinal) {
                     return Ok(ControlFlow::Continue(()));
                 }
-                if found.len() >= most {
+                if found.len() >= max {
                     has_more = true;
                     return Ok(ControlFlow::Break(()));
                 }

@@ -8,7 +8,7 @@ use super::order::{PriorityOrder, Turn};
 use super::rounds::{NearDocuments, RoundLimits, RoundSearch, RoundSize};
 use crate::error::Result;
 use crate::store::snapshot::Snapshot;
-use crate::sys::column::Room;
+use crate::sys::column::MemoryBudget;
 
 /// The state of the sweep.
 struct Sweep<'a> {
@@ -27,13 +27,13 @@ pub(super) fn all(snapshot: &Snapshot, resources: &Resources<'_>) -> Result<Grou
 }
 
 fn in_rounds(snapshot: &Snapshot, resources: &Resources<'_>, limits: RoundLimits) -> Result<Groups> {
-    let room = Room::new(resources.dir, resources.memory / 2);
-    let around = Neighbourhood::of_segments(snapshot, &room)?;
+    let budget = MemoryBudget::new(resources.dir, resources.memory / 2);
+    let around = Neighbourhood::of_segments(snapshot, &budget)?;
     let radius = around.radius();
     radius.map_or(Ok(()), |radius| snapshot.check_within(radius))?;
-    let mut groups = Groups::undecided(snapshot, &room)?;
+    let mut groups = Groups::undecided(snapshot, &budget)?;
     let numbers = groups.numbers.clone();
-    let order = PriorityOrder::of(&numbers, resources, radius.map(|_| &room), |_| true)?;
+    let order = PriorityOrder::of(&numbers, resources, radius.map(|_| &budget), |_| true)?;
     let threads = resources.threads.max(1);
     let size = RoundSize::new(limits, threads, radius.is_some());
     let (around, waiting) = (&around, Vec::new());

@@ -51,7 +51,7 @@ impl Vfs for Turns {
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
         let file = self.turn().open(path)?;
-        Ok(Box::new(Growing { turns: self.clone(), path: path.to_owned(), file }))
+        Ok(Box::new(GrowingFile { turns: self.clone(), path: path.to_owned(), file }))
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
@@ -110,13 +110,13 @@ impl AppendFile for ByHalves {
 
 /// A file as it was when it was opened; a log as it is now, as long as it has its name, which no other file gets.
 #[derive(Debug)]
-struct Growing {
+struct GrowingFile {
     turns: Turns,
     path: PathBuf,
     file: Box<dyn ReadFile>,
 }
 
-impl Growing {
+impl GrowingFile {
     fn now(&self) -> Option<Box<dyn ReadFile>> {
         self.turns.turn();
         let name = self.path.file_name().and_then(|name| name.to_str());
@@ -128,7 +128,7 @@ impl Growing {
     }
 }
 
-impl ReadFile for Growing {
+impl ReadFile for GrowingFile {
     fn len(&self) -> io::Result<u64> {
         self.now().map_or_else(|| self.file.len(), |file| file.len())
     }

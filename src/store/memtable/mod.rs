@@ -373,16 +373,16 @@ impl Rows {
 
     /// Rows that have not been expired and whose stamps are above `before` and at most `stamp`.
     pub(super) fn stamped_between(&self, before: Option<u64>, stamp: u64) -> impl Iterator<Item = u32> + '_ {
-        let least = before.map_or(0, |before| before.saturating_add(1));
-        let range = (least <= stamp).then(|| self.stamps.range((least, 0)..=(stamp, NONE)));
+        let min = before.map_or(0, |before| before.saturating_add(1));
+        let range = (min <= stamp).then(|| self.stamps.range((min, 0)..=(stamp, NONE)));
         range.into_iter().flatten().map(|&(_, row)| row)
     }
 
     /// One step of [`Memtable::expire`], of at most this number of rows; returns true if there may be more.
     fn expire(&mut self, stamp: u64, at_most: usize) -> Result<bool> {
         for _ in 0..at_most {
-            let Some(&(least, row)) = self.stamps.first() else { return Ok(false) };
-            if least > stamp {
+            let Some(&(min, row)) = self.stamps.first() else { return Ok(false) };
+            if min > stamp {
                 return Ok(false);
             }
             self.stamps.pop_first();
@@ -762,7 +762,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_come_out_as_the_records_that_came_in() {
+    fn pieces_return_the_stored_records() {
         let params = Params::builder().simhash(3).minhash(2, 1).values().build().unwrap();
         let (mut rows, mut records) = (Rows::new(&params), crate::segment::Records::new(&params));
         let value = vec![7; 60_000];

@@ -43,10 +43,10 @@ impl RecordPiece {
 
 /// True for a key from `from` to `to`.
 fn is_between(key: Key<'_>, from: Bound<Key<'_>>, to: Bound<Key<'_>>) -> bool {
-    is_behind(key, from) && !ends_before(key, to)
+    is_past(key, from) && !ends_before(key, to)
 }
 
-fn is_behind(key: Key<'_>, from: Bound<Key<'_>>) -> bool {
+fn is_past(key: Key<'_>, from: Bound<Key<'_>>) -> bool {
     match from {
         Bound::Included(from) => key >= from,
         Bound::Excluded(from) => key > from,
@@ -160,7 +160,7 @@ impl Pieces {
     ) -> bool {
         if let Some(piece) = self.full.get(piece) {
             let key = |row: &u32| piece.records.key(*row as usize);
-            let start = piece.order().partition_point(|row| !is_behind(key(row), from));
+            let start = piece.order().partition_point(|row| !is_past(key(row), from));
             let rows = piece.order()[start..].iter().take_while(|row| !ends_before(key(row), to));
             rows.for_each(|row| each(piece.first + row));
             return true;

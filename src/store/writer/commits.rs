@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::states::{Coming, Life, Owed, DirectoryName, Pointer, Publish, Route};
+use super::states::{NextGeneration, Life, PendingSync, DirectoryName, Pointer, Publish, Route};
 use super::{Durability, Writer, next_number};
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
@@ -62,7 +62,7 @@ impl Writer {
             // Commits of the previous writer: they are written again, with a generation.
             self.check_between("sync what another writer has left")?;
             return self.guarded(|writer| {
-                writer.coming = Coming::Changed;
+                writer.coming = NextGeneration::Changed;
                 writer.publish(Publish::Commit).map(drop)
             });
         }
@@ -88,7 +88,7 @@ impl Writer {
             self.expire_written()?;
         }
         self.view.advance()?;
-        if self.coming == Coming::Changed || collected && !self.batch.is_empty() {
+        if self.coming == NextGeneration::Changed || collected && !self.batch.is_empty() {
             // A part of the batch is in segments, and the rest must be published with it.
             self.flush_table()?;
             self.set_payload(payload);
@@ -122,7 +122,7 @@ impl Writer {
             }
             // A document of that key exists by now: the generation stores the time.
             _ => {
-                self.coming = Coming::Changed;
+                self.coming = NextGeneration::Changed;
                 Ok(())
             }
         }
@@ -138,7 +138,7 @@ impl Writer {
             (Some(log), Durability::Sync) => log.sync()?,
             (Some(log), Durability::Batch) => log.write()?,
             (None, Durability::Sync) if torn => {
-                self.coming = Coming::Changed;
+                self.coming = NextGeneration::Changed;
                 return self.publish(Publish::Commit);
             }
             _ => {}
@@ -149,7 +149,7 @@ impl Writer {
     pub(super) fn set_payload(&mut self, payload: Option<&[u8]>) {
         if let Some(payload) = payload {
             self.view.payload = Some(payload.into());
-            self.coming = Coming::Changed;
+            self.coming = NextGeneration::Changed;
         }
     }
 
@@ -164,13 +164,13 @@ impl Writer {
                 self.flush_table()?;
                 // A batch of only deletes, or only a payload, has no rows, and the manifest contains all of it.
                 if self.is_torn() {
-                    self.owed = Owed::Sync;
+                    self.owed = PendingSync::Sync;
                 }
                 if let Some(logged) = &mut self.next.logged {
                     logged.logs.clear();
                 }
                 self.batch.clear();
-                self.coming = Coming::Changed;
+                self.coming = NextGeneration::Changed;
                 self.set_payload(payload);
                 return self.publish(Publish::Commit).map(drop);
             }
@@ -239,7 +239,7 @@ impl Writer {
 
     /// Publishes the next generation, if it differs from the current one, and removes the files that it does not need.
     pub(super) fn publish(&mut self, what: Publish) -> Result<u64> {
-        if self.coming == Coming::AsPublished {
+        if self.coming == NextGeneration::AsPublished {
             return Ok(self.view.commit);
         }
         let generation = next_number("generation of an index", self.view.commit)?;
@@ -288,7 +288,7 @@ impl Writer {
 
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let current = commit::write_manifest(vfs, dir, &self.next)?;
-        let settles = what.acknowledges() || begins || self.owed == Owed::Sync;
+        let settles = what.acknowledges() || begins || self.owed == PendingSync::Sync;
         // A directory without its final name is opened by nobody: there, one sync after `CURRENT` is enough.
         // guard: the directory is synced before CURRENT names what is in it
         if self.place == DirectoryName::Named || !settles {
@@ -306,8 +306,8 @@ impl Writer {
             self.pointer = Pointer::Durable;
         }
         self.life = Life::Sound;
-        self.coming = Coming::AsPublished;
-        self.owed = Owed::Nothing;
+        self.coming = NextGeneration::AsPublished;
+        self.owed = PendingSync::Nothing;
         self.retired = None;
         self.written.clear();
         self.view.commit = generation;

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::states::{Coming, MEMTABLE_BYTES, Owed, Publish, Settings};
+use super::states::{NextGeneration, MEMTABLE_BYTES, PendingSync, Publish, Settings};
 use super::{Writer, next_number};
 use crate::error::{Error, Result};
 use crate::format::log::RECORD_BYTES_MAX;
@@ -11,12 +11,12 @@ use crate::format::manifest::{SEGMENTS_MAX, SegmentEntry};
 use crate::key::Key;
 use crate::segment::records::Records;
 use crate::segment::rows::Rows;
-use crate::segment::spilled::Room;
-use crate::segment::{Built, Segment, build};
+use crate::segment::spilled::SpillBudget;
+use crate::segment::{BuiltSegment, Segment, build};
 use crate::store::memtable::FirstRows;
 use crate::store::merging::{FinishedMerge, Merging, DocumentSource, MergeWork};
 use crate::store::names;
-use crate::store::state::{Frozen, open_segment};
+use crate::store::state::{FrozenMemtable, open_segment};
 use crate::sync::pause;
 use crate::trace::event;
 use crate::sys::heap::Heap;
@@ -44,12 +44,12 @@ impl Writer {
 
     /// True once in a while, so that the size of the memtable is not summed for each record. One record can add several
     /// rows, if others expire by it.
-    fn is_time_to_look(&mut self) -> bool {
+    fn is_time_to_check(&mut self) -> bool {
         let Settings { memtable_rows, memtable_bytes, memory, .. } = self.settings;
         let is_small = memory.min(memtable_bytes) < MEMTABLE_BYTES || memtable_rows < LOOKED_EVERY;
-        let is_time = is_small || self.view.rows.abs_diff(self.looked_at) >= LOOKED_EVERY;
+        let is_time = is_small || self.view.rows.abs_diff(self.checked_at) >= LOOKED_EVERY;
         if is_time {
-            self.looked_at = self.view.rows;
+            self.checked_at = self.view.rows;
         }
         is_time
     }
@@ -63,7 +63,7 @@ impl Writer {
 
     pub(super) fn flush_if_full(&mut self) -> Result<()> {
         if !self.collects() {
-            if self.batch.len() > RECORD_BYTES_MAX as usize / 2 || self.is_time_to_look() && self.is_batch_large() {
+            if self.batch.len() > RECORD_BYTES_MAX as usize / 2 || self.is_time_to_check() && self.is_batch_large() {
                 return self.guarded(Self::freeze_batch);
             }
             return Ok(());
@@ -89,7 +89,7 @@ impl Writer {
     /// full as commits allow.
     fn is_batch_large(&mut self) -> bool {
         let Settings { memtables, background, .. } = self.settings;
-        if self.coming == Coming::AsPublished {
+        if self.coming == NextGeneration::AsPublished {
             return self.is_full(if self.view.frozen.is_some() { memtables + 1 } else { 2 });
         }
         if !background || self.settings.one_segment {
@@ -118,7 +118,7 @@ impl Writer {
         let logs = self.next.logged.iter().flat_map(|logged| &logged.logs).map(|log| log.number).collect();
         let table = Arc::clone(&self.view.table);
         self.leave_table()?;
-        self.view.frozen = Some(Frozen { table, rows, live, deleted: Arc::default(), logs });
+        self.view.frozen = Some(FrozenMemtable { table, rows, live, deleted: Arc::default(), logs });
         event!(DEBUG, rows, live, "a memtable is frozen in the middle of a batch");
         self.start_flush()
     }
@@ -127,13 +127,13 @@ impl Writer {
     pub(super) fn set_aside(&mut self) -> Result<()> {
         self.check_process()?; // a forked child shares the file position of the scratch file
         let scratch = self.shared.vfs.scratch(&self.shared.dir);
-        let room = Room::new(self.settings.memory, &scratch);
+        let budget = SpillBudget::new(self.settings.memory, &scratch);
         let records = std::mem::replace(&mut self.records, Records::new(&self.params));
         let rows = match &mut self.rows {
             Some(rows) => rows,
-            none => none.insert(Rows::new(room)?),
+            none => none.insert(Rows::new(budget)?),
         };
-        rows.append(&records, room)
+        rows.append(&records, budget)
     }
 
     /// Frees the memtable for new rows without waiting for a segment: the memtable is frozen, and a thread makes a
@@ -153,9 +153,9 @@ impl Writer {
             std::mem::replace(&mut self.view.table, next)
         };
         let (rows, live) = (self.view.rows, self.view.live);
-        self.view.frozen = Some(Frozen { table, rows, live, deleted: Arc::default(), logs });
+        self.view.frozen = Some(FrozenMemtable { table, rows, live, deleted: Arc::default(), logs });
         self.view.count();
-        self.looked_at = 0;
+        self.checked_at = 0;
         event!(DEBUG, rows, live, "a full memtable is frozen");
         self.start_flush()
     }
@@ -204,7 +204,7 @@ impl Writer {
         event!(INFO, segment = number, bytes = flushed.bytes(), "a memtable became a segment");
         flushed.count(&self.shared.counters.flushes);
         flushed.take_place(&mut self.next, &mut self.view)?;
-        self.coming = Coming::Changed;
+        self.coming = NextGeneration::Changed;
         if let Some(logged) = &mut self.next.logged {
             // guard: a log stays until its rows are in a segment
             // without it: !logs.contains(&log.number) -> false
@@ -242,7 +242,7 @@ impl Writer {
                 if writer.view.rows >= TAIL_ROWS {
                     writer.flush_table()?;
                 }
-                if writer.coming == Coming::Changed { writer.publish(Publish::Shape).map(drop) } else { Ok(()) }
+                if writer.coming == NextGeneration::Changed { writer.publish(Publish::Shape).map(drop) } else { Ok(()) }
             });
         }
     }
@@ -288,11 +288,11 @@ impl Writer {
         }
         // Commits that were never synced become durable only with the segment.
         if self.log.as_ref().map_or_else(|| self.is_torn(), |log| !log.is_synced()) {
-            self.owed = Owed::Sync;
+            self.owed = PendingSync::Sync;
         }
         self.retired = self.log.take().or(self.retired.take());
-        self.looked_at = 0;
-        self.coming = Coming::Changed;
+        self.checked_at = 0;
+        self.coming = NextGeneration::Changed;
         Ok(())
     }
 
@@ -350,9 +350,9 @@ impl Writer {
         self.set_aside()?;
         let Some(rows) = self.rows.take() else { return Ok(()) };
         let scratch = self.shared.vfs.scratch(&self.shared.dir);
-        let room = Room::new(self.settings.memory.saturating_mul(2), &scratch);
+        let budget = SpillBudget::new(self.settings.memory.saturating_mul(2), &scratch);
         let (view, coming) = (&mut self.view, &mut self.coming);
-        let built = rows.build(&self.params, &*self.shared.vfs, &self.shared.dir, room, |key| {
+        let built = rows.build(&self.params, &*self.shared.vfs, &self.shared.dir, budget, |key| {
             coming.note(view.forget(Key::U64(key))?);
             Ok(())
         })?;
@@ -360,11 +360,11 @@ impl Writer {
     }
 
     /// Adds a segment to the next generation.
-    pub(super) fn add(&mut self, built: Built) -> Result<()> {
+    pub(super) fn add(&mut self, built: BuiltSegment) -> Result<()> {
         if built.documents == 0 {
             return Ok(()); // only deletes
         }
-        self.coming = Coming::Changed;
+        self.coming = NextGeneration::Changed;
         let entry = SegmentEntry {
             number: self.take_number()?,
             length: built.length,
@@ -448,7 +448,7 @@ impl Writer {
         self.check_between("flush")?;
         self.guarded(|writer| {
             writer.flush_table()?;
-            if writer.coming == Coming::Changed { writer.publish(Publish::Shape).map(drop) } else { Ok(()) }
+            if writer.coming == NextGeneration::Changed { writer.publish(Publish::Shape).map(drop) } else { Ok(()) }
         })
     }
 }

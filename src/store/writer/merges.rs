@@ -4,13 +4,13 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 
 use super::commits::LOGS;
-use super::states::{Coming, Pointer, Publish, Route};
+use super::states::{NextGeneration, Pointer, Publish, Route};
 use super::{Durability, Writer};
 use crate::error::{Error, Result};
 use crate::format::manifest::{Manifest, SegmentEntry};
 use crate::segment::Segment;
-use crate::segment::merge::{self, Input};
-use crate::segment::spilled::Room;
+use crate::segment::merge::{self, MergeInput};
+use crate::segment::spilled::SpillBudget;
 use crate::store::merge_plan::{self, Size};
 use crate::store::merging::{FinishedMerge, DocumentSource, MergeWork};
 use crate::store::{commit, names};
@@ -44,27 +44,27 @@ impl Writer {
     ) -> Result<bool> {
         let nothing = RoaringBitmap::new();
         let taken: Vec<bool> = self.next.segments.iter().map(chosen).collect();
-        let inputs: Vec<Input<'_>> = (self.view.segments.iter().zip(&self.view.deleted).zip(&taken))
+        let inputs: Vec<MergeInput<'_>> = (self.view.segments.iter().zip(&self.view.deleted).zip(&taken))
             .filter(|(_, taken)| **taken)
-            .map(|((segment, deleted), _)| Input { segment, deleted })
+            .map(|((segment, deleted), _)| MergeInput { segment, deleted })
             .chain(
                 newer
                     .filter(|segment| segment.documents() > 0)
-                    .map(|segment| Input { segment, deleted: &nothing }),
+                    .map(|segment| MergeInput { segment, deleted: &nothing }),
             )
             .collect();
         if inputs.len() < 2 && inputs.iter().all(|input| input.deleted.is_empty()) {
             return Ok(false);
         }
-        let live: Vec<Input<'_>> =
+        let live: Vec<MergeInput<'_>> =
             inputs.into_iter().filter(|input| input.deleted.len() < input.segment.documents()).collect();
         let scratch = self.shared.vfs.scratch(&self.shared.dir);
-        let room = Room::new(self.settings.memory.saturating_mul(2), &scratch);
+        let budget = SpillBudget::new(self.settings.memory.saturating_mul(2), &scratch);
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
-        let built = if live.is_empty() { None } else { Some(merge::merge(&live, vfs, dir, room)?) };
+        let built = if live.is_empty() { None } else { Some(merge::merge(&live, vfs, dir, budget)?) };
         live.iter().try_for_each(|input| input.segment.check_map())?;
         self.keep_segments(|place, _, _| !taken[place]);
-        self.coming = Coming::Changed;
+        self.coming = NextGeneration::Changed;
         built.map_or(Ok(()), |built| self.add(built))?;
         Ok(true)
     }
@@ -99,7 +99,7 @@ impl Writer {
             writer.flush_table()?;
             writer.merge_all(table.as_ref(), |_| true)?;
             writer.route = Route::BySettings;
-            if writer.coming == Coming::Changed {
+            if writer.coming == NextGeneration::Changed {
                 let generation = writer.publish(Publish::Commit)?;
                 writer.settle_sweep();
                 return Ok(generation);
@@ -123,19 +123,19 @@ impl Writer {
             }
             if (is_full || self.is_log_long() || logs > LOGS) && self.flushing.is_none() {
                 self.freeze()?;
-                if self.coming == Coming::AsPublished {
+                if self.coming == NextGeneration::AsPublished {
                     let manifest = Arc::clone(&self.shared.published.read().manifest);
                     self.show(manifest);
                 }
             }
         } else if is_full || self.is_log_long() {
             self.flush_table()?;
-            if self.coming == Coming::AsPublished {
+            if self.coming == NextGeneration::AsPublished {
                 self.empty_table()?; // a log of only payloads; the manifest stores the last one
             }
         }
         self.poll_merge()?;
-        if self.coming == Coming::Changed {
+        if self.coming == NextGeneration::Changed {
             self.publish(Publish::Shape)?;
         }
         if self.settings.background && self.merging.is_none() && self.merge_failure.is_none() {
@@ -191,7 +191,7 @@ impl Writer {
         self.guarded(|writer| {
             writer.settle_flush()?;
             writer.settle_merge()?;
-            if writer.coming == Coming::Changed { writer.publish(Publish::Shape).map(drop) } else { Ok(()) }
+            if writer.coming == NextGeneration::Changed { writer.publish(Publish::Shape).map(drop) } else { Ok(()) }
         })?;
         self.settle_sweep();
         self.merge_failure.take().map_or(Ok(()), Err)
@@ -200,7 +200,7 @@ impl Writer {
     pub(super) fn check_between(&self, what: &str) -> Result<()> {
         self.check_process()?;
         self.check_sound()?;
-        if self.batch.is_empty() && self.records.is_empty() && self.rows.is_none() && self.coming == Coming::AsPublished {
+        if self.batch.is_empty() && self.records.is_empty() && self.rows.is_none() && self.coming == NextGeneration::AsPublished {
             return Ok(());
         }
         Err(Error::Invalid(format!("{what} between batches: commit this one first")))
@@ -251,7 +251,7 @@ impl Writer {
         self.written.extend(merged.number());
         if merged.fits(&self.next, &self.view) {
             merged.take_place(&mut self.next, &mut self.view)?;
-            self.coming = Coming::Changed;
+            self.coming = NextGeneration::Changed;
         }
         // Otherwise documents deleted from its sources since could not be deleted from the output.
         Ok(())
@@ -293,7 +293,7 @@ impl Writer {
         drop(self.merging.take());
         self.guarded(|writer| {
             writer.settle_flush()?;
-            if writer.coming == Coming::Changed { writer.publish(Publish::Shape).map(drop) } else { Ok(()) }
+            if writer.coming == NextGeneration::Changed { writer.publish(Publish::Shape).map(drop) } else { Ok(()) }
         })?;
         self.sweep_all()
     }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use self::states::{Coming, Life, Owed, DirectoryName, Pointer, Route, Settings};
+use self::states::{NextGeneration, Life, PendingSync, DirectoryName, Pointer, Route, Settings};
 use self::sweeping::Sweeping;
 use super::document::Document;
 use super::index::{Index, SharedIndex};
@@ -32,11 +32,11 @@ use super::{names, recovery};
 use crate::error::{Error, Result};
 use crate::format::attached::Attached;
 use crate::format::fields::Fields;
-use crate::format::log::Batch;
+use crate::format::log::LogBatch;
 use crate::format::manifest::Manifest;
 use crate::key::{Key, KeyBuf};
 use crate::params::{Near, Params};
-use crate::segment::Scratch;
+use crate::segment::SearchScratch;
 use crate::segment::records::{Kept, Records};
 use crate::segment::rows::Rows;
 use crate::sys::fork;
@@ -96,7 +96,7 @@ pub struct Writer {
     sketch_digest: u128,
     settings: Settings,
     /// The number of memtable rows at the last check of its size.
-    looked_at: u32,
+    checked_at: u32,
     route: Route,
     /// Collected records of a batch that becomes segments at once.
     records: Records,
@@ -105,7 +105,7 @@ pub struct Writer {
     /// The live documents, including the batch.
     view: LiveView,
     /// The operations of the batch whose rows are in the memtable.
-    batch: Batch,
+    batch: LogBatch,
     /// This writer's log, once it has one.
     log: Option<OpenLog>,
     /// The log before, while its rows are in no published segment.
@@ -113,7 +113,7 @@ pub struct Writer {
     /// The next generation: the published one, and segments already written for this batch. The deletes of its entries
     /// are taken from the view when it is published.
     next: Manifest,
-    coming: Coming,
+    coming: NextGeneration,
     /// Numbers of the segments written since the last commit.
     written: Vec<u64>,
     merging: Option<Merging>,
@@ -123,7 +123,7 @@ pub struct Writer {
     /// Files that are being removed.
     sweeping: Option<Sweeping>,
     life: Life,
-    owed: Owed,
+    owed: PendingSync,
     pointer: Pointer,
     place: DirectoryName,
     packed: Vec<u8>,
@@ -131,7 +131,7 @@ pub struct Writer {
     fields: (Vec<u8>, Vec<u64>),
     /// The key of a dropped document of the batch that has the highest stamp.
     dropped: Option<KeyBuf>,
-    scratch: Scratch,
+    scratch: SearchScratch,
 }
 
 impl Writer {
@@ -177,30 +177,30 @@ impl Writer {
             forks: fork::generation(),
             sketch_digest: state.sketch_digest,
             settings: Settings::of(&params),
-            looked_at: 0,
+            checked_at: 0,
             route: Route::BySettings,
             records: Records::new(&params),
             rows: None,
             view: state.view.clone(),
-            batch: Batch::default(),
+            batch: LogBatch::default(),
             log: None,
             retired: None,
             params,
             next: Manifest::clone(&state.manifest),
-            coming: Coming::AsPublished,
+            coming: NextGeneration::AsPublished,
             written: Vec::new(),
             merging: None,
             flushing: None,
             merge_failure: None,
             sweeping: None,
             life: Life::Sound,
-            owed: Owed::Nothing,
+            owed: PendingSync::Nothing,
             pointer: Pointer::MayBeLost,
             place: DirectoryName::Named,
             packed: Vec::new(),
             fields: Default::default(),
             dropped: None,
-            scratch: Scratch::default(),
+            scratch: SearchScratch::default(),
             shared,
         })
     }

@@ -111,14 +111,14 @@ pub(super) enum Route {
 
 /// The next generation compared with the published one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Coming {
+pub(super) enum NextGeneration {
     /// There is nothing to publish.
     AsPublished,
     /// There is something to publish: other segments, a payload, the time, or the end of a log.
     Changed,
 }
 
-impl Coming {
+impl NextGeneration {
     /// Records that a step may have changed something.
     pub(super) fn note(&mut self, changed: bool) {
         if changed {
@@ -129,7 +129,7 @@ impl Coming {
 
 /// Whether earlier commits wait for the sync of the next generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owed {
+pub(super) enum PendingSync {
     /// No commit waits for it; unsynced commits in the log are synced there.
     Nothing,
     /// Commits that were acknowledged with less than [`Durability::Sync`] become durable only with it.

@@ -13,7 +13,7 @@ use twindex::format::fields::{self, Fields};
 use twindex::format::hot::Hot;
 use twindex::format::keys::{self, Frame, GROUP, encode_front};
 use twindex::format::prefixes::{tag, tags_of};
-use twindex::format::samples::{self, Choice, Samples};
+use twindex::format::samples::{self, SampleChoice, Samples};
 use twindex::format::table::{Codec, Columns, Filter, Layout, Probe, Source};
 use twindex::format::wire::{self, Fault};
 use twindex::format::{contents, design, footer, header, idf, place, postings, ranks};
@@ -129,8 +129,8 @@ fn ask(layout: &Layout, section: Section<'_>, rows: u64, queries: &[u64]) {
             assert!(found < rows, "{query:x} in row {found} of {rows}");
         }
         // Nothing asks for the rows of a whole key where a directory is all that leads to them.
-        let most = if matches!(layout, Layout::Filter(_) | Layout::Planes(_)) { 48 } else { 64 };
-        for bits in [0, 1, 9, 17, 33, most] {
+        let max = if matches!(layout, Layout::Filter(_) | Layout::Planes(_)) { 48 } else { 64 };
+        for bits in [0, 1, 9, 17, 33, max] {
             let prefix = query.checked_shr(64 - bits).unwrap_or(0);
             layout.hint_directory(section, prefix, bits);
             for probe in PROBES {
@@ -462,9 +462,9 @@ fn front_coded(bytes: &[u8], rows: u64) {
 
 fn sampled(which: u8, rows: u64, bytes: &[u8]) {
     let choice = if which.is_multiple_of(2) {
-        Choice::Bottom(1 + (rows % 4000) as u16)
+        SampleChoice::Bottom(1 + (rows % 4000) as u16)
     } else {
-        Choice::Modular(1 + (rows % 100) as u32)
+        SampleChoice::Modular(1 + (rows % 100) as u32)
     };
     let documents = rows / 2;
     let Some(samples) = Samples::of(choice, rows, documents) else { return };

@@ -28,7 +28,7 @@ type Answers = Vec<Option<String>>;
 
 const DIR: &str = "/index";
 
-struct Sound {
+struct SoundDirectory {
     files: Files,
     uuid: u128,
     seals: BTreeMap<String, Seals>,
@@ -36,7 +36,7 @@ struct Sound {
     answers: Vec<Answers>,
 }
 
-/// Of each of the [`params`].
+/// Sketches for each of the [`params`].
 static SKETCHES: LazyLock<[Vec<Sketch>; 2]> = LazyLock::new(|| {
     params().map(|params| {
         let sketcher = Sketcher::new(&params).unwrap();
@@ -45,7 +45,7 @@ static SKETCHES: LazyLock<[Vec<Sketch>; 2]> = LazyLock::new(|| {
 });
 
 /// Two of each of the [`params`], which are mixed up with each other.
-static INDEXES: LazyLock<[Sound; 4]> = LazyLock::new(|| {
+static INDEXES: LazyLock<[SoundDirectory; 4]> = LazyLock::new(|| {
     let [plain, with_sets] = params();
     [made(0, &plain), made(3, &plain), made(0, &with_sets), made(3, &with_sets)]
 });
@@ -63,7 +63,7 @@ fn text(i: u64) -> String {
     format!("page {} of {}", i % 11, i % 5)
 }
 
-fn made(salt: u64, params: &Params) -> Sound {
+fn made(salt: u64, params: &Params) -> SoundDirectory {
     let vfs = ModelVfs::default();
     let index = Index::create_with(Arc::new(vfs.clone()), Path::new(DIR), params.clone()).unwrap();
     let sketcher = index.sketcher().unwrap();
@@ -100,7 +100,7 @@ fn made(salt: u64, params: &Params) -> Sound {
     let seals = files.iter().filter(|(name, _)| is_segment(name));
     let seals = seals.map(|(name, bytes)| (name.clone(), Seals::of(bytes))).collect();
     let uuid = newest(&files).expect("there is a manifest").1.uuid;
-    Sound { files, uuid, seals, answers }
+    SoundDirectory { files, uuid, seals, answers }
 }
 
 fn files_of(vfs: &ModelVfs) -> Files {
@@ -128,7 +128,7 @@ fn disk_of(files: &Files) -> ModelVfs {
     vfs
 }
 
-/// What is answered, `None` for errors.
+/// The answers, `None` for errors.
 fn ask(index: &Index) -> Answers {
     let snapshot = index.snapshot();
     let mut answers = vec![Some(format!("{} {:?}", snapshot.documents(), snapshot.now()))];
@@ -161,7 +161,7 @@ fn newest(files: &Files) -> Option<(String, Manifest)> {
 }
 
 /// Makes the checksums of one file fit what it has.
-fn seal(sound: &Sound, name: &str, bytes: &mut [u8]) {
+fn seal(sound: &SoundDirectory, name: &str, bytes: &mut [u8]) {
     if let Some(seals) = sound.seals.get(name) {
         if bytes.len() == sound.files[name].len() {
             seals.reseal(bytes, true);

@@ -9,7 +9,7 @@ use twindex::format::footer;
 use twindex::format::header::{HEADER_BYTES, Header, Role};
 use twindex::format::idf as table_file;
 use twindex::format::sketches::{
-    BLOCK_BYTES, BLOCK_HEAD_BYTES, Decoder, END_BYTES, Encoded, Encoder, End, Row,
+    BLOCK_BYTES, BLOCK_HEAD_BYTES, Decoder, END_BYTES, Encoded, Encoder, Row, SketchFileEnd,
 };
 use twindex::idf::{from_bytes, to_bytes};
 use twindex::params::{KeyKind, ShingleHash, Shingling, StopWords, Tokens};
@@ -191,13 +191,13 @@ pub(super) fn idf_seeds() -> Vec<Vec<u8>> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Record {
     key: KeyBuf,
-    sketch: Option<Kept>,
+    sketch: Option<KeptRecord>,
     /// Its set as stored in the file; no bytes where none are kept.
     set: Vec<u8>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Kept {
+struct KeptRecord {
     fingerprint: u64,
     features: Vec<u64>,
     signature: Vec<u8>,
@@ -205,7 +205,7 @@ struct Kept {
     modular: Vec<u64>,
 }
 
-impl Kept {
+impl KeptRecord {
     fn of(row: Row<'_>) -> Self {
         Self {
             fingerprint: row.fingerprint,
@@ -235,7 +235,7 @@ fn write_sketches(params: &Params, records: &[Record], at_once: usize) -> Vec<u8
     for some in records.chunks(at_once.max(1)) {
         encoded.clear();
         for Record { key, sketch, set } in some {
-            encoded.push_with(key.as_key(), sketch.as_ref().map(Kept::row), Fields::of(set)).unwrap();
+            encoded.push_with(key.as_key(), sketch.as_ref().map(KeptRecord::row), Fields::of(set)).unwrap();
         }
         encoder.append(&encoded, &mut file);
     }
@@ -248,8 +248,8 @@ fn read_sketches(file: &[u8]) -> Option<(Params, Vec<Record>)> {
     let (mut decoder, mut rest, mut records) = (Decoder::new(), file, Vec::new());
     while decoder.wants() > 0 {
         // A set may have as many bytes as it has in an index.
-        let most = if decoder.params().is_some_and(|params| params.sets) { FIELDS_BYTES_MAX } else { 0 };
-        assert!(decoder.wants() < most + (1 << 20), "{} bytes, unchecked", decoder.wants());
+        let max = if decoder.params().is_some_and(|params| params.sets) { FIELDS_BYTES_MAX } else { 0 };
+        assert!(decoder.wants() < max + (1 << 20), "{} bytes, unchecked", decoder.wants());
         assert_eq!(decoder.offset(), (file.len() - rest.len()) as u64);
         let at_block = decoder.is_at_block();
         let (part, later) = rest.split_at_checked(decoder.wants())?;
@@ -259,7 +259,11 @@ fn read_sketches(file: &[u8]) -> Option<(Params, Vec<Record>)> {
         {
             assert!(at_block);
             set.set_into(&mut Vec::new()).unwrap();
-            records.push(Record { key: key.to_buf(), sketch: row.map(Kept::of), set: set.bytes().to_vec() });
+            records.push(Record {
+                key: key.to_buf(),
+                sketch: row.map(KeptRecord::of),
+                set: set.bytes().to_vec(),
+            });
         }
         rest = later;
     }
@@ -292,7 +296,7 @@ static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
                     KeyKind::U64 => KeyBuf::U64(i * 300),
                     KeyKind::Bytes => KeyBuf::Bytes(vec![b'a' + i as u8 % 26; key_bytes].into()),
                 },
-                sketch: (i % 5 != 2).then(|| Kept {
+                sketch: (i % 5 != 2).then(|| KeptRecord {
                     fingerprint: random.next(),
                     features: (0..params.minhash.map_or(0, |m| m.bands)).map(|_| random.next()).collect(),
                     // Six bits, or a multiple of eight.
@@ -338,7 +342,9 @@ fn reseal_sketches(file: &mut [u8], counts: bool) {
     let mut sealed = seal(file, HEADER_BYTES, params_end);
     while sealed.is_some() {
         if file.get(at..at + 8) == Some(&footer::MAGIC[..]) {
-            let Some(Ok(mut end)) = file.get(at..at + END_BYTES).map(End::read_from_bytes) else { return };
+            let Some(Ok(mut end)) = file.get(at..at + END_BYTES).map(SketchFileEnd::read_from_bytes) else {
+                return;
+            };
             end.digest.set(sums.digest128());
             if counts {
                 end.blocks.set(blocks);
@@ -422,23 +428,29 @@ fn records(how: u8, by: u8, mut choices: Choices<'_>) {
                 }
                 let sample: Vec<u64> = (1..=count as u64).map(|i| (i * step) << (step & 31)).collect();
                 let ascend = sample.is_sorted_by(|a, b| a < b);
-                let room =
+                let fits_width =
                     sample.last().is_none_or(|last| last >> (8 * twindex::format::samples::VALUE_BYTES) == 0);
                 let size = if kept { allowed } else { 0..=0 };
-                fits &= ascend && room && size.contains(&sample.len());
+                fits &= ascend && fits_width && size.contains(&sample.len());
                 sample
             };
             let (bottom, modular) =
                 (sampled(params.bottom > 0, 1..=300), sampled(params.modulus > 0, 0..=65_535));
             let fingerprint = if params.simhash.is_some() { u64::from(fill) << (flags & 63) } else { 0 };
-            Kept { fingerprint, features: vec![u64::from(fill) << 32; bands], signature, bottom, modular }
+            KeptRecord {
+                fingerprint,
+                features: vec![u64::from(fill) << 32; bands],
+                signature,
+                bottom,
+                modular,
+            }
         });
         // A record of 16 has a set where none are kept, or none where they are.
         let turned = flags >> 4 == 14;
         fits &= !turned;
         let set =
             if params.sets == turned { Vec::new() } else { set_of(&WITH_SETS, u64::from(fill) % 64, 40) };
-        let row = sketch.as_ref().map(Kept::row);
+        let row = sketch.as_ref().map(KeptRecord::row);
         let pushed = encoded.push_with(key.as_key(), row, Fields::of(&set));
         let refusal = pushed.err().map_or_else(String::new, |error| error.to_string());
         assert_eq!(refusal.is_empty(), fits, "{refusal}: {length} bytes of key");
@@ -462,7 +474,7 @@ fn records(how: u8, by: u8, mut choices: Choices<'_>) {
 pub(super) fn sketches_seeds() -> Vec<Vec<u8>> {
     let patched = (0..7).map(|which| vec![which * 4, 0, 200, 1, 1, 3]);
     let records = [
-        // By number; then with everything; and of large samples and keys, so that there are several blocks.
+        // Numeric keys; then all fields; and large samples and keys, so that there are several blocks.
         [&[1 | 8 | 16, 0][..], &[0, 7, 1, 0, 0, 0, 8, 0, 2, 0]].concat(),
         [&[1 | 6 | 16, 2][..], &[0, 9, 3, 0, 2, 1, 3, 1, 8, 1, 2, 0, 0, 5, 1, 0, 9, 3, 0, 1]].concat(),
         // With sets; one of them is missing.

@@ -14,7 +14,7 @@ use twindex::{Document, Error, Index, Key, KeyBuf, Params, Result, Sketch, Sketc
 
 use super::super::faults::{Faults, FaultyVfs};
 use super::super::model::ModelVfs;
-use super::super::{Questions, Seals, bytes_of, place};
+use super::super::{Seals, SegmentQueries, bytes_of, place};
 use super::{Choices, patch};
 
 /// Any features of any number of documents: each bucket is found as by comparing all; and with patches under fitting
@@ -95,7 +95,7 @@ pub fn bands(data: &[u8]) {
     if !patches.is_empty() {
         let mut file = sound;
         let seals = Seals::of(&file);
-        let questions = Questions::of(&segment, &[0]);
+        let questions = SegmentQueries::of(&segment, &[0]);
         patch(&mut file, patches);
         seals.reseal(&mut file, true);
         if let Ok(segment) = Segment::from_bytes(file, place()) {
@@ -148,8 +148,8 @@ fn check(snapshot: &Snapshot, numbers: bool, expected: &Documents, sketches: &[S
     Ok(())
 }
 
-/// What ended a run: what may be there then.
-struct Ended {
+/// The error that ended a run, and the documents that may be there then.
+struct FailedRun {
     allowed: Vec<Documents>,
     error: Error,
 }
@@ -160,7 +160,7 @@ fn work(
     (numbers, keeps): (bool, bool),
     sketches: &[Sketch],
     committed: &mut Documents,
-) -> std::result::Result<(), Ended> {
+) -> std::result::Result<(), FailedRun> {
     let mut now = committed.clone();
     for _ in 0..60 {
         if choices.0.is_empty() {
@@ -194,7 +194,7 @@ fn work(
         };
         match done {
             Ok(()) if commits => committed.clone_from(&now),
-            // What was put and taken back is a batch all the same, in which nothing else is done.
+            // A document that was put and taken back makes a batch nevertheless, without other operations.
             Ok(()) | Err(Error::Invalid(_)) => {}
             Err(error) => {
                 let mut allowed = vec![committed.clone()];
@@ -205,7 +205,7 @@ fn work(
                 } else if commits {
                     allowed.push(now);
                 }
-                return Err(Ended { allowed, error });
+                return Err(FailedRun { allowed, error });
             }
         }
     }
@@ -262,7 +262,7 @@ pub fn living(data: &[u8]) {
             return;
         }
         Ok(index) => match index.writer() {
-            Err(error) => Err(Ended { allowed: vec![committed.clone()], error }),
+            Err(error) => Err(FailedRun { allowed: vec![committed.clone()], error }),
             Ok(mut writer) => {
                 writer.set_background_merges(false);
                 let ended =
@@ -274,7 +274,7 @@ pub fn living(data: &[u8]) {
         },
     };
     let index = Index::open_with(Arc::new(disk.clone()), dir).unwrap();
-    if let Err(Ended { allowed, .. }) = ended {
+    if let Err(FailedRun { allowed, .. }) = ended {
         let count = index.snapshot().documents();
         let has = |documents: &Documents| {
             let snapshot = index.snapshot();

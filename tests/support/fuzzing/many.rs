@@ -7,19 +7,19 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use roaring::RoaringBitmap;
-use twindex::design::Name;
+use twindex::design::DesignName;
 use twindex::format::table::Probe;
-use twindex::segment::merge::{Input, merge};
+use twindex::segment::merge::{MergeInput, merge};
 use twindex::segment::records::Kept;
 use twindex::segment::rows::Rows;
 use twindex::segment::sorted::{sort, sort_tail_in_order};
-use twindex::segment::spilled::Room;
-use twindex::segment::{Ask, Records, Scratch, Segment};
+use twindex::segment::spilled::SpillBudget;
+use twindex::segment::{Records, SearchOptions, SearchScratch, Segment};
 use twindex::sys::Vfs;
 use twindex::{Key, Params};
 
 use super::super::memory::MemoryVfs;
-use super::super::near::{self, CODECS, DESIGNS, FARTHEST, Found};
+use super::super::near::{self, CODECS, DESIGNS, FARTHEST, NearOrdinals};
 use super::super::{Random, Seals, bytes_of, place};
 use super::Choices;
 
@@ -43,10 +43,10 @@ fn crowds(choices: &mut Choices<'_>) -> Vec<u64> {
     all
 }
 
-/// What is stored and what is near, some of it exactly there.
-fn queries(choices: &mut Choices<'_>, stored: &[u64], most: usize) -> Vec<u64> {
+/// Queries near stored fingerprints; some are stored themselves.
+fn queries(choices: &mut Choices<'_>, stored: &[u64], max: usize) -> Vec<u64> {
     let mut queries = Vec::new();
-    while !choices.0.is_empty() && queries.len() < most {
+    while !choices.0.is_empty() && queries.len() < max {
         let (how, at) = (choices.byte(), usize::from(choices.short()));
         let near = stored.get(at % stored.len().max(1)).copied().unwrap_or(0);
         let flips = (0..how % 8).fold(0, |mask: u64, _| mask | 1 << (choices.byte() % 64));
@@ -63,10 +63,10 @@ fn queries(choices: &mut Choices<'_>, stored: &[u64], most: usize) -> Vec<u64> {
 fn ask(
     segment: &Segment,
     queries: &[u64],
-    ask: Ask,
-    scratch: &mut Scratch,
-) -> twindex::Result<(Vec<Found>, u64)> {
-    let mut found = vec![Found::new(); queries.len()];
+    ask: SearchOptions,
+    scratch: &mut SearchScratch,
+) -> twindex::Result<(Vec<NearOrdinals>, u64)> {
+    let mut found = vec![NearOrdinals::new(); queries.len()];
     segment.search_documents(queries, ask, scratch, |query: usize, ordinal, distance| {
         found[query].push((ordinal, distance));
         Ok(ControlFlow::Continue(()))
@@ -79,17 +79,17 @@ fn ask(
 
 /// Compares the answers at a radius by every way to probe with what is expected, and those of few visits with it.
 fn compare(segment: &Segment, (design, fingerprints): (&str, &[u64]), queries: &[u64], visits: u64) {
-    let all: Vec<Found> = queries.iter().map(|&query| near::scan(fingerprints, query)).collect();
-    let mut scratch = Scratch::default();
-    for within in 0..=design.parse::<Name>().unwrap().within_max().min(FARTHEST) {
-        let expected: Vec<Found> = queries
+    let all: Vec<NearOrdinals> = queries.iter().map(|&query| near::scan(fingerprints, query)).collect();
+    let mut scratch = SearchScratch::default();
+    for within in 0..=design.parse::<DesignName>().unwrap().within_max().min(FARTHEST) {
+        let expected: Vec<NearOrdinals> = queries
             .iter()
             .zip(&all)
             .map(|(&query, all)| near::expected(design, fingerprints, query, all, within))
             .collect();
         let probes = [None, Some(Probe::Directory), Some(Probe::Interpolation), Some(Probe::Binary)];
         for probe in probes {
-            let asked = Ask { probe, ..Ask::within(within) };
+            let asked = SearchOptions { probe, ..SearchOptions::within(within) };
             match ask(segment, queries, asked, &mut scratch) {
                 Ok((found, left_out)) => {
                     assert_eq!(
@@ -104,11 +104,12 @@ fn compare(segment: &Segment, (design, fingerprints): (&str, &[u64]), queries: &
                 }
             }
         }
-        let alone = queries.chunks(1).map(|query| ask(segment, query, Ask::within(within), &mut scratch));
+        let alone =
+            queries.chunks(1).map(|query| ask(segment, query, SearchOptions::within(within), &mut scratch));
         for (found, expected) in alone.zip(&expected) {
             assert_eq!(&found.unwrap().0[0], expected, "{design} within {within}, alone");
         }
-        let asked = Ask { visits: Some(visits), ..Ask::within(within) };
+        let asked = SearchOptions { visits: Some(visits), ..SearchOptions::within(within) };
         let (found, left_out) = ask(segment, queries, asked, &mut scratch).unwrap();
         for (found, expected) in found.iter().zip(&expected) {
             assert!(found.iter().all(|hit| expected.binary_search(hit).is_ok()), "{design} within {within}");
@@ -135,13 +136,13 @@ fn sorts(values: &[u64], lead: u32) {
 fn of_rows(params: &Params, batches: &[Records], memory: usize) -> (Vec<u8>, Vec<u64>) {
     let vfs = MemoryVfs::default();
     let dir = std::env::temp_dir();
-    let room = Room::new(memory, &dir);
-    let mut rows = Rows::new(room).unwrap();
+    let budget = SpillBudget::new(memory, &dir);
+    let mut rows = Rows::new(budget).unwrap();
     for records in batches {
-        rows.append(records, room).unwrap();
+        rows.append(records, budget).unwrap();
     }
     let mut hidden = Vec::new();
-    let built = rows.build(params, &vfs, Path::new(""), room, |key| {
+    let built = rows.build(params, &vfs, Path::new(""), budget, |key| {
         hidden.push(key);
         Ok(())
     });
@@ -161,15 +162,15 @@ fn merged(batches: &[Records], deletes: &[BTreeSet<u64>], memory: usize) -> Vec<
             keys.filter_map(|&key| part.find(Key::U64(key)).unwrap()).collect()
         })
         .collect();
-    let inputs: Vec<Input<'_>> =
-        parts.iter().zip(&deleted).map(|(segment, deleted)| Input { segment, deleted }).collect();
+    let inputs: Vec<MergeInput<'_>> =
+        parts.iter().zip(&deleted).map(|(segment, deleted)| MergeInput { segment, deleted }).collect();
     let (vfs, dir) = (MemoryVfs::default(), std::env::temp_dir());
-    let room = Room::new(memory, &dir);
-    merge(&inputs, &vfs, Path::new(""), room).unwrap().publish(place()).unwrap();
+    let budget = SpillBudget::new(memory, &dir);
+    merge(&inputs, &vfs, Path::new(""), budget).unwrap().publish(place()).unwrap();
     vfs.get(place())
 }
 
-/// What a segment says when it is gone through, row by row.
+/// Checks a segment row by row.
 fn go_through(segment: &Segment, by_ordinal: &[u64]) {
     let mut shared = 0;
     let ranks = 0..segment.distinct_fingerprints();
@@ -216,7 +217,8 @@ fn large(choices: &mut Choices<'_>) {
     let queries: Vec<u64> = (0..1024 + usize::from(choices.byte()))
         .map(|i| fingerprints[i * step % fingerprints.len()] ^ u64::from(flips & flips >> (i % 32)))
         .collect();
-    let (found, _) = ask(segment, &queries, Ask::within(within), &mut Scratch::default()).unwrap();
+    let (found, _) =
+        ask(segment, &queries, SearchOptions::within(within), &mut SearchScratch::default()).unwrap();
     for place in (0..queries.len()).step_by(queries.len() / 6) {
         let mut expected = near::scan(fingerprints, queries[place]);
         expected.retain(|&(_, distance)| distance <= within);
@@ -298,9 +300,9 @@ pub fn many(data: &[u8]) {
     }
     seals.reseal(&mut file, true);
     if let Ok(segment) = Segment::from_bytes(file, place()) {
-        let mut scratch = Scratch::default();
+        let mut scratch = SearchScratch::default();
         for within in [0, 2, 3] {
-            let _ = ask(&segment, &queries, Ask::within(within), &mut scratch);
+            let _ = ask(&segment, &queries, SearchOptions::within(within), &mut scratch);
         }
         segment.verify(|_| ());
     }

@@ -76,7 +76,7 @@ pub fn sketch(data: &[u8]) {
     }
 }
 
-/// What holds of plain words without any parameters.
+/// Checks the properties of plain words, without parameters.
 fn token_by_token(text: &str) {
     let found = tokens_of(text);
     assert!(found.iter().all(|token| !token.is_empty()));
@@ -100,7 +100,7 @@ fn shingling(choices: &mut Choices<'_>, text: &str) -> Shingling {
     if choices.byte() % 2 == 1 {
         shingling.normal_form = NormalForm::nfkc().unwrap_or(NormalForm::None);
     }
-    // What is dropped is chosen by the seed, so that inputs that were kept mean what they did.
+    // The seed chooses the dropped characters, so that stored inputs keep their meaning.
     shingling.folding.invisible = seed % 7 == 3;
     shingling.folding.marks = Folding::marks_here().filter(|_| seed % 5 == 2);
     let mask = choices.short();
@@ -134,7 +134,7 @@ fn shingling(choices: &mut Choices<'_>, text: &str) -> Shingling {
     shingling
 }
 
-/// What is kept, and the table that goes with it; `add` counts the documents of one.
+/// Parameters, and their IDF table; `add` counts the documents of one.
 fn params(
     choices: &mut Choices<'_>,
     shingling: Shingling,
@@ -248,7 +248,7 @@ fn cut(shingling: &Shingling, text: &str) {
                     lower.retain(|byte| !byte.is_ascii_whitespace());
                     lower
                 };
-                // Of other characters case and white space are this crate's own.
+                // Case and white space of other characters are this crate's own.
                 assert!(!text.is_ascii() || whole.concat() == case(&text.replace('\u{b}', "")));
             }
             let words = alike(&|changed| changed.tokens = Tokens::Words);
@@ -388,7 +388,7 @@ fn everywhere(sketcher: &Sketcher, make: impl Fn(&Sketcher, &mut Scratch, &mut S
     (sketch, scratch)
 }
 
-/// What a sketch has of a set, apart from the fingerprint: `set` is ascending.
+/// Checks the parts of a sketch that depend on the set, which is ascending.
 fn of_set(sketch: &Sketch, params: &Params, set: &[u64]) {
     let mut hashes: Vec<u64> = set.iter().map(|&shingle| samples::hash(shingle)).collect();
     hashes.sort_unstable();

@@ -14,18 +14,20 @@ use twindex_corpus::RepeatedKeys;
 use twindex_corpus::contents;
 use twindex_corpus::input::{Counts, Documents, InputOptions};
 use twindex_corpus::page::Space;
-use twindex_corpus::sketching::{Wanted, for_each_sketched, refused};
-use twindex_corpus::text::Made;
+use twindex_corpus::sketching::{SketchOptions, for_each_sketched, refused};
+use twindex_corpus::text::ExistingParams;
 
 use crate::attached_args::AttachedArgs;
 use crate::boilerplate_args::BoilerplateArgs;
-use crate::interrupt::HalfDone;
-use crate::options::{FingerprintArgs, IdSource, InputArgs, Output, Repeated, Usage, Work, parse_size};
-use crate::param_args::{Brought, ParamArgs};
+use crate::interrupt::RemovedOnSignal;
+use crate::options::{
+    FingerprintArgs, IdSource, InputArgs, Output, Repeated, ResourceArgs, Usage, parse_size,
+};
+use crate::param_args::{DocumentKind, ParamArgs};
 use crate::progress::Progress;
 use crate::raw_column::RawColumn;
 use crate::report::{self, Stopwatch, count, counted};
-use crate::resume::{Done, InputId};
+use crate::resume::{CommittedInputs, InputId};
 use crate::shard::ShardArgs;
 use crate::sketch_file::{SketchFile, SketchFiles};
 
@@ -43,7 +45,7 @@ use crate::sketch_file::{SketchFile, SketchFiles};
     parameters with them. Shards of the same parameters are joined by `merge`. With --resume, a run that was killed \
     goes on where it was, and one that was not has nothing to do; the index ends as the same segment either way. \
     From an input that has changed on all are read again; documents that it no longer has stay, until they are deleted.")]
-pub(crate) struct Build {
+pub(crate) struct BuildArgs {
     /// Directory of the index; made if it is not there
     index: PathBuf,
     #[command(flatten)]
@@ -77,15 +79,15 @@ pub(crate) struct Build {
     #[command(flatten)]
     params: ParamArgs,
     #[command(flatten)]
-    pub(super) work: Work,
+    pub(super) work: ResourceArgs,
     #[command(flatten)]
     pub(super) output: Output,
 }
 
 /// Fields of `--json`.
 #[derive(Serialize)]
-struct Report {
-    /// What was read, but for `documents`, which are those of the index.
+struct BuildReport {
+    /// Counts of the inputs, but for `documents`, which are those of the index.
     #[serde(flatten)]
     counts: Counts,
     /// Documents or fingerprints read; of those with the same key the last one is in the index.
@@ -93,7 +95,7 @@ struct Report {
     /// Those that took the place of another with their key, in the index or among those read; where documents expire,
     /// also those that were too old, or became so.
     replaced: u64,
-    /// Those of the documents read that have no words, or features.
+    /// The documents read that have no words, or features.
     empty: u64,
     /// Inputs that an earlier run has added.
     resumed: u64,
@@ -105,7 +107,7 @@ struct Report {
     peak_rss_bytes: u64,
 }
 
-impl Build {
+impl BuildArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
         let watch = Stopwatch::start();
@@ -116,7 +118,7 @@ impl Build {
         self.fingerprint.check(&self.input)?;
         self.params.check_fingerprints(self.fingerprint.are_read())?;
         let source = self.id_source()?;
-        // What cannot be read is refused before anything is written.
+        // Unreadable inputs are refused before anything is written.
         let sketches = SketchFiles::among(&self.input.inputs)?;
         self.check_brought(sketches.is_some(), source)?;
         self.attached.check_documents(self.fingerprints.is_none() && sketches.is_none())?;
@@ -151,14 +153,14 @@ impl Build {
             }
         };
         // Until it is complete, a new index is removed if the process is ended by a signal.
-        let half_done = (created && !self.resume).then(|| HalfDone::new(&self.index));
+        let half_done = (created && !self.resume).then(|| RemovedOnSignal::new(&self.index));
         // Half for what is read, and half for writing it.
         writer.set_memory(self.work.memory / 2);
-        // What is committed bit by bit is merged as what lives is, and to one segment at the end.
+        // Batches committed one by one are merged as in a live index, and to one segment at the end.
         writer.set_one_segment(!self.resume);
         self.attached.configure(&mut writer);
         let before = index.snapshot().documents();
-        let mut added = Added::default();
+        let mut added = BuildCounts::default();
         let filled = match (inputs, raw) {
             (Some(inputs), _) => self.resume(&mut writer, &index, &inputs, sketches.is_some(), &mut added),
             (None, Some(raw)) => self.add_raw(&mut writer, raw, ids, &mut added),
@@ -184,7 +186,7 @@ impl Build {
 
         let snapshot = index.snapshot();
         let space = Space::of(&snapshot, index.path());
-        let Added { documents: added, counts, empty, resumed } = added;
+        let BuildCounts { documents: added, counts, empty, resumed } = added;
         let all_were_documents = self.fingerprints.is_none() && sketches.is_none() && resumed == 0;
         let mut remarks = if all_were_documents { counts.remarks() } else { counts.remarks_of_part() };
         remarks.extend(report::empty_remark(empty));
@@ -192,7 +194,7 @@ impl Build {
             remarks
                 .push(format!("{} passed over, which an earlier run has added", counted(resumed, "input")));
         }
-        let report = Report {
+        let report = BuildReport {
             added,
             empty,
             resumed,
@@ -205,11 +207,11 @@ impl Build {
             seconds: watch.seconds(),
             peak_rss_bytes: report::peak_rss_bytes(),
         };
-        self.tell(&report, &remarks, snapshot.params().expire_after.is_some())?;
+        self.print_report(&report, &remarks, snapshot.params().expire_after.is_some())?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn tell(&self, report: &Report, remarks: &[String], expire: bool) -> anyhow::Result<()> {
+    fn print_report(&self, report: &BuildReport, remarks: &[String], expire: bool) -> anyhow::Result<()> {
         if self.output.json {
             report::print_json(report)?;
         } else if !self.output.quiet {
@@ -238,7 +240,7 @@ impl Build {
         Ok(match Index::open(&self.index) {
             Ok(index) => {
                 let params = index.params();
-                self.params.check(&Made::index(&self.index, &params))?;
+                self.params.check(&ExistingParams::index(&self.index, &params))?;
                 let documents = sketches.is_none() && self.fingerprints.is_none();
                 self.attached.check(&self.index, &params, documents)?;
                 let table = match sketches {
@@ -273,11 +275,11 @@ impl Build {
                 } else {
                     let table = self.params.table(features)?;
                     let brought = if self.fingerprint.are_read() {
-                        Brought::Fingerprints
+                        DocumentKind::Fingerprints
                     } else if self.fingerprints.is_some() {
-                        Brought::RawFingerprints
+                        DocumentKind::RawFingerprints
                     } else {
-                        Brought::documents(features)
+                        DocumentKind::documents(features)
                     };
                     (self.params.params(brought, table.as_ref())?, table)
                 };
@@ -300,9 +302,9 @@ fn take_writer(index: &Index, created: bool) -> twindex::Result<(Writer, bool)> 
     Ok((writer, created))
 }
 
-/// What was added.
+/// Counts of the added documents.
 #[derive(Default)]
-struct Added {
+struct BuildCounts {
     counts: Counts,
     /// Documents, or fingerprints.
     documents: u64,
@@ -311,7 +313,7 @@ struct Added {
     resumed: u64,
 }
 
-impl Build {
+impl BuildArgs {
     /// Refuses options about documents where none are read.
     fn check_brought(&self, sketches: bool, source: Option<IdSource>) -> anyhow::Result<()> {
         let repeated = (self.repeated_keys != Repeated::Last).then_some("repeated-keys");
@@ -344,7 +346,7 @@ impl Build {
         }
     }
 
-    /// Where keys of documents come from, if that was said.
+    /// The source of keys, if it was given.
     fn id_source(&self) -> anyhow::Result<Option<IdSource>> {
         if self.repeated_keys != Repeated::Last && (self.resume || self.fingerprints.is_some()) {
             let why = "--repeated-keys number, first and error need all keys in one run of documents: leave out --resume, \
@@ -363,7 +365,7 @@ impl Build {
         })
     }
 
-    /// By what each input is known again.
+    /// The identity of each input, for resuming.
     fn input_ids(&self, are_sketches: bool) -> anyhow::Result<Vec<InputId>> {
         let shard = self.shard.shard.map_or_else(String::new, |shard| shard.to_string());
         let options = format!("{shard} {:?}", self.options());
@@ -378,9 +380,9 @@ impl Build {
         index: &Index,
         inputs: &[InputId],
         are_sketches: bool,
-        added: &mut Added,
+        added: &mut BuildCounts,
     ) -> anyhow::Result<()> {
-        let mut done = Done::of_payload(&self.index, index.snapshot().payload())?;
+        let mut done = CommittedInputs::of_payload(&self.index, index.snapshot().payload())?;
         let mut waiting = None;
         // Inputs after one that is new or has changed are read again: for a key in several, the last one counts.
         let mut goes_on = false;
@@ -418,14 +420,14 @@ impl Build {
         writer: &mut Writer,
         index: &Index,
         documents: &mut Documents,
-        added: &mut Added,
+        added: &mut BuildCounts,
     ) -> anyhow::Result<()> {
         let progress = Progress::bytes(documents.total_bytes(), "indexing", self.output.quiet);
         let repeated_keys = match self.repeated_keys {
             Repeated::Last => RepeatedKeys::Any, // it takes the place of those before it
             other => other.into(),
         };
-        let wanted = Wanted { shard: self.shard.shard, repeated_keys, ..Wanted::default() };
+        let wanted = SketchOptions { shard: self.shard.shard, repeated_keys, ..SketchOptions::default() };
         let sketcher = self.boilerplate.sketcher(index)?;
         for_each_sketched(documents, &sketcher, &wanted, &progress, |one| {
             let put = writer.put(one.key.as_slice(), self.attached.document(one));
@@ -439,7 +441,7 @@ impl Build {
     }
 
     /// Returns the bytes of the file.
-    fn add_sketches(&self, writer: &mut Writer, path: &Path, added: &mut Added) -> anyhow::Result<u64> {
+    fn add_sketches(&self, writer: &mut Writer, path: &Path, added: &mut BuildCounts) -> anyhow::Result<u64> {
         let mut file = SketchFile::open(path)?;
         let progress = Progress::bytes(Some(file.length()), "indexing", self.output.quiet);
         let params = file.params().clone();
@@ -467,7 +469,7 @@ impl Build {
         writer: &mut Writer,
         fingerprints: RawColumn,
         ids: Option<RawColumn>,
-        added: &mut Added,
+        added: &mut BuildCounts,
     ) -> anyhow::Result<()> {
         let progress = Progress::bytes(Some(fingerprints.rows * 8), "indexing", self.output.quiet);
         let mut ids = ids;

@@ -14,17 +14,17 @@ use twindex_corpus::sketching::{Job, for_each_chunk};
 use twindex_corpus::tsv;
 use twindex_join::{Sorted, Sorter, SpanningForest, Stars};
 
-use super::pairs::Pairs;
-use crate::options::{Output, Usage, Verify, Work, parse_resemblance};
+use super::pairs::PairsArgs;
+use crate::options::{Output, ResourceArgs, Usage, VerifyChoice, parse_resemblance};
 use crate::pair_file::{KeyText, PairFiles};
 use crate::progress::Progress;
 use crate::report::{self, Stages, Stopwatch, counted};
-use crate::stage::{StageArgs, What};
+use crate::stage::{ResultKind, StageArgs};
 
 /// The first line of what is written.
 const HEAD: &str = "key\tcluster\tkept\tscore";
-const CLUSTERS: What =
-    What { noun: "a table of clusters", suffix: "clusters", magic: b"key\tcluster\tkept\tscore\n" };
+const CLUSTERS: ResultKind =
+    ResultKind { noun: "a table of clusters", suffix: "clusters", magic: b"key\tcluster\tkept\tscore\n" };
 /// The score of the document that is kept, and where there is none.
 const ITSELF: &[u8] = b"=";
 const NONE: &[u8] = b"-";
@@ -41,7 +41,7 @@ const SCORE_BYTES: usize = 8;
     smallest keys), the key of the document that is kept, and the distance or resemblance of the pair of both: = for \
     the document itself, - where they are no pair. Documents that are near only by way of others are chained; many of \
     them in a cluster say that the radius is too wide or the threshold too low.")]
-pub(crate) struct Clusters {
+pub(crate) struct ClustersArgs {
     /// An index, or files of pairs or forests, or folders of files named *.pairs and *.forest
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
@@ -53,13 +53,13 @@ pub(crate) struct Clusters {
     resembling: Option<f64>,
     /// How the resemblance of an index's documents is verified, as in `pairs`
     #[arg(long, value_enum, value_name = "HOW")]
-    verify: Option<Verify>,
+    verify: Option<VerifyChoice>,
     /// Files of pairs, or folders of them, from which scores are taken where INPUT has only forests
     #[arg(long, value_name = "FILE", num_args = 1..)]
     scores: Vec<PathBuf>,
     /// Which document of a cluster is kept; `first` and `longest` need --texts
     #[arg(long, value_enum, value_name = "WHICH", default_value = "smallest-key")]
-    keep: Keep,
+    keep: KeepArg,
     /// The documents in their order, as they were given to `build` or `sketch`; of a key that comes twice the last
     /// document counts, as there
     #[arg(long, value_name = "INPUT", num_args = 1..)]
@@ -76,7 +76,7 @@ pub(crate) struct Clusters {
     #[command(flatten)]
     stage: StageArgs,
     #[command(flatten)]
-    pub(super) work: Work,
+    pub(super) work: ResourceArgs,
     #[command(flatten)]
     pub(super) output: Output,
     /// A step of another verb, which has started the threads.
@@ -84,9 +84,9 @@ pub(crate) struct Clusters {
     pub(super) is_a_step: bool,
 }
 
-/// Which document of a cluster stays.
+/// The document of a cluster that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Keep {
+enum KeepArg {
     /// The first in the order of --texts
     First,
     /// The one with the longest text, of several the first
@@ -97,8 +97,8 @@ enum Keep {
 
 /// Fields of `--json`.
 #[derive(Default, Serialize)]
-struct Report {
-    /// Where the table is, with --out or --into.
+struct ClustersReport {
+    /// The path of the table, with --out or --into.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
     /// Pairs and edges read.
@@ -127,10 +127,10 @@ struct Report {
 #[derive(Parser)]
 struct PairsLine {
     #[command(flatten)]
-    pairs: Pairs,
+    pairs: PairsArgs,
 }
 
-impl Clusters {
+impl ClustersArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let watch = Stopwatch::start();
         self.check()?;
@@ -173,9 +173,9 @@ impl Clusters {
         stages.add("forest", step);
 
         let step = Stopwatch::start();
-        let room = Room { folder, memory: memory / 8 };
-        let roots = Numbers::roots(&stars, room)?;
-        let kept = self.kept(&stars, &roots, room)?;
+        let destination = NumberSpill { folder, memory: memory / 8 };
+        let roots = RankNumbers::roots(&stars, destination)?;
+        let kept = self.kept(&stars, &roots, destination)?;
         stages.add("representatives", step);
 
         let step = Stopwatch::start();
@@ -197,14 +197,14 @@ impl Clusters {
         (report.pairs, report.spilled, report.stages) = (pairs, stars.is_on_disk(), stages);
         (report.cpu_seconds, report.seconds) = (watch.cpu_seconds(), watch.seconds());
         report.peak_rss_bytes = report::peak_rss_bytes();
-        self.tell(&report)?;
+        self.print_report(&report)?;
         Ok(ExitCode::SUCCESS)
     }
 
     /// Refuses options that do not go together.
     fn check(&self) -> anyhow::Result<()> {
         self.stage.check(CLUSTERS)?;
-        let ordered = self.keep != Keep::SmallestKey;
+        let ordered = self.keep != KeepArg::SmallestKey;
         let why = match () {
             () if ordered && self.texts.is_empty() => {
                 "--keep first and --keep longest go by the documents, which are not in an index or a file of \
@@ -239,7 +239,7 @@ impl Clusters {
     }
 
     /// `pairs` of an index, to a file.
-    fn pairs_line(&self, index: &Path, out: &Path) -> anyhow::Result<Pairs> {
+    fn pairs_line(&self, index: &Path, out: &Path) -> anyhow::Result<PairsArgs> {
         let mut line = vec!["pairs".into(), index.as_os_str().to_owned()];
         line.extend(["--out".into(), out.as_os_str().to_owned()]);
         line.extend(self.within.map(|within| format!("--within={within}").into()));
@@ -251,14 +251,19 @@ impl Clusters {
     }
 
     /// The document of each cluster that is kept, at the place of its root.
-    fn kept(&self, stars: &Stars, roots: &Numbers, room: Room<'_>) -> anyhow::Result<Numbers> {
-        if self.keep == Keep::SmallestKey {
-            return Numbers::of(stars.keys(), room, |sorter| {
+    fn kept(
+        &self,
+        stars: &Stars,
+        roots: &RankNumbers,
+        destination: NumberSpill<'_>,
+    ) -> anyhow::Result<RankNumbers> {
+        if self.keep == KeepArg::SmallestKey {
+            return RankNumbers::of(stars.keys(), destination, |sorter| {
                 (0..stars.keys()).try_for_each(|rank| sorter.push(place(rank, rank)))
             });
         }
-        // By rank and place in the input: of a key that comes twice the last document counts, as in an index.
-        let mut all: Sorter<u128> = Sorter::new(room.folder, room.memory / 2);
+        // Ordered by rank and place in the input: the last document of a repeated key counts, as in an index.
+        let mut all: Sorter<u128> = Sorter::new(destination.folder, destination.memory / 2);
         let mut missing = vec![u64::MAX; stars.keys().div_ceil(64) as usize];
         let mut number = 0_u32;
         self.for_each_document(|key, length| {
@@ -280,10 +285,10 @@ impl Clusters {
                 String::from_utf8_lossy(&tsv::escape(&key))
             );
         }
-        // Of each root what is best first: by length if that counts, by place in the input, and by rank.
-        let mut best: Sorter<u128> = Sorter::new(room.folder, room.memory / 2);
+        // The best document of each root first: by length if that counts, by place in the input, and by rank.
+        let mut best: Sorter<u128> = Sorter::new(destination.folder, destination.memory / 2);
         let mut push = |[rank, number, length]: [u32; 3]| -> anyhow::Result<()> {
-            let longest = if self.keep == Keep::Longest { u32::MAX - length } else { 0 };
+            let longest = if self.keep == KeepArg::Longest { u32::MAX - length } else { 0 };
             let sorted = [roots.get(rank)?, longest, number, rank];
             Ok(best.push(sorted.iter().fold(0, |all, &part| all << 32 | u128::from(part)))?)
         };
@@ -297,7 +302,7 @@ impl Clusters {
         })?;
         held.map_or(Ok(()), &mut push)?;
         let best = best.finish()?;
-        Numbers::of(stars.keys(), room, |sorter| {
+        RankNumbers::of(stars.keys(), destination, |sorter| {
             let mut last = None;
             best.for_each(|one| {
                 let (root, rank) = ((one >> 96) as u32, one as u32);
@@ -337,12 +342,12 @@ impl Clusters {
         &self,
         stars: &Stars,
         members: &Sorted<u128>,
-        kept: &Numbers,
+        kept: &RankNumbers,
         keys: KeyText,
         has_scores: bool,
-    ) -> anyhow::Result<Report> {
+    ) -> anyhow::Result<ClustersReport> {
         let mut out = self.stage.create_table(CLUSTERS, HEAD, (true, false), &self.output)?;
-        let mut report = Report::default();
+        let mut report = ClustersReport::default();
         let (mut key, mut kept_key) = (Vec::new(), Vec::new());
         let (mut cluster, mut last) = (None, None);
         let (mut size, mut chained, mut chained_here, mut chained_clusters) = (0_u64, 0_u64, 0_u64, 0_u64);
@@ -412,7 +417,7 @@ impl Clusters {
         Ok(report)
     }
 
-    fn tell(&self, report: &Report) -> anyhow::Result<()> {
+    fn print_report(&self, report: &ClustersReport) -> anyhow::Result<()> {
         if self.is_a_step {
             return Ok(());
         }
@@ -467,7 +472,7 @@ fn score_text(bytes: &[u8; SCORE_BYTES]) -> &[u8] {
 fn take_scores(
     files: &mut PairFiles,
     stars: &Stars,
-    (roots, kept): (&Numbers, &Numbers),
+    (roots, kept): (&RankNumbers, &RankNumbers),
     members: &mut Sorter<u128>,
 ) -> anyhow::Result<bool> {
     let mut has_scores = false;
@@ -502,30 +507,30 @@ fn take_scores(
     Ok(has_scores)
 }
 
-/// Where numbers go that may be more than memory holds.
+/// The folder and memory for numbers that may be more than memory holds.
 #[derive(Clone, Copy)]
-struct Room<'a> {
+struct NumberSpill<'a> {
     folder: &'a Path,
     memory: usize,
 }
 
 /// A number for each of the ranks from 0: in memory, or in a scratch file.
-enum Numbers {
+enum RankNumbers {
     Held(Vec<u32>),
     Spilled(Spill),
 }
 
-impl Numbers {
-    /// What `fill` puts into a sorter, by rank; a rank for which there is nothing has itself.
+impl RankNumbers {
+    /// The numbers that `fill` puts into a sorter, by rank; a rank without one has itself.
     fn of(
         count: u32,
-        room: Room<'_>,
+        destination: NumberSpill<'_>,
         fill: impl FnOnce(&mut Sorter<u64>) -> twindex::Result<()>,
     ) -> anyhow::Result<Self> {
-        let mut sorter = Sorter::new(room.folder, room.memory);
+        let mut sorter = Sorter::new(destination.folder, destination.memory);
         fill(&mut sorter)?;
         let sorted = sorter.finish()?;
-        if count as usize <= room.memory / size_of::<u32>() {
+        if count as usize <= destination.memory / size_of::<u32>() {
             let mut numbers: Vec<u32> = (0..count).collect();
             sorted.for_each(|one| {
                 numbers[(one >> 32) as usize] = one as u32;
@@ -533,7 +538,7 @@ impl Numbers {
             })?;
             return Ok(Self::Held(numbers));
         }
-        let mut spill = Spill::create(room.folder).context(CANNOT_SPILL)?;
+        let mut spill = Spill::create(destination.folder).context(CANNOT_SPILL)?;
         let mut next = 0;
         let mut fill_up = |spill: &mut Spill, to: u32, number: Option<u32>| -> anyhow::Result<()> {
             for number in (next..to).chain(number) {
@@ -548,8 +553,8 @@ impl Numbers {
     }
 
     /// The root of each rank.
-    fn roots(stars: &Stars, room: Room<'_>) -> anyhow::Result<Self> {
-        Self::of(stars.keys(), room, |sorter| {
+    fn roots(stars: &Stars, destination: NumberSpill<'_>) -> anyhow::Result<Self> {
+        Self::of(stars.keys(), destination, |sorter| {
             stars.for_each_rank(|root, rank| sorter.push(place(rank, root)))
         })
     }
@@ -576,12 +581,12 @@ mod tests {
     fn numbers_are_the_same_in_memory_and_in_a_scratch_file() {
         let folder = tempfile::tempdir().unwrap();
         for memory in [0, 1 << 20] {
-            let room = Room { folder: folder.path(), memory };
-            let numbers = Numbers::of(10, room, |sorter| {
+            let destination = NumberSpill { folder: folder.path(), memory };
+            let numbers = RankNumbers::of(10, destination, |sorter| {
                 [(7, 1), (2, 0), (9, 9), (3, 2)].iter().try_for_each(|&(at, one)| sorter.push(place(at, one)))
             })
             .unwrap();
-            assert_eq!(matches!(numbers, Numbers::Spilled(_)), memory == 0);
+            assert_eq!(matches!(numbers, RankNumbers::Spilled(_)), memory == 0);
             let all: Vec<u32> = (0..10).map(|rank| numbers.get(rank).unwrap()).collect();
             assert_eq!(all, [0, 1, 0, 2, 4, 5, 6, 1, 8, 9]);
         }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use twindex::Index;
 use twindex_corpus::page::Space;
 
-use crate::options::{Output, Work};
+use crate::options::{Output, ResourceArgs};
 use crate::report::{self, Stopwatch, counted};
 
 /// Options of `compact`.
@@ -19,18 +19,18 @@ use crate::report::{self, Stopwatch, counted};
     Documents that were replaced or deleted no longer take space, and a query asks one segment. It is the segment that \
     an index gets to which the documents are added at once, to the last byte. The index answers meanwhile, and if it \
     is stopped halfway, it is as it was; the disk must have space for a second copy.")]
-pub(crate) struct Compact {
+pub(crate) struct CompactArgs {
     /// Directory of the index
     index: PathBuf,
     #[command(flatten)]
-    work: Work,
+    work: ResourceArgs,
     #[command(flatten)]
     output: Output,
 }
 
 /// Fields of `--json`.
 #[derive(Serialize)]
-struct Report {
+struct CompactReport {
     documents: u64,
     /// Segments before.
     merged: usize,
@@ -41,7 +41,7 @@ struct Report {
     peak_rss_bytes: u64,
 }
 
-impl Compact {
+impl CompactArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
         let watch = Stopwatch::start();
@@ -53,7 +53,7 @@ impl Compact {
         writer.compact()?;
         drop(writer);
         let after = index.snapshot();
-        let report = Report {
+        let report = CompactReport {
             documents: after.documents(),
             merged: before.segments().len(),
             bytes_before,

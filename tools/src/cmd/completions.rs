@@ -13,12 +13,12 @@ use clap_complete::{Shell, generate};
     after_help = "Examples:\n  twindex completions bash > ~/.local/share/bash-completion/completions/twindex\n  \
     twindex completions fish > ~/.config/fish/completions/twindex.fish"
 )]
-pub(crate) struct Completions {
+pub(crate) struct CompletionsArgs {
     /// The shell
     shell: Shell,
 }
 
-impl Completions {
+impl CompletionsArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let mut script = Vec::new();
         generate(self.shell, &mut crate::Command::command(), "twindex", &mut script);

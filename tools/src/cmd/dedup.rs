@@ -9,8 +9,8 @@ use twindex_corpus::{Annotations, Dedup as Job, Report};
 use twindex_join::SampledBy;
 
 use crate::feature_args::FeatureArgs;
-use crate::keep_args::{Kept, parse_keep};
-use crate::options::{FingerprintArgs, IdsArgs, InputArgs, Output, Repeated, Work};
+use crate::keep_args::{KeepArgs, parse_keep};
+use crate::options::{FingerprintArgs, IdsArgs, InputArgs, Output, Repeated, ResourceArgs};
 use crate::param_args::{
     Sets, parse_minima, parse_preset, parse_signature_bits, parse_threshold, parse_weight_unit,
 };
@@ -47,7 +47,7 @@ use crate::text_args::TextArgs;
     A run that is killed leaves its folder, `.twindex-dedup-XXXX` beside OUT, which may be deleted; with --resume it leaves\n\
     `.OUT.twindex-resume`, by which the same command continues.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
-pub(crate) struct Dedup {
+pub(crate) struct DedupArgs {
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
@@ -74,11 +74,11 @@ pub(crate) struct Dedup {
     threshold: Option<f64>,
     /// What is counted of two documents
     #[arg(long, value_enum, value_name = "WHAT", default_value = "resemblance")]
-    near: NearBy,
+    near: NearMeasureArg,
     /// What makes documents near: MinHash candidates confirmed exactly, shingles that sketches have in common, simhash
     /// distance, or equal texts only [default: minhash; simhash with --fingerprint-field]
     #[arg(long, value_enum)]
-    method: Option<Method>,
+    method: Option<MethodArg>,
     /// Hamming radius for --method simhash, 0 to 10 [default: 3]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
     within: Option<u8>,
@@ -94,7 +94,7 @@ pub(crate) struct Dedup {
     texts: Vec<PathBuf>,
     /// Which documents are in OUT/index
     #[arg(long, value_enum, value_name = "WHICH", default_value = "kept")]
-    index: IndexOf,
+    index: IndexOfArg,
     /// The sketch of --method shingles: the hashes of a document that M divides, one in M; the paper took 25
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "bottom")]
     modulus: Option<u32>,
@@ -117,7 +117,7 @@ pub(crate) struct Dedup {
     features: FeatureArgs,
     /// How candidates are verified [default: exact, or signature with --method shingles]
     #[arg(long, value_enum, value_name = "HOW")]
-    verify: Option<Verify>,
+    verify: Option<VerifyArg>,
     /// Bits kept of each minimum in the index: 1, 2, 4, 8, 16 or 32, or 0 for none [default: 8]
     #[arg(long, value_name = "BITS", value_parser = parse_signature_bits)]
     signature_bits: Option<u8>,
@@ -141,7 +141,7 @@ pub(crate) struct Dedup {
     /// --features-field as much as its vector says; `idf`, that times its inverse document frequency by --idf. Resemblance is
     /// the sum of the lesser weights by the sum of the greater ones
     #[arg(long, value_enum, value_name = "WEIGHTS", default_value = "distinct")]
-    weights: Weights,
+    weights: WeightsArg,
     /// What weights that may be fractions, of --weights idf and of vectors, are rounded to before they are counted: 1/256 to
     /// 2. A resemblance changes by at most U / the mean weight; a shingle costs as much as its units [default: 1]
     #[arg(long, value_name = "U", value_parser = parse_weight_unit)]
@@ -155,7 +155,7 @@ pub(crate) struct Dedup {
     /// the one with the largest or smallest number in a field or column, `max:FIELD` or `min:FIELD` (of equal ones the one
     /// with the smallest key)
     #[arg(long, value_name = "WHICH", value_parser = parse_keep, default_value = "first")]
-    keep: Kept,
+    keep: KeepArgs,
     /// Compare documents only inside a value of this field or column, a source or a language: each value keeps its
     /// survivor, of equal texts too. A document without the field is a bad record. `host` and `domain` are those of its
     /// URL, and field:NAME is a field with any name
@@ -166,10 +166,10 @@ pub(crate) struct Dedup {
     url_field: Option<String>,
     /// Which documents go
     #[arg(long, value_enum, value_name = "HOW", default_value = "leaders")]
-    clusters: Clustering,
+    clusters: ClusteringArg,
     /// Which pairs are in pairs.tsv; all of them can be quadratically many, and --max-bucket bounds them
     #[arg(long, value_enum, value_name = "WHICH", default_value = "covering")]
-    pairs: ListedPairs,
+    pairs: ListedPairsArg,
     /// End with an error after N comparisons of documents with kept ones: sets that share their rarest shingles
     /// without being near are compared all with all [default: no limit]
     #[arg(long, value_name = "N")]
@@ -200,13 +200,13 @@ pub(crate) struct Dedup {
     #[arg(long)]
     write_revisits: bool,
     #[command(flatten)]
-    resources: Work,
+    resources: ResourceArgs,
     #[command(flatten)]
     output: Output,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Method {
+enum MethodArg {
     Minhash,
     /// Sketches are joined: pairs of documents for each shingle that several sketches have, counted
     Shingles,
@@ -214,9 +214,9 @@ enum Method {
     Exact,
 }
 
-/// What a shingle weighs.
+/// The weights of shingles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Weights {
+enum WeightsArg {
     Distinct,
     Tf,
     Idf,
@@ -224,16 +224,16 @@ enum Weights {
 
 /// Which documents an index is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum IndexOf {
+enum IndexOfArg {
     /// Those that stay
     Kept,
     /// All that were read
     All,
 }
 
-/// What is counted.
+/// The measure of two documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum NearBy {
+enum NearMeasureArg {
     /// What both have, of what either has
     Resemblance,
     /// What both have, of what the smaller one has: it goes if enough of it is in a larger one. Larger documents come
@@ -243,7 +243,7 @@ enum NearBy {
 
 /// Which documents go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Clustering {
+enum ClusteringArg {
     /// One that a kept document before it is near, and no other
     Leaders,
     /// All but one of each connected component: also what is joined by a chain, and near nothing that is kept
@@ -252,7 +252,7 @@ enum Clustering {
 
 /// Which pairs are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ListedPairs {
+enum ListedPairsArg {
     /// Each document that goes, with the one that is kept for it
     Covering,
     /// All near documents
@@ -272,7 +272,7 @@ enum Join {
 
 /// How candidates are verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Verify {
+enum VerifyArg {
     /// Shingle by shingle
     Exact,
     /// By the signatures in the index, or the sketches of --method shingles: an estimate
@@ -281,7 +281,7 @@ enum Verify {
     None,
 }
 
-impl Dedup {
+impl DedupArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.resources.apply()?;
         self.fingerprint.check(&self.input)?;
@@ -306,22 +306,22 @@ impl Dedup {
             resume: self.resume,
             method: match self.method {
                 None if self.fingerprint.are_read() => twindex_corpus::Method::Simhash,
-                None | Some(Method::Minhash) => twindex_corpus::Method::Minhash,
-                Some(Method::Shingles) => twindex_corpus::Method::Shingles,
-                Some(Method::Simhash) => twindex_corpus::Method::Simhash,
-                Some(Method::Exact) => twindex_corpus::Method::Exact,
+                None | Some(MethodArg::Minhash) => twindex_corpus::Method::Minhash,
+                Some(MethodArg::Shingles) => twindex_corpus::Method::Shingles,
+                Some(MethodArg::Simhash) => twindex_corpus::Method::Simhash,
+                Some(MethodArg::Exact) => twindex_corpus::Method::Exact,
             },
             near: match self.near {
-                NearBy::Resemblance => twindex_corpus::NearBy::Resemblance,
-                NearBy::Containment => twindex_corpus::NearBy::Containment,
+                NearMeasureArg::Resemblance => twindex_corpus::NearMeasure::Resemblance,
+                NearMeasureArg::Containment => twindex_corpus::NearMeasure::Containment,
             },
             threshold: self.threshold,
             within: self.within,
             against: self.against.clone(),
             texts: self.texts.clone(),
             index: match self.index {
-                IndexOf::Kept => twindex_corpus::IndexOf::Kept,
-                IndexOf::All => twindex_corpus::IndexOf::All,
+                IndexOfArg::Kept => twindex_corpus::IndexOf::Kept,
+                IndexOfArg::All => twindex_corpus::IndexOf::All,
             },
             modulus: self.modulus,
             bottom: self.bottom,
@@ -334,9 +334,9 @@ impl Dedup {
             }),
             sharing: self.features.options(),
             verify: self.verify.map(|verify| match verify {
-                Verify::Exact => twindex_corpus::Verify::Exact,
-                Verify::Signature => twindex_corpus::Verify::Signature,
-                Verify::None => twindex_corpus::Verify::None,
+                VerifyArg::Exact => twindex_corpus::Verify::Exact,
+                VerifyArg::Signature => twindex_corpus::Verify::Signature,
+                VerifyArg::None => twindex_corpus::Verify::None,
             }),
             signature_bits: self.signature_bits,
             sets: self.sets == Sets::Kept,
@@ -345,9 +345,9 @@ impl Dedup {
             boilerplate_words: self.boilerplate_words,
             boilerplate: self.boilerplate.clone(),
             weights: match self.weights {
-                Weights::Distinct => twindex_corpus::Weights::Distinct,
-                Weights::Tf => twindex_corpus::Weights::Frequencies,
-                Weights::Idf => twindex_corpus::Weights::Idf,
+                WeightsArg::Distinct => twindex_corpus::Weights::Distinct,
+                WeightsArg::Tf => twindex_corpus::Weights::Frequencies,
+                WeightsArg::Idf => twindex_corpus::Weights::Idf,
             },
             weight_unit: self.weight_unit,
             idf: self.idf.clone(),
@@ -356,12 +356,12 @@ impl Dedup {
             inside: self.inside.clone(),
             url_field: self.url_field.clone(),
             clusters: match self.clusters {
-                Clustering::Leaders => twindex_corpus::Clustering::Leaders,
-                Clustering::Components => twindex_corpus::Clustering::Components,
+                ClusteringArg::Leaders => twindex_corpus::Clustering::Leaders,
+                ClusteringArg::Components => twindex_corpus::Clustering::Components,
             },
             pairs: match self.pairs {
-                ListedPairs::Covering => twindex_corpus::ListedPairs::Covering,
-                ListedPairs::All => twindex_corpus::ListedPairs::All,
+                ListedPairsArg::Covering => twindex_corpus::ListedPairs::Covering,
+                ListedPairsArg::All => twindex_corpus::ListedPairs::All,
             },
             max_work: self.max_work,
             max_cluster: self.max_cluster,
@@ -381,7 +381,7 @@ impl Dedup {
 fn summary(job: &Job, report: &Report) -> Vec<String> {
     let input = &report.input;
     let share = report.removed as f64 * 100.0 / input.documents.max(1) as f64;
-    let mut lines = what_was_read(job, report);
+    let mut lines = input_lines(job, report);
     lines.extend(report.boilerplate.as_ref().map(without_spans));
     if let Some(dropped) = report.dropped {
         let against: Vec<String> = job.against.iter().map(|path| path.display().to_string()).collect();
@@ -409,7 +409,7 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
         twindex_corpus::Method::Minhash | twindex_corpus::Method::Shingles => format!(
             "  near       {:>11}  {pairs}: a {} of {} or more, {}, copies included",
             count(report.pairs),
-            if job.near == twindex_corpus::NearBy::Containment { "containment" } else { "resemblance" },
+            if job.near == twindex_corpus::NearMeasure::Containment { "containment" } else { "resemblance" },
             job.threshold(),
             if job.verify() == twindex_corpus::Verify::Exact { "counted exactly" } else { "by an estimate" }
         ),
@@ -475,7 +475,7 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
 }
 
 /// What was read, and what of it was equal.
-fn what_was_read(job: &Job, report: &Report) -> Vec<String> {
+fn input_lines(job: &Job, report: &Report) -> Vec<String> {
     let input = &report.input;
     let is_normalised = job.method == twindex_corpus::Method::Exact && job.text.normalises();
     let are_fingerprints = job.input.fingerprint.is_some();
@@ -522,7 +522,7 @@ fn sizes(report: &Report) -> Vec<String> {
     sizes.map(shown).collect()
 }
 
-/// Where duplicates come from.
+/// The counts of duplicates by host.
 fn of_hosts(hosts: &twindex_corpus::Hosts) -> String {
     format!(
         "  hosts      {:>11}  of {} domains; {} duplicates of a page of the same host, {} of the same domain, {} of another",

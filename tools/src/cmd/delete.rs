@@ -19,7 +19,7 @@ use crate::report::{self, counted};
     For `-` alone, keys are read from standard input, one a line. All of them go in one commit. A key that is not there is counted, and no error. Their bytes go when their segment is \
     merged: `twindex compact`."
 )]
-pub(crate) struct Delete {
+pub(crate) struct DeleteArgs {
     /// Directory of the index
     index: PathBuf,
     #[command(flatten)]
@@ -30,13 +30,13 @@ pub(crate) struct Delete {
 
 /// Fields of `--json`.
 #[derive(Serialize)]
-struct Report {
+struct DeleteReport {
     documents: u64,
     deleted: u64,
     absent: u64,
 }
 
-impl Delete {
+impl DeleteArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let index = Index::open(&self.index)?;
         let mut writer = index.writer()?;
@@ -52,7 +52,7 @@ impl Delete {
         })?;
         writer.commit()?;
         drop(writer);
-        let report = Report { documents: index.snapshot().documents(), deleted, absent };
+        let report = DeleteReport { documents: index.snapshot().documents(), deleted, absent };
         if self.output.json {
             report::print_json(&report)?;
         } else if !self.output.quiet {

@@ -25,7 +25,7 @@ use twindex::sys::RealVfs;
     twindex dump pages.twx/000001.seg --rows 0\n\n\
     Prints offset, bytes and meaning as format-spec.md names them. What is damaged is refused with its place; \
     `verify` looks at all of it.")]
-pub(crate) struct Dump {
+pub(crate) struct DumpArgs {
     /// A segment, a manifest, CURRENT, a log or an IDF table
     file: PathBuf,
     /// Entries to print of each section
@@ -98,7 +98,7 @@ impl<W: Write> Printer<W> {
     }
 }
 
-impl Dump {
+impl DumpArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let path = &self.file;
         if !path.is_file() {

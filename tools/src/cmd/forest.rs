@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Serialize;
 use twindex_join::{SpanningForest, Stars};
 
-use crate::options::{Output, Work};
+use crate::options::{Output, ResourceArgs};
 use crate::pair_file::{FOREST, FOREST_COLUMNS, PairFiles, PairWriter};
 use crate::report::{self, Stopwatch, counted};
 use crate::stage::StageArgs;
@@ -26,22 +26,22 @@ use crate::stage::StageArgs;
     were spread over files. So workers make a forest of their pairs each, and the forest of those forests is that of \
     all pairs. Files of different parameters are refused, naming the parameter; a file that was cut off, too. Keys that \
     are more than --memory go to unnamed files in the folder for temporary files, TMPDIR.")]
-pub(crate) struct Forest {
+pub(crate) struct ForestArgs {
     /// Files of pairs or forests, or folders of files named *.pairs and *.forest
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
     #[command(flatten)]
     stage: StageArgs,
     #[command(flatten)]
-    work: Work,
+    work: ResourceArgs,
     #[command(flatten)]
     output: Output,
 }
 
 /// Fields of `--json`.
 #[derive(Serialize)]
-struct Report {
-    /// Where it is, with --out or --into.
+struct ForestReport {
+    /// The path of the forest, with --out or --into.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
     files: u64,
@@ -60,7 +60,7 @@ struct Report {
     peak_rss_bytes: u64,
 }
 
-impl Forest {
+impl ForestArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
         self.stage.check(FOREST)?;
@@ -80,7 +80,7 @@ impl Forest {
         })?;
         let written = out.finish()?;
         if self.output.json {
-            report::print_json(&Report {
+            report::print_json(&ForestReport {
                 file: written.path,
                 files: files.count(),
                 pairs,
@@ -94,7 +94,8 @@ impl Forest {
             })?;
         } else {
             let clusters = counted(stars.components(), "cluster");
-            written.tell(&format!("{}, {clusters}", counted(stars.edges(), "edge")), &self.output)?;
+            written
+                .print_summary(&format!("{}, {clusters}", counted(stars.edges(), "edge")), &self.output)?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -15,7 +15,7 @@ use crate::report;
 #[command(after_help = "Example:\n  twindex gc pages.twx\n\n\
     What the newest generation does not name goes: the files of the one before, and what a crash left. Files of others \
     stay, and so does what a process has open until it closes it. After this there is no generation to go back to.")]
-pub(crate) struct Gc {
+pub(crate) struct GcArgs {
     /// Directory of the index
     index: PathBuf,
     #[command(flatten)]
@@ -24,14 +24,14 @@ pub(crate) struct Gc {
 
 /// Fields of `--json`.
 #[derive(Serialize)]
-struct Report {
+struct GcReport {
     bytes_removed: u64,
 }
 
-impl Gc {
+impl GcArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let index = Index::open(&self.index)?;
-        let report = Report { bytes_removed: index.gc()? };
+        let report = GcReport { bytes_removed: index.gc()? };
         if self.output.json {
             report::print_json(&report)?;
         } else if !self.output.quiet {

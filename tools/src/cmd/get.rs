@@ -20,7 +20,7 @@ use crate::report;
     sampled hashes, \
     value (- for none), age (by the newest stamp in the index; - where documents do not expire). A key that is not there \
     is an error, after the others; exit code 1. With --json an object a line for each key, and a last one with the figures.")]
-pub(crate) struct Get {
+pub(crate) struct GetArgs {
     /// Directory of the index
     index: PathBuf,
     #[command(flatten)]
@@ -50,7 +50,7 @@ struct Document {
 
 /// The figures of `--json`.
 #[derive(Serialize)]
-struct Report {
+struct GetReport {
     /// Documents that were found.
     documents: u64,
     /// Keys of none.
@@ -64,7 +64,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-impl Get {
+impl GetArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let index = Index::open(&self.index)?;
         let snapshot = index.snapshot();
@@ -103,7 +103,7 @@ impl Get {
         if self.output.json {
             // One after the other: together they may be large.
             all.iter().try_for_each(report::print_json)?;
-            report::print_json(&Report { documents: all.len() as u64 - absent, absent })?;
+            report::print_json(&GetReport { documents: all.len() as u64 - absent, absent })?;
         } else {
             let lines: Vec<String> = all
                 .iter()

@@ -12,7 +12,7 @@ use twindex_corpus::tsv;
 use twindex_join::living_groups;
 
 use crate::key_args;
-use crate::options::Work;
+use crate::options::ResourceArgs;
 
 /// Options of `groups`.
 #[derive(Args)]
@@ -24,7 +24,7 @@ use crate::options::Work;
     priorities, where the index keeps them, and then of a hash of the key: so groups depend on what is in the index and \
     on nothing else, and are those of `dedup --keep key-hash`. Near is what the index says. Where it keeps no sets, \
     resemblance is an estimate, and a note on standard error says so.")]
-pub(crate) struct Groups {
+pub(crate) struct GroupsArgs {
     /// Directory of the index
     index: PathBuf,
     /// Print the group of the document of this key only; the key as it is printed, with \\ for a backslash
@@ -40,19 +40,19 @@ pub(crate) struct Groups {
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
-    work: Work,
+    work: ResourceArgs,
 }
 
 /// A line of `--json`.
 #[derive(Serialize)]
-struct Line<'a> {
+struct GroupLine<'a> {
     key: &'a str,
     leader: &'a str,
     size: u64,
 }
 
 /// Lines on their way.
-struct Lines<W: Write> {
+struct GroupLines<W: Write> {
     out: W,
     json: bool,
 }
@@ -64,7 +64,7 @@ fn shown(key: Key<'_>) -> String {
     }
 }
 
-impl<W: Write> Lines<W> {
+impl<W: Write> GroupLines<W> {
     fn head(&mut self) -> io::Result<()> {
         if self.json { Ok(()) } else { writeln!(self.out, "key\tleader\tsize") }
     }
@@ -72,14 +72,14 @@ impl<W: Write> Lines<W> {
     fn add(&mut self, key: Key<'_>, leader: Key<'_>, size: u64) -> io::Result<()> {
         let (key, leader) = (shown(key), shown(leader));
         if self.json {
-            serde_json::to_writer(&mut self.out, &Line { key: &key, leader: &leader, size })?;
+            serde_json::to_writer(&mut self.out, &GroupLine { key: &key, leader: &leader, size })?;
             return writeln!(self.out);
         }
         writeln!(self.out, "{key}\t{leader}\t{size}")
     }
 }
 
-impl Groups {
+impl GroupsArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
         let index = Index::open(&self.index)?;
@@ -90,7 +90,7 @@ impl Groups {
                 self.index.display()
             );
         }
-        let mut lines = Lines { out: BufWriter::new(io::stdout().lock()), json: self.json };
+        let mut lines = GroupLines { out: BufWriter::new(io::stdout().lock()), json: self.json };
         let Some(key) = &self.of else {
             self.all(&snapshot, &mut lines)?;
             lines.out.flush().context("cannot write to standard output")?;
@@ -136,7 +136,7 @@ impl Groups {
         Resources { memory: self.work.memory, threads, ..Resources::in_dir(&self.index) }
     }
 
-    fn all(&self, snapshot: &Snapshot, lines: &mut Lines<impl Write>) -> anyhow::Result<()> {
+    fn all(&self, snapshot: &Snapshot, lines: &mut GroupLines<impl Write>) -> anyhow::Result<()> {
         let groups = living_groups(snapshot, &self.resources())?;
         lines.head().context("cannot write to standard output")?;
         let mut failed = None;

@@ -13,10 +13,10 @@ use twindex::store::idf;
 use twindex::sys::RealVfs;
 use twindex::{Error, Params, Sketcher};
 use twindex_corpus::input::{Counts, Documents};
-use twindex_corpus::sketching::{Wanted, for_each_shingled};
+use twindex_corpus::sketching::{SketchOptions, for_each_shingled};
 use twindex_corpus::{boilerplate, contents};
 
-use crate::options::{InputArgs, Output, Usage, Work};
+use crate::options::{InputArgs, Output, ResourceArgs, Usage};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, count, counted};
 use crate::text_args::TextArgs;
@@ -30,7 +30,7 @@ use crate::text_args::TextArgs;
     The table says what a shingle weighs in the simhash: 1 + log2((N + 1) / (d + 1)) where d of N documents have it. \
     An index keeps a copy of its table. Another collection gives another table, and fingerprints made with different \
     tables are not compared. Documents without tokens are not counted.")]
-pub(crate) struct Idf {
+pub(crate) struct IdfArgs {
     #[command(flatten)]
     input: InputArgs,
     /// File to make for the table
@@ -53,27 +53,27 @@ pub(crate) struct Idf {
           value_parser = clap::value_parser!(u32).range(1..=1 << 27))]
     max_entries: u32,
     #[command(flatten)]
-    work: Work,
+    work: ResourceArgs,
     #[command(flatten)]
     output: Output,
 }
 
 /// Fields of `--json`.
 #[derive(Serialize)]
-struct Report {
+struct IdfReport {
     #[serde(flatten)]
     input: Counts,
     #[serde(flatten)]
-    table: Table,
+    table: TableFigures,
     bytes: u64,
     cpu_seconds: f64,
     seconds: f64,
     peak_rss_bytes: u64,
 }
 
-/// What is said of a table.
+/// Figures of a table.
 #[derive(Serialize)]
-pub(crate) struct Table {
+pub(crate) struct TableFigures {
     digest: String,
     /// Documents with at least one token.
     counted_documents: u32,
@@ -82,7 +82,7 @@ pub(crate) struct Table {
     absent: u32,
 }
 
-impl Table {
+impl TableFigures {
     pub(crate) fn of(table: &IdfTable) -> Self {
         Self {
             digest: format!("{:032x}", table.digest()),
@@ -92,7 +92,7 @@ impl Table {
         }
     }
 
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         format!(
             "{} of {}, others as if in {}",
             counted(self.entries as u64, "shingle"),
@@ -102,7 +102,7 @@ impl Table {
     }
 }
 
-impl Idf {
+impl IdfArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
         let watch = Stopwatch::start();
@@ -117,9 +117,9 @@ impl Idf {
         let table = self.count(&mut documents)?;
         idf::write(&RealVfs, &self.out, &table, self.force)?;
 
-        let report = Report {
+        let report = IdfReport {
             input: documents.counts().clone(),
-            table: Table::of(&table),
+            table: TableFigures::of(&table),
             bytes: file_bytes(&table),
             cpu_seconds: watch.cpu_seconds(),
             seconds: watch.seconds(),
@@ -131,7 +131,7 @@ impl Idf {
             let mut lines = vec![format!(
                 "{}: {}, {}, {:.1} s",
                 self.out.display(),
-                report.table.told(),
+                report.table.summary(),
                 report::bytes(report.bytes),
                 report.seconds
             )];
@@ -192,7 +192,7 @@ impl Idf {
             .memory(self.work.memory / 2)
             .scratch_dir(scratch);
         let progress = Progress::bytes(documents.total_bytes(), "counting", self.output.quiet);
-        let wanted = Wanted { shingles: true, ..Wanted::default() };
+        let wanted = SketchOptions { shingles: true, ..SketchOptions::default() };
         for_each_shingled(
             documents,
             &sketcher,

@@ -11,14 +11,14 @@ use twindex::{Index, Key};
 
 use twindex_corpus::tsv;
 
-use crate::json_lines::Columns;
+use crate::json_lines::JsonColumns;
 
 /// Options of `keys`.
 #[derive(Args)]
 #[command(after_help = "Example:\n  twindex keys pages.twx | head\n\n\
     One key a line, ascending. A tab, newline, carriage return or backslash in a key is written \\t, \\n, \\r, \\\\, and a \
     byte that is not UTF-8 \\xNN: as `delete` and `get` take it with --escaped.")]
-pub(crate) struct Keys {
+pub(crate) struct KeysArgs {
     /// Directory of the index
     index: PathBuf,
     /// Print how many there are only
@@ -29,12 +29,12 @@ pub(crate) struct Keys {
     json: bool,
 }
 
-impl Keys {
+impl KeysArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let snapshot = Index::open(&self.index)?.snapshot();
         let mut out = BufWriter::new(io::stdout().lock());
         let (mut failed, mut count) = (None, 0_u64);
-        let columns = Columns::of("key", snapshot.params().key == KeyKind::U64);
+        let columns = JsonColumns::of("key", snapshot.params().key == KeyKind::U64);
         let (mut line, mut made) = (Vec::new(), Vec::new());
         let listed = snapshot.for_each_key(|key| {
             count += 1;

@@ -11,12 +11,12 @@ use clap::{Args, CommandFactory};
 #[derive(Args)]
 #[command(after_help = "Example:\n  twindex man ~/.local/share/man/man1 && man twindex-dedup\n\n\
     Pages of the same names are replaced.")]
-pub(crate) struct Man {
+pub(crate) struct ManArgs {
     /// Folder for the pages, made if it is not there
     dir: PathBuf,
 }
 
-impl Man {
+impl ManArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let shown = self.dir.display();
         fs::create_dir_all(&self.dir).with_context(|| format!("{shown}: cannot create"))?;

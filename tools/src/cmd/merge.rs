@@ -10,7 +10,7 @@ use serde::Serialize;
 use twindex::Index;
 use twindex::store::OnConflict;
 
-use crate::options::{Output, Work};
+use crate::options::{Output, ResourceArgs};
 use crate::report::{self, Stopwatch, counted};
 
 /// Options of `merge`.
@@ -18,7 +18,7 @@ use crate::report::{self, Stopwatch, counted};
 #[command(after_help = "Example:\n  twindex merge all.twx shard-1.twx shard-2.twx shard-3.twx\n\n\
     The result is the index that one `build` of all their documents makes, of one segment, to the last byte. The shards \
     stay as they are.")]
-pub(crate) struct Merge {
+pub(crate) struct MergeArgs {
     /// Directory of the new index, which must not be there
     out: PathBuf,
     /// Directories of the indexes to join
@@ -28,7 +28,7 @@ pub(crate) struct Merge {
     #[arg(long, value_enum, value_name = "WHAT", default_value = "refuse")]
     on_conflict: Conflict,
     #[command(flatten)]
-    work: Work,
+    work: ResourceArgs,
     #[command(flatten)]
     output: Output,
 }
@@ -45,7 +45,7 @@ enum Conflict {
 
 /// Fields of `--json`.
 #[derive(Serialize)]
-struct Report {
+struct MergeReport {
     documents: u64,
     /// Keys that several shards had with the same record.
     repeated: u64,
@@ -55,7 +55,7 @@ struct Report {
     peak_rss_bytes: u64,
 }
 
-impl Merge {
+impl MergeArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
         let watch = Stopwatch::start();
@@ -67,7 +67,7 @@ impl Merge {
         };
         let merged = Index::merge(&self.out, &shards, on_conflict, self.work.memory)
             .with_context(|| format!("{}: cannot merge the shards", self.out.display()))?;
-        let report = Report {
+        let report = MergeReport {
             documents: merged.documents,
             repeated: merged.repeated,
             conflicts: merged.conflicts,

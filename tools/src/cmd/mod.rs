@@ -39,65 +39,65 @@ use clap::Subcommand;
 #[derive(Subcommand)]
 pub(crate) enum Verb {
     /// Find near-duplicate documents; write pairs, clusters, the documents to keep, and the index
-    Dedup(dedup::Dedup),
+    Dedup(dedup::DedupArgs),
     /// Explain why a document went, or stays: the kept one, the counts, and the words that differ
-    Why(why::Why),
+    Why(why::WhyArgs),
     /// Find passages that occur in earlier documents, too; list them, and write the documents without them
-    Passages(passages::Passages),
+    Passages(passages::PassagesArgs),
     /// Make sketches of documents, and a file of them
-    Sketch(sketch::Sketch),
+    Sketch(sketch::SketchArgs),
     /// Make an index, or add to one
-    Build(build::Build),
+    Build(build::BuildArgs),
     /// Look up each document and add it, in order, for ever
-    Stream(stream::Stream),
+    Stream(stream::StreamArgs),
     /// Find the documents near each input
-    Query(query::Query),
+    Query(query::QueryArgs),
     /// Count in how many documents each shingle is, for simhashes that weight rare ones more
-    Idf(idf::Idf),
+    Idf(idf::IdfArgs),
     /// List all near pairs inside an index
-    Pairs(pairs::Pairs),
+    Pairs(pairs::PairsArgs),
     /// Reduce pairs to a spanning forest, on each worker and of what all of them made
-    Forest(forest::Forest),
+    Forest(forest::ForestArgs),
     /// Make clusters of pairs, or of an index, and say which document of each to keep
-    Clusters(clusters::Clusters),
+    Clusters(clusters::ClustersArgs),
     /// Score near pairs band by band, and judge each score against exact resemblance
-    Study(study::Study),
+    Study(study::StudyArgs),
     /// Learn which parts of URLs do not change the page, and leave them out of others
-    Urls(urls::Urls),
+    Urls(urls::UrlsArgs),
     /// Say how good the pairs that were found are, against pairs that are known
-    Eval(eval::Eval),
+    Eval(eval::EvalArgs),
     /// Say what an index would cost: designs of tables with their bytes, probes and times
-    Plan(plan::Plan),
+    Plan(plan::PlanArgs),
     /// Merge the segments of an index to one, without what was replaced or deleted
-    Compact(compact::Compact),
+    Compact(compact::CompactArgs),
     /// Join indexes of the same parameters to a new one
-    Merge(merge::Merge),
+    Merge(merge::MergeArgs),
     /// Make a copy of an index that shares its files
-    Snapshot(snapshot::Snapshot),
+    Snapshot(snapshot::SnapshotArgs),
     /// Remove documents from an index
-    Delete(delete::Delete),
+    Delete(delete::DeleteArgs),
     /// Remove files that an index does not need
-    Gc(gc::Gc),
+    Gc(gc::GcArgs),
     /// List the group of each document of an index: the document that leads it, and its size
-    Groups(groups::Groups),
+    Groups(groups::GroupsArgs),
     /// List the keys of an index
-    Keys(keys::Keys),
+    Keys(keys::KeysArgs),
     /// Print what an index has of documents
-    Get(get::Get),
+    Get(get::GetArgs),
     /// Say what is in an index
-    Stats(stats::Stats),
+    Stats(stats::StatsArgs),
     /// Write a page about what is in an index: pairs by band, clusters, buckets, bytes
-    Report(report::Report),
+    Report(report::ReportArgs),
     /// Save what can be saved of a damaged index, as a new one
-    Salvage(salvage::Salvage),
+    Salvage(salvage::SalvageArgs),
     /// Check that an index is sound, down to the last byte
-    Verify(verify::Verify),
+    Verify(verify::VerifyArgs),
     /// Print the bytes of an index file with their meaning
-    Dump(dump::Dump),
+    Dump(dump::DumpArgs),
     /// Print what a shell needs to complete commands and options
-    Completions(completions::Completions),
+    Completions(completions::CompletionsArgs),
     /// Write the manual, a page for each verb
-    Man(man::Man),
+    Man(man::ManArgs),
 }
 
 impl Verb {

@@ -16,16 +16,16 @@ use twindex::store::snapshot::Place;
 use twindex::{Index, KeyBuf, Params, Resemblance, Snapshot};
 use twindex_corpus::input::InputOptions;
 use twindex_corpus::tsv;
-use twindex_join::{Effort, Meeting, meetings_within, pairs_within};
+use twindex_join::{JoinResources, NearFingerprints, near_fingerprints_within, pairs_within};
 
 use super::query::{key_number, write_key};
 use crate::feature_args::FeatureArgs;
 use crate::in_order::in_order;
-use crate::options::{FingerprintArgs, Output, Usage, Verify, Work, parse_resemblance};
-use crate::pair_file::{Fields, PAIRS, PairWriter};
+use crate::options::{FingerprintArgs, Output, ResourceArgs, Usage, VerifyChoice, parse_resemblance};
+use crate::pair_file::{PAIRS, PairFields, PairWriter};
 use crate::report::{self, Stopwatch, mix};
 use crate::shard::ShardArgs;
-use crate::stage::{StageArgs, StageFile, Written};
+use crate::stage::{StageArgs, StageFile, WrittenFile};
 
 /// Options of `pairs`.
 #[derive(Args)]
@@ -42,7 +42,7 @@ use crate::stage::{StageArgs, StageFile, Written};
     b in key order, or, with --with, a of INDEX and b of OTHER; lines sorted. With --resembling: a, b, resemblance, \
     and its standard error or, counted, intersection and union. Files (--out, --into) are for `forest` and \
     `clusters`, and name the parameters that those must agree in.")]
-pub(crate) struct Pairs {
+pub(crate) struct PairsArgs {
     /// Directory of the index
     #[arg(required_unless_present = "fingerprints")]
     index: Option<PathBuf>,
@@ -72,7 +72,7 @@ pub(crate) struct Pairs {
     /// How --resembling is verified: counted by the sets in the index, as is usual, or on --texts; or by its signatures, an
     /// estimate
     #[arg(long, value_enum, value_name = "HOW")]
-    pub(super) verify: Option<Verify>,
+    pub(super) verify: Option<VerifyChoice>,
     /// The texts of an INDEX without sets, as they were given to `build`
     #[arg(long, value_name = "INPUT", num_args = 1..)]
     texts: Vec<PathBuf>,
@@ -93,7 +93,7 @@ pub(crate) struct Pairs {
     #[command(flatten)]
     stage: StageArgs,
     #[command(flatten)]
-    pub(super) work: Work,
+    pub(super) work: ResourceArgs,
     #[command(flatten)]
     pub(super) output: Output,
     /// Another verb asked for a file, and reports it itself.
@@ -103,8 +103,8 @@ pub(crate) struct Pairs {
 
 /// Fields of `--json`.
 #[derive(Serialize)]
-struct Report {
-    /// Where they are, with --out or --into.
+struct PairsReport {
+    /// The path of the pairs, with --out or --into.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
     pairs: u64,
@@ -122,19 +122,19 @@ struct Report {
 
 /// The sum over pairs.
 #[derive(Clone, Copy, Default)]
-struct Totals {
+struct PairTotals {
     count: u64,
     checksum: u64,
 }
 
-impl Totals {
+impl PairTotals {
     fn add(&mut self, a: &KeyBuf, b: &KeyBuf) {
         self.count += 1;
         self.checksum = self.checksum.wrapping_add(mix(key_number(a), key_number(b)));
     }
 }
 
-impl std::ops::Add for Totals {
+impl std::ops::Add for PairTotals {
     type Output = Self;
 
     fn add(self, part: Self) -> Self {
@@ -142,7 +142,7 @@ impl std::ops::Add for Totals {
     }
 }
 
-impl std::iter::Sum for Totals {
+impl std::iter::Sum for PairTotals {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), std::ops::Add::add)
     }
@@ -171,13 +171,13 @@ fn add_near(text: &mut Vec<u8>, a: &KeyBuf, b: &KeyBuf, distance: u32) -> io::Re
     })
 }
 
-/// Where lines go: a plain table on standard output, or a file for `forest` and `clusters`.
-enum Lines {
+/// The target of lines: a plain table on standard output, or a file for `forest` and `clusters`.
+enum PairLines {
     Plain(StageFile),
     File(Box<PairWriter>),
 }
 
-impl Lines {
+impl PairLines {
     /// Writes this number of lines.
     fn put(&mut self, count: u64, text: &[u8]) -> anyhow::Result<()> {
         match self {
@@ -186,7 +186,7 @@ impl Lines {
         }
     }
 
-    fn finish(self) -> anyhow::Result<Written> {
+    fn finish(self) -> anyhow::Result<WrittenFile> {
         match self {
             Self::Plain(out) => out.finish(),
             Self::File(out) => out.finish(),
@@ -194,7 +194,7 @@ impl Lines {
     }
 }
 
-impl Pairs {
+impl PairsArgs {
     pub(crate) fn run(mut self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
         self.check()?;
@@ -231,9 +231,9 @@ impl Pairs {
         self.report(totals, None, written, watch)
     }
 
-    /// Where scratch files go, and what may be used.
-    fn effort<'a>(&self, scratch: &'a tempfile::TempDir) -> Effort<'a> {
-        Effort { dir: scratch.path(), memory: self.work.memory, threads: rayon::current_num_threads() }
+    /// The folder of scratch files, memory and threads of the join.
+    fn resources<'a>(&self, scratch: &'a tempfile::TempDir) -> JoinResources<'a> {
+        JoinResources { dir: scratch.path(), memory: self.work.memory, threads: rayon::current_num_threads() }
     }
 
     /// Pairs of fingerprints of one index or two; printed, unless only figures are wanted.
@@ -242,26 +242,27 @@ impl Pairs {
         left: &Snapshot,
         right: Option<&Snapshot>,
         within: u32,
-    ) -> anyhow::Result<(Totals, Option<Written>)> {
+    ) -> anyhow::Result<(PairTotals, Option<WrittenFile>)> {
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
-        let effort = self.effort(&scratch);
+        let resources = self.resources(&scratch);
         if self.prints() {
-            let mut totals = Totals::default();
-            let mut out = self.lines(left.params(), Verify::Exact)?;
-            let make = |&(a, b, distance): &(Place<'_>, Place<'_>, u32), part: &mut Totals, text: &mut _| {
-                let (a, b) = (a.key()?, b.key()?);
-                if !self.shard.has(&a) {
-                    return Ok(());
-                }
-                part.add(&a, &b);
-                Ok(add_near(text, &a, &b, distance)?)
-            };
-            let write = |part: Totals, text: &[u8]| {
+            let mut totals = PairTotals::default();
+            let mut out = self.lines(left.params(), VerifyChoice::Exact)?;
+            let make =
+                |&(a, b, distance): &(Place<'_>, Place<'_>, u32), part: &mut PairTotals, text: &mut _| {
+                    let (a, b) = (a.key()?, b.key()?);
+                    if !self.shard.has(&a) {
+                        return Ok(());
+                    }
+                    part.add(&a, &b);
+                    Ok(add_near(text, &a, &b, distance)?)
+                };
+            let write = |part: PairTotals, text: &[u8]| {
                 totals = totals + part;
                 out.put(part.count, text)
             };
             in_order(make, write, |push| {
-                pairs_within(left, right, within, effort, |a, b, distance| push((a, b, distance)))
+                pairs_within(left, right, within, resources, |a, b, distance| push((a, b, distance)))
             })?;
             // Keys are read after the join.
             left.check_maps()?;
@@ -269,7 +270,7 @@ impl Pairs {
             return Ok((totals, Some(out.finish()?)));
         }
         let across = right.is_some();
-        let take = |totals: &mut Totals, meeting: &Meeting<'_>| {
+        let take = |totals: &mut PairTotals, meeting: &NearFingerprints<'_>| {
             if !self.output.json && self.shard.shard.is_none() {
                 totals.count += meeting.pairs();
                 return Ok(());
@@ -283,7 +284,7 @@ impl Pairs {
                 Ok(())
             })
         };
-        let states = meetings_within(left, right, within, effort, Totals::default, take)?;
+        let states = near_fingerprints_within(left, right, within, resources, PairTotals::default, take)?;
         Ok((states.into_iter().sum(), None))
     }
 
@@ -292,26 +293,31 @@ impl Pairs {
     }
 
     /// Begins what is written of pairs of documents with these parameters.
-    fn lines(&self, params: &Params, verify: Verify) -> anyhow::Result<Lines> {
+    fn lines(&self, params: &Params, verify: VerifyChoice) -> anyhow::Result<PairLines> {
         let (pairs, columns) = match (self.resembling, verify) {
             (None, _) => {
                 let within = self.within.or_else(|| params.near().within.map(u32::from));
                 (format!("within {}", within.unwrap_or_default()), "a\tb\tdistance")
             }
-            (Some(threshold), Verify::Exact) => {
+            (Some(threshold), VerifyChoice::Exact) => {
                 (format!("resembling {threshold}, counted"), "a\tb\tresemblance\tintersection\tunion")
             }
-            (Some(threshold), Verify::Signature) => {
+            (Some(threshold), VerifyChoice::Signature) => {
                 (format!("resembling {threshold}, estimated"), "a\tb\tresemblance\terror")
             }
         };
         if !self.stage.is_file() {
             let has_numbers_as_keys = params.key == KeyKind::U64;
             let out = self.stage.create_table(PAIRS, columns, (false, has_numbers_as_keys), &self.output)?;
-            return Ok(Lines::Plain(out));
+            return Ok(PairLines::Plain(out));
         }
         let out = self.stage.create(PAIRS)?;
-        Ok(Lines::File(Box::new(PairWriter::begin(out, PAIRS, &Fields::of(params, &pairs), columns)?)))
+        Ok(PairLines::File(Box::new(PairWriter::begin(
+            out,
+            PAIRS,
+            &PairFields::of(params, &pairs),
+            columns,
+        )?)))
     }
 
     /// Pairs that resemble each other.
@@ -331,13 +337,13 @@ impl Pairs {
         let keeps_sets =
             std::iter::once(snapshot).chain(right.map(|(.., right)| right)).all(|of| of.params().sets);
         let verify = match self.verify {
-            _ if !self.texts.is_empty() => Verify::Exact,
-            Some(Verify::Signature) if minhash.signature_bits == 0 => bail!(
+            _ if !self.texts.is_empty() => VerifyChoice::Exact,
+            Some(VerifyChoice::Signature) if minhash.signature_bits == 0 => bail!(
                 "{}: this index keeps no signatures; --texts INPUT counts on the texts",
                 self.index()?.display()
             ),
-            Some(Verify::Signature) => Verify::Signature,
-            _ if keeps_sets => Verify::Exact,
+            Some(VerifyChoice::Signature) => VerifyChoice::Signature,
+            _ if keeps_sets => VerifyChoice::Exact,
             _ => bail!(
                 "{}: no sets are kept, by which a resemblance of {threshold} is counted; name the texts with --texts INPUT, \
                  or take estimates with --verify signature",
@@ -346,16 +352,16 @@ impl Pairs {
         };
         let of_right = right.and_then(|(_, _, snapshot)| snapshot.params().minhash);
         let mut kept = minhash;
-        // Of one index and of the other as many bits as both keep.
+        // Only the bits that both indexes keep are compared.
         kept.feature_bits = of_right.map_or(u8::MAX, |right| right.feature_bits).min(minhash.feature_bits);
         let agreement = self.features.options().agreement(kept, snapshot.documents())?;
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
-        let sides = resembling::Sides::new(self, (index, snapshot), right)?;
+        let sides = resembling::LiveIndexes::new(self, (index, snapshot), right)?;
         let found = resembling::find(self, &sides, (threshold, verify), agreement, scratch.path())?;
-        let mut totals = Totals::default();
+        let mut totals = PairTotals::default();
         let mut out = if self.prints() { Some(self.lines(snapshot.params(), verify)?) } else { None };
         let prints = out.is_some();
-        let make = |&(a, b, resemblance): &(u32, u32, Resemblance), part: &mut Totals, text: &mut _| {
+        let make = |&(a, b, resemblance): &(u32, u32, Resemblance), part: &mut PairTotals, text: &mut _| {
             let (a, b) = (sides.key(a)?, sides.key(b)?);
             if !self.shard.has(&a) {
                 return Ok(());
@@ -366,29 +372,29 @@ impl Pairs {
             }
             Ok(())
         };
-        let write = |part: Totals, text: &[u8]| {
+        let write = |part: PairTotals, text: &[u8]| {
             totals = totals + part;
             out.as_mut().map_or(Ok(()), |out| out.put(part.count, text))
         };
         in_order(make, write, |push| found.for_each(|a, b, resemblance| push((a, b, resemblance))))?;
         snapshot.check_maps()?;
         right.map_or(Ok(()), |(.., right)| right.check_maps())?;
-        let written = out.map(Lines::finish).transpose()?;
+        let written = out.map(PairLines::finish).transpose()?;
         self.report(totals, Some((found.candidates, found.capped_buckets)), written, watch)
     }
 
     /// Says how many there were.
     fn report(
         &self,
-        totals: Totals,
+        totals: PairTotals,
         bands: Option<(u64, u64)>,
-        written: Option<Written>,
+        written: Option<WrittenFile>,
         watch: Stopwatch,
     ) -> anyhow::Result<ExitCode> {
         let (candidates, capped_buckets) = bands.unzip();
         if self.is_a_step {
         } else if self.output.json {
-            report::print_json(&Report {
+            report::print_json(&PairsReport {
                 file: written.and_then(|written| written.path),
                 pairs: totals.count,
                 candidates,
@@ -401,7 +407,7 @@ impl Pairs {
         } else if self.count {
             report::print_lines(&[totals.count.to_string()])?;
         } else if let Some(written) = written {
-            written.tell(&report::counted(totals.count, "pair"), &self.output)?;
+            written.print_summary(&report::counted(totals.count, "pair"), &self.output)?;
         }
         if let Some(capped) = capped_buckets.filter(|&capped| capped > 0 && !self.output.quiet) {
             report::note(&format!(
@@ -439,7 +445,7 @@ impl Pairs {
         if !self.texts.is_empty() && self.resembling.is_none() {
             return Err(Usage::new("--texts goes with --resembling J").into());
         }
-        if !self.texts.is_empty() && self.verify == Some(Verify::Signature) {
+        if !self.texts.is_empty() && self.verify == Some(VerifyChoice::Signature) {
             return Err(Usage::new("--texts goes with --verify exact").into());
         }
         Ok(())

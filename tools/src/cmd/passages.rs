@@ -12,9 +12,9 @@ use twindex_corpus::{
     PassageAnswer, PassageQuery, PassageReport, Passages as Job, PassagesIndex, SharedPage,
 };
 
-use crate::keep_args::{Kept, parse_keep};
+use crate::keep_args::{KeepArgs, parse_keep};
 use crate::key_args::KeyArgs;
-use crate::options::{IdsArgs, InputArgs, Output, Repeated, Work};
+use crate::options::{IdsArgs, InputArgs, Output, Repeated, ResourceArgs};
 use crate::progress::Watching;
 use crate::report::{self, count, counted};
 use crate::text_args::TextArgs;
@@ -37,7 +37,7 @@ use crate::text_args::TextArgs;
     OUT/kept.jsonl    with --cut: the documents without the bytes of their spans, in the order and form of the input\n    \
     OUT/marked.jsonl  with --mark: the documents with the places of their spans, in the order and form of the input\n    \
     OUT/passages.json the options")]
-pub(crate) struct Passages {
+pub(crate) struct PassagesArgs {
     #[command(subcommand)]
     verb: Option<Verb>,
     #[command(flatten)]
@@ -62,7 +62,7 @@ enum Verb {
         /// The index
         index: PathBuf,
         #[command(flatten)]
-        work: Work,
+        work: ResourceArgs,
         #[command(flatten)]
         output: Output,
     },
@@ -136,10 +136,10 @@ struct Find {
     min_words: Option<u32>,
     /// What is repeated: runs of words, or whole lines, paragraphs (between empty lines) or sentences, as they are
     #[arg(long, value_enum, value_name = "UNIT", default_value = "words")]
-    unit: Unit,
+    unit: UnitArg,
     /// What is equal in equal passages: tokens, or all bytes from the first token to the last
     #[arg(long, value_enum, value_name = "WHAT", default_value = "tokens")]
-    exact: Exact,
+    exact: ExactArg,
     /// Find passages of a document that stand earlier in the same, too
     #[arg(long)]
     within: bool,
@@ -148,7 +148,7 @@ struct Find {
     /// hash, `key-hash`; or the one with the largest or smallest number in a field or column, `max:FIELD` or `min:FIELD` (of
     /// equal ones the one with the smallest key)
     #[arg(long, value_name = "WHICH", value_parser = parse_keep, default_value = "first")]
-    keep: Kept,
+    keep: KeepArgs,
     /// Write the documents without their spans
     #[arg(long)]
     cut: bool,
@@ -172,13 +172,13 @@ struct Find {
     #[command(flatten)]
     text: TextArgs,
     #[command(flatten)]
-    resources: Work,
+    resources: ResourceArgs,
     #[command(flatten)]
     output: Output,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Unit {
+enum UnitArg {
     Words,
     Line,
     Paragraph,
@@ -186,12 +186,12 @@ enum Unit {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Exact {
+enum ExactArg {
     Tokens,
     Bytes,
 }
 
-impl Passages {
+impl PassagesArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self.verb {
             None => self.find.run(),
@@ -215,7 +215,7 @@ impl Passages {
 }
 
 /// Merges the parts of an index.
-fn compact(index: &Path, work: &Work, output: &Output) -> anyhow::Result<ExitCode> {
+fn compact(index: &Path, work: &ResourceArgs, output: &Output) -> anyhow::Result<ExitCode> {
     work.apply()?;
     let compacted = PassagesIndex::compact(index, work.memory / 2)?;
     let there = PassagesIndex::open(index)?;
@@ -374,7 +374,7 @@ impl Find {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What was asked for.
+    /// The job of these options.
     fn job(&self) -> Job {
         Job {
             inputs: self.input.inputs.clone(),
@@ -384,14 +384,14 @@ impl Find {
             force: self.force,
             min_words: self.min_words.map(|words| words as usize),
             unit: match self.unit {
-                Unit::Words => twindex_corpus::Unit::Words,
-                Unit::Line => twindex_corpus::Unit::Line,
-                Unit::Paragraph => twindex_corpus::Unit::Paragraph,
-                Unit::Sentence => twindex_corpus::Unit::Sentence,
+                UnitArg::Words => twindex_corpus::Unit::Words,
+                UnitArg::Line => twindex_corpus::Unit::Line,
+                UnitArg::Paragraph => twindex_corpus::Unit::Paragraph,
+                UnitArg::Sentence => twindex_corpus::Unit::Sentence,
             },
             exact: match self.exact {
-                Exact::Tokens => twindex_corpus::Exact::Tokens,
-                Exact::Bytes => twindex_corpus::Exact::Bytes,
+                ExactArg::Tokens => twindex_corpus::Exact::Tokens,
+                ExactArg::Bytes => twindex_corpus::Exact::Bytes,
             },
             within: self.within,
             keep: self.keep.keep,

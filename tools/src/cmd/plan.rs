@@ -7,12 +7,12 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use twindex::design::{CodecChoice, Codecs, Complete, Design, DesignChoice, Name, Scheme};
+use twindex::design::{CodecChoice, Codecs, Complete, Design, DesignChoice, DesignName, Scheme};
 use twindex::format::DOCUMENTS_MAX;
 use twindex::planner::banding::{Banding, MINIMA};
 use twindex::planner::cost::{Cost, KIND_NAMES, Medium, Raw, cost};
 use twindex::planner::recall::recall;
-use twindex::planner::scheme::{Choice, candidates};
+use twindex::planner::scheme::{SchemeChoice, candidates};
 
 use crate::options::{Usage, parse_resemblance, parse_size};
 use crate::param_args::parse_minima;
@@ -37,7 +37,7 @@ const MEMORY: usize = 1 << 30;
     twindex plan --threshold 0.8                     bands of MinHash: the S-curve\n\n\
     Times are predicted for one thread of the machine the model was fitted on, 16 queries together, half of them with\n\
     a hit. Bytes are those of the tables; each document takes 8 more and its key.")]
-pub(crate) struct Plan {
+pub(crate) struct PlanArgs {
     /// Documents, each with a fingerprint of its own; written as 8000000000, 8e9, 8G or 2^33
     #[arg(long, value_name = "N", value_parser = parse_documents, required_unless_present = "threshold")]
     documents: Option<u64>,
@@ -50,7 +50,7 @@ pub(crate) struct Plan {
     memory: Option<usize>,
     /// Where tables are read from
     #[arg(long, value_enum, default_value = "memory")]
-    medium: From,
+    medium: MediumArg,
     /// Only this design, or what auto, small or fast takes
     #[arg(long, value_name = "NAME")]
     design: Option<DesignChoice>,
@@ -59,7 +59,7 @@ pub(crate) struct Plan {
     codec: Option<Codecs>,
     /// Order of the list
     #[arg(long, value_enum, default_value = "time")]
-    sort: Order,
+    sort: SortArg,
     /// Every codec of every design, also where another of the same design is smaller and faster, or all are slow
     #[arg(long)]
     all: bool,
@@ -76,19 +76,19 @@ pub(crate) struct Plan {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum From {
+enum MediumArg {
     Memory,
     Ssd,
     Disk,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Order {
+enum SortArg {
     Time,
     Bytes,
 }
 
-impl From {
+impl MediumArg {
     fn medium(self) -> Medium {
         match self {
             Self::Memory => Medium::Memory,
@@ -123,11 +123,11 @@ fn parse_documents(text: &str) -> Result<u64, String> {
             (digits, exponent)
         };
         let (digits, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-        let behind = exponent.checked_sub(fraction.len() as u32).ok_or_else(wrong)?;
+        let zeros = exponent.checked_sub(fraction.len() as u32).ok_or_else(wrong)?;
         if digits.is_empty() || digits.starts_with('+') {
             return Err(wrong());
         }
-        times(whole(&format!("{digits}{fraction}"))?, 10, behind)
+        times(whole(&format!("{digits}{fraction}"))?, 10, zeros)
     };
     match number {
         Some(0) => Err("at least one document".into()),
@@ -138,18 +138,18 @@ fn parse_documents(text: &str) -> Result<u64, String> {
 
 /// Fields of `--json`.
 #[derive(Serialize)]
-struct Report {
+struct PlanReport {
     documents: u64,
     within: u8,
-    medium: From,
+    medium: MediumArg,
     memory_bytes: Option<u64>,
     segments: u64,
-    /// Of ranks and postings, apart from keys.
+    /// The bytes of ranks and postings, without keys.
     bytes_per_document: f64,
     auto: String,
     small: String,
     fast: String,
-    designs: Vec<Line>,
+    designs: Vec<DesignLine>,
     paper: Vec<Paper>,
     expansion: Expansion,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -158,11 +158,11 @@ struct Report {
 
 /// A design and its codecs. All numbers are of all segments together.
 #[derive(Clone, Serialize)]
-struct Line {
+struct DesignLine {
     name: String,
     codecs: String,
     tables: u32,
-    /// By how many bits tables are probed, each number once.
+    /// The numbers of bits by which tables are probed, each once.
     prefix_bits: Vec<u32>,
     bytes_per_fingerprint: f64,
     bytes: u64,
@@ -174,12 +174,12 @@ struct Line {
     /// Pages read from the medium.
     cold_pages: f64,
     ns_per_query: f64,
-    /// What a query does in memory, by kind: the model's prices times these are its time there.
+    /// The work of a query in memory, by kind: the model's prices times these are its time.
     work: BTreeMap<&'static str, f64>,
     exact: bool,
     /// The probability of finding what is 0, 1, ... `within` bits away.
     recall: Vec<f64>,
-    /// Of those; 0 where they were calculated.
+    /// The standard error of the recall; 0 if it was calculated.
     recall_standard_error: f64,
     fits: bool,
     chosen_by: Vec<&'static str>,
@@ -209,7 +209,7 @@ struct Expansion {
     at_distance: u64,
 }
 
-/// What bands find.
+/// The recall of bands, by resemblance.
 #[derive(Serialize)]
 struct Curve {
     threshold: f64,
@@ -224,7 +224,7 @@ struct Point {
     recall: f64,
 }
 
-impl Plan {
+impl PlanArgs {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let bands = self.threshold.map(|threshold| curve(threshold, self.minima));
         let Some(documents) = self.documents else {
@@ -236,7 +236,7 @@ impl Plan {
             }
             match &bands {
                 Some(curve) if self.json => report::print_json(&serde_json::json!({ "bands": curve }))?,
-                Some(curve) => report::print_lines(&curve.told())?,
+                Some(curve) => report::print_lines(&curve.to_lines())?,
                 None => {}
             }
             return Ok(ExitCode::SUCCESS);
@@ -245,18 +245,18 @@ impl Plan {
         if self.json {
             report::print_json(&report)?;
         } else {
-            report::print_lines(&Self::told(&report))?;
+            report::print_lines(&Self::to_lines(&report))?;
         }
         Ok(ExitCode::SUCCESS)
     }
 
     /// The memory there is for tables, if that is bounded.
     fn memory(&self) -> Option<u64> {
-        let usual = (self.medium != From::Memory).then_some(MEMORY);
+        let usual = (self.medium != MediumArg::Memory).then_some(MEMORY);
         self.memory.or(usual).map(|memory| memory as u64)
     }
 
-    fn report(&self, documents: u64, bands: Option<Curve>) -> Result<Report> {
+    fn report(&self, documents: u64, bands: Option<Curve>) -> Result<PlanReport> {
         let segments = documents.div_ceil(DOCUMENTS_MAX);
         let rows = documents.div_ceil(segments);
         let codec = self.codec.map_or(CodecChoice::Auto, CodecChoice::Named);
@@ -268,13 +268,13 @@ impl Plan {
         for choice in self.choices(&chosen, codec, rows)? {
             designs.push(self.line(&choice, &chosen, documents, segments)?);
         }
-        let time = |a: &Line, b: &Line| a.ns_per_query.total_cmp(&b.ns_per_query);
+        let time = |a: &DesignLine, b: &DesignLine| a.ns_per_query.total_cmp(&b.ns_per_query);
         designs.sort_by(|a, b| match self.sort {
-            Order::Time => time(a, b),
-            Order::Bytes => a.bytes.cmp(&b.bytes).then(time(a, b)),
+            SortArg::Time => time(a, b),
+            SortArg::Bytes => a.bytes.cmp(&b.bytes).then(time(a, b)),
         });
         let [auto, small, fast] = chosen.map(|(_, scheme)| scheme.to_string());
-        Ok(Report {
+        Ok(PlanReport {
             documents,
             within: self.within,
             medium: self.medium,
@@ -294,10 +294,10 @@ impl Plan {
         })
     }
 
-    /// What is listed.
-    fn choices(&self, chosen: &[(&str, Scheme)], codec: CodecChoice, rows: u64) -> Result<Vec<Choice>> {
-        let of = |scheme: Scheme| -> Result<Choice> {
-            Ok(Choice { scheme, cost: cost(scheme, self.within.into(), rows)? })
+    /// The designs to list.
+    fn choices(&self, chosen: &[(&str, Scheme)], codec: CodecChoice, rows: u64) -> Result<Vec<SchemeChoice>> {
+        let of = |scheme: Scheme| -> Result<SchemeChoice> {
+            Ok(SchemeChoice { scheme, cost: cost(scheme, self.within.into(), rows)? })
         };
         let name = match self.design {
             Some(DesignChoice::Named(name)) => {
@@ -308,11 +308,11 @@ impl Plan {
             None => None,
         };
         let mut listed = candidates(name, self.codec, self.within, rows);
-        let known = |listed: &[Choice], scheme| listed.iter().any(|choice| choice.scheme == scheme);
+        let known = |listed: &[SchemeChoice], scheme| listed.iter().any(|choice| choice.scheme == scheme);
         if !self.all && self.codec.is_none() {
             let fastest = listed.iter().map(|choice| choice.cost.nanos()).fold(f64::INFINITY, f64::min);
-            let beaten = |choice: &Choice| {
-                let better = |other: &Choice| {
+            let beaten = |choice: &SchemeChoice| {
+                let better = |other: &SchemeChoice| {
                     let (a, b) = (&other.cost, &choice.cost);
                     other.scheme.design == choice.scheme.design
                         && (a.bytes, a.nanos()) != (b.bytes, b.nanos())
@@ -330,7 +330,7 @@ impl Plan {
         }
         if name.is_none() {
             let first = self.codec.map_or(Complete::Planes, |codecs| codecs.first);
-            let every = Scheme { design: Name::Expansion, codecs: Codecs { first, partial: None } };
+            let every = Scheme { design: DesignName::Expansion, codecs: Codecs { first, partial: None } };
             for scheme in chosen.iter().map(|&(_, scheme)| scheme).chain([every]) {
                 if !known(&listed, scheme) {
                     listed.push(of(scheme)?);
@@ -342,12 +342,12 @@ impl Plan {
 
     fn line(
         &self,
-        choice: &Choice,
+        choice: &SchemeChoice,
         chosen: &[(&'static str, Scheme)],
         documents: u64,
         segments: u64,
-    ) -> Result<Line> {
-        let Choice { scheme, cost } = choice;
+    ) -> Result<DesignLine> {
+        let SchemeChoice { scheme, cost } = choice;
         let times = segments as f64;
         let design = Design::new(scheme.design)?;
         let mut prefix_bits = cost.probe_bits.clone();
@@ -367,7 +367,7 @@ impl Plan {
         }
         let total = cost.bytes.saturating_mul(segments);
         let cold_pages = self.cold_pages(cost, segments);
-        Ok(Line {
+        Ok(DesignLine {
             name: scheme.design.to_string(),
             codecs: scheme.codecs.to_string(),
             tables: scheme.design.tables(),
@@ -391,7 +391,7 @@ impl Plan {
 
     fn cold_pages(&self, cost: &Cost, segments: u64) -> f64 {
         match (self.medium, self.memory()) {
-            (From::Memory, _) | (_, None) => 0.0,
+            (MediumArg::Memory, _) | (_, None) => 0.0,
             (_, Some(memory)) => cost.cold_pages(memory / segments) * segments as f64,
         }
     }
@@ -399,12 +399,12 @@ impl Plan {
     /// The designs of the paper for this radius, or of all that are named.
     fn paper(&self, documents: u64) -> Vec<Paper> {
         let within = self.within;
-        let names: Vec<Name> = if let Some(DesignChoice::Named(name)) = self.design {
+        let names: Vec<DesignName> = if let Some(DesignChoice::Named(name)) = self.design {
             vec![name]
         } else {
-            let blocks = Name::Blocks(within + 1);
-            let nested = (within == 3).then_some(Name::Nested { outer: 4, inner: 4 });
-            let choose = [2_u8, 3].map(|leading| Name::Choose { blocks: within + leading, leading });
+            let blocks = DesignName::Blocks(within + 1);
+            let nested = (within == 3).then_some(DesignName::Nested { outer: 4, inner: 4 });
+            let choose = [2_u8, 3].map(|leading| DesignName::Choose { blocks: within + leading, leading });
             let few = choose.into_iter().filter(|name| within > 0 && name.tables() <= 64);
             std::iter::once(blocks).chain(nested).chain(few).collect()
         };
@@ -423,15 +423,15 @@ impl Plan {
         .collect()
     }
 
-    fn told(report: &Report) -> Vec<String> {
+    fn to_lines(report: &PlanReport) -> Vec<String> {
         let mut lines = vec![format!(
             "{} documents, within {}, {}{}",
             count(report.documents),
             report.within,
             match report.medium {
-                From::Memory => "tables in memory",
-                From::Ssd => "tables on a solid-state disk",
-                From::Disk => "tables on a disk",
+                MediumArg::Memory => "tables in memory",
+                MediumArg::Ssd => "tables on a solid-state disk",
+                MediumArg::Disk => "tables on a disk",
             },
             report
                 .memory_bytes
@@ -461,10 +461,10 @@ impl Plan {
             "time",
             "finds"
         ));
-        lines.extend(report.designs.iter().map(Line::told));
+        lines.extend(report.designs.iter().map(DesignLine::to_lines));
         lines.push(String::new());
         for paper in &report.paper {
-            lines.push(paper.told());
+            lines.push(paper.to_lines());
         }
         lines.push(format!(
             "asking for every value instead: {} at distance {}, {} within {}",
@@ -477,13 +477,13 @@ impl Plan {
         lines.extend(Self::advice(report));
         if let Some(curve) = &report.bands {
             lines.push(String::new());
-            lines.extend(curve.told());
+            lines.extend(curve.to_lines());
         }
         lines
     }
 
-    /// What to choose, and why.
-    fn advice(report: &Report) -> Vec<String> {
+    /// The recommended design, and the reason.
+    fn advice(report: &PlanReport) -> Vec<String> {
         let of = |word| report.designs.iter().find(|line| line.chosen_by.contains(&word));
         let mut lines: Vec<String> = Vec::new();
         for (word, why) in [
@@ -497,7 +497,7 @@ impl Plan {
                     line.name,
                     line.codecs,
                     line.bytes_per_fingerprint,
-                    told_nanos(line.ns_per_query)
+                    nanos_text(line.ns_per_query)
                 ));
             }
         }
@@ -516,7 +516,7 @@ impl Plan {
                 "Choose auto, which is what `build` takes: {} of tables and {} for documents, keys apart, are to stay in \
                  memory. With less, small; --memory SIZE says what fits.",
                 bytes(auto.bytes),
-                told_bytes(documents)
+                bytes_text(documents)
             ));
             return lines;
         };
@@ -533,12 +533,12 @@ impl Plan {
                 line.name,
                 line.codecs,
                 bytes(line.bytes),
-                told_nanos(line.ns_per_query)
+                nanos_text(line.ns_per_query)
             ),
             (false, None) => {
                 let least = report.designs.iter().map(|line| line.bytes).min().unwrap_or(0);
                 let shards = least.div_ceil(memory.max(1));
-                let cold = if report.medium == From::Memory {
+                let cold = if report.medium == MediumArg::Memory {
                     "on less, ask for --medium ssd".to_string()
                 } else {
                     format!("on less, auto reads {:.1} pages a query", auto.cold_pages)
@@ -558,8 +558,8 @@ fn rows_of(documents: u64, segments: u64) -> u64 {
     documents.div_ceil(segments)
 }
 
-impl Line {
-    fn told(&self) -> String {
+impl DesignLine {
+    fn to_lines(&self) -> String {
         let span = |numbers: &[u32]| match numbers {
             [] => String::new(),
             [one] => one.to_string(),
@@ -580,9 +580,9 @@ impl Line {
             self.bytes_per_fingerprint,
             bytes(self.bytes),
             if self.scan { "scan".to_string() } else { count(self.probes) },
-            told_count(self.entries),
-            told_count(self.candidates),
-            told_nanos(self.ns_per_query),
+            mean_count(self.entries),
+            mean_count(self.candidates),
+            nanos_text(self.ns_per_query),
         );
         if !self.chosen_by.is_empty() {
             let _ = write!(line, "  <- {}", self.chosen_by.join(", "));
@@ -595,18 +595,18 @@ impl Line {
 }
 
 impl Paper {
-    fn told(&self) -> String {
+    fn to_lines(&self) -> String {
         let prefixes: Vec<String> = self
             .prefixes
             .iter()
-            .map(|prefix| format!("{} at p = {}", told_count(prefix.candidates), prefix.bits))
+            .map(|prefix| format!("{} at p = {}", mean_count(prefix.candidates), prefix.bits))
             .collect();
         let tables =
             if self.tables == 1 { "1 raw table".to_string() } else { format!("{} raw tables", self.tables) };
         format!(
             "the paper's way, {}: {tables}, {}, {} probes; candidates a probe: {}",
             self.design,
-            told_bytes(self.bytes),
+            bytes_text(self.bytes),
             count(self.probes),
             prefixes.join(", ")
         )
@@ -614,7 +614,7 @@ impl Paper {
 }
 
 impl Curve {
-    fn told(&self) -> Vec<String> {
+    fn to_lines(&self) -> Vec<String> {
         let mut lines = vec![format!(
             "resemblance {}: {} bands of {} minima; a pair shares one with probability",
             self.threshold, self.bands, self.rows
@@ -648,7 +648,7 @@ fn curve(threshold: f64, minima: u16) -> Curve {
     Curve { threshold, bands: banding.bands, rows: banding.rows, points: at.into_iter().map(point).collect() }
 }
 
-fn told_nanos(nanos: f64) -> String {
+fn nanos_text(nanos: f64) -> String {
     match nanos {
         n if n < 999.5 => format!("{n:.0} ns"),
         n if n < 999.5e3 => format!("{:.2} us", n / 1e3),
@@ -658,7 +658,7 @@ fn told_nanos(nanos: f64) -> String {
 }
 
 /// A mean: with a decimal where that matters.
-fn told_count(mean: f64) -> String {
+fn mean_count(mean: f64) -> String {
     if mean > 0.0 && mean < 0.005 {
         return "<0.01".to_string();
     }
@@ -670,7 +670,7 @@ fn told_count(mean: f64) -> String {
     count(mean.round() as u64)
 }
 
-fn told_bytes(number: f64) -> String {
+fn bytes_text(number: f64) -> String {
     #[allow(clippy::cast_sign_loss, reason = "a number of bytes")]
     bytes(number as u64)
 }
@@ -704,10 +704,10 @@ mod tests {
 
     #[test]
     fn times_and_counts_read_well() {
-        let nanos = [83.4, 999.4, 1154.0, 8e6, 2e9].map(told_nanos);
+        let nanos = [83.4, 999.4, 1154.0, 8e6, 2e9].map(nanos_text);
         assert_eq!(nanos, ["83 ns", "999 ns", "1.15 us", "8.00 ms", "2.0 s"]);
         assert_eq!(
-            [0.0, 1e-3, 0.5, 8.0, 2.25, 1234.4].map(told_count),
+            [0.0, 1e-3, 0.5, 8.0, 2.25, 1234.4].map(mean_count),
             ["0", "<0.01", "0.5", "8", "2.25", "1,234"]
         );
     }

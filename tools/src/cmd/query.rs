@@ -14,13 +14,13 @@ use rayon::prelude::*;
 use serde::Serialize;
 use twindex::format::table::Probe;
 use twindex::params::{KeyKind, Near, Threshold};
-use twindex::segment::Ask;
+use twindex::segment::SearchOptions;
 use twindex::sketch::{Containment, jaccard};
 use twindex::{Fingerprint, Hit, Index, KeyBuf, Params, Resemblance, Sketch, Snapshot};
 use twindex_corpus::contents;
 use twindex_corpus::input::Documents;
 use twindex_corpus::sharing;
-use twindex_corpus::sketching::{Wanted, for_each_shingled};
+use twindex_corpus::sketching::{SketchOptions, for_each_shingled};
 use twindex_corpus::texts::Texts;
 use twindex_corpus::tsv;
 use twindex_join::Agreement;
@@ -29,20 +29,22 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::boilerplate_args::BoilerplateArgs;
 use crate::feature_args::FeatureArgs;
 use crate::options::{
-    AccessArgs, FingerprintArgs, IdsArgs, InputArgs, Output, RepeatedArgs, Usage, Work, parse_resemblance,
+    AccessArgs, FingerprintArgs, IdsArgs, InputArgs, Output, RepeatedArgs, ResourceArgs, Usage,
+    parse_resemblance,
 };
 use crate::progress::{Progress, Watching};
 use crate::raw_column::RawColumn;
 use crate::recall;
 use crate::report::{self, Stopwatch, mix};
 use crate::shard::ShardArgs;
-use crate::stage::{StageArgs, StageFile, What, Written};
-use crate::verifying::{Counted, NearBy, counted};
+use crate::stage::{ResultKind, StageArgs, StageFile, WrittenFile};
+use crate::verifying::{NearQueryArg, VerifiedBy, counted};
 
-/// What is written with --out or --into.
-const HITS: What = What { noun: "a table of hits", suffix: "hits", magic: b"query\tkey\tdistance\t" };
+/// The result of --out or --into.
+const HITS: ResultKind =
+    ResultKind { noun: "a table of hits", suffix: "hits", magic: b"query\tkey\tdistance\t" };
 
-/// What is said where results cannot be written.
+/// The message if results cannot be written.
 const CANNOT_WRITE: &str = "cannot write the results";
 /// Queries handed to a core together at least. The more they are, the more of them look at the same buckets.
 const BATCH: usize = 4096;
@@ -66,7 +68,7 @@ const BATCH_MAX: usize = 1 << 18;
     query is contained in the hit, and of the hit in the query; with --near containment these are counted, and the greater one \
     decides and orders the hits. Without --within and --resembling, what is near by \
     the index's own threshold and radius, which `stats` shows.")]
-pub(crate) struct Query {
+pub(crate) struct QueryArgs {
     /// Directory of the index
     #[arg(required_unless_present = "against_fingerprints")]
     index: Option<PathBuf>,
@@ -87,7 +89,7 @@ pub(crate) struct Query {
     /// How raw fingerprints are answered: by the tables of the index; by a join, for which all of it is read; by
     /// comparing all with all; or what a model of costs says is fastest. Answers do not depend on it
     #[arg(long, value_enum, value_name = "WAY", default_value = "auto", requires = "fingerprints")]
-    by: By,
+    by: StrategyArg,
     /// Raw fingerprints instead of documents: little-endian 64-bit numbers, queries are named by position
     #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "fingerprint_field"])]
     fingerprints: Option<PathBuf>,
@@ -101,7 +103,7 @@ pub(crate) struct Query {
     /// are as large or larger, and documents that the query contains as much of; it needs an index with sets, and reads those of
     /// all documents, once for as many queries as fit a half of --memory
     #[arg(long, value_enum, value_name = "WHAT", default_value = "resemblance")]
-    near: NearBy,
+    near: NearQueryArg,
     /// With --near containment, the share from which on one document contains another [default: the index's threshold]
     #[arg(long, value_name = "J", value_parser = parse_resemblance)]
     threshold: Option<f64>,
@@ -110,7 +112,7 @@ pub(crate) struct Query {
     /// How a resemblance is verified: counted by the sets in the index, as is usual, or on --texts with --resembling; by
     /// its signatures, an estimate; or not at all
     #[arg(long, value_enum, value_name = "HOW")]
-    verify: Option<Counted>,
+    verify: Option<VerifiedBy>,
     /// The texts of an index without sets, as they were given to `build`
     #[arg(long, value_name = "INPUT", num_args = 1..)]
     texts: Vec<PathBuf>,
@@ -131,7 +133,7 @@ pub(crate) struct Query {
     visits: Option<u64>,
     /// How the fingerprint tables are probed, if their codec has it; answers do not depend on it [default: the fastest]
     #[arg(long, value_enum, value_name = "WAY")]
-    probe: Option<Way>,
+    probe: Option<ProbeArg>,
     #[command(flatten)]
     shard: ShardArgs,
     #[command(flatten)]
@@ -139,14 +141,14 @@ pub(crate) struct Query {
     #[command(flatten)]
     access: AccessArgs,
     #[command(flatten)]
-    work: Work,
+    work: ResourceArgs,
     #[command(flatten)]
     output: Output,
 }
 
 /// Strategies for many queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum By {
+enum StrategyArg {
     Auto,
     Probes,
     Merge,
@@ -155,13 +157,13 @@ enum By {
 
 /// Ways to probe tables.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Way {
+enum ProbeArg {
     Directory,
     Interpolation,
     Binary,
 }
 
-impl Way {
+impl ProbeArg {
     fn probe(self) -> Probe {
         match self {
             Self::Directory => Probe::Directory,
@@ -173,8 +175,8 @@ impl Way {
 
 /// Fields of `--json`.
 #[derive(Default, Serialize)]
-struct Report {
-    /// Where they are, with --out or --into.
+struct QueryReport {
+    /// The path of the hits, with --out or --into.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
     queries: u64,
@@ -182,7 +184,7 @@ struct Report {
     left_out: u64,
     /// Buckets that `--visits` left out: there may be hits in them.
     unvisited: u64,
-    /// Of answering and printing; of documents also of reading and sketching, of raw fingerprints without the
+    /// CPU seconds of answering and printing; for documents also of reading and sketching, for raw fingerprints without
     /// reading.
     cpu_seconds: f64,
     ns_per_query: f64,
@@ -205,13 +207,13 @@ struct Report {
 
 /// The sum over answers.
 #[derive(Default)]
-struct Totals {
+struct QueryTotals {
     queries: u64,
     hits: u64,
     left_out: u64,
     unvisited: u64,
     checksum: u64,
-    by: Option<twindex_join::Way>,
+    by: Option<twindex_join::BatchStrategy>,
     query_in_hit: Mean,
     hit_in_query: Mean,
 }
@@ -236,7 +238,7 @@ impl Mean {
     }
 }
 
-impl Totals {
+impl QueryTotals {
     fn add(self, other: &Self) -> Self {
         Self {
             queries: self.queries + other.queries,
@@ -263,7 +265,7 @@ fn agreeing(query: twindex::Query, agreement: Agreement) -> twindex::Query {
     query.sharing(agreement.features.into()).feature_bits(agreement.bits)
 }
 
-impl Query {
+impl QueryArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
         if self.input.inputs.is_empty() && self.fingerprints.is_none() {
@@ -278,7 +280,7 @@ impl Query {
         }
         let index = Index::options().access(self.access.access()).open(self.index())?;
         let snapshot = index.snapshot();
-        if self.near == NearBy::Containment {
+        if self.near == NearQueryArg::Containment {
             return self.answer_containment(&index, &snapshot);
         }
         if self.within.is_some() && snapshot.params().simhash.is_none() {
@@ -301,12 +303,12 @@ impl Query {
             Some(minhash) => self.features.options().agreement(minhash, snapshot.documents())?,
             None => in_one,
         };
-        let by_bands = verify != Some(Counted::Exact) || !self.texts.is_empty();
+        let by_bands = verify != Some(VerifiedBy::Exact) || !self.texts.is_empty();
         let expected_recall = self.resembling.filter(|_| by_bands).and_then(|resembling| {
             let minhash = snapshot.params().minhash?;
             Some(sharing::recall(minhash, agreement, resembling))
         });
-        let is_estimated = verify == Some(Counted::Signature) || !self.texts.is_empty();
+        let is_estimated = verify == Some(VerifiedBy::Signature) || !self.texts.is_empty();
         if let Some(threshold) =
             threshold.filter(|_| is_estimated && agreement == in_one && !self.output.quiet)
         {
@@ -347,13 +349,13 @@ impl Query {
     /// Says how many answers there were.
     fn report(
         &self,
-        totals: &Totals,
+        totals: &QueryTotals,
         (cpu_seconds, seconds): (f64, f64),
         expected_recall: Option<f64>,
-        written: Written,
+        written: WrittenFile,
     ) -> anyhow::Result<ExitCode> {
         if self.output.json {
-            report::print_json(&Report {
+            report::print_json(&QueryReport {
                 file: written.path,
                 queries: totals.queries,
                 hits: totals.hits,
@@ -371,7 +373,7 @@ impl Query {
         } else if self.count {
             report::print_lines(&[totals.hits.to_string()])?;
         } else {
-            written.tell(&report::counted(totals.hits, "hit"), &self.output)?;
+            written.print_summary(&report::counted(totals.hits, "hit"), &self.output)?;
         }
         if totals.unvisited > 0 && !self.output.quiet {
             let buckets = report::count(totals.unvisited);
@@ -382,15 +384,9 @@ impl Query {
 
     /// Refuses options that go with another kind of nearness.
     fn check_near(&self) -> anyhow::Result<()> {
-        if self.near == NearBy::Resemblance {
-            return match self.threshold {
-                None => Ok(()),
-                Some(_) => {
-                    let why =
-                        "--threshold goes with --near containment; for a resemblance name --resembling J";
-                    Err(Usage::new(why).into())
-                }
-            };
+        if self.near == NearQueryArg::Resemblance {
+            let why = "--threshold goes with --near containment; for a resemblance name --resembling J";
+            return if self.threshold.is_none() { Ok(()) } else { Err(Usage::new(why).into()) };
         }
         let others = [
             ("--within", self.within.is_some()),
@@ -400,7 +396,7 @@ impl Query {
             ("--fingerprint-field", self.fingerprint.are_read()),
             ("--sharing or --feature-bits", self.features.options().are_given()),
             ("--texts", !self.texts.is_empty()),
-            ("--verify", self.verify.is_some_and(|verify| verify != Counted::Exact)),
+            ("--verify", self.verify.is_some_and(|verify| verify != VerifiedBy::Exact)),
             ("--first", self.first),
             ("--visits", self.visits.is_some()),
             ("--probe", self.probe.is_some()),
@@ -416,7 +412,7 @@ impl Query {
 
     /// Refuses options that go with nothing.
     fn check_verify(&self) -> anyhow::Result<()> {
-        let (exact, by_texts) = (self.verify == Some(Counted::Exact), !self.texts.is_empty());
+        let (exact, by_texts) = (self.verify == Some(VerifiedBy::Exact), !self.texts.is_empty());
         let why = match () {
             () if self.features.options().are_given() && self.resembling.is_none() => {
                 "--sharing and --feature-bits go with --resembling J"
@@ -427,7 +423,7 @@ impl Query {
             }
             () if by_texts && self.first => "--first goes without --texts; --limit 1 gives the nearest",
             () if by_texts && self.verify.is_some() && !exact => "--texts goes with --verify exact",
-            () if !by_texts && self.containment && self.near == NearBy::Resemblance => {
+            () if !by_texts && self.containment && self.near == NearQueryArg::Resemblance => {
                 "--containment goes with --texts"
             }
             () => return Ok(()),
@@ -437,7 +433,7 @@ impl Query {
 
     /// The resemblance from which documents are hits, if any are by resemblance and not all that share a band; and how it is
     /// verified. Refuses an index that cannot tell.
-    fn check_known(&self, params: &Params) -> anyhow::Result<(Option<f64>, Option<Counted>)> {
+    fn check_known(&self, params: &Params) -> anyhow::Result<(Option<f64>, Option<VerifiedBy>)> {
         let near = match (self.within, self.fingerprints.is_some(), self.resembling) {
             (None, false, None) => params.near(),
             (.., Some(0.0)) => return Ok((Some(0.0), self.verify)),
@@ -445,10 +441,10 @@ impl Query {
             (.., None) => return Ok((None, None)),
         };
         if !self.texts.is_empty() {
-            return Ok((self.resembling, Some(Counted::Exact)));
+            return Ok((self.resembling, Some(VerifiedBy::Exact)));
         }
         let verify = counted(self.index(), params, near, self.verify)?;
-        if verify == Some(Counted::None) {
+        if verify == Some(VerifiedBy::None) {
             if !self.output.quiet {
                 report::note("--verify none: hits share a band with the query, whatever their resemblance");
             }
@@ -459,7 +455,7 @@ impl Query {
 
     /// Refuses ways that what is asked cannot be answered by.
     fn check_by(&self) -> anyhow::Result<()> {
-        if matches!(self.by, By::Auto | By::Probes) && self.against_fingerprints.is_none() {
+        if matches!(self.by, StrategyArg::Auto | StrategyArg::Probes) && self.against_fingerprints.is_none() {
             return Ok(());
         }
         let only =
@@ -470,7 +466,7 @@ impl Query {
             ))
             .into());
         }
-        if self.by == By::Probes {
+        if self.by == StrategyArg::Probes {
             return Err(
                 Usage::new("--by probes: raw fingerprints have no tables; --by merge or --by scan").into()
             );
@@ -485,7 +481,7 @@ impl Query {
     /// Begins to write hits.
     fn hits(
         &self,
-        verify: Option<Counted>,
+        verify: Option<VerifiedBy>,
         sampled: bool,
         has_numbers_as_keys: bool,
     ) -> anyhow::Result<StageFile> {
@@ -498,9 +494,9 @@ impl Query {
     }
 
     /// The names of the columns.
-    fn names(&self, verify: Option<Counted>, sampled: bool) -> String {
+    fn names(&self, verify: Option<VerifiedBy>, sampled: bool) -> String {
         let exact = !self.texts.is_empty();
-        let counted = if verify == Some(Counted::Exact) { "\tintersection\tunion" } else { "" };
+        let counted = if verify == Some(VerifiedBy::Exact) { "\tintersection\tunion" } else { "" };
         let sampled = if exact { self.containment } else { sampled };
         let sampled = if sampled { "\tquery_in_hit\thit_in_query" } else { "" };
         format!("query\tkey\tdistance\tresemblance{counted}{sampled}")
@@ -513,11 +509,12 @@ impl Query {
         mut queries: RawColumn,
         within: u32,
         out: &mut StageFile,
-    ) -> anyhow::Result<(Totals, f64, f64)> {
+    ) -> anyhow::Result<(QueryTotals, f64, f64)> {
         if let Some(way) = self.way(snapshot, queries.rows, within)? {
             return self.raw_together(snapshot, queries, within, way, out);
         }
-        let mut totals = Totals { by: Some(twindex_join::Way::Probes), ..Totals::default() };
+        let mut totals =
+            QueryTotals { by: Some(twindex_join::BatchStrategy::Probes), ..QueryTotals::default() };
         let (mut cpu_seconds, mut seconds) = (0.0, 0.0);
         // A few batches for each core at a time, so that what waits to be asked and to be printed stays small; where
         // nothing is printed, and large batches of queries can be answered together.
@@ -532,7 +529,7 @@ impl Query {
             }
             let watch = Stopwatch::start();
             let size = if alone { BATCH } else { wave.len().div_ceil(threads).max(BATCH) };
-            let done: Vec<(Totals, Vec<u8>)> = wave
+            let done: Vec<(QueryTotals, Vec<u8>)> = wave
                 .par_chunks(size)
                 .enumerate()
                 .map(|(batch, queries)| {
@@ -555,8 +552,8 @@ impl Query {
         first: u64,
         queries: &[u64],
         within: u32,
-    ) -> anyhow::Result<(Totals, Vec<u8>)> {
-        let mut totals = Totals { queries: queries.len() as u64, ..Totals::default() };
+    ) -> anyhow::Result<(QueryTotals, Vec<u8>)> {
+        let mut totals = QueryTotals { queries: queries.len() as u64, ..QueryTotals::default() };
         let sampled = keeps_samples(snapshot);
         let mut lines = Vec::new();
         let fingerprints: Vec<Fingerprint> = queries.iter().copied().map(Fingerprint).collect();
@@ -576,7 +573,7 @@ impl Query {
             }
             return Ok((totals, lines));
         }
-        let ask = Ask { within, probe: self.probe.map(Way::probe), visits: self.visits };
+        let ask = SearchOptions { within, probe: self.probe.map(ProbeArg::probe), visits: self.visits };
         let mut answered = vec![false; fingerprints.len()];
         totals.unvisited = snapshot.for_each_answer(&fingerprints, ask, |query, place, _| {
             // A break ends a query in one segment only.
@@ -599,9 +596,9 @@ impl Query {
         &self,
         index: &Index,
         snapshot: &Snapshot,
-        (agreement, verify): (Agreement, Option<Counted>),
+        (agreement, verify): (Agreement, Option<VerifiedBy>),
         out: &mut StageFile,
-    ) -> anyhow::Result<Totals> {
+    ) -> anyhow::Result<QueryTotals> {
         self.fingerprint.check(&self.input)?;
         if self.fingerprint.are_read() {
             contents::check_fingerprints(self.index(), snapshot.params())?;
@@ -613,7 +610,7 @@ impl Query {
         let mut documents = Documents::open(&self.input.inputs, &options)?;
         let progress =
             Progress::bytes(documents.total_bytes(), "querying", self.output.quiet || self.prints());
-        let mut totals = Totals::default();
+        let mut totals = QueryTotals::default();
         let mut number = 0;
         let exact = !self.texts.is_empty();
         let sampled = if exact { self.containment } else { keeps_samples(snapshot) };
@@ -631,7 +628,7 @@ impl Query {
             anyhow::Ok(texts)
         });
         let texts = texts.transpose()?;
-        let wanted = Wanted { shingles: exact, ..self.repeated.wanted(self.work.memory / 4) };
+        let wanted = SketchOptions { shingles: exact, ..self.repeated.wanted(self.work.memory / 4) };
         for_each_shingled(&mut documents, &sketcher, &wanted, &progress, |one, shingles| {
             let mut answers = if let Some(texts) = &texts {
                 self.counted(snapshot, &one.sketch, agreement, shingles, texts)?
@@ -667,7 +664,7 @@ impl Query {
         &self,
         snapshot: &Snapshot,
         sketch: &Sketch,
-        (agreement, verify): (Agreement, Option<Counted>),
+        (agreement, verify): (Agreement, Option<VerifiedBy>),
     ) -> Option<twindex::Query> {
         let query = match (self.within, self.resembling) {
             _ if sketch.is_empty() && sketch.set().is_empty() => None,
@@ -678,9 +675,9 @@ impl Query {
         query.map(|query| {
             let query = self.bounded(query);
             match verify {
-                Some(Counted::None) => query.unverified(),
-                Some(Counted::Signature) => query.estimated(),
-                Some(Counted::Exact) | None => query,
+                Some(VerifiedBy::None) => query.unverified(),
+                Some(VerifiedBy::Signature) => query.estimated(),
+                Some(VerifiedBy::Exact) | None => query,
             }
         })
     }
@@ -697,7 +694,7 @@ impl Query {
         let mut answers = twindex::Answers::default();
         let Some(threshold) = self.resembling.filter(|_| !sketch.is_empty()) else { return Ok(answers) };
         let mut read = Vec::new();
-        // What an estimate says of a candidate does not matter.
+        // The estimate of a candidate does not matter.
         for mut hit in agreeing(snapshot.resembling(sketch, 0.0).estimated(), agreement).run()?.hits {
             read.clear();
             let other = texts.sets.set(texts.number(&hit.key)?, &mut read)?;

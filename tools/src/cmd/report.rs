@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use anyhow::{Context, ensure};
 use clap::Args;
 use twindex::{Index, Key, Resources, Snapshot};
-use twindex_corpus::page::{self, Clusters, GroupSizes, html};
+use twindex_corpus::page::{self, ClusterSource, GroupSizes, html};
 use twindex_corpus::urls;
-use twindex_join::Effort;
+use twindex_join::JoinResources;
 
 use super::urls::clusters_of;
-use crate::interrupt::HalfDone;
-use crate::options::{Output, Work, parse_resemblance};
+use crate::interrupt::RemovedOnSignal;
+use crate::options::{Output, ResourceArgs, parse_resemblance};
 use crate::report;
 
 /// Options of `report`.
@@ -22,7 +22,7 @@ use crate::report;
     The page is one file, without scripts. It shows how near the pairs are that share a block of their \
     fingerprints or a band, band by band, how likely pairs are to share one beside what is predicted, clusters and \
     their sizes, hosts where keys are URLs, how full buckets are, and where the bytes go. Resemblance is estimated from signatures.")]
-pub(crate) struct Report {
+pub(crate) struct ReportArgs {
     /// Directory of the index
     index: PathBuf,
     /// File to write [default: standard output]
@@ -35,16 +35,16 @@ pub(crate) struct Report {
     #[arg(long)]
     groups: bool,
     #[command(flatten)]
-    look: Look,
+    look: VerifyOptions,
     #[command(flatten)]
-    work: Work,
+    work: ResourceArgs,
     #[command(flatten)]
     output: Output,
 }
 
 /// How the documents are verified.
 #[derive(Args, Clone, Copy, Debug)]
-struct Look {
+struct VerifyOptions {
     /// Resemblance, estimated, from which on documents make a cluster [default: 0.8]
     #[arg(long, value_name = "J", default_value = "0.8", hide_default_value = true, value_parser = parse_resemblance)]
     threshold: f64,
@@ -53,7 +53,7 @@ struct Look {
     max_bucket: usize,
 }
 
-impl Report {
+impl ReportArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
         if let Some(out) = &self.out {
@@ -66,17 +66,18 @@ impl Report {
         }
         let index = Index::open(&self.index)?;
         let scratch = tempfile::tempdir().context("cannot make a folder for scratch files")?;
-        let half_done = HalfDone::new(scratch.path());
+        let half_done = RemovedOnSignal::new(scratch.path());
         let threads = rayon::current_num_threads();
-        let effort = Effort { dir: scratch.path(), memory: self.work.memory, threads };
-        let look = page::Look { threshold: self.look.threshold, max_bucket: self.look.max_bucket };
+        let join_resources = JoinResources { dir: scratch.path(), memory: self.work.memory, threads };
+        let look = page::VerifyOptions { threshold: self.look.threshold, max_bucket: self.look.max_bucket };
         let snapshot = index.snapshot();
-        let mut figures = page::look(&snapshot, &self.index, look, effort, Clusters::BySignatures)?;
+        let mut figures =
+            page::look(&snapshot, &self.index, look, join_resources, ClusterSource::BySignatures)?;
         if self.groups {
             let resources = Resources { dir: scratch.path(), memory: self.work.memory, threads };
             figures = figures.with_groups(GroupSizes::of(&snapshot, &resources)?);
         }
-        // Where keys are URLs, where near documents come from.
+        // If keys are URLs, the counts of duplicates by host.
         let has_signatures = index.params().minhash.is_some_and(|minhash| minhash.signature_bits > 0);
         if has_signatures && has_url(&snapshot)? {
             let table = scratch.path().join("clusters.tsv");

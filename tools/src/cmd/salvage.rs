@@ -19,7 +19,7 @@ use crate::report::{self, count, counted};
     Reads what can be read of INDEX, changes nothing there, and makes a new index OUT of every document whose record is \
     whole. Says file by file what was saved and what was lost, with the keys as far as they can be read. Exit code 0: \
     nothing was wrong; 1: something was, and OUT has the rest.")]
-pub(crate) struct Salvage {
+pub(crate) struct SalvageArgs {
     /// Directory of the damaged index
     index: PathBuf,
     /// Directory of the new index, where nothing is yet
@@ -30,18 +30,18 @@ pub(crate) struct Salvage {
 
 /// Fields of `--json`.
 #[derive(Serialize)]
-struct Report {
+struct SalvageReport {
     whole: bool,
-    /// Of the new index.
+    /// Documents of the new index.
     documents: u64,
     lost: u64,
     generation: Option<u64>,
-    files: Vec<File>,
+    files: Vec<FileReport>,
     problems: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct File {
+struct FileReport {
     path: String,
     saved: u64,
     lost: u64,
@@ -49,20 +49,20 @@ struct File {
     problems: Vec<String>,
 }
 
-impl Salvage {
+impl SalvageArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
-        let told = salvage(&vfs, &self.index, &self.out)?;
+        let salvaged = salvage(&vfs, &self.index, &self.out)?;
         let strings = |problems: &[twindex::Error]| problems.iter().map(ToString::to_string).collect();
-        let report = Report {
-            whole: told.is_whole(),
-            documents: told.documents,
-            lost: told.lost(),
-            generation: told.generation,
-            files: told
+        let report = SalvageReport {
+            whole: salvaged.is_whole(),
+            documents: salvaged.documents,
+            lost: salvaged.lost(),
+            generation: salvaged.generation,
+            files: salvaged
                 .files
                 .iter()
-                .map(|file| File {
+                .map(|file| FileReport {
                     path: file.path.display().to_string(),
                     saved: file.saved,
                     lost: file.lost,
@@ -77,7 +77,7 @@ impl Salvage {
                     problems: strings(&file.problems),
                 })
                 .collect(),
-            problems: strings(&told.problems),
+            problems: strings(&salvaged.problems),
         };
         let whole = report.whole;
         if self.output.json {
@@ -88,7 +88,7 @@ impl Salvage {
         Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    fn lines(&self, report: &Report) -> Vec<String> {
+    fn lines(&self, report: &SalvageReport) -> Vec<String> {
         let mut lines = report.problems.clone();
         for file in &report.files {
             lines.push(format!("{}: {} saved, {} lost", file.path, count(file.saved), count(file.lost)));

@@ -15,17 +15,17 @@ use twindex::sketch::pack;
 use twindex::{Params, Sketcher};
 use twindex_corpus::RepeatedKeys;
 use twindex_corpus::input::{Counts, Documents, Parser, Record};
-use twindex_corpus::sketching::{Job, Sketching, Wanted, for_each_chunk, for_each_sketched};
+use twindex_corpus::sketching::{Job, SketchOptions, Sketching, for_each_chunk, for_each_sketched};
 use twindex_corpus::tsv;
 
-use crate::json_lines::Columns;
-use crate::options::{IdsArgs, InputArgs, Output, RepeatedArgs, Usage, Work};
-use crate::param_args::{Brought, ParamArgs};
+use crate::json_lines::JsonColumns;
+use crate::options::{IdsArgs, InputArgs, Output, RepeatedArgs, ResourceArgs, Usage};
+use crate::param_args::{DocumentKind, ParamArgs};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, counted};
 use crate::resume::InputId;
 use crate::sketch_file::is_sketch_file;
-use crate::stage::{StageFile, What};
+use crate::stage::{ResultKind, StageFile};
 
 /// The first line of a table of sketches.
 const TSV_HEAD: &str = "key\tfingerprint\tfeatures\n";
@@ -34,8 +34,8 @@ const ROWS_TOGETHER: usize = 1024;
 /// The names in it.
 const TSV_COLUMNS: &str = "key\tfingerprint\tfeatures";
 const CANNOT_WRITE: &str = "cannot write the results";
-/// What goes into a folder.
-const SKETCHES: What = What { noun: "a file of sketches", suffix: "sketches", magic: &MAGIC };
+/// The files of a folder of sketches.
+const SKETCHES: ResultKind = ResultKind { noun: "a file of sketches", suffix: "sketches", magic: &MAGIC };
 /// The suffix of files that name the input of a file of sketches.
 const DONE: &str = "done";
 
@@ -50,7 +50,7 @@ const DONE: &str = "done";
     OUT is read by `twindex build`. It holds a record for each document, in the order of the input, is the same for \
     the same documents and parameters however many threads made it, and appears whole or not at all. As a table \
     (--tsv, or -o -): key, fingerprint and features in hexadecimal, - for a document without words.")]
-pub(crate) struct Sketch {
+pub(crate) struct SketchArgs {
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
@@ -73,14 +73,14 @@ pub(crate) struct Sketch {
     #[command(flatten)]
     params: ParamArgs,
     #[command(flatten)]
-    work: Work,
+    work: ResourceArgs,
     #[command(flatten)]
     output: Output,
 }
 
 /// Fields of `--json`.
 #[derive(Serialize)]
-struct Report {
+struct SketchReport {
     /// Files of sketches, in the order of the inputs, with --into.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<PathBuf>,
@@ -98,7 +98,7 @@ struct Report {
     peak_rss_bytes: u64,
 }
 
-impl Sketch {
+impl SketchArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
         let watch = Stopwatch::start();
@@ -113,7 +113,7 @@ impl Sketch {
         }
         let features = self.input.reads_features();
         let table = self.params.table(features)?;
-        let params = self.params.params(Brought::documents(features), table.as_ref())?;
+        let params = self.params.params(DocumentKind::documents(features), table.as_ref())?;
         let sketcher = match table {
             None => Sketcher::new(&params)?,
             Some(table) => Sketcher::with_idf(&params, Arc::new(table))?,
@@ -137,7 +137,9 @@ impl Sketch {
         let progress = Progress::bytes(documents.total_bytes(), "sketching", quiet);
         let mut sink = match out {
             Some(out) => StageFile::named(out, self.force)?,
-            None if self.output.json => StageFile::json(Columns::of(TSV_COLUMNS, false), Some(TSV_COLUMNS)),
+            None if self.output.json => {
+                StageFile::json(JsonColumns::of(TSV_COLUMNS, false), Some(TSV_COLUMNS))
+            }
             None => StageFile::stdout(),
         };
         let empty = if tsv {
@@ -150,7 +152,7 @@ impl Sketch {
 
         let counts = documents.counts().clone();
         let remarks = counts.remarks();
-        let report = Report::new(counts, empty, bytes_on_disk, watch);
+        let report = SketchReport::new(counts, empty, bytes_on_disk, watch);
         match out {
             _ if self.output.json => report::print_json(&report)?,
             _ if self.output.quiet => {}
@@ -197,8 +199,14 @@ impl Sketch {
             let mut documents = Documents::open(std::slice::from_ref(path), &options)?;
             let progress = Progress::bytes(documents.total_bytes(), "sketching", self.output.quiet);
             let mut sink = StageFile::by_content(dir, SKETCHES)?;
-            empty +=
-                write_sketches(&mut documents, sketcher, params, &Wanted::default(), &progress, &mut sink)?;
+            empty += write_sketches(
+                &mut documents,
+                sketcher,
+                params,
+                &SketchOptions::default(),
+                &progress,
+                &mut sink,
+            )?;
             progress.finish();
             let written = sink.finish()?;
             let file = written.path.unwrap_or_default();
@@ -213,7 +221,8 @@ impl Sketch {
             files.push(file);
         }
         let remarks = if resumed == 0 { counts.remarks() } else { counts.remarks_of_part() };
-        let report = Report { files, resumed, ..Report::new(counts, empty, bytes_on_disk, watch) };
+        let report =
+            SketchReport { files, resumed, ..SketchReport::new(counts, empty, bytes_on_disk, watch) };
         if self.output.json {
             report::print_json(&report)?;
         } else {
@@ -229,7 +238,7 @@ impl Sketch {
     }
 }
 
-impl Report {
+impl SketchReport {
     fn new(counts: Counts, empty: u64, bytes_on_disk: u64, watch: Stopwatch) -> Self {
         let cpu_seconds = watch.cpu_seconds();
         Self {
@@ -283,17 +292,17 @@ fn is_table(path: &Path) -> bool {
 struct State<'s> {
     sketching: Sketching<'s>,
     sketch: twindex::Sketch,
-    parts: Parts,
+    parts: SketchRow,
 }
 
-/// What is made of a sketch for a row of a file.
+/// The encoded parts of a sketch, for a row of a file.
 #[derive(Default)]
-struct Parts {
+struct SketchRow {
     packed: Vec<u8>,
     set: Vec<u8>,
 }
 
-impl Parts {
+impl SketchRow {
     /// Adds the row of a document.
     fn push(
         &mut self,
@@ -326,7 +335,7 @@ impl<'s> State<'s> {
         Self {
             sketching: Sketching::new(sketcher),
             sketch: twindex::Sketch::default(),
-            parts: Parts::default(),
+            parts: SketchRow::default(),
         }
     }
 }
@@ -341,7 +350,7 @@ fn write_sketches(
     documents: &mut Documents,
     sketcher: &Sketcher,
     params: &Params,
-    wanted: &Wanted,
+    wanted: &SketchOptions,
     progress: &Progress,
     sink: &mut StageFile,
 ) -> anyhow::Result<u64> {
@@ -349,7 +358,7 @@ fn write_sketches(
     let mut encoder = Encoder::new(params, &mut out);
     if wanted.repeated_keys != RepeatedKeys::Any || has_units(sketcher) {
         // Keys are decided in the order of the input.
-        let (mut parts, mut rows, mut held) = (Parts::default(), Encoded::new(params), 0);
+        let (mut parts, mut rows, mut held) = (SketchRow::default(), Encoded::new(params), 0);
         let together = if has_units(sketcher) { 1 } else { ROWS_TOGETHER };
         for_each_sketched(documents, sketcher, wanted, progress, |one| {
             empty += u64::from(one.sketch.is_empty());
@@ -397,7 +406,7 @@ fn write_sketches(
 fn write_table(
     documents: &mut Documents,
     sketcher: &Sketcher,
-    wanted: &Wanted,
+    wanted: &SketchOptions,
     progress: &Progress,
     sink: &mut StageFile,
 ) -> anyhow::Result<u64> {

@@ -15,7 +15,7 @@ use crate::report::{self, counted};
 #[command(after_help = "Example:\n  twindex snapshot pages.twx pages-monday.twx\n\n\
     The copy is an index of its own, of the commit that was the last when it began; a writer may go on meanwhile. On the \
     same file system segments are not copied but get a second name, and take no space until one of the two drops them.")]
-pub(crate) struct Snapshot {
+pub(crate) struct SnapshotArgs {
     /// Directory of the index
     index: PathBuf,
     /// Directory of the copy, which must not be there
@@ -29,12 +29,12 @@ pub(crate) struct Snapshot {
 
 /// Fields of `--json`.
 #[derive(Serialize)]
-struct Report {
+struct SnapshotReport {
     documents: u64,
     generation: u64,
 }
 
-impl Snapshot {
+impl SnapshotArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let options = Index::options();
         let index = match self.generation {
@@ -43,7 +43,7 @@ impl Snapshot {
         };
         let generation = index.copy_to(&self.dest)?;
         let documents = Index::open(&self.dest)?.snapshot().documents();
-        let report = Report { documents, generation };
+        let report = SnapshotReport { documents, generation };
         if self.output.json {
             report::print_json(&report)?;
         } else if !self.output.quiet {

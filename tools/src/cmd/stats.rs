@@ -10,8 +10,8 @@ use twindex::params::Threshold;
 use twindex::{Index, Resources, Snapshot};
 use twindex_corpus::page::{GroupSizes, Space};
 
-use super::idf::Table;
-use crate::options::{Output, Work};
+use super::idf::TableFigures;
+use crate::options::{Output, ResourceArgs};
 use crate::report::{self, count};
 
 /// Options of `stats`.
@@ -21,21 +21,21 @@ use crate::report::{self, count};
     mut_arg("threads", |threads| threads.requires("groups")),
     mut_arg("memory", |memory| memory.requires("groups"))
 )]
-pub(crate) struct Stats {
+pub(crate) struct StatsArgs {
     /// Directory of the index
     index: PathBuf,
     /// Count the groups of near documents by their sizes, which asks about each leader (`groups` says what that is)
     #[arg(long)]
     groups: bool,
     #[command(flatten)]
-    work: Work,
+    work: ResourceArgs,
     #[command(flatten)]
     output: Output,
 }
 
 /// Fields of `--json`.
 #[derive(Serialize)]
-struct Report {
+struct StatsReport {
     documents: u64,
     deleted: u64,
     /// Documents that are in the log and in no segment yet.
@@ -55,10 +55,10 @@ struct Report {
     /// The table design and codecs of its segments, each once.
     design: String,
     params: BTreeMap<&'static str, String>,
-    /// By what documents are near where nothing else is asked for; null for what makes none near.
-    near: Near,
-    /// Of the IDF table, if there is one and it is sound; `verify` says what is wrong with it.
-    idf: Option<Table>,
+    /// The default near relation; null for a rule that is not used.
+    near: NearRelation,
+    /// Figures of the IDF table, if there is a sound one; `verify` reports its damage.
+    idf: Option<TableFigures>,
     bytes: BTreeMap<&'static str, u64>,
     bytes_on_disk: u64,
     bytes_per_fingerprint: f64,
@@ -67,16 +67,16 @@ struct Report {
     groups: Option<GroupSizes>,
 }
 
-/// By what documents are near.
+/// The near relation of the index.
 #[derive(Serialize)]
-pub(crate) struct Near {
+pub(crate) struct NearRelation {
     /// The least resemblance.
     threshold: Option<f64>,
     /// The largest distance of fingerprints.
     within: Option<u8>,
 }
 
-impl From<twindex::params::Near> for Near {
+impl From<twindex::params::Near> for NearRelation {
     fn from(near: twindex::params::Near) -> Self {
         Self { threshold: near.threshold.map(Threshold::value), within: near.within }
     }
@@ -95,7 +95,7 @@ fn amplification(snapshot: &Snapshot, space: &Space) -> f64 {
     if live + logged > 0.0 { (all + logged) / (live + logged) } else { 1.0 }
 }
 
-/// What the tables of the segments are, each once; `none` where no fingerprints are kept.
+/// The designs of the segments, each once; `none` if no fingerprints are kept.
 fn designs(snapshot: &Snapshot) -> String {
     let mut schemes: Vec<String> =
         snapshot.segments().filter_map(|(segment, _)| Some(segment.scheme()?.to_string())).collect();
@@ -104,7 +104,7 @@ fn designs(snapshot: &Snapshot) -> String {
     if schemes.is_empty() { "none".to_string() } else { schemes.join(", ") }
 }
 
-impl Stats {
+impl StatsArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let index = Index::open(&self.index)?;
         let snapshot = index.snapshot();
@@ -117,7 +117,7 @@ impl Stats {
         } else {
             None
         };
-        let report = Report {
+        let report = StatsReport {
             documents: snapshot.documents(),
             deleted: snapshot.segments().map(|(_, deleted)| deleted.len()).sum(),
             logged_documents: snapshot.logged_documents(),
@@ -131,7 +131,7 @@ impl Stats {
             design: designs(&snapshot),
             params: snapshot.params().fields().into_iter().collect(),
             near: snapshot.params().near().into(),
-            idf: index.idf().ok().flatten().map(|table| Table::of(&table)),
+            idf: index.idf().ok().flatten().map(|table| TableFigures::of(&table)),
             bytes_on_disk: space.on_disk,
             bytes_per_fingerprint: space.per_fingerprint(),
             bytes: space.sections,
@@ -158,7 +158,7 @@ impl Stats {
             lines.push(format!("    {section:<20} {:>15}", count(*bytes)));
         }
         if let Some(idf) = &report.idf {
-            lines.push(format!("  idf table: {}", idf.told()));
+            lines.push(format!("  idf table: {}", idf.summary()));
         }
         lines.push(format!("  near by: {}", snapshot.params().near()));
         for (what, number) in report.groups.iter().flat_map(GroupSizes::classes) {

@@ -18,23 +18,23 @@ use twindex_corpus::admitting::AdmitOptions;
 use twindex_corpus::contents;
 use twindex_corpus::input::{Counts, DecidingFields, Documents, InputOptions, inside_of};
 use twindex_corpus::sketching::{
-    Sketched, Taking, for_each_sketched, for_each_sketched_as_it_comes, refused,
+    DocumentSink, Sketched, for_each_sketched, for_each_sketched_streaming, refused,
 };
-use twindex_corpus::text::Made;
+use twindex_corpus::text::ExistingParams;
 use twindex_corpus::tsv;
 
-use self::deciding::{Asked, Deciding, Fate, Outcome};
+use self::deciding::{Outcome, StreamCriteria, StreamDecider, StreamDecision};
 use crate::attached_args::AttachedArgs;
 use crate::boilerplate_args::BoilerplateArgs;
-use crate::json_lines::{Columns, JsonLines};
-use crate::options::{FingerprintArgs, IdsArgs, InputArgs, Output, RepeatedArgs, Usage, Work};
-use crate::param_args::{Brought, ParamArgs};
+use crate::json_lines::{JsonColumns, JsonLines};
+use crate::options::{FingerprintArgs, IdsArgs, InputArgs, Output, RepeatedArgs, ResourceArgs, Usage};
+use crate::param_args::{DocumentKind, ParamArgs};
 use crate::progress::Progress;
 use crate::recall;
 use crate::report::{self, Stopwatch, count};
-use crate::verifying::{Counted, NearBy, counted};
+use crate::verifying::{NearQueryArg, VerifiedBy, counted};
 
-/// What a line says, in the objects of `--json`.
+/// The fields of a line, in the objects of `--json`.
 const COLUMNS: &str = "key\tdecision\tnear_key\tdistance\tresemblance";
 /// The same, by containment.
 const COLUMNS_CONTAINED: &str = "key\tdecision\tnear_key\tdistance\tcontainment";
@@ -56,7 +56,7 @@ const BATCH_MAX: usize = 10_000;
     with `contained`, the larger one, and how much of it does. A line is printed only when what it says is durable. What comes by a pipe is \
     taken as it comes, and committed at the latest when --commit-every is over and nothing more has come. The index is made if \
     it is not there.")]
-pub(crate) struct Stream {
+pub(crate) struct StreamArgs {
     /// Directory of the index; made if it is not there
     index: PathBuf,
     #[command(flatten)]
@@ -80,12 +80,12 @@ pub(crate) struct Stream {
     /// How resemblance is verified: counted by the sets in the index, as is usual; by its signatures, an estimate; or not
     /// at all, and whatever shares a band is a duplicate
     #[arg(long, value_enum, value_name = "HOW")]
-    verify: Option<Counted>,
+    verify: Option<VerifiedBy>,
     /// What is counted of two documents. Containment, from --threshold on, needs an index by all shingles, which is made of the
     /// sets in the index for this run, in a half of --memory: some 5 KB for a document of 300. It has to be named in each
     /// run, and goes with sets and without stamps
     #[arg(long, value_enum, value_name = "WHAT", default_value = "resemblance")]
-    near: NearBy,
+    near: NearQueryArg,
     /// Compare documents only with those that have the same value in this field, column, or field of a record's head, so that each
     /// value keeps its own; `host` and `domain` are those of the URL, `field:NAME` is a field with such a name. The value is
     /// kept as that of the document. It has to be named in each run, and goes with sets and without stamps
@@ -98,24 +98,24 @@ pub(crate) struct Stream {
     #[command(flatten)]
     params: ParamArgs,
     #[command(flatten)]
-    work: Work,
+    work: ResourceArgs,
     #[command(flatten)]
     output: Output,
 }
 
 /// Fields of `--json`.
 #[derive(Serialize)]
-struct Report {
-    /// What was read, but for `documents`, which are those of the index.
+struct StreamReport {
+    /// Counts of the inputs, but for `documents`, which are those of the index.
     #[serde(flatten)]
     counts: Counts,
     admitted: u64,
-    /// By what documents are duplicates; null where containment decides.
-    near: Option<super::stats::Near>,
+    /// The near relation; null if containment decides.
+    near: Option<super::stats::NearRelation>,
     /// The share of a document from which on it is contained in another one; null where that does not decide.
     containment: Option<f64>,
     /// How a resemblance was verified; null where none decides.
-    verify: Option<Counted>,
+    verify: Option<VerifiedBy>,
     new: u64,
     duplicates: u64,
     known: u64,
@@ -131,10 +131,10 @@ struct Report {
     peak_rss_bytes: u64,
 }
 
-/// What was found, and lines that wait for the commit.
-struct Admitting<'w, W: Write> {
+/// The decisions, and lines that wait for the commit.
+struct AdmittedLines<'w, W: Write> {
     writer: &'w mut Writer,
-    deciding: Deciding<'w>,
+    deciding: StreamDecider<'w>,
     /// Whether lines say which group the document is in.
     groups: bool,
     every: Duration,
@@ -154,9 +154,9 @@ struct Admitting<'w, W: Write> {
     longest: Duration,
 }
 
-impl<W: Write> Admitting<'_, W> {
+impl<W: Write> AdmittedLines<'_, W> {
     fn commit(&mut self) -> anyhow::Result<()> {
-        // Where the batch is durable and the writer stopped after it, its lines are true.
+        // If the batch is durable and the writer stopped after it, its lines are true.
         let mut stopped = None;
         if self.batch > 0 {
             match self.writer.commit() {
@@ -185,10 +185,10 @@ impl<W: Write> Admitting<'_, W> {
         let line = &mut self.waiting;
         tsv::write_field(line, key)?;
         line.extend_from_slice(match outcome.fate {
-            Fate::New => b"\tnew",
-            Fate::Duplicate => b"\tduplicate",
-            Fate::Known => b"\tknown",
-            Fate::Expired => b"\texpired",
+            StreamDecision::New => b"\tnew",
+            StreamDecision::Duplicate => b"\tduplicate",
+            StreamDecision::Known => b"\tknown",
+            StreamDecision::Expired => b"\texpired",
         });
         match &outcome.near {
             None => line.extend_from_slice(b"\t-\t-\t-"),
@@ -242,7 +242,7 @@ fn has_more(_within: Duration) -> bool {
     false
 }
 
-impl<W: Write> Taking for Admitting<'_, W> {
+impl<W: Write> DocumentSink for AdmittedLines<'_, W> {
     fn take(&mut self, one: &Sketched) -> anyhow::Result<()> {
         let start = Instant::now();
         let (outcome, group) = if let Some(outcome) = self.deciding.admit(self.writer, one)? {
@@ -259,10 +259,10 @@ impl<W: Write> Taking for Admitting<'_, W> {
             (Outcome::from(admitted), group)
         };
         match outcome.fate {
-            Fate::Duplicate => self.duplicates += 1,
-            Fate::Known => self.known += 1,
-            Fate::Expired => self.expired += 1,
-            Fate::New => self.new += 1,
+            StreamDecision::Duplicate => self.duplicates += 1,
+            StreamDecision::Known => self.known += 1,
+            StreamDecision::Expired => self.expired += 1,
+            StreamDecision::New => self.new += 1,
         }
         self.contained += outcome.contained.len() as u64;
         self.empty += u64::from(one.sketch.is_empty());
@@ -277,7 +277,7 @@ impl<W: Write> Taking for Admitting<'_, W> {
 
     fn wait(&mut self) -> anyhow::Result<()> {
         let left = self.every.saturating_sub(self.since.elapsed());
-        // Of a pipe with a name it is not known when more will come.
+        // It is unknown when more will come from a named pipe.
         if self.batch > 0 && !(self.stdin && has_more(left)) {
             self.commit()?;
         }
@@ -285,17 +285,17 @@ impl<W: Write> Taking for Admitting<'_, W> {
     }
 }
 
-/// Where lines go: to standard output, as they are or as JSON.
+/// The writer of lines to standard output, plain or as JSON.
 fn lines_out(is_json: bool, columns: &'static str, has_numbers_as_keys: bool) -> Box<dyn Write> {
     let out = BufWriter::new(io::stdout().lock());
     if is_json {
-        Box::new(JsonLines::new(out, Columns::of(columns, has_numbers_as_keys), None))
+        Box::new(JsonLines::new(out, JsonColumns::of(columns, has_numbers_as_keys), None))
     } else {
         Box::new(out)
     }
 }
 
-impl Stream {
+impl StreamArgs {
     /// How documents are read.
     fn options(&self) -> anyhow::Result<InputOptions> {
         self.params.check_features(self.input.reads_features())?;
@@ -305,7 +305,7 @@ impl Stream {
         let mut attached = self.attached.fields();
         let (inside, inside_url) = inside_of(self.inside.as_deref());
         attached.deciding = DecidingFields { inside, inside_url, ..attached.deciding };
-        Ok(InputOptions { as_it_comes: true, attached, ..options })
+        Ok(InputOptions { streaming: true, attached, ..options })
     }
 
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
@@ -319,21 +319,21 @@ impl Stream {
         let piped = documents.total_bytes().is_none();
         let (index, (near, verify)) = self.open()?;
         let sketcher = self.boilerplate.sketcher(&index)?;
-        let deciding = Deciding::of(&index, &self.index, self.asked(near, verify), &self.attached)?;
+        let deciding = StreamDecider::of(&index, &self.index, self.asked(near, verify), &self.attached)?;
         let containment = deciding.containment();
         let mut writer = index.writer()?;
         writer.set_memory(if containment.is_some() { self.work.memory / 4 } else { self.work.memory / 2 });
         writer.set_durability(Durability::Sync);
         writer.set_drop_duplicates(self.drop_duplicates);
         writer.set_near(near).with_context(|| self.index.display().to_string())?;
-        writer.set_unverified(verify == Some(Counted::None));
-        writer.set_estimated(verify == Some(Counted::Signature));
+        writer.set_unverified(verify == Some(VerifiedBy::None));
+        writer.set_estimated(verify == Some(VerifiedBy::Signature));
         self.attached.configure(&mut writer);
         // A bar would be drawn between the lines.
         let lines = !self.output.json && io::stdout().is_terminal();
         let progress = Progress::bytes(documents.total_bytes(), "admitting", self.output.quiet || lines);
         let columns = if containment.is_some() { COLUMNS_CONTAINED } else { COLUMNS };
-        let mut admitting = Admitting {
+        let mut admitting = AdmittedLines {
             writer: &mut writer,
             deciding,
             groups: self.groups,
@@ -354,14 +354,15 @@ impl Stream {
         };
         let wanted = self.repeated.wanted(self.work.memory / 4);
         let streamed = if piped {
-            for_each_sketched_as_it_comes(&mut documents, &sketcher, &wanted, &progress, &mut admitting)
+            for_each_sketched_streaming(&mut documents, &sketcher, &wanted, &progress, &mut admitting)
         } else {
             for_each_sketched(&mut documents, &sketcher, &wanted, &progress, |one| admitting.take(one))
         };
-        // What was admitted before a bad document is kept: its lines say so.
+        // Documents admitted before a bad one are committed, as their lines say so.
         let last = admitting.commit();
-        let Admitting { new, duplicates, known, expired, contained, empty, commits, longest, out, .. } =
-            admitting;
+        let AdmittedLines {
+            new, duplicates, known, expired, contained, empty, commits, longest, out, ..
+        } = admitting;
         drop(out);
         drop(progress);
         streamed?; // after which a failed writer can only say that it has failed
@@ -370,7 +371,7 @@ impl Stream {
         drop(writer);
         let counts = documents.counts().clone();
         let remarks = counts.remarks().into_iter().chain(report::empty_remark(empty));
-        let report = Report {
+        let report = StreamReport {
             admitted: counts.documents,
             near: containment.is_none().then(|| near.into()),
             containment,
@@ -405,7 +406,7 @@ impl Stream {
     }
 
     /// Says what was found, and `by` what duplicates are such where containment does not decide.
-    fn note(&self, report: &Report, by: &str) {
+    fn note(&self, report: &StreamReport, by: &str) {
         report::note(&format!(
             "{}: {} new, {} duplicate, {} known; {} in the index, {}, {:.1} s",
             self.index.display(),
@@ -429,25 +430,25 @@ impl Stream {
         }
     }
 
-    /// What the options say of the decision on a document.
-    fn asked(&self, near: Near, verify: Option<Counted>) -> Asked {
+    /// The criteria of the options for the decision on a document.
+    fn asked(&self, near: Near, verify: Option<VerifiedBy>) -> StreamCriteria {
         let share = near.threshold.unwrap_or(Threshold::USUAL).value();
         let options = AdmitOptions {
-            containment: (self.near == NearBy::Containment).then_some(share),
+            containment: (self.near == NearQueryArg::Containment).then_some(share),
             inside: self.inside.is_some(),
             drop_duplicates: self.drop_duplicates,
             memory: self.work.memory / 2,
         };
-        let counts_sets = verify.is_none_or(|verify| verify == Counted::Exact) && near.within.is_none();
-        Asked { options, counts_sets, groups: self.groups }
+        let counts_sets = verify.is_none_or(|verify| verify == VerifiedBy::Exact) && near.within.is_none();
+        StreamCriteria { options, counts_sets, groups: self.groups }
     }
 
-    /// What is near in this run, if the index can tell, and how a resemblance is verified.
-    fn near(&self, params: &Params) -> anyhow::Result<(Near, Option<Counted>)> {
+    /// The near relation of this run, if the index can decide it, and how a resemblance is verified.
+    fn near(&self, params: &Params) -> anyhow::Result<(Near, Option<VerifiedBy>)> {
         let path = self.index.display();
         let named = self.params.near(params)?;
         let mut near = named.unwrap_or_else(|| params.near());
-        if named.is_none() && (self.inside.is_some() || self.near == NearBy::Containment) {
+        if named.is_none() && (self.inside.is_some() || self.near == NearQueryArg::Containment) {
             near.within = None; // by a distance only where it is named, and then it is refused
         }
         if near.threshold.is_some() && params.minhash.is_none() {
@@ -455,12 +456,12 @@ impl Stream {
                 "{path}: this index keeps no MinHash, so --threshold cannot be answered; leave it out"
             );
         }
-        if self.near == NearBy::Containment {
+        if self.near == NearQueryArg::Containment {
             // It is not found by what the index keeps for a resemblance.
-            return Ok((near, Some(self.verify.unwrap_or(Counted::Exact))));
+            return Ok((near, Some(self.verify.unwrap_or(VerifiedBy::Exact))));
         }
         let verify = counted(&self.index, params, near, self.verify)?;
-        if let (Some(Counted::Signature), Some(threshold)) = (verify, near.threshold)
+        if let (Some(VerifiedBy::Signature), Some(threshold)) = (verify, near.threshold)
             && !self.output.quiet
         {
             recall::note(&self.index, params, threshold.value(), &format!("that resemble by {threshold}"));
@@ -469,12 +470,12 @@ impl Stream {
     }
 
     /// The index that is there, if it is one for what is to be added, or a new one; and what is near in this run.
-    fn open(&self) -> anyhow::Result<(Index, (Near, Option<Counted>))> {
+    fn open(&self) -> anyhow::Result<(Index, (Near, Option<VerifiedBy>))> {
         let features = self.input.reads_features();
         match Index::open(&self.index) {
             Ok(index) => {
                 let params = index.params();
-                self.params.check_kept(&Made::index(&self.index, &params))?;
+                self.params.check_kept(&ExistingParams::index(&self.index, &params))?;
                 self.attached.check(&self.index, &params, true)?;
                 if let Some(table) = self.params.table(features)? {
                     table.check(&params.sketch()).with_context(|| {
@@ -492,9 +493,9 @@ impl Stream {
             Err(Error::NotAnIndex { .. }) if !self.index.exists() => {
                 let table = self.params.table(features)?;
                 let brought = if self.fingerprint.are_read() {
-                    Brought::Fingerprints
+                    DocumentKind::Fingerprints
                 } else {
-                    Brought::documents(features)
+                    DocumentKind::documents(features)
                 };
                 let mut params = self.params.params(brought, table.as_ref())?;
                 self.attached.apply(&mut params)?;
@@ -512,16 +513,16 @@ impl Stream {
     }
 }
 
-/// By what documents were found to be duplicates.
-fn by(near: Near, verify: Option<Counted>) -> String {
-    let told = match (verify, near.within) {
-        (Some(Counted::None), Some(within)) => {
+/// The relation by which documents were found to be duplicates.
+fn by(near: Near, verify: Option<VerifiedBy>) -> String {
+    let relation = match (verify, near.within) {
+        (Some(VerifiedBy::None), Some(within)) => {
             format!("a band in common, whatever the resemblance, or {}", Near::within(within))
         }
-        (Some(Counted::None), None) => "a band in common, whatever the resemblance".to_owned(),
-        (Some(Counted::Signature), _) => format!("{near}; a resemblance is an estimate"),
-        (Some(Counted::Exact), _) => format!("{near}; a resemblance is counted"),
+        (Some(VerifiedBy::None), None) => "a band in common, whatever the resemblance".to_owned(),
+        (Some(VerifiedBy::Signature), _) => format!("{near}; a resemblance is an estimate"),
+        (Some(VerifiedBy::Exact), _) => format!("{near}; a resemblance is counted"),
         (None, _) => near.to_string(),
     };
-    format!("duplicates by {told}")
+    format!("duplicates by {relation}")
 }

@@ -14,19 +14,19 @@ use serde::Serialize;
 use twindex::{Index, Snapshot};
 use twindex_corpus::tsv;
 use twindex_join::scores::Scores;
-use twindex_join::{Effort, Sorter, band_scores, block_scores};
+use twindex_join::{JoinResources, Sorter, band_scores, block_scores};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::build::Build;
-use super::pairs::Pairs;
-use crate::interrupt::HalfDone;
-use crate::options::{InputArgs, Output, Usage, Work, parse_resemblance};
+use super::build::BuildArgs;
+use super::pairs::PairsArgs;
+use crate::interrupt::RemovedOnSignal;
+use crate::options::{InputArgs, Output, ResourceArgs, Usage, parse_resemblance};
 use crate::pair_file::PairFiles;
 use crate::report::{self, Stopwatch, counted};
-use crate::stage::{StageArgs, What};
+use crate::stage::{ResultKind, StageArgs};
 
-const STUDIED: What =
-    What { noun: "a table of scored pairs", suffix: "scored", magic: b"a\tb\tscore\tnear\n" };
+const STUDIED: ResultKind =
+    ResultKind { noun: "a table of scored pairs", suffix: "scored", magic: b"a\tb\tscore\tnear\n" };
 /// Bands of minima, and minima in each: 20, as in the study.
 const BANDS: u16 = 4;
 const ROWS: u16 = 5;
@@ -49,12 +49,12 @@ const MAX_BUCKET: usize = 10_000;
     A folder is one of WET files, if there is no --format. Then of each score: how many pairs share a band at all, how many of them have an exact resemblance of the threshold or \
     more (near), their share (precision), and the share of all such pairs of the collection that have this score or a \
     higher one (recall). With -o the pairs are written, with score, and 1 where they are near.")]
-pub(crate) struct Study {
+pub(crate) struct StudyArgs {
     #[command(flatten)]
     input: InputArgs,
     /// What is scored
     #[arg(long, value_enum)]
-    method: Method,
+    method: StudyMethod,
     /// Exact resemblance from which on a pair counts as near
     #[arg(long, value_name = "J", default_value = "0.8", value_parser = parse_resemblance)]
     threshold: f64,
@@ -64,13 +64,13 @@ pub(crate) struct Study {
     #[command(flatten)]
     stage: StageArgs,
     #[command(flatten)]
-    work: Work,
+    work: ResourceArgs,
     #[command(flatten)]
     output: Output,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Method {
+enum StudyMethod {
     Simhash,
     Minhash,
 }
@@ -79,32 +79,32 @@ enum Method {
 #[derive(Parser)]
 struct BuildLine {
     #[command(flatten)]
-    build: Build,
+    build: BuildArgs,
 }
 
 #[derive(Parser)]
 struct PairsLine {
     #[command(flatten)]
-    pairs: Pairs,
+    pairs: PairsArgs,
 }
 
 /// Pairs of one score.
 #[derive(Debug, Serialize)]
-struct OfScore {
+struct ScoreCounts {
     score: usize,
-    /// Those that share a band.
+    /// The pairs that share a band.
     pairs: u64,
-    /// Of these, those with the exact resemblance.
+    /// The number of pairs with the exact resemblance.
     near: u64,
     /// Their share; none where there is no pair.
     precision: Option<f64>,
-    /// Of all near pairs, those with this score or a higher one; none where there is none.
+    /// The share of all near pairs with this score or a higher one; none if there are no near pairs.
     recall: Option<f64>,
 }
 
 /// Fields of `--json`.
 #[derive(Serialize)]
-struct Report {
+struct StudyReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
     documents: u64,
@@ -113,7 +113,7 @@ struct Report {
     lowest_score: usize,
     bands: Vec<Vec<u64>>,
     capped_buckets: u64,
-    scores: Vec<OfScore>,
+    scores: Vec<ScoreCounts>,
     /// Pairs of the collection with the exact resemblance.
     near_pairs: u64,
     /// Seconds of the method: its index, its tables, its pairs; and of counting all pairs.
@@ -124,7 +124,7 @@ struct Report {
     peak_rss_bytes: u64,
 }
 
-impl Method {
+impl StudyMethod {
     fn name(self) -> &'static str {
         match self {
             Self::Simhash => "simhash",
@@ -160,7 +160,7 @@ impl Method {
     }
 }
 
-impl Study {
+impl StudyArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         self.work.apply()?;
         self.stage.check(STUDIED)?;
@@ -168,15 +168,15 @@ impl Study {
             return Err(Usage::new("nothing to study: name INPUT files or folders").into());
         }
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
-        let half_done = HalfDone::new(scratch.path());
+        let half_done = RemovedOnSignal::new(scratch.path());
         let watch = Stopwatch::start();
         let index = self.index(scratch.path(), "studied", &self.method.options())?;
         let snapshot = index.snapshot();
         let threads = rayon::current_num_threads();
-        let effort = Effort { dir: scratch.path(), memory: self.work.memory, threads };
+        let resources = JoinResources { dir: scratch.path(), memory: self.work.memory, threads };
         let scores = match self.method {
-            Method::Simhash => block_scores(&snapshot, MAX_BUCKET, effort)?,
-            Method::Minhash => band_scores(&snapshot, MAX_BUCKET, effort)?.scores,
+            StudyMethod::Simhash => block_scores(&snapshot, MAX_BUCKET, resources)?,
+            StudyMethod::Minhash => band_scores(&snapshot, MAX_BUCKET, resources)?.scores,
         };
         let found = self.pairs(scratch.path(), "studied", &self.method.pairs())?;
         let method_seconds = watch.seconds();
@@ -191,7 +191,7 @@ impl Study {
         let (file, result_bytes) = self.write(&snapshot, &found, &exact, scratch.path())?;
         drop(half_done);
         let (lowest, highest) = self.method.scores();
-        let report = Report {
+        let report = StudyReport {
             file,
             documents: snapshot.documents(),
             threshold: self.threshold,
@@ -206,7 +206,7 @@ impl Study {
             result_bytes,
             peak_rss_bytes: report::peak_rss_bytes(),
         };
-        self.tell(&report, &scores)?;
+        self.print_report(&report, &scores)?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -248,8 +248,10 @@ impl Study {
         let text = std::str::from_utf8(written).unwrap_or_default();
         let (lowest, highest) = self.method.scores();
         let score = match self.method {
-            Method::Simhash => text.parse().ok().and_then(|distance: usize| highest.checked_sub(distance)),
-            Method::Minhash => text.parse().ok().and_then(|share: f64| {
+            StudyMethod::Simhash => {
+                text.parse().ok().and_then(|distance: usize| highest.checked_sub(distance))
+            }
+            StudyMethod::Minhash => text.parse().ok().and_then(|share: f64| {
                 (0..=highest).find(|&score| (share * highest as f64 - score as f64).abs() < 0.5)
             }),
         };
@@ -257,11 +259,11 @@ impl Study {
         let (a, b) = (snapshot.get(a)?, snapshot.get(b)?);
         let (a, b) = (a.context("a document that is not there")?, b.context("a document that is not there")?);
         let shares = match self.method {
-            Method::Simhash => {
+            StudyMethod::Simhash => {
                 let apart = a.fingerprint.zip(b.fingerprint).map_or(u64::MAX, |(a, b)| a.0 ^ b.0);
                 (0..u64::BITS / BLOCK_BITS).any(|block| (apart >> (block * BLOCK_BITS)) as u16 == 0)
             }
-            Method::Minhash => {
+            StudyMethod::Minhash => {
                 let bytes = usize::from(ROWS) * size_of::<u32>();
                 a.signature.chunks(bytes).zip(b.signature.chunks(bytes)).any(|(a, b)| a == b)
             }
@@ -276,7 +278,7 @@ impl Study {
         found: &Path,
         exact: &Path,
         scratch: &Path,
-    ) -> anyhow::Result<(Vec<OfScore>, u64)> {
+    ) -> anyhow::Result<(Vec<ScoreCounts>, u64)> {
         let (lowest, highest) = self.method.scores();
         let mut sorter: Sorter<[u64; 4]> = Sorter::new(scratch, self.work.memory / 2);
         let push = |sorter: &mut Sorter<[u64; 4]>, pair: u128, is_found: bool, score: usize| {
@@ -304,13 +306,13 @@ impl Study {
             Ok(())
         })?;
         let mut so_far = 0;
-        let mut scores: Vec<OfScore> = (lowest..=highest)
+        let mut scores: Vec<ScoreCounts> = (lowest..=highest)
             .rev()
             .map(|score| {
                 let (pairs, near) = counts[score];
                 so_far += near;
                 let share = |part: u64, of: u64| (of > 0).then(|| part as f64 / of as f64);
-                OfScore {
+                ScoreCounts {
                     score,
                     pairs,
                     near,
@@ -334,7 +336,7 @@ impl Study {
         if !self.stage.is_file() {
             return Ok((None, 0));
         }
-        // By the names of pairs, whether they are near; then back in the order of the file.
+        // Sorted by the names of pairs to find whether they are near; then back to the order of the file.
         let mut by_name: Sorter<[u64; 4]> = Sorter::new(scratch, self.work.memory / 4);
         let push = |sorter: &mut Sorter<[u64; 4]>, pair: u128, place: u64| {
             sorter.push([(pair >> 64) as u64, pair as u64, place, 0])
@@ -382,7 +384,7 @@ impl Study {
         Ok((written.path, written.bytes))
     }
 
-    fn tell(&self, report: &Report, scores: &Scores) -> anyhow::Result<()> {
+    fn print_report(&self, report: &StudyReport, scores: &Scores) -> anyhow::Result<()> {
         if self.output.json {
             return report::print_json(report);
         }
@@ -416,7 +418,7 @@ impl Study {
         );
         lines.push("score\tpairs\tnear\tprecision\trecall".into());
         let shown = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.6}"));
-        for OfScore { score, pairs, near, precision, recall } in &report.scores {
+        for ScoreCounts { score, pairs, near, precision, recall } in &report.scores {
             lines.push(format!("{score}\t{pairs}\t{near}\t{}\t{}", shown(*precision), shown(*recall)));
         }
         if scores.capped_buckets > 0 {

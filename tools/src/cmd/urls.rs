@@ -11,14 +11,15 @@ use twindex::Index;
 use twindex_corpus::urls::{self, Learned};
 use twindex_urls::{Options, Rules};
 
-use super::clusters::Clusters;
-use crate::interrupt::HalfDone;
-use crate::options::{Output, Usage, Work, parse_resemblance};
+use super::clusters::ClustersArgs;
+use crate::interrupt::RemovedOnSignal;
+use crate::options::{Output, ResourceArgs, Usage, parse_resemblance};
 use crate::progress::Watching;
 use crate::report::{self, Stopwatch, count, counted};
-use crate::stage::{StageArgs, What};
+use crate::stage::{ResultKind, StageArgs};
 
-const RULES: What = What { noun: "a table of rules", suffix: "rules", magic: b"host\ttemplate\tparts\t" };
+const RULES: ResultKind =
+    ResultKind { noun: "a table of rules", suffix: "rules", magic: b"host\ttemplate\tparts\t" };
 /// A longer line on standard input is an error.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
@@ -37,7 +38,7 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
     A rule is given only if no two pages that are not near get the same normal form by the rules. The normal form of a URL \
     has * in the place of a part of the path, and no parameters that a rule leaves out: it is a name of the page, and may \
     be no address that answers.")]
-pub(crate) struct Urls {
+pub(crate) struct UrlsArgs {
     /// The folder that `dedup` made, an index whose keys are URLs, or a table that `clusters --all` wrote
     #[arg(value_name = "OUT|INDEX", required_unless_present = "apply", conflicts_with = "apply")]
     input: Option<PathBuf>,
@@ -59,7 +60,7 @@ pub(crate) struct Urls {
     #[command(flatten)]
     stage: StageArgs,
     #[command(flatten)]
-    work: Work,
+    work: ResourceArgs,
     #[command(flatten)]
     output: Output,
 }
@@ -68,12 +69,12 @@ pub(crate) struct Urls {
 #[derive(Parser)]
 struct ClustersLine {
     #[command(flatten)]
-    clusters: Clusters,
+    clusters: ClustersArgs,
 }
 
 /// Fields of `--json`.
 #[derive(Serialize)]
-struct Report {
+struct UrlsReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
     rules: usize,
@@ -95,13 +96,13 @@ struct Normalised<'u> {
 
 /// The figures of `--apply --json`.
 #[derive(Serialize)]
-struct Applied {
+struct AppliedFigures {
     urls: u64,
     /// Those with another normal form.
     changed: u64,
 }
 
-impl Urls {
+impl UrlsArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match (&self.apply, &self.input) {
             (Some(rules), _) => self.apply_to_stdin(rules),
@@ -114,7 +115,7 @@ impl Urls {
         let watch = Stopwatch::start();
         self.stage.check(RULES)?;
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
-        let half_done = HalfDone::new(scratch.path());
+        let half_done = RemovedOnSignal::new(scratch.path());
         let is_index = input.join("CURRENT").is_file();
         let table = if is_index {
             let table = scratch.path().join("clusters.tsv");
@@ -150,7 +151,7 @@ impl Urls {
         let rules = learned.rules.rules();
         let (number, aliases) = (rules.len(), rules.iter().filter(|rule| rule.alias().is_some()).count());
         if self.output.json {
-            report::print_json(&Report {
+            report::print_json(&UrlsReport {
                 file: written.path,
                 rules: number,
                 aliases,
@@ -167,7 +168,7 @@ impl Urls {
                 counted(learned.pages, "page"),
                 counted(learned.hosts, "host")
             );
-            written.tell(&holds, &self.output)?;
+            written.print_summary(&holds, &self.output)?;
             if learned.other_keys > 0 && !self.output.quiet {
                 report::note(&format!(
                     "{} without a URL for a key: not learned from",
@@ -189,7 +190,7 @@ impl Urls {
         let mut input = BufReader::with_capacity(1 << 20, io::stdin().lock());
         let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
         let (mut line, mut number) = (Vec::new(), 0_u64);
-        let mut applied = Applied { urls: 0, changed: 0 };
+        let mut applied = AppliedFigures { urls: 0, changed: 0 };
         loop {
             line.clear();
             number += 1;
@@ -240,7 +241,7 @@ pub(super) fn clusters_of(
     index: &Path,
     out: &Path,
     near: &[String],
-    work: &Work,
+    work: &ResourceArgs,
     output: &Output,
 ) -> anyhow::Result<()> {
     let mut line = vec!["clusters".into(), index.as_os_str().to_owned(), "--all".into()];

@@ -19,7 +19,7 @@ use crate::report::{self, Stopwatch, counted};
     after_help = "Example:\n  twindex verify pages.twx\n\nReads everything, changes nothing. Exit code 0: sound; 1: problems, each printed with file, \
     section and offset. On a disk that may fail use --access read, which takes memory for all of the index."
 )]
-pub(crate) struct Verify {
+pub(crate) struct VerifyArgs {
     /// Directory of an index, or one segment file
     index: PathBuf,
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub(crate) struct Verify {
 
 /// Fields of `--json`.
 #[derive(Serialize)]
-struct Report {
+struct VerifyReport {
     sound: bool,
     problems: Vec<String>,
     notes: Vec<String>,
@@ -38,14 +38,14 @@ struct Report {
     seconds: f64,
 }
 
-impl Verify {
+impl VerifyArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let watch = Stopwatch::start();
         let found = self.look(&self.index);
         let problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
         let sound = problems.is_empty();
         let printed = if self.output.json {
-            report::print_json(&Report {
+            report::print_json(&VerifyReport {
                 sound,
                 problems,
                 notes: found.notes,

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use twindex_corpus::{Explanation, Fate, Hunk, Reason, Stands, Why as Question, WordDiff, tsv};
+use twindex_corpus::{DocumentStatus, Explanation, Hunk, Reason, Why as WhyQuery, WordDiff, WordOrigin, tsv};
 
 use crate::options::{IdsArgs, InputArgs, Output};
 use crate::progress::Watching;
@@ -23,7 +23,7 @@ use crate::report::{self, count, counted};
     are shown as [-so-], words that stand in the other one only as {+so+}. Control characters are shown as \\u{1b}.\n\n\
     Ends with 1 if the numbers are not those of the table: an input changed since, or OUT did. A text that is gone is\n    \
     reported. A KEY that OUT does not have is an error.")]
-pub(crate) struct Why {
+pub(crate) struct WhyArgs {
     /// The folder that `dedup` made
     out: PathBuf,
     /// Key of the document
@@ -46,7 +46,7 @@ pub(crate) struct Why {
     output: Output,
 }
 
-impl Why {
+impl WhyArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let key = if self.escaped {
             let key = tsv::unescape(self.key.as_bytes());
@@ -54,7 +54,7 @@ impl Why {
         } else {
             self.key.clone().into_bytes()
         };
-        let mut question = Question::new(&self.out, key);
+        let mut question = WhyQuery::new(&self.out, key);
         question.inputs.clone_from(&self.input.inputs);
         let is_given = self.input.document_option().is_some() || self.ids.is_given();
         question.input = is_given.then(|| self.ids.apply(self.input.options()));
@@ -99,7 +99,7 @@ fn lines(explanation: &Explanation) -> Vec<String> {
     let place = format!("{}:{}", listed.file.display(), listed.line);
     let mut lines = Vec::new();
     match explanation.fate {
-        Fate::Kept => {
+        DocumentStatus::Kept => {
             lines.push(format!("{key} stays ({place})"));
             lines.push(match explanation.removed_for_it.unwrap_or(0) {
                 0 => "  removed    no document goes for it".to_owned(),
@@ -112,13 +112,15 @@ fn lines(explanation: &Explanation) -> Vec<String> {
                 lines.push(format!("    and {} more (--all shows them)", count(rest)));
             }
         }
-        Fate::Removed => lines.push(format!("{key} goes for {kept}, which is kept")),
-        Fate::Dropped => lines.push(format!("{key} goes for {kept}, which an earlier run kept (--against)")),
+        DocumentStatus::Removed => lines.push(format!("{key} goes for {kept}, which is kept")),
+        DocumentStatus::Dropped => {
+            lines.push(format!("{key} goes for {kept}, which an earlier run kept (--against)"));
+        }
     }
     if let Some(reason) = &explanation.reason {
         lines.push(format!("  reason     {} ({place})", reason_in_words(reason, explanation)));
     }
-    if explanation.fate != Fate::Kept && !explanation.others.is_empty() {
+    if explanation.fate != DocumentStatus::Kept && !explanation.others.is_empty() {
         lines.push(format!("  pairs      {} is near {}", key, explanation.others.join(", ")));
     }
     if let Some(agrees) = explanation.agrees {
@@ -245,9 +247,9 @@ fn in_one_line(hunk: &Hunk) -> String {
             omitted => format!(" ... {} more", counted(omitted as u64, "word")),
         };
         match run.stands {
-            Stands::InBoth => run.text.clone(),
-            Stands::InKept => format!("[-{}{omitted}-]", run.text),
-            Stands::InKey => format!("{{+{}{omitted}+}}", run.text),
+            WordOrigin::InBoth => run.text.clone(),
+            WordOrigin::InKept => format!("[-{}{omitted}-]", run.text),
+            WordOrigin::InKey => format!("{{+{}{omitted}+}}", run.text),
         }
     });
     runs.collect::<Vec<_>>().join(" ")

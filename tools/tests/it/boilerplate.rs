@@ -89,7 +89,7 @@ fn kept(bench: &Bench, folders: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn near_is_what_is_near_without_shared_spans_whatever_the_form_the_threads_and_the_memory() {
+fn boilerplate_free_texts_decide_nearness_for_any_input_format_threads_and_memory() {
     let bench = Bench::new();
     let all = pages(&mut Random(3), "d", 90);
     bench.write("docs.jsonl", jsonl(&all));
@@ -165,7 +165,7 @@ fn list_of_the_first_day_serves_later_days_streams_and_queries() {
     assert_eq!(list("day1"), list("day2"));
     bench.ok(&format!("dedup new.jsonl -o day3 --against day1/index {options}"));
     assert_eq!(bench.read("day3/clusters.tsv"), bench.read("day2/clusters.tsv"));
-    // Where the texts of the history are counted.
+    // A history whose texts are counted.
     bench.ok(&format!("dedup new.jsonl -o day4 --against day1 --clusters components {options}"));
     assert_eq!(list("day4"), list("day1"));
 

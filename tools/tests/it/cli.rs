@@ -1,5 +1,5 @@
 //! Scripts are built on what a command prints, field by field and code by code: so what every verb prints,
-//! and where, is pinned here, and that a reader who has seen enough and closed the pipe is no error.
+//! and where, is pinned here, and that a reader that closes the pipe early is no error.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -31,7 +31,7 @@ fn small() -> Bench {
 }
 
 #[test]
-fn build_says_what_it_made_in_one_line_or_nothing_or_json() {
+fn build_prints_one_line_or_nothing_or_json() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", "one two three"), ("b", "four five six")])));
     let out = bench.ok("build i.twx in.jsonl");
@@ -136,7 +136,7 @@ fn query_prints_query_key_distance_and_resemblance_nearest_first() {
 }
 
 #[test]
-fn an_index_with_samples_tells_how_much_of_query_and_hit_is_in_the_other() {
+fn index_with_samples_reports_containment_in_both_directions() {
     let bench = small();
     let mut random = crate::support::Random(1);
     let text = words(&mut random, 400);
@@ -217,7 +217,7 @@ fn keys_are_escaped_in_every_table() {
 }
 
 #[test]
-fn stats_says_what_is_in_it() {
+fn stats_prints_the_content_of_the_index() {
     let bench = small();
     let out = bench.ok("stats i.twx");
     assert!(out.starts_with("i.twx\n"), "{out}");
@@ -260,7 +260,7 @@ fn files_of_others_and_of_earlier_generations_are_no_bytes_of_the_index() {
 }
 
 #[test]
-fn a_resemblance_below_that_of_the_bands_is_answered_with_a_note_of_what_is_missed() {
+fn resemblance_below_the_threshold_of_the_bands_prints_a_note_about_recall() {
     let bench = small();
     let run = |line: &str| {
         let output = bench.command(line).output().unwrap();
@@ -278,7 +278,7 @@ fn a_resemblance_below_that_of_the_bands_is_answered_with_a_note_of_what_is_miss
     assert_eq!(note.lines().count(), 1, "{note}");
     let report: serde_json::Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
     assert!((report["expected_recall"].as_f64().unwrap() - 0.2702).abs() < 1e-4, "{out}");
-    // What the bands are made for needs no note.
+    // A resemblance that the bands are made for needs no note.
     let report = bench.json("query i.twx q.jsonl --resembling .8 --verify signature");
     assert!((report["expected_recall"].as_f64().unwrap() - 0.9977).abs() < 1e-4, "{report}");
     assert!(bench.json("query i.twx q.jsonl")["expected_recall"].is_null());
@@ -287,7 +287,7 @@ fn a_resemblance_below_that_of_the_bands_is_answered_with_a_note_of_what_is_miss
         &bench.refused("query i.twx q.jsonl --resembling .5"),
         &["i.twx", "0.8 or more", "--verify signature"],
     );
-    // Where no bands find enough, there is nothing to advise.
+    // If no bands find enough, there is no advice.
     bench.ok("build low.twx in.jsonl --method minhash --bands 120 --rows 1 -q");
     let (_, note) = run("query low.twx q.jsonl --resembling .01 --verify signature");
     says(&note, &["70.1 %"]);
@@ -295,7 +295,7 @@ fn a_resemblance_below_that_of_the_bands_is_answered_with_a_note_of_what_is_miss
 }
 
 #[test]
-fn build_says_how_many_documents_others_replaced() {
+fn build_reports_the_number_of_replaced_documents() {
     let bench = Bench::new();
     bench.write("one.jsonl", jsonl(&documents([("a", "one two three"), ("b", "four five six")])));
     bench.write("two.jsonl", jsonl(&documents([("b", "seven"), ("c", "eight"), ("c", "nine")])));
@@ -311,7 +311,7 @@ fn build_says_how_many_documents_others_replaced() {
 }
 
 #[test]
-fn verbs_have_only_the_options_that_do_something() {
+fn verbs_accept_only_options_that_have_an_effect() {
     let bench = small();
     for option in ["--threads 2", "--memory 1G"] {
         let output = bench.command(&format!("stats i.twx {option}")).output().unwrap();

@@ -79,7 +79,7 @@ fn by_definition(documents: &[Document], percent: usize) -> Vec<String> {
 }
 
 #[test]
-fn what_stands_in_a_larger_document_before_it_is_a_duplicate_and_what_stands_in_a_later_one_is_named() {
+fn document_contained_in_an_earlier_one_is_a_duplicate_and_one_contained_in_a_later_one_is_reported() {
     let bench = Bench::new();
     let (mut duplicates, mut contained) = (0, 0);
     for seed in 0..8 {
@@ -110,7 +110,7 @@ fn what_stands_in_a_larger_document_before_it_is_a_duplicate_and_what_stands_in_
 }
 
 #[test]
-fn dropped_parts_are_not_in_the_index_and_the_figures_say_what_was_found() {
+fn left_out_lines_are_not_in_the_index_and_the_figures_count_them() {
     let bench = Bench::new();
     let page = "one two three four five six seven eight nine ten";
     let documents = [

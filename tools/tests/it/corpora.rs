@@ -26,7 +26,7 @@ fn truth(path: &Path) -> Pairs {
     pairs.filter(|&(_, _, both, all)| 10 * both >= 8 * all).collect()
 }
 
-/// What `dedup` finds at four fifths.
+/// The pairs that `dedup` finds at threshold 0.8.
 fn found(corpus: &Path) -> Pairs {
     let bench = Bench::new();
     bench.ok(&format!("dedup {} -o out --pairs all -q", corpus.display()));

@@ -24,8 +24,8 @@ fn components(count: usize, edges: impl IntoIterator<Item = (usize, usize)>) -> 
     of
 }
 
-/// Of each document the one that is kept for it, by the rule: it goes if one that is kept, and comes before it, is near
-/// it, and for the first of these.
+/// The kept document of each document, by the rule: a document is removed for the first kept one before it that it is
+/// near.
 fn leaders(order: &[usize], near: &BTreeSet<(usize, usize)>) -> Vec<usize> {
     let (mut of, mut kept) = (vec![usize::MAX; order.len()], Vec::new());
     for &document in order {
@@ -133,7 +133,7 @@ fn check_against_all_pairs(percent: usize, keep: &str) {
     assert_eq!(report["largest_cluster"], *component_sizes.values().max().unwrap());
     assert_eq!(bench.json("verify out/index")["sound"], true);
 
-    // By the rule: what is kept for documents of one component is not one of them.
+    // The default rule: a component may keep several documents.
     let mut order: Vec<usize> = (0..documents.len()).collect();
     match keep {
         "first" => {}
@@ -255,7 +255,7 @@ fn the_fields_of_json_are_there() {
 }
 
 #[test]
-fn exact_finds_equal_texts_and_nothing_else_and_makes_no_index() {
+fn exact_finds_only_equal_texts_and_makes_no_index() {
     let bench = Bench::new();
     let documents = corpus(7, 300);
     bench.write("in.jsonl", jsonl(&documents));
@@ -308,7 +308,7 @@ fn simhash_finds_every_pair_within_the_radius_and_writes_distances() {
             for a in 0..b {
                 let distance = match (fingerprints[a], fingerprints[b]) {
                     (Some(x), Some(y)) => (x.0 ^ y.0).count_ones(),
-                    // Texts without words have no fingerprint; equal they are all the same.
+                    // Texts without words have no fingerprint; equal ones are still found.
                     _ if documents[a].1 == documents[b].1 => 0,
                     _ => 64,
                 };
@@ -349,7 +349,7 @@ fn simhash_finds_every_pair_within_the_radius_and_writes_distances() {
 }
 
 #[test]
-fn a_group_over_max_bucket_is_written_as_a_star_and_said_so() {
+fn group_over_max_bucket_is_written_as_a_star_and_reported() {
     let bench = Bench::new();
     let text = "the same words in each of these many documents";
     let mut documents: Vec<Document> =
@@ -564,7 +564,7 @@ fn estimates_come_with_their_standard_error_and_unverified_pairs_with_nothing() 
 fn estimates_are_made_of_more_minima_than_bands_need_and_are_better_for_it() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(22, 300)));
-    // By the law of estimates: of four times the minima, half the standard error.
+    // Four times the minima halve the standard error.
     for (out, options, bands, rows, least, most) in [
         ("default", "--verify signature", "51", "10", 0.015, 0.019),
         ("narrow", "--verify signature --minima 120", "20", "6", 0.03, 0.04),
@@ -588,7 +588,7 @@ fn estimates_are_made_of_more_minima_than_bands_need_and_are_better_for_it() {
 }
 
 #[test]
-fn ways_of_joining_that_go_with_nothing_are_refused_as_usage() {
+fn join_methods_without_effect_are_refused_as_usage_errors() {
     let bench = Bench::new();
     bench.write("in.jsonl", "");
     for (options, parts) in [
@@ -677,7 +677,7 @@ fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
     }
     // Estimates are off by a few hundredths; nothing that is far from .8 is on the wrong side.
     let mut best: BTreeMap<usize, f64> = BTreeMap::new();
-    // Of the old ones those that were kept decide; the index has the others with a mark.
+    // Only the kept ones of the old documents decide; the index has the others with a mark.
     let kept = bench.read("old/kept.jsonl");
     let kept: BTreeSet<&str> = kept.lines().map(|line| line.split('"').nth(3).unwrap()).collect();
     for (a, b, both, all) in resemblances(&documents) {
@@ -691,7 +691,7 @@ fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
         assert!(near < 0.95 || dropped.contains(key.as_str()), "{key}: {near}");
         assert!(near > 0.6 || !dropped.contains(key.as_str()), "{key}: {near}");
     }
-    // What is left is what `dedup` makes of the rest.
+    // The kept documents equal those of `dedup` over the rest.
     let rest: Vec<Document> =
         new.iter().filter(|(key, _)| !dropped.contains(key.as_str())).cloned().collect();
     bench.write("rest.jsonl", jsonl(&rest));
@@ -726,7 +726,7 @@ fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
     assert_eq!(rows_of("both.twx.1"), rows_of("both.twx.2"));
     assert!(rows_of("both.twx.1").len() > 100);
 
-    // By fingerprints every one within the radius.
+    // With fingerprints, every document within the radius.
     bench.ok("dedup old.jsonl --method simhash -o oldsim --index all -q");
     bench.ok("dedup new.jsonl --method simhash --against oldsim/index -o newsim -q");
     let sketcher = Sketcher::new(&Params::builder().simhash(3).build().unwrap()).unwrap();

@@ -27,7 +27,7 @@ fn page(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Runs a command as a person types it who has installed `twindex`.
+/// Runs a command as a user of an installed `twindex` types it.
 #[cfg(unix)]
 fn run(bench: &Bench, command: &str) -> std::process::Output {
     let tool = Path::new(TWINDEX).parent().unwrap();
@@ -115,7 +115,7 @@ fn pages() -> Vec<String> {
 
 /// The verbs and options of `twindex`, and files of this project, that pages name within a line.
 #[test]
-fn what_pages_name_in_passing_is_there() {
+fn files_mentioned_in_the_docs_exist() {
     let bench = Bench::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut help = std::collections::BTreeMap::new();

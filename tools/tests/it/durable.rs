@@ -46,8 +46,8 @@ impl Unsynced {
             arguments.split('"').skip(1).step_by(2).map(|path| self.whole(path)).collect();
         let descriptor = || {
             let (_, path) = arguments.split_once('<')?;
-            let (path, behind) = path.split_once('>')?;
-            (!behind.starts_with("(deleted)")).then(|| PathBuf::from(path))
+            let (path, suffix) = path.split_once('>')?;
+            (!suffix.starts_with("(deleted)")).then(|| PathBuf::from(path))
         };
         match call {
             "openat" if arguments.contains("O_CREAT") => self.name(&quoted[0]),
@@ -57,7 +57,7 @@ impl Unsynced {
             }
             "rename" | "renameat" | "renameat2" | "linkat" => {
                 let [from, to] = &quoted[..] else { panic!("{line}") };
-                // Who holds the lock is nobody's business after a crash.
+                // The content of the lock file does not matter after a crash.
                 let left: Vec<_> = self
                     .paths
                     .iter()
@@ -79,7 +79,7 @@ impl Unsynced {
 }
 
 #[test]
-fn all_that_dedup_leaves_is_durable_before_it_has_its_name_and_so_is_the_name() {
+fn results_of_dedup_are_synced_before_their_rename_and_the_rename_is_synced() {
     let bench = Bench::new();
     bench.write("pages.jsonl", jsonl(&corpus(3, 400)));
     for run in ["dedup pages.jsonl -o out -q", "dedup pages.jsonl -o out -q --force"] {

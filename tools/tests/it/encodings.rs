@@ -39,7 +39,7 @@ fn html(uri: &str, of_type: &str, content: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn different_bytes_that_are_no_utf8_are_no_copies_in_any_kind_of_input() {
+fn texts_that_differ_in_invalid_bytes_are_no_copies_in_any_input_format() {
     let bench = Bench::new();
     let [one, two] = CYRILLIC;
     let all = [one, two, one];
@@ -98,7 +98,7 @@ fn different_bytes_that_are_no_utf8_are_no_copies_in_any_kind_of_input() {
 }
 
 #[test]
-fn a_text_that_lost_something_removes_nothing_but_its_copies_and_goes_for_nothing_else() {
+fn text_with_lost_bytes_is_only_a_duplicate_of_its_exact_copies() {
     let bench = Bench::new();
     let words = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
     let line = |id: &str, bad: &[u8]| {
@@ -127,7 +127,7 @@ fn a_text_that_lost_something_removes_nothing_but_its_copies_and_goes_for_nothin
 }
 
 #[test]
-fn a_charset_that_is_not_true_makes_no_copies_of_pages() {
+fn wrong_charset_label_makes_no_copies_of_pages() {
     let bench = Bench::new();
     let [one, two] = CYRILLIC;
     let page = |text: &[u8]| [b"<html><body><p>", text, b"</body></html>"].concat();
@@ -194,7 +194,7 @@ fn pages_on_disk_are_decoded_as_those_in_archives() {
 }
 
 #[test]
-fn pages_that_show_nothing_are_compared_by_their_markup() {
+fn pages_without_visible_text_are_compared_by_their_markup() {
     let bench = Bench::new();
     let page =
         |script: &str| format!("<html><body><div id=app></div><script>{script}</script></body></html>");

@@ -111,7 +111,7 @@ fn radii_from_0_to_10_are_counted_in_an_index_and_drawn() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused() {
+fn tables_that_cannot_be_compared_are_refused() {
     let bench = Bench::new();
     bench
         .write("in.jsonl", jsonl(&documents([("a", "one two three"), ("b", "one two three four five six")])));

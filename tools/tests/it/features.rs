@@ -79,7 +79,7 @@ fn dedup_compares_sets_exactly_and_keeps_lines_verbatim() {
 }
 
 #[test]
-fn texts_and_features_do_not_meet() {
+fn texts_and_features_never_collide() {
     let bench = Bench::new();
     sets(&bench);
     bench.write("texts.jsonl", jsonl(&corpus(1, 20)));
@@ -163,7 +163,7 @@ fn dedup_weights_features_by_a_table_of_features() {
 }
 
 #[test]
-fn documents_without_features_are_counted_and_told() {
+fn documents_without_features_are_counted_and_reported() {
     let bench = Bench::new();
     sets(&bench);
     assert_eq!(bench.json("build i.twx sets.jsonl --features-field ops")["empty"], 1);
@@ -177,7 +177,7 @@ fn documents_without_features_are_counted_and_told() {
 }
 
 #[test]
-fn what_is_no_set_is_refused_with_its_place_or_skipped() {
+fn invalid_sets_are_refused_with_their_place_or_skipped() {
     let bench = Bench::new();
     bench.write(
         "in.jsonl",

@@ -170,7 +170,7 @@ fn dedup_of_fingerprints_keeps_rows_as_they_stood_and_why_counts_again() {
 }
 
 #[test]
-fn what_is_no_fingerprint_and_what_needs_a_text_is_refused_by_name() {
+fn invalid_fingerprints_and_options_that_need_texts_are_refused_by_name() {
     let bench = Bench::new();
     bench.write("in.csv", csv(|print| format!("{print:016x}")));
     for (rest, parts) in [

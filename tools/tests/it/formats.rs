@@ -88,7 +88,7 @@ fn the_same_documents_in_every_form_give_the_same_pairs_and_clusters() {
     succeeded("stdin", piped.write_stdin(table(&documents, ",")));
     assert_eq!(bench.read("piped/kept.csv"), bench.read("out-in.csv/kept.csv"));
 
-    // What was kept is what is kept of it: once more, nothing goes.
+    // Kept documents are all kept in another run.
     for kept in ["csv", "tsv", "wet", "parquet"] {
         let report = bench.json(&format!("dedup out-in.{kept}/kept.{kept} -o again-{kept} --join bands"));
         assert_eq!(report["documents"], bench.read("lines/kept.jsonl").lines().count(), "{kept}");
@@ -134,7 +134,7 @@ fn a_folder_of_one_form_is_read_as_such_on_demand() {
 
 #[test]
 #[cfg(feature = "html")]
-fn records_with_wrong_lengths_are_told_and_the_others_are_read() {
+fn records_with_wrong_lengths_are_reported_and_the_others_are_read() {
     let bench = Bench::new();
     let page = "<html><body><p>one two three four five six</body></html>";
     let answer = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{page}");
@@ -166,7 +166,7 @@ fn records_with_wrong_lengths_are_told_and_the_others_are_read() {
 
 #[test]
 #[cfg(feature = "html")]
-fn pages_are_what_they_show_and_are_kept_as_they_are() {
+fn pages_are_compared_by_visible_text_and_kept_unchanged() {
     let bench = Bench::new();
     bench.write("in/a.html", "<h1>One two</h1><p>three four five six<script>var x;</script>");
     bench.write("in/b.htm", "<p>One two three<i> four</i> five six");
@@ -216,7 +216,7 @@ fn a_last_row_whose_quote_is_not_closed_is_refused_with_its_line() {
 }
 
 #[test]
-fn where_nothing_is_kept_there_is_an_empty_file_of_the_form_of_the_input() {
+fn run_that_keeps_no_document_writes_an_empty_file_in_the_input_format() {
     let bench = Bench::new();
     let all = corpus(3, 20);
     bench.write("in.csv", table(&all, ","));
@@ -243,7 +243,7 @@ fn where_nothing_is_kept_there_is_an_empty_file_of_the_form_of_the_input() {
 }
 
 #[test]
-fn shards_whose_writer_says_other_things_of_all_rows_are_one_file() {
+fn parquet_shards_with_different_writer_metadata_are_kept_in_one_file() {
     let bench = Bench::new();
     for (shard, rows) in [(0, 5), (1, 3), (2, 7)] {
         let ids: ArrayRef =
@@ -268,7 +268,7 @@ fn shards_whose_writer_says_other_things_of_all_rows_are_one_file() {
 }
 
 #[test]
-fn the_first_mistakes_are_told_with_what_to_do() {
+fn common_input_mistakes_are_refused_with_advice() {
     let bench = Bench::new();
     bench.write("in.csv", "url,body\na,b\n");
     says(
@@ -418,8 +418,8 @@ fn a_column_of_another_type_is_refused_as_a_stamp_or_value() {
     // A number of a row as its time: one that is null is a bad record, none of these is.
     bench.ok("build i.twx in.parquet --stamp-field n --expire-after 100 --value-field text -q");
     assert_eq!(bench.ok("keys i.twx --count"), "20\n");
-    let told = bench.ok("build few.twx in.parquet --stamp-field n --expire-after 5");
-    says(&told, &["5 documents, 15 replaced or expired"]);
+    let printed = bench.ok("build few.twx in.parquet --stamp-field n --expire-after 5");
+    says(&printed, &["5 documents, 15 replaced or expired"]);
     let stamps: ArrayRef = Arc::new(UInt64Array::from(vec![Some(7), None]));
     let texts: ArrayRef = Arc::new(StringArray::from(vec!["a rose is a rose", "one two three"]));
     let columns = [("t", stamps, true), ("text", Arc::clone(&texts), false), ("id", texts, false)];

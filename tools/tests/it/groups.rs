@@ -16,7 +16,7 @@ fn leaders(rows: Vec<String>, of: usize) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn groups_are_those_of_dedup_by_the_hash_of_keys_whatever_came_before() {
+fn groups_equal_those_of_dedup_by_key_hash_after_any_history() {
     let bench = Bench::new();
     let documents = corpus(7, 300);
     bench.write("all.jsonl", jsonl(&documents));
@@ -63,7 +63,7 @@ fn the_group_of_a_key_is_that_of_the_listing_as_text_and_as_json() {
 }
 
 #[test]
-fn an_estimate_says_that_it_is_one() {
+fn estimates_are_marked_as_such() {
     let bench = Bench::new();
     bench.write("all.jsonl", jsonl(&corpus(7, 100)));
     bench.ok("build estimated.twx all.jsonl --sets none");
@@ -107,7 +107,7 @@ fn priorities_of_a_field_decide_as_dedup_by_the_same_field_does() {
 }
 
 #[test]
-fn stream_says_the_leader_and_the_size_of_each_documents_group_as_it_comes() {
+fn stream_prints_leader_and_size_of_the_group_of_each_document() {
     let bench = Bench::new();
     let text = "one two three four five six seven eight nine ten";
     let all = [("b", text), ("a", text), ("c", "something else"), ("d", text)];

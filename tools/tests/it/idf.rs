@@ -39,7 +39,7 @@ fn order_threads_and_memory_do_not_change_the_table() {
 }
 
 #[test]
-fn the_report_says_what_was_counted() {
+fn report_lists_the_counts() {
     let bench = Bench::new();
     let texts = [("a", "one two"), ("b", "two three two"), ("c", "..."), ("d", "two one")];
     bench.write("in.jsonl", jsonl(&documents(texts)));
@@ -88,7 +88,7 @@ fn an_index_carries_its_table() {
     let answers = bench.json("query i.twx q.jsonl --within 0");
     assert!(answers["hits"].as_u64().unwrap() >= 5, "{answers}");
 
-    // Where it is damaged, sketches cannot be made, and all else goes on.
+    // With a damaged table no sketches can be made, and all else works.
     let path = bench.path(&format!("i.twx/IDF-{digest}"));
     let mut bytes = fs::read(&path).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
@@ -104,7 +104,7 @@ fn an_index_carries_its_table() {
 #[test]
 fn dedup_weights_by_a_table() {
     let bench = Bench::new();
-    // By the words alone, the two letters are as near as the headers are long.
+    // By words alone, the resemblance of the two letters depends on the length of their headers.
     let header = "from to subject date received by mail server version encoding plain text ".repeat(3);
     let mut all: Vec<(String, String)> =
         (0..40).map(|i| (format!("k{i}"), format!("{header} x{i} y{i} z{i}"))).collect();
@@ -147,7 +147,7 @@ fn sketches_made_with_a_table_are_built_with_it_only() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_by_name_and_leaves_nothing() {
+fn mismatched_tables_are_refused_by_name_and_leave_no_files() {
     let bench = with_table();
     bench.ok("idf in.jsonl -o other.idf --words 1 --min-df 1 -q");
     bench.ok("build i.twx in.jsonl --method simhash --idf t.idf -q");

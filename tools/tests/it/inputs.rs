@@ -43,7 +43,7 @@ fn every_verb_that_reads_documents_reads_standard_input() {
 }
 
 #[test]
-fn a_folder_gives_a_document_a_file_and_counts_what_is_no_text() {
+fn folder_gives_one_document_per_file_and_counts_binary_files() {
     let bench = Bench::new();
     let text = "one two three four five six seven";
     bench.write("in/a.txt", text);
@@ -117,7 +117,7 @@ fn bad_records_are_skipped_up_to_the_number_given_and_counted() {
 }
 
 #[test]
-fn query_says_which_files_of_a_folder_it_passed_over() {
+fn query_lists_the_skipped_files_of_a_folder() {
     let bench = Bench::new();
     bench.write("in/a.txt", "one two three four five six");
     bench.write("in/picture.png", b"\x89PNG\0\0\0");
@@ -189,10 +189,10 @@ fn bytes_that_are_not_utf8_are_replaced_on_demand_in_every_kind_of_input() {
             (&0.into(), &u64::from(input == "in").into())
         );
     }
-    // What is kept is as it was.
+    // Kept documents are unchanged.
     let kept = std::fs::read(bench.path("out-bad.jsonl/kept.jsonl")).unwrap();
     assert_eq!(kept, [line("a", b"\xfc"), line("b", replaced.as_bytes())].concat());
-    // A key is nobody's to change; U+FFFD may be in one.
+    // Keys are never changed; U+FFFD may be in one.
     bench.write(
         "keys.jsonl",
         [line(replaced, b"\xfc"), b"{\"id\":\"\xfc\",\"text\":\"\"}\n".to_vec()].concat(),

@@ -14,7 +14,7 @@ use crate::support::{Bench, Document, Random, corpus, says};
 const CLUSTERS: &str = "key\tcluster\tkept\tscore";
 
 /// A document with the two fields.
-struct Fielded {
+struct TwoFieldDocument {
     key: String,
     text: String,
     lang: &'static str,
@@ -22,7 +22,7 @@ struct Fielded {
 }
 
 /// Documents of [`corpus`] with drawn values and numbers: integers and floats, some of them equal, some large.
-fn fielded(seed: u64, count: usize, values: usize) -> Vec<Fielded> {
+fn fielded(seed: u64, count: usize, values: usize) -> Vec<TwoFieldDocument> {
     let mut random = Random(seed);
     let with_fields = |(key, text): Document| {
         let number = random.below(5) as u32;
@@ -31,27 +31,27 @@ fn fielded(seed: u64, count: usize, values: usize) -> Vec<Fielded> {
             1 => json!((1_i64 << 53) + i64::from(number)),
             _ => json!(i64::from(number) - 2),
         };
-        Fielded { key, text, lang: ["en", "de", "fr \u{fc}"][random.below(values)], score }
+        TwoFieldDocument { key, text, lang: ["en", "de", "fr \u{fc}"][random.below(values)], score }
     };
     corpus(seed, count).into_iter().map(with_fields).collect()
 }
 
-fn jsonl<'d>(documents: impl IntoIterator<Item = &'d Fielded>) -> String {
-    let line = |one: &Fielded| {
-        let Fielded { key, text, lang, score } = one;
+fn jsonl<'d>(documents: impl IntoIterator<Item = &'d TwoFieldDocument>) -> String {
+    let line = |one: &TwoFieldDocument| {
+        let TwoFieldDocument { key, text, lang, score } = one;
         json!({ "id": key, "text": text, "lang": lang, "score": score }).to_string() + "\n"
     };
     documents.into_iter().map(line).collect()
 }
 
-/// Of each document in `OUT/clusters.tsv` the one that is kept for it.
+/// The kept document of each document in `OUT/clusters.tsv`.
 fn kept_of(bench: &Bench, out: &str) -> BTreeMap<String, String> {
     let rows = bench.rows(&format!("{out}/clusters.tsv"), CLUSTERS);
     let columns = rows.iter().map(|row| row.split('\t').collect::<Vec<_>>());
     columns.map(|columns| (columns[0].to_owned(), columns[2].to_owned())).collect()
 }
 
-/// As that, and the documents that went for a history.
+/// As that, with the documents removed for a history.
 fn all_kept_of(bench: &Bench, out: &str) -> BTreeMap<String, String> {
     let mut all = kept_of(bench, out);
     let against = bench.read(&format!("{out}/against.tsv"));
@@ -61,7 +61,7 @@ fn all_kept_of(bench: &Bench, out: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn each_value_keeps_by_every_method_what_it_keeps_alone() {
+fn documents_within_each_value_are_kept_as_in_a_separate_run_by_every_method() {
     let bench = Bench::new();
     let documents = fielded(71, 260, 3);
     bench.write("all.jsonl", jsonl(&documents));
@@ -108,7 +108,7 @@ fn each_value_keeps_by_every_method_what_it_keeps_alone() {
 }
 
 #[test]
-fn two_days_inside_values_are_what_one_run_over_both_is() {
+fn two_daily_runs_within_values_equal_one_run() {
     let bench = Bench::new();
     let documents = fielded(72, 200, 2);
     let (old, new) = documents.split_at(100);
@@ -146,8 +146,8 @@ fn two_days_inside_values_are_what_one_run_over_both_is() {
 }
 
 /// The documents as a table, with columns of these values.
-fn write_parquet(bench: &Bench, name: &str, documents: &[Fielded], columns: Vec<(&str, ArrayRef)>) {
-    let strings = |of: &dyn Fn(&Fielded) -> String| -> ArrayRef {
+fn write_parquet(bench: &Bench, name: &str, documents: &[TwoFieldDocument], columns: Vec<(&str, ArrayRef)>) {
+    let strings = |of: &dyn Fn(&TwoFieldDocument) -> String| -> ArrayRef {
         Arc::new(documents.iter().map(|one| Some(of(one))).collect::<StringArray>())
     };
     let mut all = vec![("id", strings(&|one| one.key.clone())), ("text", strings(&|one| one.text.clone()))];
@@ -171,12 +171,12 @@ fn fields_are_read_from_every_form_and_integers_are_compared_exactly() {
     }
     bench.write("in.jsonl", jsonl(&documents));
     let mut table = "score,id,lang,text\n".to_owned();
-    for Fielded { key, text, lang, score } in &documents {
+    for TwoFieldDocument { key, text, lang, score } in &documents {
         writeln!(table, " {score},{key},{lang},\"{text}\"").unwrap();
     }
     bench.write("in.csv", &table);
     let mut tabs = "score\tid\tlang\ttext\n".to_owned();
-    for Fielded { key, text, lang, score } in &documents {
+    for TwoFieldDocument { key, text, lang, score } in &documents {
         writeln!(tabs, " {score}\t{key}\t{lang}\t{text}").unwrap();
     }
     bench.write("in.tsv", tabs);
@@ -188,8 +188,8 @@ fn fields_are_read_from_every_form_and_integers_are_compared_exactly() {
         &documents,
         vec![("score", Arc::new(scores)), ("lang", Arc::new(langs))],
     );
-    let record = |one: &Fielded| {
-        let Fielded { key, text, lang, score } = one;
+    let record = |one: &TwoFieldDocument| {
+        let TwoFieldDocument { key, text, lang, score } = one;
         let length = text.len();
         format!(
             "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: {key}\r\nContent-Type: text/plain\r\n\
@@ -210,7 +210,7 @@ fn fields_are_read_from_every_form_and_integers_are_compared_exactly() {
     for input in ["in.csv", "in.tsv", "in.parquet", "in.wet"] {
         bench.ok(&format!("dedup {input} -o out {options}"));
         assert_eq!(kept_of(&bench, "out"), lines, "{input}");
-        // What is kept has the fields still, so that the next day can be compared with it.
+        // Kept documents still have the fields, so that the next day can be compared with them.
         bench.ok(&format!("dedup {input} -o next {options} --against out"));
         assert_eq!(bench.rows("next/clusters.tsv", CLUSTERS), [""; 0], "{input}");
     }
@@ -279,7 +279,7 @@ fn ties_of_numbers_go_by_key_and_the_longest_has_the_most_tokens() {
 }
 
 #[test]
-fn wrong_fields_are_named_with_their_line_and_what_was_found() {
+fn wrong_fields_are_reported_with_line_and_value() {
     let bench = Bench::new();
     let line = |id: u32, rest: &str| format!("{{\"id\":{id},\"text\":\"t{id}\"{rest}}}\n");
     for (rest, options, part) in [

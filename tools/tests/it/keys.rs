@@ -41,7 +41,7 @@ fn pairs<const N: usize>(pairs: [(&str, &str); N]) -> Vec<[String; 2]> {
 }
 
 #[test]
-fn an_address_that_was_captured_twice_has_a_number_and_nothing_is_lost() {
+fn address_captured_twice_gets_a_numbered_key_and_no_document_is_lost() {
     let bench = Bench::new();
     let archive = [
         record("http://a/", ONE),
@@ -163,7 +163,7 @@ fn numbers_are_free_ones_and_a_key_that_looks_numbered_stays() {
 }
 
 #[test]
-fn records_without_keys_have_those_of_their_lines() {
+fn records_without_keys_are_keyed_by_line() {
     let bench = Bench::new();
     let line = |text: &str| format!("{{\"title\":\"q\",\"text\":\"{text}\"}}\n");
     bench.write("in.jsonl", [line(ONE), line(TWO), line(ONE)].concat());

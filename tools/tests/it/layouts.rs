@@ -13,7 +13,7 @@ fn documents(bench: &Bench, command: &str) -> u64 {
 }
 
 #[test]
-fn records_are_read_by_their_content_where_the_name_does_not_say_it() {
+fn format_is_detected_by_content_if_the_name_does_not_determine_it() {
     let bench = Bench::new();
     let lines = [ONE, TWO].concat();
     for name in ["items.jl", "data.jsonlines", "part-00000", "export", "dump.dat"] {
@@ -29,7 +29,7 @@ fn records_are_read_by_their_content_where_the_name_does_not_say_it() {
     bench.write("crawl.wat", "WARC/1.0\r\nWARC-Type: metadata\r\nContent-Length: 2\r\n\r\n{}\r\n\r\n");
     says(&bench.ok("dedup crawl.wat -o out --force"), &["crawl.wat as warc", "no document was found"]);
 
-    // What is no record is a text, and that is said where the name does not say it.
+    // A file without records is read as one text, with a remark if its name does not say so.
     bench.write("notes", "{ not json }\nsome words\n");
     let said = bench.ok("dedup notes -o out --force");
     says(&said, &["1 document,", "1 file read as one text each, the first: notes (--format reads records"]);
@@ -60,7 +60,7 @@ fn mixed_folder_of_a_readme_and_parts_is_no_folder_of_three_texts() {
 }
 
 #[test]
-fn a_folder_of_records_is_refused_whatever_lies_beside_them() {
+fn folder_with_record_files_is_refused_with_any_other_files_beside_them() {
     let bench = Bench::new();
     bench.write("hub/README.md", "a card");
     bench.write("hub/data/train-00000.jsonl", [ONE, TWO].concat());
@@ -101,7 +101,7 @@ fn a_folder_of_records_is_refused_whatever_lies_beside_them() {
 
 #[cfg(unix)]
 #[test]
-fn links_lead_to_what_they_mean_and_loops_end() {
+fn links_are_followed_and_loops_end() {
     use std::os::unix::fs::symlink;
     let bench = Bench::new();
     // As a cache of data sets lies on disk: names that are links to blobs, whose names say nothing.
@@ -121,7 +121,7 @@ fn links_lead_to_what_they_mean_and_loops_end() {
 }
 
 #[test]
-fn what_is_not_undone_is_called_by_its_name_with_what_undoes_it() {
+fn unsupported_compression_is_refused_by_name_with_the_tool_to_use() {
     let bench = Bench::new();
     for (name, start, parts) in [
         ("x.jsonl.xz", &b"\xfd7zXZ\0\0\x04"[..], ["is xz", "`xz -dc x.jsonl.xz`"]),

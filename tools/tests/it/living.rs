@@ -8,7 +8,7 @@ fn rows(out: &str) -> Vec<Vec<&str>> {
 }
 
 #[test]
-fn a_stream_tells_for_each_document_what_was_near_it_before() {
+fn stream_reports_the_earlier_near_document_of_each_document() {
     let bench = Bench::new();
     let long = "one two three four five six seven eight nine ten";
     let other = "the moon the sun the stars and all the rest of it";
@@ -16,9 +16,9 @@ fn a_stream_tells_for_each_document_what_was_near_it_before() {
     bench.write("in.jsonl", jsonl(&documents(all)));
     let out = bench.ok("stream i.twx in.jsonl -q --commit-every 0");
     let rows = rows(&out);
-    let told: Vec<(&str, &str, &str)> = rows.iter().map(|row| (row[0], row[1], row[2])).collect();
+    let printed: Vec<(&str, &str, &str)> = rows.iter().map(|row| (row[0], row[1], row[2])).collect();
     assert_eq!(
-        told,
+        printed,
         [
             ("b", "new", "-"),
             ("a", "duplicate", "b"),
@@ -89,7 +89,7 @@ fn keys_of_standard_input_are_deleted_in_one_commit_or_none_is() {
 }
 
 #[test]
-fn what_is_refused_leaves_every_file_as_it_was() {
+fn refused_commands_leave_every_file_unchanged() {
     let bench = Bench::new();
     bench.write(
         "in.jsonl",
@@ -125,7 +125,7 @@ fn what_is_refused_leaves_every_file_as_it_was() {
 }
 
 #[test]
-fn copies_and_merged_shards_have_the_documents_of_what_they_are_made_of() {
+fn copies_and_merged_shards_have_the_documents_of_their_sources() {
     let bench = Bench::new();
     let text = |i: usize| format!("text number {i} has words of its own like w{i} and x{i} and y{i}");
     let all: Vec<(String, String)> = (0..40).map(|i| (format!("k{i:02}"), text(i))).collect();
@@ -227,7 +227,7 @@ fn a_document_without_a_sound_stamp_or_value_is_a_bad_record_that_may_be_passed_
 }
 
 #[test]
-fn a_stamp_too_far_ahead_is_a_bad_record_that_is_passed_over_and_told() {
+fn stamp_too_far_ahead_is_a_bad_record_that_is_skipped_and_reported() {
     let bench = Bench::new();
     let line = |id: &str, stamp: u64| {
         format!("{{\"id\":\"{id}\",\"text\":\"one two three four five six of {id}\",\"t\":{stamp}}}\n")
@@ -242,15 +242,19 @@ fn a_stamp_too_far_ahead_is_a_bad_record_that_is_passed_over_and_told() {
         let _ = std::fs::remove_dir_all(bench.path(&format!("{verb}.twx")));
         says(&bench.failed(&format!("{made} --json --skip-bad 1")), &["in.jsonl:4", "--skip-bad 1"]);
         let _ = std::fs::remove_dir_all(bench.path(&format!("{verb}.twx")));
-        let told = bench.json(&format!("{made} --skip-bad 2"));
-        assert_eq!((told["documents"].as_u64(), told["skipped_bad"].as_u64()), (Some(2), Some(2)), "{told}");
-        says(told["first_bad"][0].as_str().unwrap(), &["in.jsonl:2", "100000"]);
+        let printed = bench.json(&format!("{made} --skip-bad 2"));
+        assert_eq!(
+            (printed["documents"].as_u64(), printed["skipped_bad"].as_u64()),
+            (Some(2), Some(2)),
+            "{printed}"
+        );
+        says(printed["first_bad"][0].as_str().unwrap(), &["in.jsonl:2", "100000"]);
         let read = if verb == "build" { "added" } else { "admitted" };
-        assert_eq!(told[read].as_u64(), Some(2), "{told}");
+        assert_eq!(printed[read].as_u64(), Some(2), "{printed}");
         assert_eq!(bench.ok(&format!("keys {verb}.twx")), "a\nb\n", "{verb}");
         assert_eq!(bench.json(&format!("stats {verb}.twx"))["now"].as_u64(), Some(150));
     }
-    // By a pipe, where documents are taken as they come.
+    // Through a pipe, from which documents are taken as they come.
     let mut piped =
         bench.command("stream piped.twx - --stamp-field t --expire-after 60 --max-jump 60 --skip-bad 2 -q");
     crate::support::succeeded("a pipe", piped.write_stdin(bench.read("in.jsonl")));
@@ -259,7 +263,7 @@ fn a_stamp_too_far_ahead_is_a_bad_record_that_is_passed_over_and_told() {
 
 /// The pipe stays open all the time: what has come is answered without waiting for more.
 #[test]
-fn a_stream_answers_what_has_come_by_a_pipe_while_more_may_come() {
+fn stream_answers_lines_of_a_pipe_before_it_is_closed() {
     use std::io::{BufRead as _, BufReader, Write as _};
     use std::process::{Command, Stdio};
 
@@ -302,7 +306,7 @@ fn a_stream_answers_what_has_come_by_a_pipe_while_more_may_come() {
 }
 
 #[test]
-fn what_can_be_saved_of_a_damaged_index_is_a_new_one_and_the_rest_is_told() {
+fn salvage_makes_a_new_index_of_the_readable_documents_and_reports_the_rest() {
     let bench = Bench::new();
     let texts: Vec<(String, String)> =
         (0..300).map(|i| (format!("key {i}"), format!("text number {i} of all those {}", i % 17))).collect();
@@ -321,10 +325,10 @@ fn what_can_be_saved_of_a_damaged_index_is_a_new_one_and_the_rest_is_told() {
     let before = bench.contents("i.twx");
     let out = bench.command("salvage i.twx saved.twx --json").output().unwrap();
     assert_eq!(out.status.code(), Some(1), "something was wrong");
-    let told: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
-    let (saved, lost) = (told["documents"].as_u64().unwrap(), told["lost"].as_u64().unwrap());
-    assert!(saved + lost == 300 && lost > 0, "{told}");
-    assert!(told["files"][0]["problems"][0].as_str().unwrap().contains("000001.seg"), "{told}");
+    let printed: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let (saved, lost) = (printed["documents"].as_u64().unwrap(), printed["lost"].as_u64().unwrap());
+    assert!(saved + lost == 300 && lost > 0, "{printed}");
+    assert!(printed["files"][0]["problems"][0].as_str().unwrap().contains("000001.seg"), "{printed}");
     assert_eq!(bench.contents("i.twx"), before);
     assert_eq!(bench.json("verify saved.twx")["sound"].as_bool(), Some(true));
     assert_eq!(bench.ok("keys saved.twx --count"), format!("{saved}\n"));

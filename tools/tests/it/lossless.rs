@@ -59,7 +59,7 @@ fn lines_and_rows_come_out_byte_for_byte_with_their_ends_and_marks() {
 }
 
 #[test]
-fn where_nothing_is_kept_there_is_a_file_of_the_form_of_the_input() {
+fn output_without_documents_has_the_format_of_the_input() {
     let bench = Bench::new();
     let [a, b, _] = TEXTS;
     bench.write("in.csv", format!("\u{feff}id,text\r\n1,{a}\r\n2,{b}\r\n"));
@@ -244,7 +244,7 @@ fn rows_of_parquet_keep_types_metadata_order_and_codecs_and_times_of_96_bits() {
 }
 
 #[test]
-fn documents_are_written_with_what_was_decided_and_are_as_they_were() {
+fn annotated_documents_are_unchanged_but_for_the_added_fields() {
     let bench = Bench::new();
     let [a, b, _] = TEXTS;
     bench.write("in.jsonl", format!("{{\"id\":\"x\",\"text\":\"{a}\"}}\r\n{{\"id\":\"y\",\"text\":\"{a}\"}}\r\n{{\"id\":\"z\",\"text\":\"{b}\"}}"));
@@ -263,7 +263,7 @@ fn documents_are_written_with_what_was_decided_and_are_as_they_were() {
             "{{\"id\":\"x\",\"text\":\"{a}\",\"cluster_size\":2}}\r\n{{\"id\":\"z\",\"text\":\"{b}\",\"cluster_size\":1}}"
         )
     );
-    // What is kept so is a history, and does not go by the name that it has now.
+    // Kept files serve as a history, with the format of their records and not that of their present names.
     let report = bench.json("dedup in.jsonl --against out --annotate -o next");
     assert_eq!(
         (&report["kept"], &report["annotated_files"]),
@@ -406,7 +406,7 @@ fn results_are_lines_of_json_and_the_figures_the_last_one() {
 }
 
 #[test]
-fn a_key_that_comes_again_is_numbered_or_passed_over_by_every_verb_that_takes_documents() {
+fn every_verb_numbers_or_skips_repeated_keys_on_request() {
     let bench = Bench::new();
     let [a, b, c] = TEXTS;
     bench.write("in.jsonl", [a, b, c].map(|text| format!("{{\"id\":\"k\",\"text\":\"{text}\"}}\n")).concat());
@@ -437,7 +437,7 @@ fn a_key_that_comes_again_is_numbered_or_passed_over_by_every_verb_that_takes_do
     let _ = std::fs::remove_dir_all(bench.path("s.twx"));
     let said = bench.ok("stream s.twx in.jsonl -q");
     assert_eq!(said.lines().filter(|line| line.contains("\tknown\t")).count(), 2);
-    // By a pipe, too.
+    // Through a pipe, too.
     let mut piped = bench.command("stream p.twx - --repeated-keys number -q");
     let out = piped.write_stdin(bench.read("in.jsonl")).output().unwrap();
     assert_eq!(keys(&String::from_utf8(out.stdout).unwrap()), ["k", "k#2", "k#3"]);

@@ -23,7 +23,7 @@ fn fielded(seed: u64, count: usize) -> String {
 }
 
 #[test]
-fn no_result_depends_on_the_memory_whatever_stays_and_by_whatever_method() {
+fn results_do_not_depend_on_the_memory_with_any_method_and_priority() {
     let bench = Bench::new();
     bench.write("in.jsonl", fielded(71, 1500));
     bench.write("before.jsonl", fielded(72, 300).replace("\"id\":\"d", "\"id\":\"b"));
@@ -71,7 +71,7 @@ fn no_result_depends_on_the_memory_whatever_stays_and_by_whatever_method() {
 }
 
 #[test]
-fn a_key_that_stands_twice_is_told_with_both_places_however_little_memory_there_is() {
+fn repeated_key_is_reported_with_both_places_with_any_memory() {
     let bench = Bench::new();
     let mut lines = fielded(73, 3000);
     writeln!(lines, "{}", json!({"id": "d1234", "text": "again"})).unwrap();

@@ -37,7 +37,7 @@ fn near(bench: &Bench, index: &str) -> Near {
 }
 
 #[test]
-fn stream_loses_nothing_below_its_threshold_and_finds_what_is_above() {
+fn stream_keeps_documents_below_its_threshold_and_finds_those_above() {
     let bench = bench();
     for (input, threshold, duplicates) in
         [("below", 0.95, 0), ("below", 0.7, 40), ("close", 0.99, 0), ("far", 0.4, 40), ("far", 0.7, 0)]
@@ -51,14 +51,14 @@ fn stream_loses_nothing_below_its_threshold_and_finds_what_is_above() {
         assert_eq!(near(&bench, &index), Near::resembling(threshold).unwrap());
         assert_eq!(report["near"]["threshold"].as_f64(), Some(threshold));
         assert!(report["near"]["within"].is_null() && report["verify"] == "exact");
-        // What is there says what is near, to who does not.
+        // The existing index decides the near relation if the options do not.
         let again = bench.json(&format!("stream {index} {input}.jsonl"));
         assert_eq!(again["near"]["threshold"].as_f64(), Some(threshold));
     }
 }
 
 #[test]
-fn stream_goes_by_another_threshold_or_radius_for_one_run() {
+fn stream_accepts_another_threshold_or_radius_for_one_run() {
     let bench = bench();
     let usual = Near::resembling(0.8).unwrap().or_within(3);
     let streamed = |options: &str| {
@@ -68,8 +68,8 @@ fn stream_goes_by_another_threshold_or_radius_for_one_run() {
         let notes = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{notes}");
         assert_eq!(near(&bench, &index), usual, "{options}");
-        let told = String::from_utf8(output.stdout).unwrap();
-        (told.lines().filter(|line| line.contains("\tduplicate\t")).count(), notes)
+        let printed = String::from_utf8(output.stdout).unwrap();
+        (printed.lines().filter(|line| line.contains("\tduplicate\t")).count(), notes)
     };
     let (duplicates, notes) = streamed("--threshold 0.99");
     assert_eq!(duplicates, 0);
@@ -98,7 +98,7 @@ fn stream_goes_by_another_threshold_or_radius_for_one_run() {
 }
 
 #[test]
-fn query_and_pairs_go_by_the_stored_threshold_where_nothing_else_is_asked() {
+fn query_and_pairs_use_the_stored_threshold_by_default() {
     let bench = bench();
     let hits = |line: &str| bench.ok(line).lines().filter(|line| !line.is_empty()).count();
     for (threshold, found) in [("0.97", 0), ("0.6", 40)] {
@@ -123,7 +123,7 @@ fn query_and_pairs_go_by_the_stored_threshold_where_nothing_else_is_asked() {
 }
 
 #[test]
-fn without_signatures_what_shares_a_band_is_near_only_where_that_is_said() {
+fn index_without_signatures_takes_shared_bands_for_near_only_if_unverified_is_set() {
     let bench = bench();
     bench.ok("build x.twx far.jsonl --words 1 --bands 100 --rows 2 --signature-bits 0 --sets none -q");
     let before = bench.contents(".");
@@ -142,7 +142,7 @@ fn without_signatures_what_shares_a_band_is_near_only_where_that_is_said() {
         says(&bench.refused(&format!("{line} --verify signature")), &["keeps no signatures"]);
     }
     assert!(bench.contents(".") == before, "what is refused leaves no trace");
-    // What is not of resemblance is answered as before, and so is what is counted.
+    // Queries by distance, and counted ones, are answered as before.
     assert_eq!(bench.ok("query x.twx far.jsonl --within 0").lines().count(), 80);
     let counted = bench.ok("query x.twx far.jsonl --resembling 0.99 --verify exact --texts far.jsonl");
     assert_eq!(counted.lines().count(), 80);
@@ -158,9 +158,9 @@ fn without_signatures_what_shares_a_band_is_near_only_where_that_is_said() {
         &String::from_utf8(output.stderr).unwrap(),
         &["duplicates by a band in common, whatever the resemblance"],
     );
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.lines().filter(|line| line.contains("\tduplicate\t")).count() > 30, "{told}");
-    // Where nothing is of resemblance, there is nothing to verify.
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.lines().filter(|line| line.contains("\tduplicate\t")).count() > 30, "{printed}");
+    // Without a resemblance there is nothing to verify.
     for line in ["query x.twx far.jsonl --within 3 --verify none", "stream y.twx far.jsonl --verify none"] {
         let output = bench.command(line).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{line}");
@@ -186,7 +186,7 @@ fn a_stored_threshold_is_one_line_more_and_the_usual_one_none() {
             .ok("stats numbers.twx")
             .contains("a resemblance of 0.8 or more, or fingerprints at most 3 bits apart")
     );
-    // Of what is there the options must say the same, as for all that is stored.
+    // Options must agree with the existing index, as for all stored parameters.
     bench.ok("build usual.twx below.jsonl --words 1 --threshold 0.8 -q");
     bench.ok("build same.twx below.jsonl --words 1 --threshold 0.8 --within 3 -q");
     bench.ok("build high.twx close.jsonl --words 1 --threshold 0.95 --within 2 -q");
@@ -195,7 +195,7 @@ fn a_stored_threshold_is_one_line_more_and_the_usual_one_none() {
         &bench.refused("build high.twx below.jsonl --words 1 --threshold 0.952"),
         &["0.95", "--threshold 0.952"],
     );
-    // By way of a file of sketches.
+    // Through a file of sketches.
     bench.ok("sketch close.jsonl -o close.sketches --words 1 --threshold 0.95 -q");
     bench.ok("build sketched.twx close.sketches -q");
     assert_eq!(near(&bench, "sketched.twx"), Near::resembling(0.95).unwrap());

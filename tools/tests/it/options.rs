@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::support::{Bench, corpus, documents, jsonl, says};
 
 #[test]
-fn answers_do_not_depend_on_how_an_index_is_read_or_its_tables_are_probed() {
+fn answers_do_not_depend_on_access_mode_or_probe_strategy() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(3, 200)));
     bench.ok("build i.twx in.jsonl -q");
@@ -38,7 +38,7 @@ fn answers_do_not_depend_on_how_an_index_is_read_or_its_tables_are_probed() {
 }
 
 #[test]
-fn a_query_that_may_visit_little_says_what_it_left_out() {
+fn query_with_a_visit_limit_reports_the_skipped_buckets() {
     let bench = Bench::new();
     let all = corpus(3, 200);
     bench.write("in.jsonl", jsonl(&all));
@@ -48,10 +48,10 @@ fn a_query_that_may_visit_little_says_what_it_left_out() {
             .command(&format!("query i.twx in.jsonl --within 3 --json --count {visits}"))
             .output()
             .unwrap();
-        let (told, said) = (output.stdout, String::from_utf8(output.stderr).unwrap());
-        let told: serde_json::Value = serde_json::from_slice(&told).unwrap();
-        assert_eq!(said.contains("left out by --visits"), told["unvisited"].as_u64() != Some(0), "{said}");
-        (told["hits"].as_u64().unwrap(), told["unvisited"].as_u64().unwrap())
+        let (printed, said) = (output.stdout, String::from_utf8(output.stderr).unwrap());
+        let printed: serde_json::Value = serde_json::from_slice(&printed).unwrap();
+        assert_eq!(said.contains("left out by --visits"), printed["unvisited"].as_u64() != Some(0), "{said}");
+        (printed["hits"].as_u64().unwrap(), printed["unvisited"].as_u64().unwrap())
     };
     let (some, left_out) = hits("--visits 1");
     let (wanted, nothing) = hits("");
@@ -89,7 +89,7 @@ fn a_shingle_that_votes_once_makes_texts_of_the_same_words_equal() {
 }
 
 #[test]
-fn shards_with_different_documents_of_a_key_are_merged_only_if_it_is_said_which_counts() {
+fn shards_with_conflicting_documents_are_merged_only_with_on_conflict() {
     let bench = Bench::new();
     let of = |text| documents([("k", text), ("same", "a rose is a rose is a rose")]);
     bench.write("a.jsonl", jsonl(&of("one two three four five six")));
@@ -109,7 +109,7 @@ fn shards_with_different_documents_of_a_key_are_merged_only_if_it_is_said_which_
     says(&bench.refused("merge m.twx a.twx b.twx --on-conflict refuse"), &["`k`"]);
 }
 
-/// What a page of help lists as options.
+/// The options listed in a page of help.
 fn options(help: &str) -> impl Iterator<Item = &str> {
     let names = help.lines().filter_map(|line| {
         let line = line.trim_start();
@@ -144,7 +144,7 @@ fn the_name_of_every_option_is_spelled_out_in_some_test() {
             !tests[at + option.len()..].starts_with(|next: char| next == '-' || next.is_ascii_alphanumeric())
         })
     };
-    // Of these the tests use the short form.
+    // The tests use the short form of these.
     let short = [("quiet", "-q"), ("verbose", "-v")];
     let spelled = |option: &str| {
         is_there(option) || short.iter().any(|(name, short)| *name == &option[2..] && is_there(short))

@@ -27,7 +27,7 @@ fn refused_without_a_trace(bench: &Bench, code: i32, line: &str) -> String {
 }
 
 #[test]
-fn force_replaces_no_folder_in_which_anything_at_any_depth_is_not_dedups() {
+fn force_replaces_no_folder_with_a_foreign_file_at_any_depth() {
     for (foreign, named) in [
         ("out/index/photos/a.txt", "index/photos"),
         ("out/index/notes.txt", "index/notes.txt"),
@@ -86,7 +86,7 @@ fn force_replaces_results_whose_index_was_written_to_since() {
 
 #[cfg(unix)]
 #[test]
-fn links_are_refused_and_what_they_point_to_stays() {
+fn output_links_are_refused_and_their_targets_stay() {
     use std::os::unix::fs::symlink;
     let bench = deduplicated();
     symlink("out", bench.path("link")).unwrap();
@@ -138,7 +138,7 @@ fn results_inside_an_input_folder_are_not_read_as_input() {
 fn an_out_without_a_name_is_a_mistake_before_any_work() {
     let bench = deduplicated();
     for out in [".", "./", "..", "/", "out/.."] {
-        // The input does not even exist: nobody has looked for it yet.
+        // The input does not even exist: it has not been opened yet.
         let message = refused_without_a_trace(&bench, 2, &format!("dedup none.jsonl -o {out} --force"));
         says(&message, &[&format!("--out {out}: "), "name of a folder"]);
     }
@@ -163,7 +163,7 @@ fn a_failed_run_removes_the_folders_it_made_above_out_and_no_others() {
 }
 
 #[test]
-fn help_says_what_a_killed_run_leaves() {
+fn help_describes_the_files_a_killed_run_leaves() {
     let bench = Bench::new();
     let help = bench.ok("dedup --help").split_whitespace().collect::<Vec<_>>().join(" ");
     says(&help, &[".twindex-dedup-XXXX", "beside OUT", "may be deleted"]);

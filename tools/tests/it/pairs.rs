@@ -133,7 +133,7 @@ fn answers_that_are_counted_are_those_of_all_sets_with_their_containment() {
 }
 
 #[test]
-fn what_cannot_be_counted_is_refused_by_name() {
+fn queries_that_cannot_be_counted_are_refused_by_name() {
     let (bench, documents) = bench();
     bench.ok("build bare.twx left.jsonl right.jsonl --sets none -q");
     for line in ["pairs bare.twx --resembling 0.8", "pairs bare.twx --resembling 0.8 --verify exact"] {
@@ -196,7 +196,7 @@ fn raw_fingerprints_have_the_pairs_of_their_index_and_memory_and_threads_change_
 }
 
 #[test]
-fn queries_of_fingerprints_have_the_same_answers_by_each_way_and_against_a_file() {
+fn fingerprint_queries_have_the_same_answers_by_every_strategy_and_against_a_file() {
     let bench = Bench::new();
     let mut random = crate::support::Random(9);
     let numbers: Vec<u64> = (0..7000).map(|_| random.next()).collect();

@@ -44,7 +44,7 @@ fn keys_values_and_numbers_of_folders_are_those_of_their_records() {
         &bench.ok("why out 1,1"),
         &["goes for 3,1", "day (keep max): 1 in 1,1, 3 in 3,1", "as in the table"],
     );
-    // What is kept is as it was, and its keys stand beside it.
+    // Kept documents are unchanged, and their keys are stored beside them.
     assert!(bench.read("out/kept.jsonl").lines().all(|line| line.starts_with("{\"row\":")));
     assert_eq!(bench.read("out/kept.csv.keys"), "number\tkey\n2\t2,2\n");
     bench.ok(&format!("build i.twx {} --id-field day,row -q", inputs()));

@@ -172,7 +172,7 @@ fn cut_documents_are_the_texts_without_their_spans_in_every_form_of_input() {
         } else {
             assert_eq!(found, all, "{input}");
         }
-        // What is left repeats nothing that a document before it has as it was read.
+        // The rest of a document repeats nothing of an earlier document as read.
         let bytes: u64 = report["repeated_bytes"].as_u64().unwrap();
         let sizes = |documents: &[Document]| documents.iter().map(|(_, text)| text.len() as u64).sum::<u64>();
         assert_eq!(bytes, sizes(&documents) - sizes(&left));
@@ -208,7 +208,7 @@ fn places_are_bytes_of_the_text_also_where_it_is_compared_in_another_form() {
 }
 
 #[test]
-fn exact_bytes_tells_apart_what_tokens_do_not_and_units_are_repeated_as_a_whole() {
+fn exact_bytes_distinguishes_texts_with_equal_tokens_and_units_are_whole() {
     let bench = Bench::new();
     let texts = [
         ("a", "Menu | Home\nOne two three. Four five.\n\nLast words here"),
@@ -235,7 +235,7 @@ fn exact_bytes_tells_apart_what_tokens_do_not_and_units_are_repeated_as_a_whole(
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_with_what_to_do() {
+fn impossible_requests_are_refused_with_advice() {
     let bench = Bench::new();
     bench.write("a.jsonl", lines(&pieced(1, 3)));
     let usage = |line: &str| {
@@ -267,7 +267,7 @@ fn what_cannot_be_done_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn day_after_day_against_an_index_finds_what_one_run_over_all_days_finds() {
+fn daily_runs_against_an_index_find_the_passages_of_one_run() {
     let bench = Bench::new();
     let documents = pieced(11, 300);
     let expected = spans(&documents, 9, false);

@@ -39,7 +39,7 @@ fn spans_in_order(documents: &[Document], order: &[usize], t: usize) -> Vec<Stri
     lines
 }
 
-/// What is repeated of each document, as `--mark` writes it.
+/// The repeated spans of each document, as `--mark` writes them.
 fn marks(documents: &[Document], spans: &[String]) -> Vec<String> {
     let of = |(key, _): &Document| {
         let mut united: Vec<[usize; 2]> = Vec::new();
@@ -316,7 +316,7 @@ fn rows_of_parquet_lose_their_spans_and_keep_all_else() {
 }
 
 #[test]
-fn pages_show_texts_beside_what_they_share_and_none_of_their_markup() {
+fn passage_pages_show_both_texts_and_escape_markup() {
     let bench = Bench::new();
     let shared = "The <b>quick</b> brown fox & a \"lazy\" dog saw each other again";
     let documents = crate::support::documents([

@@ -20,7 +20,7 @@ fn line<'a>(report: &'a Value, name: &str, codecs: &str) -> &'a Value {
 }
 
 #[test]
-fn the_report_has_its_fields_and_marks_what_is_chosen() {
+fn plan_report_has_its_fields_and_marks_the_chosen_design() {
     let bench = Bench::new();
     let report = bench.json("plan --documents 10M --within 3");
     has_fields(
@@ -95,7 +95,7 @@ fn two_to_the_34_gives_the_figures_of_the_slides() {
         (&report["expansion"]["at_distance"], &report["expansion"]["probes"]),
         (&41_664.into(), &43_745.into())
     );
-    // Of what we build every segment is probed.
+    // Every segment that is built is probed.
     let ten = bench.json("plan --documents 2^34 --design choose-5-2 --codec planes");
     assert_eq!(line(&ten, "choose-5-2", "planes")["probes"], 160);
 
@@ -109,7 +109,7 @@ fn two_to_the_34_gives_the_figures_of_the_slides() {
 }
 
 #[test]
-fn one_design_and_its_codec_can_be_asked_for() {
+fn design_and_codec_can_be_requested() {
     let bench = Bench::new();
     let report = bench.json("plan --documents 50M --design blocks-2 --codec compact+3");
     assert_eq!(designs(&report).len(), 1);
@@ -169,7 +169,7 @@ fn bands_have_their_curve() {
 }
 
 #[test]
-fn what_cannot_be_planned_is_refused() {
+fn invalid_plans_are_refused() {
     let bench = Bench::new();
     let message = bench.refused("plan --documents 1M --within 4 --design choose-5-2");
     says(&message, &["within 4", "choose-5-2", "up to 3"]);

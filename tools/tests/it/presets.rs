@@ -62,7 +62,7 @@ fn a_preset_that_contradicts_is_refused() {
 }
 
 #[test]
-fn dedup_by_a_preset_says_what_it_misses_and_reports_no_false_pair() {
+fn dedup_by_a_preset_prints_its_expected_recall_and_reports_no_false_pair() {
     let bench = bench();
     let pairs = |name: &str| -> Vec<String> { bench.rows(name, "a\tb\tresemblance\tintersection\tunion") };
     bench.ok("dedup in.jsonl --pairs all -o chosen -q");
@@ -114,7 +114,7 @@ fn bands_for_a_threshold_are_chosen_when_an_index_is_made_and_held_to_afterwards
 }
 
 #[test]
-fn pairs_that_share_more_features_are_fewer_and_hits_say_the_same() {
+fn requiring_more_shared_features_gives_fewer_pairs_and_hits() {
     let bench = Bench::new();
     let documents = corpus(12, 200);
     bench.write("in.jsonl", jsonl(&documents));
@@ -141,7 +141,7 @@ fn pairs_that_share_more_features_are_fewer_and_hits_say_the_same() {
             .collect();
         assert!(hits == pairs, "{sharing}: {} {}", hits.len(), pairs.len());
     }
-    // Of so few documents three bytes.
+    // Few documents need three bytes.
     let bytes = keys(bench.ok("pairs i.twx --resembling 0.5 --verify signature --feature-bits 8 -q"));
     assert_eq!(
         bytes,
@@ -171,7 +171,7 @@ fn pairs_that_share_more_features_are_fewer_and_hits_say_the_same() {
 }
 
 #[test]
-fn an_index_that_keeps_bytes_of_features_answers_as_one_that_is_asked_by_bytes_and_refuses_more() {
+fn index_of_feature_bytes_answers_like_an_index_queried_by_bytes_and_refuses_longer_ones() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(12, 200)));
     bench.ok("build bytes.twx in.jsonl -q --method minhash --preset small-8");
@@ -196,7 +196,7 @@ fn an_index_that_keeps_bytes_of_features_answers_as_one_that_is_asked_by_bytes_a
         };
         assert_eq!(hits("bytes.twx", asked), hits("wide.twx", of_wide), "{asked}");
     }
-    // Of two indexes what both keep is compared.
+    // Two indexes are compared by the bits that both keep.
     let across = |one: &str, other: &str, how: &str| {
         bench.ok(&format!("pairs {one} --with {other} --resembling 0.5 --verify signature -q {how}"))
     };
@@ -239,7 +239,7 @@ fn an_index_that_keeps_bytes_of_features_answers_as_one_that_is_asked_by_bytes_a
 }
 
 #[test]
-fn dedup_by_bytes_says_how_many_it_misses_by_the_rule_it_goes_by() {
+fn dedup_by_feature_bytes_prints_its_expected_recall() {
     let bench = bench();
     let output =
         bench.command("dedup in.jsonl --pairs all -o few --preset small-8 --join bands").output().unwrap();

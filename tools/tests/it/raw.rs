@@ -164,7 +164,7 @@ fn ids_are_keys_and_a_second_build_adds_and_replaces() {
 }
 
 #[test]
-fn of_a_key_that_comes_twice_in_one_file_the_last_fingerprint_counts() {
+fn last_fingerprint_of_a_repeated_key_wins() {
     let bench = Bench::new();
     bench.write("f.u64", raw(&[0, u64::MAX, 1]));
     bench.write("ids.u64", raw(&[5, 6, 5]));
@@ -175,7 +175,7 @@ fn of_a_key_that_comes_twice_in_one_file_the_last_fingerprint_counts() {
 }
 
 #[test]
-fn raw_files_that_do_not_fit_are_refused_with_the_numbers_and_nothing_is_made() {
+fn raw_files_of_another_length_are_refused_with_both_numbers_and_nothing_is_created() {
     let bench = Bench::new();
     bench.write("f.u64", raw(&[1, 2, 3]));
     bench.write("cut.u64", &raw(&[1, 2, 3])[..21]);

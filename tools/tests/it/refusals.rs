@@ -58,7 +58,7 @@ fn a_repeated_key_is_refused_by_dedup_with_both_places() {
 }
 
 #[test]
-fn inputs_that_cannot_be_read_are_refused_before_anything_is_made() {
+fn unreadable_inputs_are_refused_before_any_file_is_created() {
     let bench = indexed();
     bench.write("lies.jsonl.gz", "{\"id\":1,\"text\":\"plain\"}\n");
     for (inputs, parts) in [
@@ -93,7 +93,7 @@ fn a_truncated_archive_is_refused_and_nothing_is_left_behind() {
 fn out_that_exists_is_refused_before_any_work() {
     let bench = Bench::new();
     bench.write("out/notes.txt", "mine");
-    // The input does not even exist: nobody has looked for it yet.
+    // The input does not even exist: it has not been opened yet.
     let message = refused_without_a_trace(&bench, "dedup none.jsonl -o out");
     says(&message, &["out: already exists", "--force"]);
     bench.write("file", "mine");
@@ -122,7 +122,7 @@ fn force_replaces_only_what_dedup_made() {
     fs::create_dir(bench.path("empty")).unwrap();
     bench.ok("dedup two.jsonl -o empty --force -q");
     assert_eq!(bench.read("empty/kept.jsonl"), bench.read("two.jsonl"));
-    // A folder of results in which somebody keeps something else, too.
+    // A folder of results with a foreign file.
     bench.write("out/notes.txt", "mine");
     let message = refused_without_a_trace(&bench, "dedup in.jsonl -o out --force");
     says(&message, &["out: ", "notes.txt", "not made by `twindex dedup`"]);
@@ -138,7 +138,7 @@ fn a_failed_run_with_force_leaves_the_earlier_results() {
 }
 
 #[test]
-fn what_came_to_out_during_the_run_is_not_replaced() {
+fn files_added_to_the_output_folder_during_the_run_are_not_replaced() {
     let bench = Bench::new();
     let mut child = Command::new(TWINDEX)
         .args(["dedup", "-", "-o", "out"])
@@ -370,8 +370,8 @@ fn first_mistakes_are_answered_with_what_to_do() {
         &said,
         &["all of its files", "2 files of jsonl, 1 file of csv", "one by one", "leaves out the others"],
     );
-    let told = bench.ok("build csv.twx corpus --format csv");
-    says(&told, &["0 documents", "2 entries of folders left out"]);
+    let printed = bench.ok("build csv.twx corpus --format csv");
+    says(&printed, &["0 documents", "2 entries of folders left out"]);
     says(
         &bench.refused("build mixed.twx mixed"),
         &["mixed", "1 file beside 1 other is records", "--format text"],
@@ -405,7 +405,7 @@ fn first_mistakes_are_answered_with_what_to_do() {
 }
 
 #[test]
-fn an_option_that_only_some_inputs_of_a_command_need_is_in_nobodys_way() {
+fn option_that_applies_to_some_inputs_only_is_accepted() {
     let bench = Bench::new();
     bench.write("a.jsonl", "{\"id\":\"a\",\"body\":\"one two three four five six\"}\n");
     let record = "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: u\r\nContent-Type: text/plain\r\nContent-Length: 27\r\n\r\n\
@@ -414,20 +414,20 @@ fn an_option_that_only_some_inputs_of_a_command_need_is_in_nobodys_way() {
     std::fs::create_dir(bench.path("sketches")).unwrap();
     let said_of_archives = "--text-field body means nothing";
     for line in ["build i.twx a.jsonl b.wet", "build r.twx a.jsonl b.wet --resume"] {
-        let told = bench.ok(&format!("{line} --method minhash --text-field body"));
-        assert!(told.contains("2 documents") && !told.contains(said_of_archives), "{told}");
+        let printed = bench.ok(&format!("{line} --method minhash --text-field body"));
+        assert!(printed.contains("2 documents") && !printed.contains(said_of_archives), "{printed}");
     }
     bench.ok("sketch --into sketches a.jsonl b.wet --text-field body");
     let found = bench.ok(
         "query i.twx b.wet -q --resembling 0.5 --verify exact --texts a.jsonl --texts b.wet --text-field body",
     );
     assert_eq!(found.lines().count(), 2, "{found}");
-    // Where no input has fields, it is said.
+    // If no input has fields, a note says so.
     says(&bench.ok("build wet.twx b.wet --resume --text-field body"), &["note: ", said_of_archives]);
 }
 
 #[test]
-fn notes_are_made_where_they_are_true_and_nowhere_else() {
+fn notes_are_printed_only_if_they_apply() {
     let bench = Bench::new();
     let none = "no document was found";
     bench.write("in.jsonl", jsonl(&crate::support::corpus(1, 20)));
@@ -439,12 +439,12 @@ fn notes_are_made_where_they_are_true_and_nowhere_else() {
         assert!(output.status.success(), "{line}");
         String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
     };
-    let told = said("build raw.twx --fingerprints in.u64");
-    assert!(told.contains("3 documents") && !told.contains("note:"), "{told}");
+    let printed = said("build raw.twx --fingerprints in.u64");
+    assert!(printed.contains("3 documents") && !printed.contains("note:"), "{printed}");
     for line in ["build r.twx in.jsonl --resume", "sketch --into sketches in.jsonl"] {
         for _ in 0..2 {
-            let told = said(line);
-            assert!(!told.contains(none), "{told}");
+            let printed = said(line);
+            assert!(!printed.contains(none), "{printed}");
         }
     }
     let wanted = [

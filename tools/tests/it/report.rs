@@ -8,7 +8,7 @@ fn index(bench: &Bench, options: &str, documents: &[Document]) {
 }
 
 #[test]
-fn the_page_stands_alone_and_shows_what_the_figures_say() {
+fn report_page_is_self_contained_and_shows_the_figures() {
     let bench = Bench::new();
     let mut documents = corpus(1, 300);
     let long = (0..80).map(|word| format!("w{word}")).collect::<Vec<_>>().join(" ");
@@ -29,7 +29,7 @@ fn the_page_stands_alone_and_shows_what_the_figures_say() {
     assert!(of_blocks.iter().all(|pairs| Some(*pairs) == figures["blocks"]["identical_pairs"].as_u64()));
     assert!(of_blocks[0] >= 3, "three are the same");
     assert_eq!(bands["meetings"]["pairs"].as_array().unwrap().len(), 20);
-    // What is in a cluster of how many adds up to all documents with a word.
+    // The sizes of clusters add up to the number of documents with words.
     let sizes = figures["clusters"]["sizes"].as_object().unwrap();
     let in_clusters: u64 =
         sizes.iter().map(|(size, clusters)| size.parse::<u64>().unwrap() * clusters.as_u64().unwrap()).sum();
@@ -80,7 +80,7 @@ fn an_index_without_signatures_fingerprints_or_documents_has_a_page_too() {
 }
 
 #[test]
-fn a_report_replaces_nothing_unasked_and_says_what_was_not_compared() {
+fn report_replaces_files_only_with_force_and_lists_uncompared_buckets() {
     let bench = Bench::new();
     let documents: Vec<Document> = (0..40)
         .map(|key| (format!("k{key}"), format!("one two three four five six seven eight n{key}")))

@@ -13,7 +13,7 @@ fn start(bench: &Bench) -> Child {
 }
 
 #[test]
-fn a_process_that_was_killed_is_gone_on_with_and_the_results_are_the_same() {
+fn killed_run_is_resumed_with_the_same_results() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(3, 2000)));
     bench.ok("dedup in.jsonl -o out --memory 1M -q");

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::support::skip::{Missing, skip};
 
 #[test]
-fn readers_and_writers_of_others_find_the_same_rows_in_what_is_kept() {
+fn other_readers_find_the_kept_rows() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/round-trips.py");
     let ran = Command::new("python3").arg(script).env("TWINDEX", env!("CARGO_BIN_EXE_twindex")).output();
     let Ok(output) = ran else {

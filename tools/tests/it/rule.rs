@@ -31,9 +31,9 @@ fn partners(size: usize, common: usize, count: usize) -> (Vec<Document>, Vec<Doc
 }
 
 #[test]
-fn what_was_kept_before_is_compared_by_counting_and_nothing_goes_on_an_estimate() {
+fn history_is_compared_by_counting_and_no_document_is_removed_on_an_estimate() {
     let bench = Bench::new();
-    // Of 100 words in either, 78 and 82 in both.
+    // 100 words in either text, 78 or 82 in both.
     for (common, size, goes) in [(78, 89, false), (82, 91, true)] {
         let (old, new) = partners(size, common, 100);
         bench.write("old.jsonl", jsonl(&old));
@@ -51,7 +51,7 @@ fn what_was_kept_before_is_compared_by_counting_and_nothing_goes_on_an_estimate(
 }
 
 #[test]
-fn two_days_are_what_one_run_over_both_is_and_a_week_too() {
+fn runs_over_two_days_and_over_a_week_equal_one_run() {
     let bench = Bench::new();
     for seed in [51, 52, 53] {
         let mut documents = corpus(seed, 240);
@@ -72,7 +72,7 @@ fn two_days_are_what_one_run_over_both_is_and_a_week_too() {
         }
         assert_eq!(union, kept(&bench, "all"), "{seed}");
         assert!(union.len() > 80 && union.len() < 200, "{}", union.len());
-        // A document that is near several that were kept before goes for the one with the smallest key, whatever the order.
+        // A document near several kept ones is removed for the one with the smallest key, in any order.
         let covered = |out: &str, name: &str, head: &str| -> Vec<String> {
             let rows = bench.rows(&format!("{out}/{name}"), head);
             rows.iter().map(|row| row.split('\t').next().unwrap().to_owned()).collect()
@@ -142,7 +142,7 @@ fn a_history_that_is_queried_and_one_whose_texts_are_read_give_the_same_results(
 }
 
 #[test]
-fn a_document_whose_text_was_not_read_in_full_goes_for_none_in_a_history_or_a_stream() {
+fn document_with_lost_bytes_is_no_duplicate_in_a_history_or_a_stream() {
     let bench = Bench::new();
     let line = |byte: u8| {
         let mut line = b"{\"id\":\"k\",\"text\":\"one two three four five six seven ".to_vec();
@@ -181,9 +181,11 @@ fn streams_keep(bench: &Bench, kept: &[String], seed: u64) {
         let mut new = Vec::new();
         for part in ["first.jsonl", "second.jsonl"] {
             let options = "--threshold 0.7 --words 3 --commit-every 0 -q";
-            let told = bench.ok(&format!("stream {index} {part} {options} {drops}"));
+            let printed = bench.ok(&format!("stream {index} {part} {options} {drops}"));
             let is_new = |line: &&str| line.split('\t').nth(1) == Some("new");
-            new.extend(told.lines().filter(is_new).map(|line| line.split('\t').next().unwrap().to_owned()));
+            new.extend(
+                printed.lines().filter(is_new).map(|line| line.split('\t').next().unwrap().to_owned()),
+            );
         }
         assert_eq!(new, kept, "{seed} {drops}");
         if !drops.is_empty() {
@@ -198,7 +200,7 @@ fn streams_keep(bench: &Bench, kept: &[String], seed: u64) {
 }
 
 #[test]
-fn a_corpus_against_itself_goes_as_a_whole_and_with_a_stricter_threshold_too() {
+fn corpus_against_itself_is_removed_completely_also_with_a_stricter_threshold() {
     let bench = Bench::new();
     let mut documents = corpus(54, 120);
     documents.push(("nothing".into(), String::new()));
@@ -211,7 +213,7 @@ fn a_corpus_against_itself_goes_as_a_whole_and_with_a_stricter_threshold_too() {
     let report = bench.json("dedup again.jsonl -o again --against out");
     assert_eq!((&report["kept"], &report["dropped"]), (&0.into(), &documents.len().into()));
     assert_eq!(bench.read("again/kept.jsonl"), "");
-    // What was removed for one that is less near than this stays now, but what was kept goes.
+    // Documents removed for a less near one are kept now, and previously kept ones are removed.
     let report = bench.json("dedup again.jsonl -o strict --threshold 0.95 --against out");
     let dropped = report["dropped"].as_u64().unwrap() as usize;
     assert!(dropped >= kept(&bench, "out").len() && dropped < documents.len(), "{report}");
@@ -220,7 +222,7 @@ fn a_corpus_against_itself_goes_as_a_whole_and_with_a_stricter_threshold_too() {
 }
 
 #[test]
-fn of_a_chain_every_one_that_goes_is_near_its_kept_one_and_no_two_kept_ones_are_near() {
+fn removed_documents_of_a_chain_are_near_their_kept_one_and_kept_ones_are_not_near_each_other() {
     let bench = Bench::new();
     // Each text shares 27 of 30 words with the next, 24 with the one after that: 27/33 and 24/36.
     let documents: Vec<Document> = (0..25)
@@ -256,7 +258,7 @@ fn records(seed: u64, count: usize, words: usize, of: usize) -> Vec<Document> {
 }
 
 #[test]
-fn of_a_family_that_shares_all_its_words_those_stay_that_the_rule_says_however_many_there_are() {
+fn kept_documents_of_a_family_of_any_size_follow_the_rule() {
     let bench = Bench::new();
     let documents = records(7, 1500, 47, 52);
     bench.write("in.jsonl", jsonl(&documents));
@@ -324,7 +326,7 @@ fn a_hash_of_keys_is_an_order_that_does_not_depend_on_the_input() {
 }
 
 #[test]
-fn what_stands_in_a_larger_document_goes_by_containment() {
+fn document_contained_in_a_larger_one_is_removed_by_containment() {
     let bench = Bench::new();
     let words =
         |range: std::ops::Range<usize>| range.map(|at| format!("w{at}")).collect::<Vec<_>>().join(" ");
@@ -363,7 +365,7 @@ fn what_stands_in_a_larger_document_goes_by_containment() {
 }
 
 #[test]
-fn the_threshold_of_a_run_is_what_its_index_takes_for_near() {
+fn index_of_a_run_stores_its_threshold() {
     let bench = Bench::new();
     // 9 of 11 words in both: a resemblance of 0.818.
     let (old, new) = partners(10, 9, 30);
@@ -389,7 +391,7 @@ fn a_history_is_read_by_the_names_of_its_files_and_refused_where_it_has_no_texts
     bench.ok("dedup old --format text -o out -q --sets none");
     let report = bench.json("dedup new --format text -o next --against out");
     assert_eq!((&report["dropped"], &report["kept"]), (&1.into(), &1.into()));
-    // Of a page the markup is kept, and not what was compared.
+    // The markup of a page is kept, and not the compared text.
     bench.write("pages/a.html", format!("<p>{text}</p>"));
     bench.write("later/b.html", format!("<html><body><b>{text}</b></body></html>"));
     if !bench.command("dedup pages -o read -q --sets none").output().unwrap().status.success() {

@@ -59,7 +59,7 @@ fn every_verb_explains_itself_and_most_give_an_example() {
 }
 
 #[test]
-fn verbose_says_what_is_done_on_standard_error_and_changes_nothing_else() {
+fn verbose_logs_to_standard_error_and_changes_no_result() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(1, 50)));
     let plain = bench.ok("dedup in.jsonl -o plain --json");
@@ -71,7 +71,7 @@ fn verbose_says_what_is_done_on_standard_error_and_changes_nothing_else() {
     assert_eq!(bench.read("out/pairs.tsv"), bench.read("plain/pairs.tsv"));
 }
 
-/// What is in a folder.
+/// The names in a folder.
 fn names(bench: &Bench) -> Vec<String> {
     let entries = std::fs::read_dir(bench.root()).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -96,7 +96,7 @@ fn signalled(bench: &Bench, command: &mut Command, signal: &str) -> (Child, Chil
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_end_by_ctrl_c_leaves_nothing_half_done() {
+fn ctrl_c_leaves_no_partial_files() {
     let bench = Bench::new();
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         // A shell starts background jobs with SIGINT ignored, and it stays ignored.
@@ -107,7 +107,7 @@ fn an_end_by_ctrl_c_leaves_nothing_half_done() {
         assert_eq!(names(&bench), [""; 0], "{signal}");
         drop(stdin);
     }
-    // Who starts it so that it outlasts a session means that.
+    // A user who starts it with nohup wants it to outlast the session.
     let mut command = Command::new("sh");
     command.args(["-c", &format!("trap '' HUP; exec {TWINDEX} dedup - -o out -q")]);
     let (mut child, stdin) = signalled(&bench, &mut command, "HUP");
@@ -118,7 +118,7 @@ fn an_end_by_ctrl_c_leaves_nothing_half_done() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_new_index_goes_with_a_build_that_is_told_to_end_and_one_that_was_there_stays() {
+fn interrupted_build_removes_a_new_index_and_keeps_an_existing_one() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(1, 50)));
     bench.ok("build old.twx in.jsonl -q");

@@ -52,7 +52,7 @@ impl Sketched {
 }
 
 #[test]
-fn pairs_and_their_estimates_are_those_of_every_sketch_held_against_every_other() {
+fn pairs_and_estimates_equal_those_of_comparing_all_sketches() {
     let documents = corpus(41, 500);
     for (how, threshold) in [
         (Sketched::Bottom(12), 0.8),
@@ -142,7 +142,7 @@ fn a_little_memory_and_other_threads_change_no_byte() {
 }
 
 #[test]
-fn shingles_that_too_many_have_are_capped_and_named_and_their_documents_hang_together() {
+fn frequent_shingles_are_capped_and_listed_and_their_documents_stay_connected() {
     let bench = Bench::new();
     // Sixty documents of one template, each with a word of its own.
     let template =
@@ -164,7 +164,7 @@ fn shingles_that_too_many_have_are_capped_and_named_and_their_documents_hang_tog
     // A star, and a chain.
     let pairs = bench.rows("out/pairs.tsv", ESTIMATES);
     assert_eq!(pairs.len(), 59 + 58);
-    // What is said of a pair is what is said without a cap.
+    // The scores of pairs are those without a cap.
     bench.ok("dedup in.jsonl --clusters components -o whole --method shingles -q");
     let whole: BTreeSet<String> = bench.rows("whole/pairs.tsv", ESTIMATES).into_iter().collect();
     assert!(whole.len() == 60 * 59 / 2 && pairs.iter().all(|pair| whole.contains(pair)));
@@ -180,7 +180,7 @@ fn shingles_that_too_many_have_are_capped_and_named_and_their_documents_hang_tog
 }
 
 #[test]
-fn documents_whose_sketch_is_empty_are_said_to_be_near_nothing() {
+fn documents_with_empty_sketches_are_reported_as_near_to_none() {
     let bench = Bench::new();
     let documents: Vec<Document> =
         (0..40).map(|i| (format!("d{i:02}"), format!("one two three four {i}"))).collect();
@@ -194,7 +194,7 @@ fn documents_whose_sketch_is_empty_are_said_to_be_near_nothing() {
 }
 
 #[test]
-fn options_that_do_not_go_together_are_refused() {
+fn contradicting_options_of_dedup_by_sketches_are_refused() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(44, 5)));
     for (options, why) in [
@@ -241,7 +241,7 @@ fn run(name: &str, options: &str) -> Option<(f64, f64, Value)> {
 }
 
 #[test]
-fn real_pages_are_found_as_well_as_their_sketches_tell_them_apart() {
+fn recall_on_real_pages_equals_that_of_their_sketches() {
     for (name, options, least_precision, least_recall) in [
         ("eips", "", 0.9, 0.9),
         ("eips", "--modulus 25", 0.9, 0.9),

@@ -1,5 +1,5 @@
 //! `sketch` is the first stage of everything else as a verb of its own: its file must stand for the documents,
-//! so that nobody who builds from it gets another index, and must not be taken for whole when it is not.
+//! so that every build from it gives the same index, and a truncated file must be refused.
 
 use std::fs;
 

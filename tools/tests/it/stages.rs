@@ -43,7 +43,7 @@ fn segments(index: &Path) -> Vec<Vec<u8>> {
     found
 }
 
-/// What a stage left under final names: files with their bytes, and indexes with their segments.
+/// The results of a stage under final names: files with their bytes, and indexes with their segments.
 fn results(folder: &Path) -> BTreeMap<String, Vec<Vec<u8>>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -183,7 +183,7 @@ fn the_stages_of_the_script_give_what_one_process_gives() {
 }
 
 #[test]
-fn a_worker_killed_anywhere_in_a_stage_leaves_nothing_torn_and_the_rerun_is_byte_identical() {
+fn worker_killed_anywhere_in_a_stage_leaves_no_partial_file_and_the_rerun_is_byte_identical() {
     let bench = Bench::new();
     parts(&bench, 32, 1500, 3);
     let all = "parts/0.jsonl parts/1.jsonl parts/2.jsonl";
@@ -203,7 +203,7 @@ fn a_worker_killed_anywhere_in_a_stage_leaves_nothing_torn_and_the_rerun_is_byte
 }
 
 #[test]
-fn sketching_into_a_folder_goes_on_after_a_kill_and_passes_over_what_is_done() {
+fn sketching_into_a_folder_resumes_after_a_kill_and_skips_finished_files() {
     let bench = Bench::new();
     parts(&bench, 33, 1500, 4);
     let all = "parts/0.jsonl parts/1.jsonl parts/2.jsonl parts/3.jsonl";
@@ -465,7 +465,7 @@ fn clusters_are_those_of_a_search_of_the_graph_whichever_document_is_kept() {
     bench.ok("build a.twx all.jsonl -q");
     for radius in ["--within 8", "--resembling 0.75"] {
         let found = bench.ok(&format!("pairs a.twx {radius}"));
-        // Of an estimate the two digits more are rounding; all that is printed is compared.
+        // The last two digits of an estimate are rounding; the printed digits are compared.
         for keep in ["smallest-key", "first", "longest"] {
             let texts = if keep == "smallest-key" { "" } else { " --texts all.jsonl" };
             let wanted = clusters_of(&documents, &found, keep);
@@ -490,7 +490,7 @@ fn clusters_are_those_of_a_search_of_the_graph_whichever_document_is_kept() {
 }
 
 #[test]
-fn of_a_key_that_comes_twice_in_the_texts_the_last_document_is_kept_or_not() {
+fn last_document_of_a_repeated_key_decides() {
     let bench = Bench::new();
     let text = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
     let documents: Vec<Document> = [("a", " and the longest"), ("b", ""), ("c", " fifteen"), ("a", ".")]
@@ -538,7 +538,7 @@ fn a_forest_of_more_keys_than_memory_holds_takes_little_and_is_the_same() {
 }
 
 #[test]
-fn a_stage_that_is_told_to_end_takes_its_temporary_file_with_it() {
+fn interrupted_stage_removes_its_temporary_file() {
     let bench = Bench::new();
     fs::create_dir(bench.path("out")).unwrap();
     let fifo = bench.path("slow.tsv");

@@ -23,7 +23,7 @@ fn a_quote_in_tsv_is_a_character_as_any_other() {
     let (keys, file) = kept(&bench, "in.tsv", "kept.tsv");
     assert_eq!(keys, ["1", "2", "3", "4", "5"]);
     assert_eq!(file, table);
-    // Who has quotes in TSV says so, and who has none in CSV.
+    // Options declare quotes in TSV, and CSV without quotes.
     bench.write("quoted.tsv", format!("id\ttext\n1\t\"{ONE}\n{TWO}\"\n2\t\"a\tb\"\n"));
     assert_eq!(kept(&bench, "quoted.tsv --quote \"", "kept.tsv").0, ["1", "2"]);
     says(&bench.refused("dedup quoted.tsv -o no"), &["quoted.tsv:3: 1 fields, where the first row names 2"]);
@@ -50,7 +50,7 @@ fn a_quote_that_is_not_closed_costs_its_line_and_no_sound_row() {
     );
     let report = bench.json("dedup in.csv -o out --skip-bad 1 --threshold 1");
     assert_eq!((&report["documents"], &report["skipped_bad"]), (&98.into(), &1.into()));
-    // Where the next quote closes it, rows would be merged.
+    // If the next quote closed it, rows would be merged.
     let table = format!("id,text\n1,\"{ONE}\n2,{TWO}\n3,\"a, quoted one\"\n4,last\n");
     bench.write("merged.csv", &table);
     let report = bench.json("dedup merged.csv -o out --skip-bad 1 --force");
@@ -63,7 +63,7 @@ fn a_quote_that_is_not_closed_costs_its_line_and_no_sound_row() {
 }
 
 #[test]
-fn other_delimiters_are_named_hinted_at_or_said_by_the_table() {
+fn other_delimiters_are_given_suggested_or_read_from_the_table() {
     let bench = Bench::new();
     bench.write("semi.csv", format!("id;text\n1;{ONE}, and more\n2;\"{TWO}; \"\"x\"\"\"\n"));
     bench.write("pipe.csv", format!("id|text\r\n1|{ONE}\r\n2|{TWO}\r\n"));
@@ -78,7 +78,7 @@ fn other_delimiters_are_named_hinted_at_or_said_by_the_table() {
     for command in ["semi.csv --delimiter ;", "pipe.csv --delimiter |", "sep.csv"] {
         assert_eq!(kept(&bench, command, "kept.csv").0, ["1", "2"], "{command}");
     }
-    // What is kept can be read as the input was.
+    // The kept file can be read like the input.
     assert!(bench.read("out/kept.csv").starts_with("\u{feff}sep=;\r\nid;text"));
     assert_eq!(bench.json("dedup sep.csv --against out -o next")["kept"], 0);
     bench.write("tabs.csv", format!("id\ttext\n1\t{ONE}\n"));

@@ -16,7 +16,7 @@ fn pair(options: &str, a: &str, b: &str) -> Option<String> {
     rows.first().map(|row| row.strip_prefix("a\tb\t").unwrap().to_owned())
 }
 
-/// What is said of options that go with nothing.
+/// The message about options without effect.
 fn misused(bench: &Bench, line: &str) -> String {
     let output = bench.command(line).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{line}");
@@ -32,7 +32,7 @@ fn are_made_the_same_by(options: &str, a: &str, b: &str) {
 }
 
 #[test]
-fn each_option_makes_the_same_what_it_says() {
+fn each_text_option_unifies_the_texts_it_describes() {
     are_made_the_same_by(
         "--normal-form nfkc",
         "cafe\u{301} ﬁnds １０ friends again",
@@ -57,7 +57,7 @@ fn each_option_makes_the_same_what_it_says() {
 }
 
 #[test]
-fn words_by_uax_29_keep_apart_what_plain_words_do_not() {
+fn words_by_uax_29_distinguish_texts_that_plain_words_do_not() {
     let (a, b) = ("we don't pay 3.14 here", "we don t pay 3 14 here");
     assert!(pair("", a, b).unwrap().starts_with("1.000000\t"));
     assert_eq!(pair("--tokens unicode-words", a, b), None);
@@ -88,7 +88,7 @@ fn texts_that_differ_in_symbols_alone_are_the_same_unless_symbols_are_kept() {
 }
 
 #[test]
-fn at_a_threshold_of_1_nothing_goes_that_differs_in_a_symbol() {
+fn threshold_1_keeps_texts_that_differ_in_a_symbol() {
     let bench = Bench::new();
     let texts: BTreeSet<&str> = SYMBOLS.iter().flat_map(|&(a, b)| [a, b]).collect();
     let all: Vec<_> = texts.iter().map(|&text| (text.replace(' ', "-"), text.to_owned())).collect();
@@ -100,7 +100,7 @@ fn at_a_threshold_of_1_nothing_goes_that_differs_in_a_symbol() {
 }
 
 #[test]
-fn what_symbols_are_kept_with_may_vary() {
+fn symbols_are_kept_with_every_other_text_option() {
     let same =
         |options: &str, a: &str, b: &str| pair(options, a, b).is_some_and(|line| line.starts_with('1'));
     assert!(same("--tokens words-symbols --words 1", "if(a!=B) {}", "If ( A != b ) { }"));
@@ -112,7 +112,7 @@ fn what_symbols_are_kept_with_may_vary() {
 }
 
 #[test]
-fn folding_makes_the_same_what_it_says() {
+fn each_fold_unifies_the_texts_it_describes() {
     are_made_the_same_by("--fold marks", "Crème brûlée at the café", "creme brulee at the cafe\u{301}");
     are_made_the_same_by("--fold marks", "السَّلامُ عَلَيكُم", "السلام عليكم");
     are_made_the_same_by("--fold marks", "שָׁלוֹם עֲלֵיכֶם", "שלום עליכם");
@@ -129,13 +129,13 @@ fn folding_makes_the_same_what_it_says() {
 }
 
 #[test]
-fn what_is_folded_stands_in_the_index_and_is_contradicted_by_name() {
+fn folds_are_stored_in_the_index_and_contradictions_are_refused_by_name() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", "un déjà vu de l'été")])));
     bench.write("more.jsonl", jsonl(&documents([("b", "UN DEJA VU de l'ete")])));
     bench.ok("build i.twx in.jsonl -q --fold marks+invisible");
     assert_eq!(bench.json("stats i.twx")["params"]["fold"], "invisible+marks/18.0.0");
-    // What is not said is as in the index; and what is said must be so.
+    // Options not given are those of the index; given ones must agree with it.
     bench.ok("build i.twx more.jsonl -q");
     bench.ok("build i.twx more.jsonl -q --fold invisible+marks");
     assert_eq!(bench.ok("pairs i.twx --within 0 -q").lines().count(), 1);
@@ -185,7 +185,7 @@ fn exact_copies_are_equal_after_the_normal_form_and_folding() {
     assert_eq!(kept_exactly("--fold marks", &texts), ["nfc", "nfd", "hyphen", "case", "point"]);
     let all = "--normal-form nfkc --fold marks+invisible";
     assert_eq!(kept_exactly(all, &texts), ["nfc", "case", "point"]);
-    // What stays is as it came.
+    // Kept documents are unchanged.
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", "ﬁn"), ("b", "fin")])));
     let output = bench.command(&format!("dedup in.jsonl -o out --method exact {all}")).output().unwrap();
@@ -195,7 +195,7 @@ fn exact_copies_are_equal_after_the_normal_form_and_folding() {
 }
 
 #[test]
-fn exact_copies_leave_ways_to_cut_text_no_meaning() {
+fn exact_refuses_options_of_cutting_text() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", "a text")])));
     for option in
@@ -231,7 +231,7 @@ fn documents_without_tokens_are_copies_only_of_the_same_bytes_by_any_method() {
             let report = bench.json(&format!("dedup in.jsonl -o out{number} --method {method} {options}"));
             assert_eq!((&report["kept"], &report["removed"]), (&7.into(), &2.into()), "{method} {options}");
         }
-        // By distance nothing is near them.
+        // By distance, no document is near them.
         bench.ok(&format!("build i.twx in.jsonl -q {options}"));
         assert_eq!(bench.ok("query i.twx in.jsonl --within 3 -q"), "");
         let hits = bench.ok("query i.twx in.jsonl --resembling 0.8 -q");
@@ -243,7 +243,7 @@ fn documents_without_tokens_are_copies_only_of_the_same_bytes_by_any_method() {
 }
 
 #[test]
-fn the_summary_says_what_counts_for_nothing_and_where_forms_are_mixed() {
+fn summary_reports_ignored_characters_and_mixed_normal_forms() {
     let summary = |options: &str, texts: &[(&str, &str)]| {
         let bench = Bench::new();
         let all: Vec<_> = texts.iter().map(|&(key, text)| (key.to_owned(), text.to_owned())).collect();
@@ -292,7 +292,7 @@ fn a_union_of_widths_is_counted_as_one_set() {
 }
 
 #[test]
-fn characters_tell_how_near_texts_without_spaces_are() {
+fn character_shingles_measure_texts_without_spaces() {
     // 36 characters; the last differs, which is in one shingle of nine.
     let one = "人人生而自由在尊严和权利上一律平等他们赋有理性和良心并应以兄弟关系的精神";
     let other = one.replace('神', "髓");
@@ -322,7 +322,7 @@ fn simhash_and_indexes_are_made_with_the_options_too() {
     assert_eq!(bench.rows("out/pairs.tsv", "a\tb\tdistance"), ["a\tb\t0"]);
     bench.ok(&format!("build i.twx in.jsonl -q {options}"));
     assert_eq!(bench.ok("pairs i.twx --within 0 -q").lines().count(), 1);
-    // What was chosen is in the parameters, and goes for what is added and asked later.
+    // The chosen options are in the parameters, and apply to later documents and queries.
     let params = &bench.json("stats i.twx")["params"];
     let starts =
         |field: &str, value: &str| assert!(params[field].as_str().unwrap().starts_with(value), "{params}");
@@ -337,7 +337,7 @@ fn simhash_and_indexes_are_made_with_the_options_too() {
 }
 
 #[test]
-fn the_width_that_is_not_given_goes_with_the_tokens() {
+fn default_width_depends_on_the_tokens() {
     for (tokens, width) in [
         ("words", "5"),
         ("unicode-words", "5"),
@@ -355,7 +355,7 @@ fn the_width_that_is_not_given_goes_with_the_tokens() {
 }
 
 #[test]
-fn shingle_hashes_and_seeds_change_the_numbers_and_not_what_is_near() {
+fn shingle_hashes_and_seeds_change_hashes_and_not_the_near_pairs() {
     let bench = Bench::new();
     let (a, b) = ("one two three four five six seven eight", "one two three four five six seven nine");
     bench.write("in.jsonl", jsonl(&documents([("a", a), ("b", b)])));

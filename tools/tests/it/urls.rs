@@ -32,7 +32,7 @@ fn applied(bench: &Bench, rules: &str) -> String {
 }
 
 #[test]
-fn rules_of_results_of_dedup_leave_session_ids_out_and_nothing_else() {
+fn rules_learned_from_dedup_results_remove_only_session_ids() {
     let bench = Bench::new();
     bench.write("pages.jsonl", jsonl(&shop()));
     bench.ok("dedup pages.jsonl -o out -q");
@@ -63,7 +63,7 @@ fn rules_of_results_of_dedup_leave_session_ids_out_and_nothing_else() {
 }
 
 #[test]
-fn inputs_that_are_none_are_refused_with_a_reason() {
+fn unusable_inputs_are_refused_with_a_reason() {
     let bench = Bench::new();
     bench.write("pages.jsonl", jsonl(&[("a".to_owned(), "a text of some words".to_owned())]));
     bench.ok("dedup pages.jsonl -o out -q");

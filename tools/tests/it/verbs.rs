@@ -78,7 +78,7 @@ fn every_verb_refuses_an_option_that_is_not_there_as_a_mistake_of_usage() {
 }
 
 #[test]
-fn every_verb_names_the_index_or_file_that_is_not_there_and_makes_nothing() {
+fn every_verb_reports_a_missing_index_or_file_and_creates_nothing() {
     let bench = Bench::new();
     bench.write("given.jsonl", "{\"id\": \"a\", \"text\": \"one two three four five six\"}\n");
     bench.write("given.tsv", "a\tb\nx\ty\n");

@@ -51,7 +51,7 @@ fn weighted_resemblance_of_all_pairs_is_that_of_brute_force() {
     bench.ok("dedup docs.jsonl -o plain --words 1 --threshold 0.6 --pairs all -q");
     assert_ne!(bench.read("plain/pairs.tsv"), bench.read("out/pairs.tsv"));
 
-    // What goes, and why, by the same weights.
+    // Removals and their reasons use the same weights.
     assert!(report["removed"].as_u64() > Some(5), "{report}");
     bench.ok(&format!("dedup docs.jsonl -o out --force {}", options.replace("--pairs all ", "")));
     let gone = bench.rows("out/pairs.tsv", "document\tkept\tresemblance\tintersection\tunion");
@@ -119,7 +119,7 @@ fn documents_that_stay_by_weights_are_the_same_in_one_run_in_one_a_day_and_in_a_
 }
 
 #[test]
-fn weights_of_minima_need_what_they_are_made_of() {
+fn weights_of_minima_need_minima() {
     let bench = Bench::new();
     bench.write("docs.jsonl", jsonl(&documents(&mut Random(1), "d", 20)));
     bench.ok("idf docs.jsonl -o words.idf --words 1 -q");
@@ -284,7 +284,7 @@ fn documents_that_stay_by_weights_in_units_are_the_same_at_each_door() {
         let counts = ["all", "day1", "day2"].map(|folder| kept(folder).lines().count());
         assert!(counts[0] < 110 && counts[2] > 0, "a test of something: {counts:?} of 120 {how}");
         assert_eq!(kept("day1") + &kept("day2"), kept("all"), "{how}");
-        // By the texts of the day before, and by its index alone.
+        // Against the texts of the day before, and against its index alone.
         bench.ok(&format!(
             "dedup {number}new.jsonl -o {number}day3 --against {number}day1 --max-work 1000000 {options}"
         ));
@@ -300,7 +300,7 @@ fn documents_that_stay_by_weights_in_units_are_the_same_at_each_door() {
         ));
         let stats = bench.json(&format!("stats {number}.twx"));
         assert_eq!(stats["documents"].as_u64(), Some(kept("all").lines().count() as u64), "{how}");
-        // What went, and why.
+        // The removed documents, and the reasons.
         let gone = bench.rows(&name("all/pairs.tsv"), "document\tkept\tresemblance\tintersection\tunion");
         for row in gone.iter().take(3) {
             let why = bench.json(&format!("why {number}all {}", row.split('\t').next().unwrap()));

@@ -74,7 +74,7 @@ fn edited_copy_is_explained_by_the_counts_and_the_words_that_differ() {
 }
 
 #[test]
-fn copy_is_identical_byte_for_byte_and_equal_texts_after_normalisation_are_said_to_be_that() {
+fn why_distinguishes_identical_bytes_from_equal_normalised_texts() {
     let bench = deduped(&near(), "");
     let said = bench.ok("why out c");
     says(&said, &["c goes for a", "the texts are identical, byte for byte", "intersection 46, union 46"]);
@@ -87,7 +87,7 @@ fn copy_is_identical_byte_for_byte_and_equal_texts_after_normalisation_are_said_
 }
 
 #[test]
-fn case_and_white_space_change_no_shingle_and_that_is_said() {
+fn why_reports_differences_in_case_and_white_space_only() {
     let texts =
         documents([("a", &text(9)), ("b", &text(9).to_uppercase()), ("c", &text(9).replace(' ', "\n"))]);
     let bench = deduped(&texts, "");
@@ -201,7 +201,7 @@ fn document_dropped_for_an_earlier_run_is_explained_with_the_text_of_that_run() 
 }
 
 #[test]
-fn document_that_stays_is_told_with_those_that_go_for_it() {
+fn why_lists_the_duplicates_of_a_kept_document() {
     let mut all = near();
     all.extend((0..12).map(|copy| (format!("e{copy:02}"), text(50))));
     let bench = deduped(&all, "");
@@ -236,7 +236,7 @@ fn unknown_key_and_folder_of_somebody_else_are_refused_by_name() {
 }
 
 #[test]
-fn input_that_changed_or_is_gone_is_reported() {
+fn changed_or_missing_input_is_reported() {
     let bench = deduped(&near(), "");
     let mut changed = near();
     changed[1].1.push_str(" and more");
@@ -385,7 +385,7 @@ fn components_are_explained_by_a_pair_or_a_chain() {
 }
 
 #[test]
-fn only_the_first_places_are_shown_unless_all_are_asked_for() {
+fn only_the_first_differences_are_shown_unless_all_is_given() {
     let words = |changed: &str| -> String {
         (0..2000)
             .map(|word| if word % 100 == 50 { format!("{changed}{word} ") } else { format!("w{word} ") })

@@ -17,7 +17,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use measure::{count_and_rounds, median};
 use twindex::design::DesignChoice;
-use twindex::segment::{Ask, Scratch, Segment};
+use twindex::segment::{SearchOptions, SearchScratch, Segment};
 use twindex::sys::lock::{HeldLock, LockFailure};
 use twindex::sys::vfs::{AppendFile, ReadFile, TemporaryFile};
 use twindex::sys::{Access, Bytes, RealVfs, Vfs};
@@ -122,9 +122,9 @@ fn run(path: &PathBuf, contestant: usize, queries: &[u64], together: usize) -> R
         1 => Segment::open_with(&Random, path, Access::PlainMap)?,
         _ => Segment::open_with(&RealVfs, path, Access::PlainMap)?,
     };
-    let (mut hits, mut scratch) = (0, Scratch::default());
+    let (mut hits, mut scratch) = (0, SearchScratch::default());
     for queries in queries.chunks(together) {
-        segment.search(queries, Ask::within(WITHIN), &mut scratch, |_, _| {
+        segment.search(queries, SearchOptions::within(WITHIN), &mut scratch, |_, _| {
             hits += 1;
             Ok(ControlFlow::Continue(()))
         })?;

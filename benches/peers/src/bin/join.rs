@@ -13,7 +13,7 @@ use std::hint::black_box;
 use anyhow::{Result, ensure};
 use measure::{Random, count_and_rounds, cpu_seconds, median};
 use twindex::{Fingerprint, Index, Params};
-use twindex_join::{Effort, Meeting, Positions, RawValues, meetings_within, raw_meetings_within};
+use twindex_join::{JoinResources, NearFingerprints, Positions, RawValues, near_fingerprints_within, raw_near_fingerprints_within};
 
 #[path = "../measure.rs"]
 mod measure;
@@ -22,12 +22,12 @@ const WITHIN: u32 = 3;
 
 /// The number of pairs, and a sum of them that does not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Found {
+struct PairBuffer {
     pairs: u64,
     sum: u64,
 }
 
-impl Found {
+impl PairBuffer {
     fn add(&mut self, a: u64, b: u64) {
         self.pairs += 1;
         self.sum = self.sum.wrapping_add(Random(a.min(b) << 32 | a.max(b)).next());
@@ -35,7 +35,7 @@ impl Found {
 }
 
 /// The only state of the only thread.
-fn one(states: Vec<Found>) -> Found {
+fn one(states: Vec<PairBuffer>) -> PairBuffer {
     states.into_iter().next().unwrap_or_default()
 }
 
@@ -64,7 +64,7 @@ fn main() -> Result<()> {
     drop(writer);
     index.compact()?;
     let snapshot = index.snapshot();
-    let effort = Effort { dir: dir.path(), memory: 8 << 30, threads: 1 };
+    let resources = JoinResources { dir: dir.path(), memory: 8 << 30, threads: 1 };
 
     let names = ["twindex, fingerprints", "twindex, index", "all-pairs-hamming"];
     let mut seconds: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
@@ -73,13 +73,13 @@ fn main() -> Result<()> {
         for (contestant, seconds) in seconds.iter_mut().enumerate() {
             let start = cpu_seconds();
             let now = match contestant {
-                0 => one(raw_meetings_within(
+                0 => one(raw_near_fingerprints_within(
                     RawValues::Held(black_box(&fingerprints)),
                     None,
                     WITHIN,
-                    effort,
-                    Found::default,
-                    |found: &mut Found, positions: &Positions<'_>| {
+                    resources,
+                    PairBuffer::default,
+                    |found: &mut PairBuffer, positions: &Positions<'_>| {
                         positions.for_each(|a, b| {
                             found.add(a.into(), b.into());
                             Ok(())
@@ -87,13 +87,13 @@ fn main() -> Result<()> {
                     },
                 )?),
                 // Keys are numbers from 0 in the order of ordinals.
-                1 => one(meetings_within(
+                1 => one(near_fingerprints_within(
                     &snapshot,
                     None,
                     WITHIN,
-                    effort,
-                    Found::default,
-                    |found: &mut Found, meeting: &Meeting<'_>| {
+                    resources,
+                    PairBuffer::default,
+                    |found: &mut PairBuffer, meeting: &NearFingerprints<'_>| {
                         meeting.for_each(|a, b| {
                             found.add(a.ordinal.into(), b.ordinal.into());
                             Ok(())
@@ -106,7 +106,7 @@ fn main() -> Result<()> {
                         let chunks = [value as u32, (value >> 32) as u32];
                         joiner.add(chunks).map_err(|error| anyhow::anyhow!("all-pairs-hamming: {error}"))?;
                     }
-                    let mut found = Found::default();
+                    let mut found = PairBuffer::default();
                     for (a, b, _) in joiner.similar_pairs(f64::from(WITHIN) / 64.0) {
                         found.add(a as u64, b as u64);
                     }

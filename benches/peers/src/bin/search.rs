@@ -18,7 +18,7 @@ use anyhow::{Result, ensure};
 use measure::{count_and_rounds, cpu_seconds, median};
 use twindex::design::DesignChoice;
 use twindex::format::contents::Kind;
-use twindex::segment::{Ask, Scratch, Segment};
+use twindex::segment::{SearchOptions, SearchScratch, Segment};
 use twindex::sys::RealVfs;
 use uniform::{WITHIN, forget, segment, uniform};
 
@@ -100,11 +100,11 @@ fn main() -> Result<()> {
     let mih = mih_rs::Index::new(fingerprints.clone()).map_err(|error| anyhow::anyhow!("mih-rs: {error}"))?;
     let mut mih = mih.range_searcher();
     let textbook = Textbook::new(&fingerprints);
-    let mut scratch = Scratch::default();
+    let mut scratch = SearchScratch::default();
     let mut together = |segment: &Segment, size: usize| -> Result<u64> {
         let mut hits = 0;
         for queries in queries.chunks(size) {
-            segment.search(queries, Ask::within(WITHIN), &mut scratch, |_, _| {
+            segment.search(queries, SearchOptions::within(WITHIN), &mut scratch, |_, _| {
                 hits += 1;
                 Ok(ControlFlow::Continue(()))
             })?;

@@ -12,68 +12,68 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use twindex::{Hit, Index, Key, Params, Resemblance, Sketch, Snapshot};
 
-use super::dropped::{Dropped, HowNear};
+use super::dropped::{Dropped, MeasuredNearness};
 use super::layout::{INDEX, kept_files};
-use super::rules::{Clustering, NearBy};
+use super::rules::{Clustering, NearMeasure};
 use super::run_file::RunFile;
-use super::score::Kind;
+use super::score::ScoreKind;
 use super::{Dedup, Method};
 use crate::error::InvalidOptions;
 use crate::input::InputFormat;
-use crate::sketching::Rest;
+use crate::sketching::DocumentScratch;
 
-/// What was kept before.
+/// Results of earlier runs: texts that are read again, and indexes that are queried.
 #[derive(Default)]
-pub(super) struct Past {
-    /// Where texts are read.
+pub(super) struct EarlierResults {
+    /// The histories whose texts are read again.
     pub(super) history: Option<History>,
     /// The indexes that are queried.
-    pub(super) indexes: Vec<Against>,
+    pub(super) indexes: Vec<ComparedIndex>,
 }
 
 impl Dedup {
     /// Opens the history.
-    pub(super) fn past(&self, params: &Params) -> anyhow::Result<Past> {
-        let open = |question| -> anyhow::Result<Vec<Against>> {
-            self.against.iter().map(|path| Against::open(path, question, params)).collect()
+    pub(super) fn past(&self, params: &Params) -> anyhow::Result<EarlierResults> {
+        let open = |question| -> anyhow::Result<Vec<ComparedIndex>> {
+            self.against.iter().map(|path| ComparedIndex::open(path, question, params)).collect()
         };
         let indexes = match self.method {
-            _ if self.against.is_empty() => return Ok(Past::default()),
-            Method::Simhash => open(Question::Within(self.within.unwrap_or(3).into()))?,
-            _ if !self.counts() => open(Question::Resembling(self.threshold()))?,
+            _ if self.against.is_empty() => return Ok(EarlierResults::default()),
+            Method::Simhash => open(NearCondition::Within(self.within.unwrap_or(3).into()))?,
+            _ if !self.counts() => open(NearCondition::Resembling(self.threshold()))?,
             _ => return self.counted_past(params),
         };
-        Ok(Past { history: None, indexes })
+        Ok(EarlierResults { history: None, indexes })
     }
 
     /// Opens the history where resemblance is counted.
-    fn counted_past(&self, params: &Params) -> anyhow::Result<Past> {
+    fn counted_past(&self, params: &Params) -> anyhow::Result<EarlierResults> {
         let read = |why: Option<anyhow::Error>| {
             let history = History::open(&self.against, &self.texts, self.input.format);
             let history = match (history, why) {
                 (Err(error), Some(why)) => Err(error.context(format!("{why:#}"))),
                 (history, _) => history,
             };
-            Ok(Past { history: Some(history?), indexes: Vec::new() })
+            Ok(EarlierResults { history: Some(history?), indexes: Vec::new() })
         };
         // Only what resembles is found by sets; and a chain, or the work has to be known of all documents.
         let is_by_sets = self.method == Method::Minhash
-            && self.near == NearBy::Resemblance
+            && self.near == NearMeasure::Resemblance
             && self.clusters == Clustering::Leaders
             && self.max_work.is_none()
             && self.texts.is_empty()
-            // What is near one in an index goes when it is read, and is not remembered.
+            // A document near one of an index is removed when it is read, and is not stored.
             && !self.annotations.all;
         if !is_by_sets {
             return read(None);
         }
         let inside = self.inside.as_deref();
         let open = |path: &PathBuf| {
-            let against = Against::open(path, Question::Counted(self.threshold()), params)?;
+            let against = ComparedIndex::open(path, NearCondition::Counted(self.threshold()), params)?;
             against.inside(path, inside)
         };
         match self.against.iter().map(open).collect() {
-            Ok(indexes) => Ok(Past { history: None, indexes }),
+            Ok(indexes) => Ok(EarlierResults { history: None, indexes }),
             Err(why) => read(Some(why)),
         }
     }
@@ -154,17 +154,17 @@ impl History {
     }
 }
 
-/// An index that is asked.
-pub(super) struct Against {
+/// An index that is queried.
+pub(super) struct ComparedIndex {
     snapshot: Snapshot,
-    question: Question,
+    question: NearCondition,
     /// Only documents with the same value are near.
     is_inside: bool,
 }
 
-/// When a document is near.
+/// The condition under which a document is near.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Question {
+pub(super) enum NearCondition {
     /// Counted by the sets that the index keeps.
     Counted(f64),
     /// Estimated.
@@ -172,27 +172,27 @@ pub(super) enum Question {
     Within(u32),
 }
 
-impl Against {
-    /// The index at `path`, or of the results that stand there.
+impl ComparedIndex {
+    /// The index at `path`, or that of the results at `path`.
     ///
     /// # Errors
     ///
     /// The index cannot be opened, or does not keep what is asked for, made as `params` make it; names the parameter.
-    pub(super) fn open(path: &Path, question: Question, params: &Params) -> anyhow::Result<Self> {
+    pub(super) fn open(path: &Path, question: NearCondition, params: &Params) -> anyhow::Result<Self> {
         let inside = path.join(INDEX);
         let of_results = kept_files(path).is_ok_and(|kept| kept.is_some());
         let index = if of_results { &inside } else { path };
         let snapshot = Index::open(index)?.snapshot();
         let same = match question {
-            Question::Counted(threshold) => return Self::counting(path, snapshot, threshold, params),
-            Question::Resembling(_) => snapshot.params().check_same_bands(params),
-            Question::Within(_) => snapshot.params().check_same_fingerprints(params),
+            NearCondition::Counted(threshold) => return Self::counting(path, snapshot, threshold, params),
+            NearCondition::Resembling(_) => snapshot.params().check_same_bands(params),
+            NearCondition::Within(_) => snapshot.params().check_same_fingerprints(params),
         };
         same.with_context(|| {
             format!("--against {}: give the options with which it was made", path.display())
         })?;
         let keeps_minima = snapshot.params().minhash.is_none_or(|minhash| minhash.signature_bits > 0);
-        if matches!(question, Question::Resembling(_)) && !keeps_minima {
+        if matches!(question, NearCondition::Resembling(_)) && !keeps_minima {
             // Documents that share a band may or may not be near, and nothing else is stored of them.
             return Err(InvalidOptions::new(format!(
                 "--against {}: keeps no signatures (--signature-bits 0), so that nothing shows how near documents \
@@ -208,7 +208,7 @@ impl Against {
     fn counting(path: &Path, snapshot: Snapshot, threshold: f64, params: &Params) -> anyhow::Result<Self> {
         let path = path.display();
         let kept = snapshot.params();
-        let Some(least) = kept.near().threshold.filter(|_| kept.sets) else {
+        let Some(min) = kept.near().threshold.filter(|_| kept.sets) else {
             return Err(InvalidOptions::new(format!(
                 "--against {path}: its index keeps no sets (--sets none) to count resemblance by"
             ))
@@ -216,13 +216,13 @@ impl Against {
         };
         kept.check_same_shingles(params)
             .with_context(|| format!("--against {path}: its index keeps sets of other shingles"))?;
-        if threshold < least.value() {
+        if threshold < min.value() {
             return Err(InvalidOptions::new(format!(
-                "--against {path}: its index finds what resembles by {least} or more, and {threshold} is asked for"
+                "--against {path}: its index finds what resembles by {min} or more, and {threshold} is asked for"
             ))
             .into());
         }
-        Ok(Self { snapshot, question: Question::Counted(threshold), is_inside: false })
+        Ok(Self { snapshot, question: NearCondition::Counted(threshold), is_inside: false })
     }
 
     /// The same, of documents inside a value of this field, if there is one: the results at `path` must have been made so.
@@ -251,9 +251,13 @@ impl Against {
     }
 
     /// The nearest document of the index, if one is near; where it is counted, the near one with the smallest key.
-    pub(super) fn near(&self, sketch: &Sketch, rest: &mut Rest<'_>) -> twindex::Result<Option<Dropped>> {
+    pub(super) fn near(
+        &self,
+        sketch: &Sketch,
+        rest: &mut DocumentScratch<'_>,
+    ) -> twindex::Result<Option<Dropped>> {
         let query = match self.question {
-            Question::Counted(threshold) => {
+            NearCondition::Counted(threshold) => {
                 let inside = rest.inside;
                 // A document without shingles has a set of its own, the hash of its bytes.
                 let is_wordless = rest.shingles.is_empty();
@@ -269,19 +273,19 @@ impl Against {
                         Resemblance::Exact { intersection, union } => (intersection as u32, union as u32),
                         Resemblance::Estimate { .. } => return None, // an index with sets counts
                     };
-                    Some(Dropped { near: HowNear::Counted { intersection, union }, other: hit.key })
+                    Some(Dropped { near: MeasuredNearness::Counted { intersection, union }, other: hit.key })
                 }));
             }
-            Question::Resembling(threshold) => self.snapshot.resembling(sketch, threshold).estimated(),
-            Question::Within(within) => {
+            NearCondition::Resembling(threshold) => self.snapshot.resembling(sketch, threshold).estimated(),
+            NearCondition::Within(within) => {
                 let Some(fingerprint) = sketch.fingerprint() else { return Ok(None) };
                 self.snapshot.within(fingerprint, within)
             }
         };
         let near = |hit: Hit| {
             let near = match (self.question, hit.distance, hit.resemblance) {
-                (Question::Within(_), Some(distance), _) => Some(HowNear::Distance(distance)),
-                (_, _, Some(resemblance)) => Some(HowNear::Resemblance(resemblance)),
+                (NearCondition::Within(_), Some(distance), _) => Some(MeasuredNearness::Distance(distance)),
+                (_, _, Some(resemblance)) => Some(MeasuredNearness::Resemblance(resemblance)),
                 _ => None, // what is not known to be near stays
             };
             near.map(|near| Dropped { near, other: hit.key })
@@ -292,9 +296,9 @@ impl Against {
     /// The names of the columns that say how near a dropped document is.
     pub(super) fn columns(&self) -> &'static str {
         match self.question {
-            Question::Counted(_) => Kind::Resemblance.columns(),
-            Question::Resembling(_) => "resemblance\tstandard_error",
-            Question::Within(_) => Kind::Distance.columns(),
+            NearCondition::Counted(_) => ScoreKind::Resemblance.columns(),
+            NearCondition::Resembling(_) => "resemblance\tstandard_error",
+            NearCondition::Within(_) => ScoreKind::Distance.columns(),
         }
     }
 
@@ -303,12 +307,12 @@ impl Against {
     pub(super) fn near_any(
         histories: &[Self],
         sketch: &Sketch,
-        rest: &mut Rest<'_>,
+        rest: &mut DocumentScratch<'_>,
     ) -> twindex::Result<Option<Dropped>> {
         let mut first: Option<Dropped> = None;
         for history in histories {
             let Some(near) = history.near(sketch, rest)? else { continue };
-            if !matches!(history.question, Question::Counted(_)) {
+            if !matches!(history.question, NearCondition::Counted(_)) {
                 return Ok(Some(near));
             }
             if first.as_ref().is_none_or(|first| near.other < first.other) {

@@ -6,9 +6,9 @@ use super::clusters::Clusters;
 use super::corpus::Corpus;
 use super::keys::ByKey;
 use super::out::write_documents;
-use crate::input::{ANNOTATED, Annotation, KEPT, Note, Noted};
+use crate::input::{ANNOTATED, Annotation, AnnotationOptions, DocumentNote, KEPT};
 
-/// What is written with documents of what was decided about them.
+/// The decisions that are written into documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Annotations {
     /// Whether all documents are written, too, each in its own form with what was decided about it: its cluster and the size
@@ -16,12 +16,12 @@ pub struct Annotations {
     pub all: bool,
     /// Whether documents that are kept say how many documents their clusters have.
     pub cluster_size: bool,
-    /// What is before the names of the fields that are added: letters, digits, `_` and `-`.
+    /// The prefix of the names of added fields: letters, digits, `_` and `-`.
     pub prefix: String,
 }
 
-/// What was decided about a document.
-fn note(corpus: &Corpus, clusters: &Clusters, numbers: Option<&[u32]>, document: u32) -> Note {
+/// The decision about a document.
+fn note(corpus: &Corpus, clusters: &Clusters, numbers: Option<&[u32]>, document: u32) -> DocumentNote {
     let grouped = &corpus.grouped;
     let group = grouped.group_of[document as usize];
     let kept = clusters.kept_of_group[group as usize];
@@ -29,13 +29,13 @@ fn note(corpus: &Corpus, clusters: &Clusters, numbers: Option<&[u32]>, document:
     let number = numbers.map_or(0, |numbers| numbers[kept as usize]);
     let mut score = Vec::new();
     if let Some(measured) = clusters.score(grouped, group) {
-        // Memory takes all that is written.
+        // Writing to memory does not fail.
         let _ = measured.write_short(&mut score);
     }
-    Note {
+    DocumentNote {
         cluster: (kept >= corpus.history).then(|| (number, clusters.size(kept))),
         is_kept,
-        // What is not known is shown as `-` in a table.
+        // Unknown values are `-` in a table.
         score: if score == b"-" { Vec::new() } else { score },
         near_key: (!is_kept).then(|| corpus.keys.get(kept).to_vec()),
         spans: Vec::new(),
@@ -47,7 +47,7 @@ pub(super) fn write_annotated(
     corpus: &Corpus,
     by_key: &ByKey,
     clusters: &Clusters,
-    noted: &Noted,
+    noted: &AnnotationOptions,
     folder: &Path,
 ) -> anyhow::Result<Vec<String>> {
     let numbers = clusters.numbers(corpus, by_key)?;
@@ -61,7 +61,7 @@ pub(super) fn write_annotated(
 pub(super) fn write_kept(
     corpus: &Corpus,
     clusters: &Clusters,
-    size: Option<&Noted>,
+    size: Option<&AnnotationOptions>,
     folder: &Path,
 ) -> anyhow::Result<Vec<String>> {
     let documents = corpus.documents().filter(|&document| clusters.is_kept(&corpus.grouped, document));

@@ -14,16 +14,16 @@ use twindex::planner::banding::{Banding, MINIMA, MINIMA_TO_ESTIMATE, RECALL};
 use twindex::sketch::IdfTable;
 use twindex_join::SampledBy;
 
-use super::against::Past;
+use super::against::EarlierResults;
 use super::annotated::Annotations;
 use super::near::{Join, Verify};
 use super::priority::Keep;
-use super::rules::{Clustering, NearBy};
+use super::rules::{Clustering, NearMeasure};
 use super::weights::Weights;
 use super::{BOTTOM, Dedup, ListedPairs, MEMORY_MIN, Method, THRESHOLD_MIN};
 use crate::contents;
 use crate::error::InvalidOptions;
-use crate::input::{DecidingFields, Documents, InputOptions, Noted, Notes, inside_of};
+use crate::input::{AnnotatedFields, AnnotationOptions, DecidingFields, Documents, InputOptions, inside_of};
 use crate::observer::Observer;
 use crate::sharing;
 
@@ -39,8 +39,8 @@ pub(super) fn check_range<T: Copy + PartialOrd + Display>(
     if range.contains(&number) {
         return Ok(());
     }
-    let (least, most) = range.into_inner();
-    Err(InvalidOptions::new(format!("{name}: expected {least} to {most}, found {number}")))
+    let (lower, upper) = range.into_inner();
+    Err(InvalidOptions::new(format!("{name}: expected {lower} to {upper}, found {number}")))
 }
 
 /// Refuses what a job on files and one on texts have in common and is out of its range.
@@ -77,11 +77,12 @@ pub(super) fn check_cut(keep: Keep, max_cluster: Option<u32>) -> Result<(), Inva
 
 /// Refuses what does not go with containment.
 pub(super) fn check_containment(
-    near: NearBy,
+    near: NearMeasure,
     clusters: Clustering,
     pairs: ListedPairs,
 ) -> Result<(), InvalidOptions> {
-    if near == NearBy::Containment && (clusters != Clustering::Leaders || pairs != ListedPairs::Covering) {
+    if near == NearMeasure::Containment && (clusters != Clustering::Leaders || pairs != ListedPairs::Covering)
+    {
         return Err(InvalidOptions::new(
             "--near containment goes with --clusters leaders and --pairs covering: a pair does not say which of two \
              documents is contained in the other",
@@ -152,7 +153,7 @@ impl Dedup {
         check_cut(self.keep, self.max_cluster)?;
         check_containment(self.near, self.clusters, self.pairs)?;
         self.check_fields()?;
-        if self.near == NearBy::Containment && !self.compares_with_kept() {
+        if self.near == NearMeasure::Containment && !self.compares_with_kept() {
             return Err(InvalidOptions::new(
                 "--near containment goes with --method minhash and --verify exact, and not with --join bands: it is \
                  counted",
@@ -207,7 +208,7 @@ impl Dedup {
         Ok(())
     }
 
-    /// What weights are rounded to, where they may be fractions.
+    /// The unit to which fractional weights are rounded.
     fn unit(&self) -> Option<WeightUnit> {
         let has_fractions = match self.weights {
             Weights::Distinct => false,
@@ -275,20 +276,24 @@ impl Dedup {
         options
     }
 
-    /// What is written of all documents, if they are.
-    pub(super) fn annotated(&self) -> Option<Noted> {
-        self.annotations.all.then(|| Noted { prefix: self.annotations.prefix.clone(), notes: Notes::Decided })
+    /// The fields that are added to all documents, if these are written.
+    pub(super) fn annotated(&self) -> Option<AnnotationOptions> {
+        self.annotations.all.then(|| AnnotationOptions {
+            prefix: self.annotations.prefix.clone(),
+            notes: AnnotatedFields::Decided,
+        })
     }
 
-    /// What is written of documents that are kept, beside what they have.
-    pub(super) fn sized(&self) -> Option<Noted> {
-        self.annotations
-            .cluster_size
-            .then(|| Noted { prefix: self.annotations.prefix.clone(), notes: Notes::Size })
+    /// The fields that are added to kept documents.
+    pub(super) fn sized(&self) -> Option<AnnotationOptions> {
+        self.annotations.cluster_size.then(|| AnnotationOptions {
+            prefix: self.annotations.prefix.clone(),
+            notes: AnnotatedFields::Size,
+        })
     }
 
     /// Refuses to write documents that go before they are remembered.
-    pub(super) fn check_annotated(&self, past: &Past) -> Result<(), InvalidOptions> {
+    pub(super) fn check_annotated(&self, past: &EarlierResults) -> Result<(), InvalidOptions> {
         if self.annotations.all && !past.indexes.is_empty() {
             return Err(InvalidOptions::new(
                 "--annotate writes all documents, and those that are near one in an index are dropped when they are read; leave \
@@ -304,7 +309,7 @@ impl Dedup {
         if !prefix.is_empty() && !all && !cluster_size {
             return Err(InvalidOptions::new("--annotation-prefix goes with --annotate or --cluster-size"));
         }
-        Noted::check_prefix(prefix)
+        AnnotationOptions::check_prefix(prefix)
     }
 
     /// The longest record that is read: no more than half of the memory.
@@ -313,10 +318,10 @@ impl Dedup {
     }
 
     /// Says which option lets a record be read that was refused for the memory.
-    pub(super) fn say_memory(&self, error: anyhow::Error) -> anyhow::Error {
-        let most = self.record_bytes_max();
-        let is_for_memory = most < self.input.record_bytes_max
-            && format!("{error:#}").contains(&format!("of more than {most} bytes"));
+    pub(super) fn with_memory_advice(&self, error: anyhow::Error) -> anyhow::Error {
+        let upper = self.record_bytes_max();
+        let is_for_memory = upper < self.input.record_bytes_max
+            && format!("{error:#}").contains(&format!("of more than {upper} bytes"));
         if is_for_memory {
             error.context("a record takes about eight times its length: give --memory as much, or more")
         } else {
@@ -333,7 +338,8 @@ impl Dedup {
             documents.compare_normalised(&params.shingling)?;
         } else if let Some(dropped) = params.shingling.tokens.dropped() {
             let tokens = params.shingling.tokens;
-            documents.say_dropped(format!("with --tokens {tokens} no difference is made by {dropped}"));
+            documents
+                .set_dropped_remark(format!("with --tokens {tokens} no difference is made by {dropped}"));
         }
         Ok(documents)
     }
@@ -424,7 +430,7 @@ impl Dedup {
         self.method == Method::Minhash && self.verify() == Verify::Exact && self.join() != Join::Bands
     }
 
-    /// What is in the sketches that are joined.
+    /// How the elements of joined sketches were chosen.
     pub fn sampled_by(&self) -> Option<SampledBy> {
         let by = self.modulus.map_or(SampledBy::Bottom(self.bottom.unwrap_or(BOTTOM)), SampledBy::Modulus);
         (self.method == Method::Shingles).then_some(by)
@@ -508,8 +514,8 @@ impl Dedup {
                     .feature_bits(sharing::bits_kept(self.preset));
                 // Queries of the index take the same for near as this run did.
                 let builder = match self.near {
-                    NearBy::Resemblance => builder.near(Near::resembling(self.threshold())?),
-                    NearBy::Containment => builder,
+                    NearMeasure::Resemblance => builder.near(Near::resembling(self.threshold())?),
+                    NearMeasure::Containment => builder,
                 };
                 let builder = builder.minhash_weights(self.weights.of_index(table));
                 let builder = match self.unit() {

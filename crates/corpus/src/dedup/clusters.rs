@@ -7,21 +7,21 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::corpus::Corpus;
 use super::groups::Grouped;
 use super::keys::ByKey;
-use super::near::{Decided, Near};
-use super::rules::{Clustering, Rules};
-use super::score::{Kind, Score};
-use crate::page::{Clustered, KEYS_SHOWN};
+use super::near::{GroupDecision, NearGroups};
+use super::rules::{Clustering, KeepRules};
+use super::score::{Score, ScoreKind};
+use crate::page::{ClusterFigures, KEYS_SHOWN};
 
 /// The clusters, numbered from 1 in the order of their smallest keys.
 pub(super) struct Clusters {
-    /// Of each group the document that is kept for it.
+    /// The kept document of each group.
     pub kept_of_group: Column<u32>,
-    /// Of each group with the one that is kept, packed.
+    /// The packed score of each group with its kept one.
     scores: Column<u64>,
-    kind: Kind,
+    kind: ScoreKind,
     /// How many of the first documents are a history; they are not counted.
     history: u32,
-    /// Of each document that is kept the documents of its cluster; 0 for others.
+    /// The cluster size of each kept document; 0 for others.
     sizes: Column<u32>,
     /// How many there are.
     pub count: u64,
@@ -45,25 +45,25 @@ const ITSELF: u64 = u64::MAX - 2;
 const TOGETHER: usize = 1 << 16;
 
 /// Measures how near two groups are; none where that cannot be measured.
-pub(super) type Measure<'a> = dyn Fn(u32, u32) -> twindex::Result<Option<Score>> + Sync + 'a;
+pub(super) type ClusterMeasure<'a> = dyn Fn(u32, u32) -> twindex::Result<Option<Score>> + Sync + 'a;
 
 impl Clusters {
-    /// What was decided, with the first document of each group that stays; or connected components of the pairs, cut where
-    /// they are too large, and the first document of each.
+    /// The clusters of decided groups, with the first document of each kept one; or connected components of the pairs, cut
+    /// where they are too large, with the first document of each.
     pub(super) fn of(
         grouped: &Grouped,
-        near: &mut Near,
-        rules: &Rules<'_>,
-        measure: &Measure<'_>,
+        near: &mut NearGroups,
+        rules: &KeepRules<'_>,
+        measure: &ClusterMeasure<'_>,
         history: u32,
     ) -> twindex::Result<Self> {
         let mut clusters = match &mut near.decided {
-            Decided::Components(forest) => {
+            GroupDecision::Components(forest) => {
                 let roots = (0..grouped.groups.len() as u32).map(|group| forest.root(group));
-                let roots = Column::of(&grouped.room, roots)?;
+                let roots = Column::of(&grouped.budget, roots)?;
                 Self::of_components(grouped, near, roots, rules, measure)?
             }
-            Decided::Leaders { by, scores } => {
+            GroupDecision::Leaders { by, scores } => {
                 let (by, scores) = (by.take(), scores.take());
                 Self::of_leaders(grouped, near.kind, by, scores, rules, history)
             }
@@ -76,13 +76,13 @@ impl Clusters {
         Ok(clusters)
     }
 
-    fn new(grouped: &Grouped, kept_of_group: Column<u32>, scores: Column<u64>, kind: Kind) -> Self {
+    fn new(grouped: &Grouped, kept_of_group: Column<u32>, scores: Column<u64>, kind: ScoreKind) -> Self {
         Self {
             kept_of_group,
             scores,
             kind,
             history: 0,
-            sizes: Column::new(&grouped.room),
+            sizes: Column::new(&grouped.budget),
             count: 0,
             classes: Vec::new(),
             largest: 0,
@@ -94,10 +94,10 @@ impl Clusters {
 
     fn of_leaders(
         grouped: &Grouped,
-        kind: Kind,
+        kind: ScoreKind,
         mut by: Column<u32>,
         mut scores: Column<u64>,
-        rules: &Rules<'_>,
+        rules: &KeepRules<'_>,
         history: u32,
     ) -> Self {
         let (of_groups, firsts) = (&mut by[..], rules.firsts);
@@ -121,15 +121,15 @@ impl Clusters {
 
     fn of_components(
         grouped: &Grouped,
-        near: &Near,
+        near: &NearGroups,
         roots: Column<u32>,
-        rules: &Rules<'_>,
-        measure: &Measure<'_>,
+        rules: &KeepRules<'_>,
+        measure: &ClusterMeasure<'_>,
     ) -> twindex::Result<Self> {
         let groups = grouped.groups.len() as u32;
         let (roots, cut) = cut_large(grouped, near, roots, rules.max_cluster)?;
-        // Of each component the first group.
-        let mut first_of = Column::filled(&grouped.room, groups as usize, u32::MAX)?;
+        // The first group of each component.
+        let mut first_of = Column::filled(&grouped.budget, groups as usize, u32::MAX)?;
         for rank in 0..groups {
             let group = rules.order.map_or(rank, |order| order[rank as usize]) as usize;
             let first = &mut first_of[roots[group] as usize];
@@ -143,7 +143,7 @@ impl Clusters {
         }
         // Most are near the one that is kept, and are in a pair with it.
         let kept_group = |group: u32| grouped.group_of[kept_of_group[group as usize] as usize];
-        let mut scores = Column::filled(&grouped.room, groups as usize, NOT_MEASURED)?;
+        let mut scores = Column::filled(&grouped.budget, groups as usize, NOT_MEASURED)?;
         near.for_each(|a, b, score| {
             for (group, other) in [(a, b), (b, a)] {
                 // A candidate that nothing verified has no score, near the kept one or not.
@@ -181,7 +181,7 @@ impl Clusters {
     }
 
     fn count_sizes(&mut self, grouped: &Grouped) -> twindex::Result<()> {
-        self.sizes = Column::filled(&grouped.room, grouped.len(), 0)?;
+        self.sizes = Column::filled(&grouped.budget, grouped.len(), 0)?;
         let sizes = &mut self.sizes[..];
         for (group, &kept) in grouped.groups.iter().zip(&self.kept_of_group[..]) {
             if kept >= self.history {
@@ -205,7 +205,7 @@ impl Clusters {
                 Some(Score::Distance(_)) => true,
                 Some(Score::Candidate) => false,
                 Some(score) => score.resemblance().is_some_and(|resemblance| resemblance.at_least(threshold)),
-                None => self.kind == Kind::Candidate, // nothing was asked for
+                None => self.kind == ScoreKind::Candidate, // nothing was asked for
             };
             chained += u64::from(!near && document >= self.history);
         }
@@ -218,7 +218,7 @@ impl Clusters {
     }
 
     /// The clusters as a page shows them; `near` says in words which documents are.
-    pub(super) fn for_a_page(&self, corpus: &Corpus, near: String) -> anyhow::Result<Clustered> {
+    pub(super) fn for_a_page(&self, corpus: &Corpus, near: String) -> anyhow::Result<ClusterFigures> {
         let grouped = &corpus.grouped;
         let keys = |kept: u32| {
             // The first ones, in the order of their groups.
@@ -238,7 +238,7 @@ impl Clusters {
             Ok(shown.map(|document| corpus.keys.shown(document)).collect())
         };
         let clusters = self.sizes.iter().map(|&size| u64::from(size)).zip(0..);
-        Ok(Clustered::of(near, clusters.filter(|&(size, _)| size > 0), keys)?)
+        Ok(ClusterFigures::of(near, clusters.filter(|&(size, _)| size > 0), keys)?)
     }
 
     /// How many documents the cluster of a document that is kept has.
@@ -249,7 +249,7 @@ impl Clusters {
     /// The numbers of the clusters, from 1 on: of each document that is kept that of its cluster; 0 for others.
     pub(super) fn numbers(&self, corpus: &Corpus, by_key: &ByKey) -> twindex::Result<Column<u32>> {
         let grouped = &corpus.grouped;
-        let mut numbers = Column::filled(&grouped.room, grouped.len(), 0_u32)?;
+        let mut numbers = Column::filled(&grouped.budget, grouped.len(), 0_u32)?;
         let (of_documents, mut last) = (&mut numbers[..], 0);
         for &document in &by_key.documents[..] {
             let kept = self.kept_of_group[grouped.group_of[document as usize] as usize];
@@ -267,14 +267,14 @@ impl Clusters {
         self.kept_of_group[grouped.group_of[document as usize] as usize] == document
     }
 
-    /// How many of the documents that go for none of a history have the text of an earlier one.
+    /// The number of documents with the text of an earlier one, without those removed for a document of a history.
     pub(super) fn identical(&self, corpus: &Corpus) -> u64 {
         let groups =
             (0..corpus.grouped.groups.len() as u32).filter(|&group| !self.is_of_history(group)).count();
         corpus.documents().len() as u64 - self.dropped(&corpus.grouped) - groups as u64
     }
 
-    /// How many documents go for one of a history.
+    /// The number of documents removed for one of a history.
     pub(super) fn dropped(&self, grouped: &Grouped) -> u64 {
         let is_dropped =
             |&(document, &group): &(u32, &u32)| document >= self.history && self.is_of_history(group);
@@ -303,25 +303,26 @@ impl Clusters {
         &self,
         grouped: &Grouped,
         threshold: f64,
-        measure: &Measure<'_>,
+        measure: &ClusterMeasure<'_>,
     ) -> twindex::Result<Option<(u32, u32, f64)>> {
         let value = |score: Option<Score>| Some(score?.resemblance()?.value());
         let kept_of_group = &self.kept_of_group[..];
-        // By the document that is kept. Ties go to the first, so that the result depends on nothing else.
-        let mut farthest = Column::filled(&grouped.room, grouped.len(), Far { value: NONE, group: 0 })?;
+        // Indexed by the kept document. The first of equal ones wins, so that the result is deterministic.
+        let mut farthest =
+            Column::filled(&grouped.budget, grouped.len(), FarthestGroup { value: NONE, group: 0 })?;
         for (group, &kept) in (0..).zip(kept_of_group) {
             let value = value(self.score(grouped, group));
             if let Some(value) = value.filter(|_| grouped.group_of[kept as usize] != group) {
                 let far = &mut farthest[kept as usize];
                 if value < far.value {
-                    *far = Far { value, group: group.into() };
+                    *far = FarthestGroup { value, group: group.into() };
                 }
             }
         }
         let first = |group: u32| grouped.groups[group as usize].first;
         let swept = |group: u32| -> Option<twindex::Result<(f64, u32, u32)>> {
             let kept = kept_of_group[group as usize];
-            let Far { value: value_of_kept, group: far } = farthest[kept as usize];
+            let FarthestGroup { value: value_of_kept, group: far } = farthest[kept as usize];
             let far = far as u32;
             if value_of_kept >= NONE {
                 return None;
@@ -332,20 +333,20 @@ impl Clusters {
             let measured = measure(group.min(far), group.max(far));
             measured.map(|score| Some((value(score)?, first(group), first(far)))).transpose()
         };
-        // Of equal ones the first, as of two that are joined the one on the left is.
-        let least = (0..kept_of_group.len() as u32)
+        // The first of equal ones, like the left one of two that are joined.
+        let min = (0..kept_of_group.len() as u32)
             .into_par_iter()
             .filter_map(swept)
             .try_reduce_with(|x, y| Ok(if y.0.total_cmp(&x.0).is_lt() { y } else { x }))
             .transpose()?;
-        Ok(least.map(|(value, a, b)| (a.min(b), a.max(b), value)))
+        Ok(min.map(|(value, a, b)| (a.min(b), a.max(b), value)))
     }
 }
 
-/// The group of a cluster that is least near to the kept one.
+/// The group of a cluster with the lowest score to the kept one.
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
-struct Far {
+struct FarthestGroup {
     value: f64,
     group: u64,
 }
@@ -353,33 +354,33 @@ struct Far {
 /// In the place of the value where there is no group: more than any resemblance.
 const NONE: f64 = 2.0;
 
-/// Cuts components of more than `most` documents: of each, in the order of the input, a group that is in no
+/// Cuts components of more than `max` documents: of each, in the order of the input, a group that is in no
 /// cluster yet begins one, and takes in the groups it is paired with, up to the limit. No member is
 /// farther from the first than a pair may be. One group of identical documents stays one, however large.
 ///
 /// Returns the first group of each group's cluster, and how many components were cut.
 fn cut_large(
     grouped: &Grouped,
-    near: &Near,
+    near: &NearGroups,
     mut roots: Column<u32>,
-    most: u32,
+    max: u32,
 ) -> twindex::Result<(Column<u32>, u64)> {
-    if most == u32::MAX {
+    if max == u32::MAX {
         return Ok((roots, 0)); // none can have more
     }
     let members = |group: u32| u64::from(grouped.groups[group as usize].documents);
-    // Of each root its documents, and its groups.
-    let mut sizes = Column::filled(&grouped.room, roots.len(), [0_u64; 2])?;
+    // The number of documents and of groups of each root.
+    let mut sizes = Column::filled(&grouped.budget, roots.len(), [0_u64; 2])?;
     for (group, &root) in (0..).zip(&roots[..]) {
         let [documents, groups] = &mut sizes[root as usize];
         *documents += members(group);
         *groups += 1;
     }
-    let mut is_large = Column::new(&grouped.room);
+    let mut is_large = Column::new(&grouped.budget);
     let mut cut = 0;
     for (group, &root) in (0..).zip(&roots[..]) {
         let [documents, groups] = sizes[root as usize];
-        let large = documents > u64::from(most) && groups > 1;
+        let large = documents > u64::from(max) && groups > 1;
         is_large.push(u8::from(large))?;
         cut += u64::from(large && group == root);
     }
@@ -395,7 +396,7 @@ fn cut_large(
     // Pairs ascend: before the first pair that a group begins, all groups that could have taken it in have passed.
     near.for_each(|a, b, _| {
         let is_free = is_large[b as usize] != 0 && roots[b as usize] == b && roots[a as usize] == a;
-        if is_free && sizes[a as usize][0] + members(b) <= u64::from(most) {
+        if is_free && sizes[a as usize][0] + members(b) <= u64::from(max) {
             roots[b as usize] = a;
             sizes[a as usize][0] += members(b);
         }
@@ -410,7 +411,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scores_are_not_packed_to_what_stands_for_none() {
+    fn packed_score_never_equals_the_value_for_none() {
         let estimate = Estimate { matches: u32::MAX, minima: u32::MAX, bits: 32 };
         let counted = Score::Resemblance { intersection: u32::MAX, union: u32::MAX };
         let sampled = Score::Sampled(Sampled::from(twindex_join::Common {

@@ -2,16 +2,16 @@
 //! they are only reported.
 
 use twindex::sketch::Nearness;
-use twindex_join::{Effort, Priority, cover_sets};
+use twindex_join::{JoinResources, Priority, cover_sets};
 
 use super::clusters::Clusters;
 use super::corpus::Corpus;
 use super::groups::Grouped;
-use super::near::Limits;
-use super::rules::Rules;
+use super::near::JoinLimits;
+use super::rules::KeepRules;
 use super::score::Score;
 
-/// What was found, and the comparisons that it took.
+/// The containing pairs, and the number of comparisons.
 #[derive(Default)]
 pub(super) struct Contained {
     /// Groups of the history, ascending, each with the document of this run that it is in, the first of those that
@@ -26,15 +26,15 @@ impl Contained {
     pub(super) fn of(
         grouped: &Grouped,
         clusters: &Clusters,
-        rules: &Rules<'_>,
-        limits: &Limits<'_>,
+        rules: &KeepRules<'_>,
+        limits: &JoinLimits<'_>,
     ) -> twindex::Result<Self> {
         let groups = 0..grouped.groups.len() as u32;
         let in_order: Vec<u32> = rules.order.map_or_else(|| groups.collect(), <[u32]>::to_vec);
         let stays = |group: u32| {
             group >= rules.fixed && grouped.group_of[clusters.kept_of_group[group as usize] as usize] == group
         };
-        // Those that stay come first, and stay here, too. What goes is looked for in them alone, but for the history.
+        // Kept documents come first, and stay kept here. Removed ones are looked up in them alone, but for the history.
         let (stay, rest): (Vec<u32>, Vec<u32>) = in_order.into_iter().partition(|&group| stays(group));
         let (history, gone): (Vec<u32>, Vec<u32>) = rest.into_iter().partition(|&group| group < rules.fixed);
         if stay.is_empty() || history.is_empty() {
@@ -45,13 +45,13 @@ impl Contained {
         let priority = Priority {
             order: Some(&order),
             fixed,
-            most: rules.most_comparisons,
+            max: rules.most_comparisons,
             by_index: false,
             watched: limits.watched,
         };
         let threads = rayon::current_num_threads();
-        let effort = Effort { dir: limits.folder, memory: limits.memory, threads };
-        let covered = cover_sets(&grouped.sets, Nearness::Containment(rules.threshold), priority, effort)?;
+        let resources = JoinResources { dir: limits.folder, memory: limits.memory, threads };
+        let covered = cover_sets(&grouped.sets, Nearness::Containment(rules.threshold), priority, resources)?;
         let found = (0..rules.fixed).filter_map(|group| {
             let by = covered.by[group as usize];
             let shared = covered.shared[group as usize];

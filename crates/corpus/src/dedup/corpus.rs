@@ -6,14 +6,14 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
 use twindex::Key;
-use twindex::sys::{Column, Room};
+use twindex::sys::{Column, MemoryBudget};
 use twindex_join::SampledBy;
 
 use super::dropped::{Dropped, DroppedDocuments};
-use super::groups::{Grouped, NewSet, Newcomer};
-use super::keys::{ByKey, Keys, KnownKeys, Places};
-use super::lines::{Lines, Reading};
-use crate::input::{Annotation, Block, Form, Parser, Place};
+use super::groups::{Grouped, NewDocument, NewSet};
+use super::keys::{ByKey, DocumentKeys, DocumentPlaces, KnownKeys};
+use super::lines::{LineReader, LineStore};
+use crate::input::{Annotation, Form, KeptBlock, Parser, Place};
 use crate::sketching::Sketched;
 
 /// All that is remembered of the documents.
@@ -22,24 +22,23 @@ pub(super) struct Corpus {
     pub(super) history: u32,
     /// How many of the first groups the history has.
     pub(super) history_groups: u32,
-    pub(super) keys: Keys,
-    places: Places,
+    pub(super) keys: DocumentKeys,
+    places: DocumentPlaces,
     /// Documents whose keys are not those that their lines say, in their order.
     other_keys: OtherKeys,
-    /// Of each document that is no history the number by which it comes before others, in its bits; none if no number is
-    /// asked for.
+    /// The bits of the priority number of each document that is not of the history; none if no number is used.
     pub(super) numbers: Column<u128>,
     /// The URL of each document, if it is in a field; empty where there is none.
-    urls: Option<Keys>,
-    /// By their texts.
+    urls: Option<DocumentKeys>,
+    /// Documents grouped by equal texts.
     pub(super) grouped: Grouped,
     /// The line of each document in a file of kept documents.
-    lines: Lines,
-    /// Of the documents that are no history; none where nobody asks any more.
+    lines: LineStore,
+    /// The keys of documents that are not of the history; none once they are not needed.
     by_key: Option<KnownKeys>,
     /// Documents that are near one of another index.
     pub(super) dropped: DroppedDocuments,
-    /// What finds out again what a line says.
+    /// Parses lines again.
     pub(super) parser: Parser,
 }
 
@@ -52,19 +51,19 @@ impl Corpus {
         parser: Parser,
         sampled_by: Option<SampledBy>,
     ) -> anyhow::Result<Self> {
-        let room = &Room::new(folder, memory);
+        let budget = &MemoryBudget::new(folder, memory);
         Ok(Self {
             history: 0,
             history_groups: 0,
-            keys: Keys::new(room),
-            places: Places::new(room),
-            other_keys: OtherKeys::new(room),
-            numbers: Column::new(room),
-            urls: parser.reads_urls().then(|| Keys::new(room)),
-            grouped: Grouped::new(room, memory, sampled_by)?,
-            lines: Lines::new(folder, room)?,
-            by_key: Some(KnownKeys::new(room)?),
-            dropped: DroppedDocuments::new(room),
+            keys: DocumentKeys::new(budget),
+            places: DocumentPlaces::new(budget),
+            other_keys: OtherKeys::new(budget),
+            numbers: Column::new(budget),
+            urls: parser.reads_urls().then(|| DocumentKeys::new(budget)),
+            grouped: Grouped::new(budget, memory, sampled_by)?,
+            lines: LineStore::new(folder, budget)?,
+            by_key: Some(KnownKeys::new(budget)?),
+            dropped: DroppedDocuments::new(budget),
             parser,
         })
     }
@@ -114,8 +113,8 @@ impl Corpus {
             .push(whole.form, whole.ending, &whole.line)
             .with_context(|| format!("{}: cannot be kept", one.place))?;
         let inside = &one.attached.deciding().inside;
-        let new = Newcomer { hash: whole.hash, tokens: one.tokens, inside, sketch: &one.sketch, set };
-        // What confirms an equal text looks into the lines alone.
+        let new = NewDocument { hash: whole.hash, tokens: one.tokens, inside, sketch: &one.sketch, set };
+        // The comparison of equal texts reads the lines only.
         let Self { grouped, lines, places, parser, .. } = self;
         let identity = |document: u32| -> anyhow::Result<_> {
             let line = found(places, document, lines.get(document as usize))?;
@@ -130,7 +129,7 @@ impl Corpus {
         self.dropped.push(&one.key, &one.place, dropped)
     }
 
-    /// What may be the URL of a document: the field of URLs, or where none was named the key.
+    /// The URL of a document: the field of URLs, or the key if no field was named.
     pub(super) fn url(&self, document: u32) -> &[u8] {
         self.urls.as_ref().unwrap_or(&self.keys).get(document)
     }
@@ -143,9 +142,9 @@ impl Corpus {
     /// Adds the lines of documents to a block, until it is full or there are no more.
     pub(super) fn fill(
         &self,
-        block: &mut Block,
+        block: &mut KeptBlock,
         documents: &mut impl Iterator<Item = u32>,
-        reading: &mut Reading<'_>,
+        reading: &mut LineReader<'_>,
         annotation: Option<Annotation<'_>>,
     ) -> anyhow::Result<()> {
         block.clear();
@@ -172,7 +171,7 @@ impl Corpus {
     }
 
     /// Reads lines, as a rule one after the other.
-    pub(super) fn reading(&self) -> Reading<'_> {
+    pub(super) fn reading(&self) -> LineReader<'_> {
         self.lines.reading()
     }
 
@@ -181,7 +180,7 @@ impl Corpus {
         self.documents().any(|document| matches!(self.form(document), Form::Html))
     }
 
-    /// What the line of a document is.
+    /// The form of a document's line.
     pub(super) fn form(&self, document: u32) -> Form {
         self.lines.form(document as usize)
     }
@@ -211,12 +210,12 @@ impl Corpus {
 
     /// The documents that are no history, by their keys. Takes about `memory` bytes.
     pub(super) fn by_key(&self, memory: usize) -> twindex::Result<ByKey> {
-        ByKey::of(&self.keys, self.documents(), &self.grouped.room, memory)
+        ByKey::of(&self.keys, self.documents(), &self.grouped.budget, memory)
     }
 
     /// The documents of the history by their keys.
     pub(super) fn history_by_key(&self, memory: usize) -> twindex::Result<ByKey> {
-        ByKey::of(&self.keys, 0..self.history, &self.grouped.room, memory)
+        ByKey::of(&self.keys, 0..self.history, &self.grouped.budget, memory)
     }
 }
 
@@ -228,9 +227,9 @@ struct OtherKeys {
 }
 
 impl OtherKeys {
-    /// Of no document yet.
-    fn new(room: &Room) -> Self {
-        Self { bits: Column::new(room), documents: 0 }
+    /// Columns without documents.
+    fn new(budget: &MemoryBudget) -> Self {
+        Self { bits: Column::new(budget), documents: 0 }
     }
 
     /// Adds the next document.
@@ -250,7 +249,7 @@ impl OtherKeys {
 }
 
 /// A line that was asked for, of the document with this number.
-fn found<L>(places: &Places, document: u32, line: io::Result<Option<L>>) -> anyhow::Result<L> {
+fn found<L>(places: &DocumentPlaces, document: u32, line: io::Result<Option<L>>) -> anyhow::Result<L> {
     let place = || places.get(document);
     match line {
         Ok(Some(line)) => Ok(line),
@@ -261,7 +260,7 @@ fn found<L>(places: &Places, document: u32, line: io::Result<Option<L>>) -> anyh
     }
 }
 
-/// What is wrong with a document whose key is already at `first`.
+/// The error about a document whose key is already at `first`.
 fn repeated(one: &Sketched, first: &Place) -> anyhow::Error {
     let (key, again) = (one.key.as_slice(), &one.place);
     let advice = if first == again {

@@ -1,23 +1,23 @@
-//! What goes for a document of an index.
+//! Documents that are removed for a document of an index.
 
 use std::io::Write;
 
 use anyhow::Context;
-use twindex::sys::{Column, Room};
+use twindex::sys::{Column, MemoryBudget};
 use twindex::{KeyBuf, Resemblance};
 
-use super::keys::{Keys, KnownKeys, Places};
-use super::score::{Kind, Score};
+use super::keys::{DocumentKeys, DocumentPlaces, KnownKeys};
+use super::score::{Score, ScoreKind};
 use crate::input::Place;
 use crate::tsv;
 
 /// A document that is dropped, and why.
 pub(super) struct Dropped {
     pub(super) other: KeyBuf,
-    pub(super) near: HowNear,
+    pub(super) near: MeasuredNearness,
 }
 
-pub(super) enum HowNear {
+pub(super) enum MeasuredNearness {
     Counted { intersection: u32, union: u32 },
     Resemblance(Resemblance),
     Distance(u32),
@@ -28,33 +28,33 @@ impl Dropped {
     fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
         tsv::write_key(out, &self.other)?;
         match self.near {
-            HowNear::Counted { intersection, union } => {
+            MeasuredNearness::Counted { intersection, union } => {
                 out.write_all(b"\t")?;
-                Score::Resemblance { intersection, union }.write(Kind::Resemblance, out)
+                Score::Resemblance { intersection, union }.write(ScoreKind::Resemblance, out)
             }
-            HowNear::Resemblance(resemblance) => {
+            MeasuredNearness::Resemblance(resemblance) => {
                 write!(out, "\t{:.6}\t{:.6}", resemblance.value(), resemblance.standard_error())
             }
-            HowNear::Distance(distance) => write!(out, "\t{distance}"),
+            MeasuredNearness::Distance(distance) => write!(out, "\t{distance}"),
         }
     }
 }
 
 /// Documents that are dropped.
 pub(super) struct DroppedDocuments {
-    keys: Keys,
+    keys: DocumentKeys,
     known: Option<KnownKeys>,
-    places: Places,
+    places: DocumentPlaces,
     /// The columns after the key of each.
-    columns: Keys,
-    room: Room,
+    columns: DocumentKeys,
+    budget: MemoryBudget,
 }
 
 impl DroppedDocuments {
     /// None yet.
-    pub(super) fn new(room: &Room) -> Self {
-        let (keys, columns) = (Keys::new(room), Keys::new(room));
-        Self { keys, known: None, places: Places::new(room), columns, room: room.clone() }
+    pub(super) fn new(budget: &MemoryBudget) -> Self {
+        let (keys, columns) = (DocumentKeys::new(budget), DocumentKeys::new(budget));
+        Self { keys, known: None, places: DocumentPlaces::new(budget), columns, budget: budget.clone() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -72,7 +72,7 @@ impl DroppedDocuments {
         let number = u32::try_from(self.len()).context("more than 2^32 documents")?;
         let known = match &mut self.known {
             Some(known) => known,
-            none => none.insert(KnownKeys::new(&self.room)?),
+            none => none.insert(KnownKeys::new(&self.budget)?),
         };
         known.insert(key, number)?;
         self.keys.push(key)?;
@@ -84,7 +84,7 @@ impl DroppedDocuments {
 
     /// Their numbers in the order of their keys. Takes about `memory` bytes.
     pub(super) fn sorted(&self, memory: usize) -> twindex::Result<Column<u32>> {
-        self.keys.sorted(0..self.len() as u32, &self.room, memory)
+        self.keys.sorted(0..self.len() as u32, &self.budget, memory)
     }
 
     /// Writes the line of one.

@@ -9,38 +9,38 @@ use anyhow::Context;
 use twindex::sketch::IdfTable;
 use twindex::sys::UncachedVfs;
 use twindex::{Index, Params, Snapshot};
-use twindex_join::{Agreement, Effort, SetReader};
+use twindex_join::{Agreement, JoinResources, SetReader};
 
-use super::against::Against;
+use super::against::ComparedIndex;
 use super::annotated::{write_annotated, write_kept};
-use super::clusters::{Clusters, Measure};
+use super::clusters::{ClusterMeasure, Clusters};
 use super::contained::Contained;
 use super::corpus::Corpus;
 use super::groups::Grouped;
 use super::hosts::Hosts;
 use super::inside::take_outside;
 use super::keys::ByKey;
-use super::near::{BandSearch, Join, Limits, Near, Verify};
+use super::near::{BandSearch, Join, JoinLimits, NearGroups, Verify};
 use super::priority::{OrderedBy, Priority};
 use super::revisits::{Revisits, write_revisits};
-use super::rules::{Clustering, NearBy, Rules};
+use super::rules::{Clustering, KeepRules, NearMeasure};
 use super::score::Score;
 use super::signatures::Signatures;
-use super::sketches::{Sketched, Wanted};
+use super::sketches::{IndexMembership, Sketched};
 use super::{Dedup, IndexOf, ListedPairs, Method, layout, out};
-use crate::input::{Noted, SUFFIX_OF_KEYS, is_name_of_kept};
+use crate::input::{AnnotationOptions, SUFFIX_OF_KEYS, is_name_of_kept};
 use crate::observer::Observer;
-use crate::page::{self, Figures, Look};
+use crate::page::{self, Figures, VerifyOptions};
 use crate::urls::URLS;
 use crate::watch::{Stages, Stopwatch};
 
-/// What was found and written.
-pub(super) struct Done {
-    pub(super) near: Near,
+/// The outcome of the search, and of writing it.
+pub(super) struct SearchOutcome {
+    pub(super) near: NearGroups,
     pub(super) clusters: Clusters,
     /// Lines of contained.tsv, where there is one.
     pub(super) contained: Option<u64>,
-    /// Where near documents come from, if documents have URLs.
+    /// Counts of duplicates by host, if documents have URLs.
     pub(super) hosts: Option<Hosts>,
     /// Revisit records, if they were asked for.
     pub(super) revisits: Option<Revisits>,
@@ -52,8 +52,8 @@ pub(super) struct Done {
     pub(super) annotated_files: Vec<String>,
 }
 
-/// What was made beside tables and documents.
-struct Aside {
+/// Results beside tables and documents, and their times.
+struct SideResults {
     /// For the page, if there is to be one.
     figures: Option<Figures>,
     /// CPU seconds for the index, and for them.
@@ -61,11 +61,11 @@ struct Aside {
     looking: f64,
 }
 
-/// What an index of the documents is made of.
+/// The sketches and options of an index of the documents.
 pub(super) struct Indexed<'i> {
     pub(super) params: &'i Params,
     pub(super) table: Option<&'i Arc<IdfTable>>,
-    /// Of all documents that are no history, in the order of the input.
+    /// The sketches of all documents that are not of the history, in the order of the input.
     pub(super) sketches: &'i Sketched,
 }
 
@@ -74,7 +74,7 @@ impl Indexed<'_> {
     fn make_of_all(&self, path: &Path, memory: usize, corpus: &Corpus) -> anyhow::Result<Snapshot> {
         let mut params = self.params.clone();
         (params.sets, params.marks, params.values) = (false, false, false);
-        Indexed { params: &params, ..*self }.make(path, memory, corpus, (|_| Wanted::Kept, false))
+        Indexed { params: &params, ..*self }.make(path, memory, corpus, (|_| IndexMembership::Kept, false))
     }
 
     /// Makes an index of the documents that are wanted. If it is the `last` one, the disk gets the space of sketches and sets
@@ -84,7 +84,7 @@ impl Indexed<'_> {
         path: &Path,
         memory: usize,
         corpus: &Corpus,
-        (wanted, last): (impl Fn(u32) -> Wanted, bool),
+        (wanted, last): (impl Fn(u32) -> IndexMembership, bool),
     ) -> anyhow::Result<Snapshot> {
         let table = self.table.map(|table| &**table);
         // Neither the job nor anything after it in the same run reads much of the index.
@@ -97,7 +97,7 @@ impl Indexed<'_> {
         let numbers = 0..corpus.documents().len() as u32;
         // A set may be that of a later document, too, where these are not in the order of their groups.
         let frees_sets =
-            last && numbers.filter(|&number| wanted(number) != Wanted::Not).map(group).is_sorted();
+            last && numbers.filter(|&number| wanted(number) != IndexMembership::Not).map(group).is_sorted();
         if frees_sets && !self.params.sets {
             grouped.sets.release_before(grouped.sets.len() as u32);
         }
@@ -127,10 +127,10 @@ impl Dedup {
         &self,
         indexed: Option<&Indexed<'_>>,
         corpus: &Corpus,
-        against: &[Against],
-        limits: &Limits<'_>,
+        against: &[ComparedIndex],
+        limits: &JoinLimits<'_>,
         stages: &mut Stages,
-    ) -> anyhow::Result<Done> {
+    ) -> anyhow::Result<SearchOutcome> {
         let by_key = self.keep.by_key().then(|| corpus.by_key(limits.memory / 2)).transpose()?;
         let history_keys =
             (corpus.history > 0).then(|| corpus.history_by_key(limits.memory / 2)).transpose()?;
@@ -147,13 +147,13 @@ impl Dedup {
         let (mut near, clusters, whole) = self.decide(indexed, corpus, rules, limits, stages)?;
         let contained = self.contained(corpus, &mut near, &clusters, rules, limits, stages)?;
 
-        // What the index, or the page, holds meanwhile is half of the memory.
-        let half = Limits { memory: limits.memory / 2, ..*limits };
+        // The index, or the page, holds half of the memory meanwhile.
+        let half = JoinLimits { memory: limits.memory / 2, ..*limits };
         let history = corpus.history;
         let wanted = |number: u32| match (clusters.is_kept(&corpus.grouped, history + number), self.index) {
-            (true, _) => Wanted::Kept,
-            (false, IndexOf::All) => Wanted::AsDuplicate,
-            (false, IndexOf::Kept) => Wanted::Not,
+            (true, _) => IndexMembership::Kept,
+            (false, IndexOf::All) => IndexMembership::AsDuplicate,
+            (false, IndexOf::Kept) => IndexMembership::Not,
         };
         let aside = || {
             let watch = Stopwatch::of_thread();
@@ -163,7 +163,7 @@ impl Dedup {
                 (None, None) => None,
             };
             let indexing = watch.cpu_seconds();
-            anyhow::Ok(Aside { indexing, ..self.look(snapshot.as_ref(), &half) })
+            anyhow::Ok(SideResults { indexing, ..self.look(snapshot.as_ref(), &half) })
         };
         let kept_and_tables = || {
             let kept = || {
@@ -200,7 +200,7 @@ impl Dedup {
         stages.insert("report", aside.looking + watch.cpu_seconds());
         stages.insert("write", keeping + tabling);
         let contained = contained.map(|found| found.len() as u64);
-        Ok(Done { near, clusters, contained, hosts, revisits, pairs, kept_files, annotated_files })
+        Ok(SearchOutcome { near, clusters, contained, hosts, revisits, pairs, kept_files, annotated_files })
     }
 
     /// Writes the documents to keep, unless a run that was stopped has, and returns the names of the files.
@@ -208,7 +208,7 @@ impl Dedup {
         &self,
         corpus: &Corpus,
         clusters: &Clusters,
-        limits: &Limits<'_>,
+        limits: &JoinLimits<'_>,
     ) -> anyhow::Result<Vec<String>> {
         let write = || write_kept(corpus, clusters, self.sized().as_ref(), limits.folder);
         let Some(journal) = limits.journal else { return write() };
@@ -230,13 +230,13 @@ impl Dedup {
     fn contained(
         &self,
         corpus: &Corpus,
-        near: &mut Near,
+        near: &mut NearGroups,
         clusters: &Clusters,
-        rules: &Rules<'_>,
-        limits: &Limits<'_>,
+        rules: &KeepRules<'_>,
+        limits: &JoinLimits<'_>,
         stages: &mut Stages,
     ) -> anyhow::Result<Option<Vec<(u32, u32, Score)>>> {
-        if self.near != NearBy::Containment || self.against.is_empty() {
+        if self.near != NearMeasure::Containment || self.against.is_empty() {
             return Ok(None);
         }
         let watch = Stopwatch::start();
@@ -253,10 +253,10 @@ impl Dedup {
         &self,
         indexed: Option<&Indexed<'_>>,
         corpus: &Corpus,
-        rules: &Rules<'_>,
-        limits: &Limits<'_>,
+        rules: &KeepRules<'_>,
+        limits: &JoinLimits<'_>,
         stages: &mut Stages,
-    ) -> anyhow::Result<(Near, Clusters, Option<Snapshot>)> {
+    ) -> anyhow::Result<(NearGroups, Clusters, Option<Snapshot>)> {
         let is_by_sets = self.method == Method::Minhash && self.join() != Join::Bands;
         let watch = Stopwatch::start();
         let scratch = tempfile::tempdir_in(limits.folder)
@@ -277,7 +277,7 @@ impl Dedup {
         let is_saved = saved.is_some();
         let mut near = match saved {
             Some(near) => near,
-            None if is_by_sets => Near::by_sets(&corpus.grouped, self.join(), rules, limits)?,
+            None if is_by_sets => NearGroups::by_sets(&corpus.grouped, self.join(), rules, limits)?,
             None => self.near(corpus, whole.as_ref(), rules, limits, stages)?,
         };
         if let Some(journal) = limits.journal.filter(|_| !is_saved && near.is_decided_only()) {
@@ -294,21 +294,21 @@ impl Dedup {
     }
 
     /// Looks at the index for the page about it, if there is one.
-    fn look(&self, snapshot: Option<&Snapshot>, limits: &Limits<'_>) -> Aside {
+    fn look(&self, snapshot: Option<&Snapshot>, limits: &JoinLimits<'_>) -> SideResults {
         let looking = Stopwatch::of_thread();
-        let look = Look { threshold: self.threshold(), max_bucket: limits.max_bucket };
+        let look = VerifyOptions { threshold: self.threshold(), max_bucket: limits.max_bucket };
         // The index is where it is made, not yet where it will be.
         let path = limits.folder.join(layout::INDEX);
         // The other half works on pairs meanwhile.
         let threads = (rayon::current_num_threads() / 2).max(1);
-        let effort = Effort { dir: limits.folder, memory: limits.memory, threads };
-        // What was found counts more than a page about it.
+        let resources = JoinResources { dir: limits.folder, memory: limits.memory, threads };
+        // An error of the page does not lose the results.
         let figures = snapshot.and_then(|snapshot| {
-            page::look(snapshot, &path, look, effort, page::Clusters::Added)
+            page::look(snapshot, &path, look, resources, page::ClusterSource::Added)
                 .map_err(|error| note_no_page(&error, limits.observer))
                 .ok()
         });
-        Aside { figures, indexing: 0.0, looking: looking.cpu_seconds() }
+        SideResults { figures, indexing: 0.0, looking: looking.cpu_seconds() }
     }
 
     /// Writes the page, with the clusters that were found.
@@ -321,7 +321,7 @@ impl Dedup {
     ) -> anyhow::Result<()> {
         let near = match (self.method, self.verify()) {
             (Method::Simhash, _) => format!("fingerprints within {} bits", self.within.unwrap_or(3)),
-            _ if self.near == NearBy::Containment => {
+            _ if self.near == NearMeasure::Containment => {
                 format!("{} or more of a document in a larger one, counted", self.threshold())
             }
             (_, Verify::Exact) => format!("a resemblance of {} or more, counted", self.threshold()),
@@ -341,16 +341,16 @@ impl Dedup {
         &self,
         corpus: &Corpus,
         snapshot: Option<&Snapshot>,
-        rules: &Rules<'_>,
-        limits: &Limits<'_>,
+        rules: &KeepRules<'_>,
+        limits: &JoinLimits<'_>,
         stages: &mut Stages,
-    ) -> anyhow::Result<Near> {
+    ) -> anyhow::Result<NearGroups> {
         Ok(match (snapshot, self.method) {
             (Some(snapshot), Method::Simhash) => {
-                Near::by_fingerprints(corpus, snapshot, self.within.unwrap_or(3).into(), rules, limits)?
+                NearGroups::by_fingerprints(corpus, snapshot, self.within.unwrap_or(3).into(), rules, limits)?
             }
             (Some(_), Method::Shingles) => {
-                Near::by_sketches(&corpus.grouped, self.verify(), rules, limits, stages)?
+                NearGroups::by_sketches(&corpus.grouped, self.verify(), rules, limits, stages)?
             }
             (Some(snapshot), Method::Minhash) => {
                 let agreement = match snapshot.params().minhash {
@@ -358,9 +358,9 @@ impl Dedup {
                     None => Agreement::in_one(snapshot.params()),
                 };
                 let how = BandSearch { corpus, snapshot, agreement, verify: self.verify() };
-                Near::by_bands(how, rules, limits)?
+                NearGroups::by_bands(how, rules, limits)?
             }
-            (None, _) | (_, Method::Exact) => Near::none(&corpus.grouped, rules, limits)?,
+            (None, _) | (_, Method::Exact) => NearGroups::none(&corpus.grouped, rules, limits)?,
         })
     }
 
@@ -368,11 +368,11 @@ impl Dedup {
     fn clusters(
         &self,
         corpus: &Corpus,
-        near: &mut Near,
-        rules: &Rules<'_>,
+        near: &mut NearGroups,
+        rules: &KeepRules<'_>,
         snapshot: Option<&Snapshot>,
     ) -> anyhow::Result<Clusters> {
-        // Of leaders nothing is left to measure.
+        // With leaders every score is known.
         let is_measured = rules.clustering == Clustering::Components;
         let signatures = match (snapshot, self.method, self.verify()) {
             (Some(snapshot), Method::Minhash, Verify::Signature) if is_measured => {
@@ -386,7 +386,7 @@ impl Dedup {
             let distance = of(a).zip(of(b)).map(|(a, b)| (a.0 ^ b.0).count_ones());
             distance.filter(|&distance| distance <= within).map(Score::Distance)
         };
-        let measure: &Measure<'_> = &|a, b| {
+        let measure: &ClusterMeasure<'_> = &|a, b| {
             Ok(match (self.method, self.verify(), &signatures) {
                 (Method::Simhash, ..) => distance(a, b),
                 (Method::Shingles, Verify::Signature, _) => corpus.grouped.sampled(a, b)?,
@@ -399,8 +399,8 @@ impl Dedup {
     }
 
     /// How it is decided what stays, of groups in this order.
-    fn rules<'p>(&self, priority: &'p Priority, corpus: &Corpus) -> Rules<'p> {
-        Rules {
+    fn rules<'p>(&self, priority: &'p Priority, corpus: &Corpus) -> KeepRules<'p> {
+        KeepRules {
             clustering: self.clusters,
             order: priority.order.as_deref(),
             firsts: &priority.firsts[..],
@@ -414,18 +414,18 @@ impl Dedup {
     }
 }
 
-/// What is sealed of a run that another one goes on with.
+/// The sealed file from which a resumed run continues.
 const DECIDED: &str = "decided";
 /// See [`DECIDED`].
 const KEPT: &str = "kept";
 
-/// What stays, as a run that was stopped has found it out.
-fn load(grouped: &Grouped, limits: &Limits<'_>) -> anyhow::Result<Option<Near>> {
+/// The near groups that a stopped run has stored.
+fn load(grouped: &Grouped, limits: &JoinLimits<'_>) -> anyhow::Result<Option<NearGroups>> {
     let Some(mut content) = limits.journal.map(|journal| journal.sealed(DECIDED)).transpose()?.flatten()
     else {
         return Ok(None);
     };
-    Near::load(&mut content, grouped)
+    NearGroups::load(&mut content, grouped)
         .context("what stays, as a run that was stopped has found it out")
         .map(Some)
 }
@@ -434,8 +434,8 @@ fn load(grouped: &Grouped, limits: &Limits<'_>) -> anyhow::Result<Option<Near>> 
 fn make_of_kept(
     indexed: &Indexed<'_>,
     corpus: &Corpus,
-    limits: &Limits<'_>,
-    wanted: impl Fn(u32) -> Wanted,
+    limits: &JoinLimits<'_>,
+    wanted: impl Fn(u32) -> IndexMembership,
 ) -> anyhow::Result<Snapshot> {
     let path = limits.folder.join(layout::INDEX);
     let make = |wanted| indexed.make(&path, limits.memory, corpus, (wanted, true));
@@ -457,15 +457,15 @@ fn note_no_page(error: &anyhow::Error, observer: &dyn Observer) {
 fn write_tables(
     corpus: &Corpus,
     by_key: Option<ByKey>,
-    (near, clusters, noted): (&Near, &Clusters, Option<&Noted>),
-    (against, has_history): (&[Against], bool),
-    limits: &Limits<'_>,
+    (near, clusters, noted): (&NearGroups, &Clusters, Option<&AnnotationOptions>),
+    (against, has_history): (&[ComparedIndex], bool),
+    limits: &JoinLimits<'_>,
 ) -> anyhow::Result<(u64, Vec<String>)> {
     let by_key = match by_key {
         Some(by_key) => by_key,
         None => corpus.by_key(limits.memory)?,
     };
-    let listed = out::Listed { near, clusters };
+    let listed = out::ListedResults { near, clusters };
     let pairs = out::write_pairs(corpus, &by_key, listed, limits, &limits.folder.join("pairs.tsv"))?;
     out::write_clusters(corpus, &by_key, clusters, &limits.folder.join("clusters.tsv"))?;
     if corpus.has_urls() {

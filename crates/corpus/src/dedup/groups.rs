@@ -1,18 +1,18 @@
 //! Documents in groups of equal texts, and of each group what is compared with others.
 
 use anyhow::{Context, anyhow};
-use twindex::sys::{Column, Room};
+use twindex::sys::{Column, MemoryBudget};
 use twindex::{Fingerprint, Sketch};
-use twindex_join::{Common, Groups, SampledBy, ShingleSets, Told};
+use twindex_join::{Common, DeltaHeader, EqualGroups, SampledBy, ShingleSets};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::inside::{Values, put_inside};
-use super::score::{Kind, Sampled, Score};
+use super::inside::{InsideValues, put_inside};
+use super::score::{Sampled, Score, ScoreKind};
 
 /// A group of documents with the same text.
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
-pub(super) struct Group {
+pub(super) struct DocumentGroup {
     /// Tokens of the text, or features.
     pub tokens: u64,
     /// The number of its value of the `--inside` field.
@@ -34,35 +34,35 @@ const EMPTY: u32 = 1;
 /// The method asks for a fingerprint, and the text has words.
 const HAS_FINGERPRINT: u32 = 2;
 
-/// What two groups can be compared by.
+/// Groups of equal documents, and the sets and sketches to compare them by.
 pub(super) struct Grouped {
-    /// Of each document, in the order of the input, its group.
+    /// The group of each document, in the order of the input.
     pub group_of: Column<u32>,
     /// In the order of their first documents.
-    pub groups: Column<Group>,
-    /// Of the groups that have one.
+    pub groups: Column<DocumentGroup>,
+    /// The fingerprints of groups that have one.
     fingerprints: Column<u64>,
     /// None where all documents are there.
-    equal: Option<Groups>,
+    equal: Option<EqualGroups>,
     /// The values of the `--inside` field.
-    pub values: Values,
+    pub values: InsideValues,
     /// A set for each group, with its number.
     pub sets: ShingleSets,
     /// The sketches that are joined, and how their elements were chosen, where the method is to join them; one for each
     /// group.
     pub sketches: Option<(SampledBy, ShingleSets)>,
     /// For what is noted of each.
-    pub room: Room,
+    pub budget: MemoryBudget,
 }
 
 /// The documents of each group.
-pub(super) struct Members {
-    /// Where those of each begin, and where the last ones end.
+pub(super) struct GroupMembers {
+    /// The start of the entries of each, and the end of the last ones.
     starts: Column<u32>,
     documents: Column<u32>,
 }
 
-impl Members {
+impl GroupMembers {
     /// In the order of the input.
     pub(super) fn of(&self, group: u32) -> &[u32] {
         let (group, starts) = (group as usize, &self.starts[..]);
@@ -80,7 +80,7 @@ pub(super) struct Anchors {
 }
 
 impl Anchors {
-    /// Those of a document that is compared inside this value.
+    /// The anchors of a document that is compared within this value.
     pub(super) fn of(sketch: &Sketch, inside: &[u8]) -> Self {
         let mut hashes = [0; ANCHORS];
         let minima = (0..).zip(sketch.signature());
@@ -100,7 +100,7 @@ impl Anchors {
 #[derive(Clone, Copy)]
 pub(super) enum NewSet<'s> {
     /// To be added, as it was delta-encoded.
-    Told(Told, &'s [u64]),
+    Encoded(DeltaHeader, &'s [u64]),
     /// A set of this size, which is not held.
     Counted(u64),
     /// To be added, sorted.
@@ -111,27 +111,27 @@ pub(super) enum NewSet<'s> {
 
 impl<'s> NewSet<'s> {
     /// The set of a document with these words: as it was delta-encoded, or, where sets are not held, its size alone.
-    pub(super) fn of(told: Option<Told>, words: &'s [u64]) -> Self {
-        told.map_or(Self::Counted(words.len() as u64), |told| Self::Told(told, words))
+    pub(super) fn of(header: Option<DeltaHeader>, words: &'s [u64]) -> Self {
+        header.map_or(Self::Counted(words.len() as u64), |header| Self::Encoded(header, words))
     }
 }
 
-impl Group {
+impl DocumentGroup {
     /// True for a group that is in pairs with its first document only.
     pub(super) fn is_starred(&self, max_bucket: usize) -> bool {
         self.documents as usize > max_bucket
     }
 }
 
-/// A document whose group is sought.
-pub(super) struct Newcomer<'n> {
+/// A document to add to its group.
+pub(super) struct NewDocument<'n> {
     /// xxh3-128 of what makes it equal to others.
     pub hash: u128,
     /// Tokens of the text, or features.
     pub tokens: u64,
     /// Its value of the `--inside` field; empty if it is compared with all.
     pub inside: &'n [u8],
-    /// What is compared of it, if it begins a group.
+    /// Its sketch, for comparisons if it begins a group.
     pub sketch: &'n Sketch,
     /// Its shingles.
     pub set: NewSet<'n>,
@@ -140,16 +140,20 @@ pub(super) struct Newcomer<'n> {
 impl Grouped {
     /// No documents yet; sets of up to `memory` bytes are held, and what is more in scratch files. A document takes 4 bytes
     /// of memory or of scratch files, and a group 70 to 90, and more with longer sketches.
-    pub(super) fn new(room: &Room, memory: usize, sampled_by: Option<SampledBy>) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        budget: &MemoryBudget,
+        memory: usize,
+        sampled_by: Option<SampledBy>,
+    ) -> anyhow::Result<Self> {
         Ok(Self {
-            group_of: Column::new(room),
-            groups: Column::new(room),
-            fingerprints: Column::new(room),
-            values: Values::new(room)?,
-            equal: Some(Groups::new(room)?),
-            sets: ShingleSets::within(room, memory),
-            sketches: sampled_by.map(|by| (by, ShingleSets::within(room, memory / 2))),
-            room: room.clone(),
+            group_of: Column::new(budget),
+            groups: Column::new(budget),
+            fingerprints: Column::new(budget),
+            values: InsideValues::new(budget)?,
+            equal: Some(EqualGroups::new(budget)?),
+            sets: ShingleSets::within(budget, memory),
+            sketches: sampled_by.map(|by| (by, ShingleSets::within(budget, memory / 2))),
+            budget: budget.clone(),
         })
     }
 
@@ -172,7 +176,7 @@ impl Grouped {
     /// More than 2^32 documents; those of `is_equal`, and of scratch files.
     pub(super) fn add<E>(
         &mut self,
-        one: &Newcomer<'_>,
+        one: &NewDocument<'_>,
         mut is_equal: impl FnMut(u32) -> Result<bool, E>,
     ) -> anyhow::Result<()>
     where
@@ -193,11 +197,12 @@ impl Grouped {
         Ok(self.group_of.push(found)?)
     }
 
-    fn begin_group(&mut self, one: &Newcomer<'_>, inside: u32, first: u32) -> twindex::Result<()> {
+    fn begin_group(&mut self, one: &NewDocument<'_>, inside: u32, first: u32) -> twindex::Result<()> {
         let mut tokens = one.tokens;
         let shingles = match one.set {
-            NewSet::Told(told, words) => {
-                let set = self.sets.push_told(told, words, Anchors::of(one.sketch, one.inside).as_slice())?;
+            NewSet::Encoded(header, words) => {
+                let set =
+                    self.sets.push_encoded(header, words, Anchors::of(one.sketch, one.inside).as_slice())?;
                 debug_assert_eq!(set as usize, self.groups.len());
                 self.sets.size(set)
             }
@@ -225,7 +230,7 @@ impl Grouped {
             self.fingerprints.push(fingerprint)?;
         }
         let shingles = u32::try_from(shingles).unwrap_or(u32::MAX);
-        self.groups.push(Group { tokens, inside, first, documents: 1, shingles, flags, unused: 0 })
+        self.groups.push(DocumentGroup { tokens, inside, first, documents: 1, shingles, flags, unused: 0 })
     }
 
     fn push(&mut self, set: &[u64]) -> twindex::Result<u64> {
@@ -248,7 +253,7 @@ impl Grouped {
         self.group_of.len()
     }
 
-    pub(super) fn group(&self, document: u32) -> &Group {
+    pub(super) fn group(&self, document: u32) -> &DocumentGroup {
         &self.groups[self.group_of[document as usize] as usize]
     }
 
@@ -259,8 +264,8 @@ impl Grouped {
     }
 
     /// The documents of all groups.
-    pub(super) fn members(&self) -> twindex::Result<Members> {
-        let mut starts = Column::new(&self.room);
+    pub(super) fn members(&self) -> twindex::Result<GroupMembers> {
+        let mut starts = Column::new(&self.budget);
         let mut end = 0;
         for group in &self.groups[..] {
             starts.push(end)?;
@@ -268,7 +273,7 @@ impl Grouped {
         }
         starts.push(end)?;
         // Each document is put where its group begins, and the beginning moves past it.
-        let mut documents = Column::filled(&self.room, self.group_of.len(), 0)?;
+        let mut documents = Column::filled(&self.budget, self.group_of.len(), 0)?;
         let (places, all) = (&mut starts[..], &mut documents[..]);
         for (document, &group) in (0..).zip(&self.group_of[..]) {
             let place = &mut places[group as usize];
@@ -279,10 +284,10 @@ impl Grouped {
         if let Some(first) = places.first_mut() {
             *first = 0;
         }
-        Ok(Members { starts, documents })
+        Ok(GroupMembers { starts, documents })
     }
 
-    /// What the sketches of two groups have in common; none where none are joined, or they tell nothing.
+    /// The common elements of the sketches of two groups; none if sketches are not joined, or give no estimate.
     pub(super) fn sampled(&self, a: u32, b: u32) -> twindex::Result<Option<Score>> {
         let Some((by, sketches)) = &self.sketches else { return Ok(None) };
         let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
@@ -302,7 +307,7 @@ impl Grouped {
     }
 
     /// The score of a text with itself.
-    pub(super) fn itself(&self, group: u32, kind: Kind) -> Score {
+    pub(super) fn itself(&self, group: u32, kind: ScoreKind) -> Score {
         kind.itself(self.groups[group as usize].shingles)
     }
 }

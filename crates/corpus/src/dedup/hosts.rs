@@ -8,13 +8,13 @@ use std::io::Write;
 use std::path::Path;
 
 use serde::Serialize;
-use twindex::sys::{Column, Room};
+use twindex::sys::{Column, MemoryBudget};
 use twindex_join::Sorter;
 use twindex_urls::{Alias, Parts, domain};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::file::write_file;
-use super::inside::{NO_FIELD, Values};
+use super::inside::{InsideValues, NO_FIELD};
 use crate::tsv;
 
 /// The table of hosts, and that of pairs of hosts with near pages, in a folder of results.
@@ -28,7 +28,7 @@ const SHOWN: usize = 10;
 /// Candidates from which these are chosen at once.
 const HELD: usize = 1 << 12;
 
-/// What was found of hosts.
+/// Counts of duplicates by host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Hosts {
     /// Documents with a URL.
@@ -37,7 +37,7 @@ pub struct Hosts {
     pub hosts: u64,
     /// Their registrable domains.
     pub domains: u64,
-    /// Pages that go for another page of their cluster: the sum of the next three.
+    /// Pages removed for another page of their cluster: the sum of the next three.
     pub duplicates: u64,
     /// Those for which one of the same host does.
     pub duplicates_within_hosts: u64,
@@ -66,11 +66,11 @@ pub struct Host {
     pub domain: String,
     /// Its pages.
     pub pages: u64,
-    /// Those that are near another page.
+    /// Pages near another page.
     pub near: u64,
-    /// Those that are near another page of this host.
+    /// Pages near another page of this host.
     pub near_inside: u64,
-    /// Those that are near a page of another host.
+    /// Pages near a page of another host.
     pub near_outside: u64,
 }
 
@@ -108,24 +108,24 @@ impl Host {
 
 /// Collects the URLs of documents.
 pub struct HostCounter<'r> {
-    room: &'r Room,
+    budget: &'r MemoryBudget,
     memory: usize,
-    hosts: Values,
-    /// Of each document its host, the hash of its URL without aliases, which aliases it has, and its cluster.
-    pages: Column<Page>,
+    hosts: InsideValues,
+    /// For each document its host, the hash of its URL without aliases, its aliases, and its cluster.
+    pages: Column<HostPage>,
 }
 
 /// A host, a cluster, the bits of aliases, and the halves of a hash.
-type Page = [u32; 5];
+type HostPage = [u32; 5];
 
 impl<'r> HostCounter<'r> {
-    /// No documents yet. Notes of documents take memory of `room`; sorting takes `memory` bytes.
+    /// No documents yet. Notes of documents take memory of `budget`; sorting takes `memory` bytes.
     ///
     /// # Errors
     ///
     /// A scratch file cannot be made.
-    pub fn new(room: &'r Room, memory: usize) -> twindex::Result<Self> {
-        Ok(Self { room, memory, hosts: Values::new(room)?, pages: Column::new(room) })
+    pub fn new(budget: &'r MemoryBudget, memory: usize) -> twindex::Result<Self> {
+        Ok(Self { budget, memory, hosts: InsideValues::new(budget)?, pages: Column::new(budget) })
     }
 
     /// Adds a document; what is no URL with a host counts for nothing.
@@ -160,17 +160,17 @@ impl<'r> HostCounter<'r> {
     ///
     /// A file cannot be written.
     pub fn finish(self, folder: Option<&Path>) -> anyhow::Result<Hosts> {
-        let Self { room, memory, hosts, pages } = self;
-        let by_name = hosts.sorted(room, memory)?;
-        let mut ranks = Column::filled(room, hosts.len(), 0_u32)?;
+        let Self { budget, memory, hosts, pages } = self;
+        let by_name = hosts.sorted(budget, memory)?;
+        let mut ranks = Column::filled(budget, hosts.len(), 0_u32)?;
         for (rank, &host) in (0..).zip(&by_name[..]) {
             ranks[host as usize] = rank;
         }
         let name = |rank: u32| String::from_utf8_lossy(hosts.value(by_name[rank as usize])).into_owned();
         let mut found = Hosts { pages: pages.len() as u64, hosts: hosts.len() as u64, ..Hosts::default() };
-        // Of each host the number of its domain.
-        let mut domains = Values::new(room)?;
-        let mut domain_of = Column::new(room);
+        // The domain of each host.
+        let mut domains = InsideValues::new(budget)?;
+        let mut domain_of = Column::new(budget);
         for &host in &by_name[..] {
             domain_of.push(
                 domains.number(domain_of_host(&String::from_utf8_lossy(hosts.value(host))).as_bytes())?,
@@ -178,8 +178,8 @@ impl<'r> HostCounter<'r> {
         }
         found.domains = domains.len() as u64;
 
-        let mut by_cluster: Sorter<[u64; 4]> = Sorter::new(room.dir(), memory / 4);
-        let mut by_form: Sorter<[u64; 4]> = Sorter::new(room.dir(), memory / 4);
+        let mut by_cluster: Sorter<[u64; 4]> = Sorter::new(budget.dir(), memory / 4);
+        let mut by_form: Sorter<[u64; 4]> = Sorter::new(budget.dir(), memory / 4);
         for (document, &[host, cluster, bits, high, low]) in (0_u64..).zip(&pages[..]) {
             let rank = ranks[host as usize];
             let place = u64::from(domain_of[rank as usize]) << 32 | u64::from(rank);
@@ -188,8 +188,8 @@ impl<'r> HostCounter<'r> {
         }
         drop(pages);
         found.count_aliases(by_form)?;
-        let mut counts = Column::filled(room, hosts.len(), [0_u32; 4])?;
-        let pairs = found.count_hosts(by_cluster, &mut counts[..], (room.dir(), memory / 4))?;
+        let mut counts = Column::filled(budget, hosts.len(), [0_u32; 4])?;
+        let pairs = found.count_hosts(by_cluster, &mut counts[..], (budget.dir(), memory / 4))?;
         let host = |rank: u32| {
             let [pages, near, near_inside, near_outside] = counts[rank as usize].map(u64::from);
             let host = name(rank);
@@ -252,11 +252,11 @@ impl Hosts {
         (scratch, memory): (&Path, usize),
     ) -> anyhow::Result<Sorter<[u64; 4]>> {
         let mut pairs: Sorter<[u64; 4]> = Sorter::new(scratch, memory);
-        let mut here = Cluster::default();
+        let mut here = HostCluster::default();
         by_cluster.finish()?.for_each(|[cluster, place, ..]| -> anyhow::Result<()> {
             if here.number != Some(cluster) {
                 here.end(self, counts, &mut pairs)?;
-                here = Cluster { number: Some(cluster), ..Cluster::default() };
+                here = HostCluster { number: Some(cluster), ..HostCluster::default() };
             }
             here.add((place >> 32) as u32, place as u32, counts);
             Ok(())
@@ -272,17 +272,17 @@ impl Hosts {
         mirror: impl Fn(u32, u32, u64, u64) -> Mirror,
     ) -> anyhow::Result<()> {
         let pairs = pairs.finish()?;
-        let mut most: Vec<Mirror> = Vec::new();
+        let mut max: Vec<Mirror> = Vec::new();
         let mut number = 0;
-        let choose = |most: &mut Vec<Mirror>| {
+        let choose = |max: &mut Vec<Mirror>| {
             let share = |one: &Mirror| one.shares().0.min(one.shares().1);
             let order = |a: &Mirror, b: &Mirror| {
                 let by_near = b.near.min(b.near_of_other).cmp(&a.near.min(a.near_of_other));
                 let by_name = (&a.host, &a.other).cmp(&(&b.host, &b.other));
                 share(b).total_cmp(&share(a)).then(by_near).then(by_name)
             };
-            most.sort_by(order);
-            most.truncate(SHOWN);
+            max.sort_by(order);
+            max.truncate(SHOWN);
         };
         let write = |mut out: &mut dyn Write| -> anyhow::Result<()> {
             let mut each = |one: Mirror| -> anyhow::Result<()> {
@@ -297,9 +297,9 @@ impl Hosts {
                     "\t{}\t{}\t{}\t{}\t{share:.6}\t{share_of_other:.6}",
                     pages.0, pages.1, near.0, near.1
                 )?;
-                most.push(one);
-                if most.len() >= HELD {
-                    choose(&mut most);
+                max.push(one);
+                if max.len() >= HELD {
+                    choose(&mut max);
                 }
                 Ok(())
             };
@@ -325,8 +325,8 @@ impl Hosts {
         };
         let head = "host\tother\tpages\tpages_of_other\tnear\tnear_of_other\tshare\tshare_of_other";
         written(path, head, write)?;
-        choose(&mut most);
-        (self.mirrors, self.most_mirrored) = (number, most);
+        choose(&mut max);
+        (self.mirrors, self.most_mirrored) = (number, max);
         Ok(())
     }
 }
@@ -351,10 +351,10 @@ fn written(
 
 /// Writes the table of hosts; returns those with most near pages.
 fn write_hosts(path: Option<&Path>, hosts: impl Iterator<Item = Host>) -> anyhow::Result<Vec<Host>> {
-    let mut most: Vec<Host> = Vec::new();
-    let choose = |most: &mut Vec<Host>| {
-        most.sort_by(|a, b| b.near.cmp(&a.near).then_with(|| a.host.cmp(&b.host)));
-        most.truncate(SHOWN);
+    let mut max: Vec<Host> = Vec::new();
+    let choose = |max: &mut Vec<Host>| {
+        max.sort_by(|a, b| b.near.cmp(&a.near).then_with(|| a.host.cmp(&b.host)));
+        max.truncate(SHOWN);
     };
     let head = "host\tdomain\tpages\tnear\tnear_inside\tnear_outside\trate";
     written(path, head, |mut out| {
@@ -365,21 +365,21 @@ fn write_hosts(path: Option<&Path>, hosts: impl Iterator<Item = Host>) -> anyhow
             let Host { pages, near, near_inside, near_outside, .. } = host;
             writeln!(out, "\t{pages}\t{near}\t{near_inside}\t{near_outside}\t{:.6}", host.rate())?;
             if near > 0 {
-                most.push(host);
+                max.push(host);
             }
-            if most.len() >= HELD {
-                choose(&mut most);
+            if max.len() >= HELD {
+                choose(&mut max);
             }
         }
         Ok(())
     })?;
-    choose(&mut most);
-    Ok(most)
+    choose(&mut max);
+    Ok(max)
 }
 
 /// The pages of one cluster, host by host, those of one domain one after the other.
 #[derive(Default)]
-struct Cluster {
+struct HostCluster {
     number: Option<u64>,
     pages: u64,
     domains: u64,
@@ -392,7 +392,7 @@ struct Cluster {
     hosts: Vec<(u32, u32)>,
 }
 
-impl Cluster {
+impl HostCluster {
     fn add(&mut self, domain: u32, host: u32, counts: &mut [[u32; 4]]) {
         if self.host != Some(host) {
             if self.host.is_some() {
@@ -463,8 +463,8 @@ mod tests {
 
     fn counted(memory: usize, folder: Option<&Path>) -> Hosts {
         let scratch = tempfile::tempdir().unwrap();
-        let room = Room::new(scratch.path(), memory);
-        let mut counter = HostCounter::new(&room, memory).unwrap();
+        let budget = MemoryBudget::new(scratch.path(), memory);
+        let mut counter = HostCounter::new(&budget, memory).unwrap();
         for (cluster, urls) in (0..).zip(CRAWL) {
             for url in urls {
                 counter.add(url.as_bytes(), cluster).unwrap();
@@ -506,9 +506,9 @@ mod tests {
     }
 
     #[test]
-    fn cluster_of_more_hosts_than_are_paired_counts_for_no_mirror() {
-        let room = Room::unlimited();
-        let mut counter = HostCounter::new(&room, 1 << 20).unwrap();
+    fn cluster_with_more_hosts_than_the_cap_adds_no_mirror_pairs() {
+        let budget = MemoryBudget::unlimited();
+        let mut counter = HostCounter::new(&budget, 1 << 20).unwrap();
         for host in 0..=HOSTS_PAIRED {
             counter.add(format!("http://h{host}.example/").as_bytes(), 1).unwrap();
         }

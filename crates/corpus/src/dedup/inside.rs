@@ -7,24 +7,24 @@
 use std::borrow::Cow;
 
 use anyhow::ensure;
-use twindex::sys::{Column, Room};
+use twindex::sys::{Column, MemoryBudget};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::keys::{Keys, KnownKeys};
+use super::keys::{DocumentKeys, KnownKeys};
 
 /// The values of the field.
-pub(super) struct Values {
-    values: Keys,
+pub(super) struct InsideValues {
+    values: DocumentKeys,
     known: KnownKeys,
 }
 
 /// The number of no field.
 pub(super) const NO_FIELD: u32 = 0;
 
-impl Values {
-    /// None yet, in the memory of `room`.
-    pub(super) fn new(room: &Room) -> twindex::Result<Self> {
-        Ok(Self { values: Keys::new(room), known: KnownKeys::new(room)? })
+impl InsideValues {
+    /// None yet, in the memory of `budget`.
+    pub(super) fn new(budget: &MemoryBudget) -> twindex::Result<Self> {
+        Ok(Self { values: DocumentKeys::new(budget), known: KnownKeys::new(budget)? })
     }
 
     /// The number of a value, different for different values. An empty value is [`NO_FIELD`].
@@ -57,9 +57,9 @@ impl Values {
         number.checked_sub(1).map_or(&[], |place| self.values.get(place))
     }
 
-    /// The places of values, in the order of the values. Takes about `memory` bytes beside those of `room`.
-    pub(super) fn sorted(&self, room: &Room, memory: usize) -> twindex::Result<Column<u32>> {
-        self.values.sorted(0..self.values.len() as u32, room, memory)
+    /// The places of values, in the order of the values. Takes about `memory` bytes beside those of `budget`.
+    pub(super) fn sorted(&self, budget: &MemoryBudget, memory: usize) -> twindex::Result<Column<u32>> {
+        self.values.sorted(0..self.values.len() as u32, budget, memory)
     }
 
     /// How many values there are.
@@ -68,7 +68,7 @@ impl Values {
     }
 }
 
-/// What is combined with each hash of a document of this value.
+/// The number that is combined with each hash of a document of this value.
 fn salt(value: &[u8]) -> u64 {
     if value.is_empty() { 0 } else { xxh3_64(value) }
 }

@@ -6,24 +6,24 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use twindex::extsort::{Record, Runs, Words, combine};
-use twindex::sys::{Column, Room};
-use twindex_join::Numbers;
+use twindex::extsort::{Record, Runs, WordRecord, combine};
+use twindex::sys::{Column, MemoryBudget};
+use twindex_join::HashNumbers;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::input::Place;
 
 /// Keys, or other bytes, numbered in the order in which they were added.
-pub(crate) struct Keys {
+pub(crate) struct DocumentKeys {
     bytes: Column<u8>,
-    /// Where each ends.
+    /// The end of each.
     ends: Column<u64>,
 }
 
-impl Keys {
+impl DocumentKeys {
     /// None yet. A key takes 8 bytes more than it has.
-    pub(crate) fn new(room: &Room) -> Self {
-        Self { bytes: Column::new(room), ends: Column::new(room) }
+    pub(crate) fn new(budget: &MemoryBudget) -> Self {
+        Self { bytes: Column::new(budget), ends: Column::new(budget) }
     }
 
     pub(crate) fn push(&mut self, key: &[u8]) -> twindex::Result<()> {
@@ -48,20 +48,20 @@ impl Keys {
         String::from_utf8_lossy(self.get(number)).into_owned()
     }
 
-    /// These numbers in the order of their keys; of equal keys the first. Takes about `memory` bytes beside those of `room`.
+    /// These numbers in the order of their keys; of equal keys the first. Takes about `memory` bytes beside those of `budget`.
     pub(crate) fn sorted(
         &self,
         numbers: Range<u32>,
-        room: &Room,
+        budget: &MemoryBudget,
         memory: usize,
     ) -> twindex::Result<Column<u32>> {
         let compare = |&a: &u32, &b: &u32| self.get(a).cmp(self.get(b)).then(a.cmp(&b));
-        let mut sorted = Column::of(room, numbers.clone())?;
+        let mut sorted = Column::of(budget, numbers.clone())?;
         if !self.bytes.is_on_disk() && !self.ends.is_on_disk() && !sorted.is_on_disk() {
             sorted.sort_unstable_by(compare);
             return Ok(sorted);
         }
-        let mut runs: Runs<Keyed> = Runs::new(room.dir(), Words::default(), memory / BUFFER, memory);
+        let mut runs: Runs<Keyed> = Runs::new(budget.dir(), WordRecord::default(), memory / BUFFER, memory);
         let (mut start, mut some) = (numbers.start, Vec::new());
         while start < numbers.end {
             let from = self.start(start);
@@ -144,15 +144,15 @@ pub(crate) struct ByKey {
 }
 
 impl ByKey {
-    /// Of these documents of the keys.
+    /// The keys of these documents.
     pub(crate) fn of(
-        keys: &Keys,
+        keys: &DocumentKeys,
         documents: Range<u32>,
-        room: &Room,
+        budget: &MemoryBudget,
         memory: usize,
     ) -> twindex::Result<Self> {
-        let documents = keys.sorted(documents, room, memory)?;
-        let mut places = Column::filled(room, keys.len(), 0)?;
+        let documents = keys.sorted(documents, budget, memory)?;
+        let mut places = Column::filled(budget, keys.len(), 0)?;
         let of_documents = &mut places[..];
         for (place, &document) in (0..).zip(&documents[..]) {
             of_documents[document as usize] = place;
@@ -166,21 +166,21 @@ impl ByKey {
     }
 }
 
-/// Which key was there before.
+/// The keys of earlier documents.
 pub(super) struct KnownKeys {
-    numbers: Numbers,
+    numbers: HashNumbers,
     /// Nobody can write keys that fall together.
     seed: u64,
 }
 
 impl KnownKeys {
-    pub(super) fn new(room: &Room) -> twindex::Result<Self> {
+    pub(super) fn new(budget: &MemoryBudget) -> twindex::Result<Self> {
         let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
-        Ok(Self { numbers: Numbers::new(room)?, seed })
+        Ok(Self { numbers: HashNumbers::new(budget)?, seed })
     }
 
     /// The number of this key.
-    pub(super) fn find(&self, keys: &Keys, key: &[u8]) -> Option<u32> {
+    pub(super) fn find(&self, keys: &DocumentKeys, key: &[u8]) -> Option<u32> {
         let is_same = |number| Ok::<_, std::convert::Infallible>(keys.get(number) == key);
         match self.numbers.find(self.hash(key), is_same) {
             Ok(found) => found,
@@ -199,16 +199,16 @@ impl KnownKeys {
 }
 
 /// Places of documents.
-pub(super) struct Places {
+pub(super) struct DocumentPlaces {
     paths: Vec<Arc<Path>>,
-    /// Of each the number of its path, and what a place is packed to.
+    /// For each document the number of its path, and its packed place.
     at: Column<[u32; 3]>,
 }
 
-impl Places {
+impl DocumentPlaces {
     /// None yet. A place takes 12 bytes of memory or of a scratch file.
-    pub(super) fn new(room: &Room) -> Self {
-        Self { paths: Vec::new(), at: Column::new(room) }
+    pub(super) fn new(budget: &MemoryBudget) -> Self {
+        Self { paths: Vec::new(), at: Column::new(budget) }
     }
 
     pub(super) fn push(&mut self, place: &Place) -> twindex::Result<()> {
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_come_in_their_order_in_memory_and_from_runs_and_are_known_again() {
+    fn keys_are_returned_in_order_from_memory_and_from_runs_and_are_found_again() {
         let dir = tempfile::tempdir().unwrap();
         let text = |number: u32| match number % 3 {
             0 => format!("{}", number.wrapping_mul(0x9E37_79B9)),
@@ -240,8 +240,8 @@ mod tests {
         let mut all: Vec<u32> = (100..4000).collect();
         all.sort_by_key(|&number| text(number));
         for bytes in [0, 1 << 16, usize::MAX] {
-            let room = Room::new(dir.path(), bytes);
-            let (mut keys, mut known) = (Keys::new(&room), KnownKeys::new(&room).unwrap());
+            let budget = MemoryBudget::new(dir.path(), bytes);
+            let (mut keys, mut known) = (DocumentKeys::new(&budget), KnownKeys::new(&budget).unwrap());
             for number in 0..4000 {
                 assert_eq!(known.find(&keys, text(number).as_bytes()), None);
                 keys.push(text(number).as_bytes()).unwrap();
@@ -250,7 +250,7 @@ mod tests {
             assert_eq!(keys.bytes.is_on_disk(), bytes < usize::MAX);
             assert!((0..4000).all(|number| known.find(&keys, text(number).as_bytes()) == Some(number)));
             for memory in [0, 1 << 14, 1 << 24] {
-                let by_key = ByKey::of(&keys, 100..4000, &room, memory).unwrap();
+                let by_key = ByKey::of(&keys, 100..4000, &budget, memory).unwrap();
                 assert_eq!(by_key.documents[..], all, "{bytes} {memory}");
                 assert!((0..).zip(&all).all(|(place, &document)| by_key.place(document) == place));
             }

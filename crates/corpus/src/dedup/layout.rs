@@ -10,7 +10,7 @@ use crate::boilerplate::BOILERPLATE;
 use crate::input::{is_name_of_annotated, is_name_of_kept, is_name_of_keys};
 use crate::urls::URLS;
 
-/// The files that `dedup` makes always; who finds neither finds the work of somebody else.
+/// The files that `dedup` always makes; a folder without them is not its own.
 pub(super) const PROOF: [&str; 2] = ["pairs.tsv", "clusters.tsv"];
 /// The files in OUT, beside those of the documents that are kept.
 const FILES: [&str; 11] = [

@@ -12,9 +12,9 @@ use twindex::sketch::{IdfTable, LeftOut, Sketcher};
 use twindex_passages::Boilerplate;
 
 use super::layout::kept_files;
-use super::out::{MadeFolders, Out, temporary_folder};
+use super::out::{MadeFolders, OutputFolder, temporary_folder};
 use super::{Dedup, Method};
-use crate::boilerplate::{self, Asked, BOILERPLATE, BOILERPLATE_WORDS, digest};
+use crate::boilerplate::{self, BOILERPLATE, BOILERPLATE_WORDS, SpanCriteria, digest};
 use crate::error::InvalidOptions;
 use crate::input::Documents;
 use crate::numbers::count;
@@ -22,7 +22,7 @@ use crate::observer::Observer;
 use crate::sketching::Sketched;
 use crate::watch::{Stages, Stopwatch};
 
-/// What does not count because many documents share it.
+/// Figures of the text that is left out because many documents share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftOutReport {
     /// Documents that share a span are more than this.
@@ -31,7 +31,7 @@ pub struct LeftOutReport {
     pub words: u32,
     /// Spans of the list; a longer one that is shared is several that overlap.
     pub spans: u64,
-    /// Words of the documents that were read that stand in a span.
+    /// Words of the documents read that are in a span.
     pub words_left_out: u64,
     /// Documents that have such words.
     pub documents: u64,
@@ -52,9 +52,9 @@ impl LeftOutReport {
 /// The list of a job.
 pub(super) struct Spans {
     pub(super) list: Arc<Boilerplate>,
-    /// What it took to make it.
+    /// The time it took.
     watch: Option<Stopwatch>,
-    /// Where it was made; these go in this order.
+    /// The scratch folder of the list; the fields are dropped in this order.
     _scratch: Option<(Box<dyn Any>, tempfile::TempDir, MadeFolders)>,
 }
 
@@ -154,7 +154,7 @@ impl Dedup {
         &self,
         documents: &Documents,
         params: &Params,
-        out: &Out<'_>,
+        out: &OutputFolder<'_>,
         observer: &dyn Observer,
     ) -> anyhow::Result<Option<Spans>> {
         let known = match &self.boilerplate {
@@ -179,14 +179,14 @@ impl Dedup {
         made.sync()?;
         let folder = temporary_folder(out.parent())?;
         let half_done = observer.half_done(folder.path());
-        let asked = Asked {
+        let asked = SpanCriteria {
             words: self.boilerplate_words.unwrap_or(BOILERPLATE_WORDS),
             more_than,
             repeated_keys: self.repeated_keys,
             memory: self.memory,
         };
         let list = boilerplate::count(documents, &params.shingling, asked, folder.path(), observer);
-        let list = list.map_err(|error| self.say_memory(error))?;
+        let list = list.map_err(|error| self.with_memory_advice(error))?;
         Ok(Some(Spans { list, watch: Some(watch), _scratch: Some((half_done, folder, made)) }))
     }
 

@@ -6,35 +6,35 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
 use twindex::sys::vfs::ReadFile;
-use twindex::sys::{Column, RealVfs, Room, Spill, Vfs};
+use twindex::sys::{Column, MemoryBudget, RealVfs, Spill, Vfs};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::input::{Ending, Form};
-use crate::sketching::{WholeLine, line_hash};
+use crate::sketching::{DocumentLine, line_hash};
 
 /// Lines, numbered in the order they were pushed. Those of regular files stay where they are; others, of pipes and
 /// compressed files, are written to a scratch file.
-pub(super) struct Lines {
-    at: Column<At>,
+pub(super) struct LineStore {
+    at: Column<LinePosition>,
     scratch: Spill,
-    /// Where that is.
+    /// The folder of scratch files.
     folder: PathBuf,
     files: Vec<Arc<Path>>,
     /// The file that was read last: there may be more of them than a process may hold open.
     open: Mutex<Option<(u32, Box<dyn ReadFile>)>>,
 }
 
-/// Where a line is.
+/// The position of a line.
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
-struct At {
+struct LinePosition {
     offset: u64,
-    /// Of the line, by which a file that was changed is noticed.
+    /// The hash of the line, to detect a changed file.
     hash: u64,
     length: u32,
     /// 0 for the scratch file, or a number above that of the file.
     file: u32,
-    /// What the line is and how it ends, and the number that belongs to it.
+    /// The form and the ending of the line, and the number that belongs to them.
     form: [u32; 2],
 }
 
@@ -70,13 +70,13 @@ fn unpacked([kind, number]: [u32; 2]) -> (Form, Ending) {
     (form, ending)
 }
 
-impl Lines {
+impl LineStore {
     /// None yet. A line takes 32 bytes of memory or of a scratch file.
-    pub(super) fn new(folder: &Path, room: &Room) -> anyhow::Result<Self> {
+    pub(super) fn new(folder: &Path, budget: &MemoryBudget) -> anyhow::Result<Self> {
         let scratch = Spill::create(folder)
             .with_context(|| format!("{}: cannot create a scratch file", folder.display()))?;
         Ok(Self {
-            at: Column::new(room),
+            at: Column::new(budget),
             scratch,
             folder: folder.to_owned(),
             files: Vec::new(),
@@ -84,10 +84,10 @@ impl Lines {
         })
     }
 
-    pub(super) fn push(&mut self, form: Form, ending: Ending, line: &WholeLine) -> anyhow::Result<()> {
+    pub(super) fn push(&mut self, form: Form, ending: Ending, line: &DocumentLine) -> anyhow::Result<()> {
         let short = |length: usize| u32::try_from(length).context("longer than 2^32 bytes");
         let at = match line {
-            WholeLine::Held(line) => At {
+            DocumentLine::Held(line) => LinePosition {
                 offset: self
                     .scratch
                     .append(line)
@@ -97,9 +97,9 @@ impl Lines {
                 file: 0,
                 form: packed(form, ending),
             },
-            WholeLine::In { file, offset, length, hash } => {
+            DocumentLine::In { file, offset, length, hash } => {
                 let (length, file) = (short(*length)?, self.file(file));
-                At { offset: *offset, hash: *hash, length, file, form: packed(form, ending) }
+                LinePosition { offset: *offset, hash: *hash, length, file, form: packed(form, ending) }
             }
         };
         Ok(self.at.push(at)?)
@@ -112,7 +112,7 @@ impl Lines {
         self.files.len() as u32
     }
 
-    /// What a line is.
+    /// The form of a line.
     pub(super) fn form(&self, number: usize) -> Form {
         unpacked(self.at[number].form).0
     }
@@ -123,13 +123,13 @@ impl Lines {
     }
 
     /// Reads lines in the order in which they were pushed, or nearly so.
-    pub(super) fn reading(&self) -> Reading<'_> {
-        Reading { lines: self, window: Vec::new(), start: 0, ahead: LEAST, open: None, held: Vec::new() }
+    pub(super) fn reading(&self) -> LineReader<'_> {
+        LineReader { lines: self, window: Vec::new(), start: 0, ahead: LEAST, open: None, held: Vec::new() }
     }
 
     /// A line; none if the file does not have it any more.
     pub(super) fn get(&self, number: usize) -> io::Result<Option<Vec<u8>>> {
-        let At { offset, hash, length, file, .. } = self.at[number];
+        let LinePosition { offset, hash, length, file, .. } = self.at[number];
         let mut line = vec![0; length as usize];
         if file == 0 {
             self.scratch.read_exact_at(&mut line, offset)?;
@@ -158,9 +158,9 @@ const WINDOW: u64 = 256 << 10;
 /// Bytes between two lines that are read with them, rather than asked for apart.
 const GAP: u64 = 4 << 10;
 
-/// Lines that are read one after the other, most of them from one window after the other.
-pub(super) struct Reading<'l> {
-    lines: &'l Lines,
+/// Reads lines in ascending order, most of them from a moving window.
+pub(super) struct LineReader<'l> {
+    lines: &'l LineStore,
     /// Bytes of the open file, from `start` on.
     window: Vec<u8>,
     start: u64,
@@ -170,10 +170,10 @@ pub(super) struct Reading<'l> {
     held: Vec<u8>,
 }
 
-impl Reading<'_> {
+impl LineReader<'_> {
     /// A line; none if the file does not have it any more.
     pub(super) fn get(&mut self, number: usize) -> io::Result<Option<&[u8]>> {
-        let At { offset, hash, length, file, .. } = self.lines.at[number];
+        let LinePosition { offset, hash, length, file, .. } = self.lines.at[number];
         if file == 0 {
             self.held.resize(length as usize, 0);
             self.lines.scratch.read_exact_at(&mut self.held, offset)?;
@@ -218,21 +218,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_back_from_files_and_from_scratch_and_changes_are_noticed() {
+    fn lines_are_read_back_from_inputs_and_scratch_and_changed_inputs_are_detected() {
         let dir = tempfile::tempdir().unwrap();
         let path: Arc<Path> = Arc::from(dir.path().join("in.jsonl"));
         fs::write(&path, "one\ntwo\nthree\n").unwrap();
-        let mut lines = Lines::new(dir.path(), &Room::new(dir.path(), 0)).unwrap();
-        let there = |line: &str, offset| WholeLine::In {
+        let mut lines = LineStore::new(dir.path(), &MemoryBudget::new(dir.path(), 0)).unwrap();
+        let there = |line: &str, offset| DocumentLine::In {
             file: Arc::clone(&path),
             offset,
             length: line.len(),
             hash: line_hash(line.as_bytes()),
         };
-        for line in [there("one", 0), WholeLine::Held(b"held".into()), there("three", 8)] {
+        for line in [there("one", 0), DocumentLine::Held(b"held".into()), there("three", 8)] {
             lines.push(Form::Json, Ending::Newline, &line).unwrap();
         }
-        let all = |lines: &Lines| {
+        let all = |lines: &LineStore| {
             let mut reading = lines.reading();
             [0, 1, 2].map(|number| {
                 let line = lines.get(number).unwrap();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_that_was_packed_is_the_same() {
+    fn packed_form_unpacks_to_the_same() {
         for form in [
             Form::Json,
             Form::Html,
@@ -265,9 +265,9 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_read_one_after_the_other_are_those_that_are_read_alone() {
+    fn sequential_reads_return_the_same_lines_as_single_reads() {
         let dir = tempfile::tempdir().unwrap();
-        let mut lines = Lines::new(dir.path(), &Room::unlimited()).unwrap();
+        let mut lines = LineStore::new(dir.path(), &MemoryBudget::unlimited()).unwrap();
         for name in ["a", "b"] {
             let path: Arc<Path> = Arc::from(dir.path().join(name));
             let texts: Vec<String> = (0..200_u64)
@@ -277,7 +277,7 @@ mod tests {
             let mut offset = 0;
             for text in &texts {
                 let hash = line_hash(text.as_bytes());
-                let line = WholeLine::In { file: Arc::clone(&path), offset, length: text.len(), hash };
+                let line = DocumentLine::In { file: Arc::clone(&path), offset, length: text.len(), hash };
                 lines.push(Form::Json, Ending::Newline, &line).unwrap();
                 offset += text.len() as u64;
             }

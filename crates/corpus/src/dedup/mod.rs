@@ -60,17 +60,17 @@ use anyhow::Context;
 use twindex::params::{Preset, WeightUnit};
 use twindex::sketch::IdfTable;
 use twindex::{Params, Sketch, Sketcher};
-use twindex_join::{Leaders, Told};
+use twindex_join::{DeltaHeader, ReferenceSets};
 
-use self::against::{Against, History, Past};
+use self::against::{ComparedIndex, EarlierResults, History};
 use self::corpus::Corpus;
-use self::find::{Done, Indexed};
+use self::find::{Indexed, SearchOutcome};
 use self::groups::{Anchors, NewSet};
 use self::inside::shingles_inside;
-use self::journal::{Asked, Journal, Parts};
+use self::journal::{ChunkParts, JobDescription, Journal};
 use self::left_out::Spans;
-use self::near::Limits;
-use self::out::Out;
+use self::near::JoinLimits;
+use self::out::OutputFolder;
 use self::report::common_shingles;
 use self::resume::remembered;
 use self::run_file::RunFile;
@@ -82,7 +82,7 @@ use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
 use crate::repeated::RepeatedKeys;
 use crate::sharing::Sharing;
-use crate::sketching::{Rest, Wanted, elements_max, for_each_remembered};
+use crate::sketching::{DocumentScratch, SketchOptions, elements_max, for_each_remembered};
 use crate::text::TextOptions;
 use crate::watch::{self, Stages, Stopwatch};
 
@@ -93,12 +93,12 @@ pub use self::near::{Join, Verify};
 pub use self::priority::Keep;
 pub use self::report::{CommonShingle, Report};
 pub use self::revisits::Revisits;
-pub use self::rules::{Clustering, NearBy};
+pub use self::rules::{Clustering, NearMeasure};
 pub use self::set_maker::{SetMaker, SetWork};
-pub use self::texts::{Beside, DedupTexts, Found};
+pub use self::texts::{DedupTexts, TextAttributes, TextsResult};
 pub use self::weights::Weights;
-pub use self::why::{Explanation, Fate, FieldOfBoth, Listed, Reason, Sets, Why};
-pub use self::word_diff::{Hunk, Run, Stands, WordDiff};
+pub use self::why::{DocumentStatus, Explanation, FieldOfBoth, Reason, Sets, TableLine, Why};
+pub use self::word_diff::{Hunk, Run, WordDiff, WordOrigin};
 
 /// Bytes that work may take unless it is said.
 pub const MEMORY: usize = 1 << 30;
@@ -137,7 +137,7 @@ pub struct Dedup {
     pub inputs: Vec<PathBuf>,
     /// How they are read.
     pub input: InputOptions,
-    /// What is done about a key that comes again; [`RepeatedKeys::Number`] by default, with which no document is lost.
+    /// How repeated keys are treated; [`RepeatedKeys::Number`] by default, with which no document is lost.
     pub repeated_keys: RepeatedKeys,
     /// The folder to make for the results.
     pub out: PathBuf,
@@ -148,10 +148,10 @@ pub struct Dedup {
     /// journal is a folder beside `out`, `.OUT.twindex-resume`, which is removed when the results have their name. The
     /// results are the same, byte for byte. Inputs are files and folders: a pipe cannot be read again.
     pub resume: bool,
-    /// What makes documents near.
+    /// How near documents are found.
     pub method: Method,
-    /// What is counted of two documents; [`NearBy::Resemblance`] by default.
-    pub near: NearBy,
+    /// The measure of two documents; [`NearMeasure::Resemblance`] by default.
+    pub near: NearMeasure,
     /// Resemblance, or containment, from which on documents are near, 0.05 to 1; 0.8 by default.
     pub threshold: Option<f64>,
     /// Hamming radius of [`Method::Simhash`], 0 to 10; 3 by default.
@@ -161,7 +161,7 @@ pub struct Dedup {
     pub against: Vec<PathBuf>,
     /// The texts of the indexes in `against`, where resemblance is counted: files and folders of documents.
     pub texts: Vec<PathBuf>,
-    /// Which documents are in `OUT/index`; [`IndexOf::Kept`] by default.
+    /// The documents in `OUT/index`; [`IndexOf::Kept`] by default.
     pub index: IndexOf,
     /// The sketch of [`Method::Shingles`]: the hashes of a document that this number divides.
     pub modulus: Option<u32>,
@@ -190,13 +190,13 @@ pub struct Dedup {
     pub boilerplate_words: Option<u32>,
     /// A list of spans that do not count, `OUT/boilerplate` of an earlier run, instead of a new one.
     pub boilerplate: Option<PathBuf>,
-    /// What a shingle weighs where resemblance is counted; [`Weights::Distinct`] by default.
+    /// The weights of shingles where resemblance is counted; [`Weights::Distinct`] by default.
     pub weights: Weights,
-    /// What weights that may be fractions, of [`Weights::Idf`] and of vectors, are rounded to; 1 by default.
+    /// The unit to which fractional weights, of [`Weights::Idf`] and of vectors, are rounded; 1 by default.
     pub weight_unit: Option<WeightUnit>,
     /// An IDF table that weights the shingles of [`Method::Simhash`], or those of [`Weights::Idf`].
     pub idf: Option<PathBuf>,
-    /// Which of near documents stays.
+    /// The near document that is kept.
     pub keep: Keep,
     /// The field, or column, of the number by which [`Keep::Max`] and [`Keep::Min`] go.
     pub keep_field: Option<String>,
@@ -206,9 +206,9 @@ pub struct Dedup {
     pub inside: Option<String>,
     /// The field, or column, of the document's URL; where none is named, keys that are URLs are that.
     pub url_field: Option<String>,
-    /// Which documents go; [`Clustering::Leaders`] by default.
+    /// The rule of removal; [`Clustering::Leaders`] by default.
     pub clusters: Clustering,
-    /// Which pairs are listed; [`ListedPairs::Covering`] by default.
+    /// The listed pairs; [`ListedPairs::Covering`] by default.
     pub pairs: ListedPairs,
     /// Comparisons of documents with kept ones beyond which the job ends with an error; any number by default.
     pub max_work: Option<u64>,
@@ -220,7 +220,7 @@ pub struct Dedup {
     /// with [`Clustering::Leaders`] what stays does not depend on it. 10,000 where it is not given, and then components that
     /// would need more are refused.
     pub max_bucket: Option<u32>,
-    /// What is written with documents of what was decided about them.
+    /// The decisions that are written into documents.
     pub annotations: Annotations,
     /// Write `OUT/revisits.warc`: for each page of a WARC file that goes, and whose payload is that of the kept one, byte
     /// for byte, a revisit record of WARC/1.1.
@@ -241,13 +241,13 @@ pub enum ListedPairs {
 /// Which documents an index is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexOf {
-    /// Those that stay.
+    /// The kept documents.
     Kept,
     /// All that were read and are not near one of a history.
     All,
 }
 
-/// What makes documents near.
+/// How near documents are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// `MinHash`: candidates by resemblance, verified.
@@ -275,7 +275,7 @@ impl Dedup {
             force: false,
             resume: false,
             method: Method::Minhash,
-            near: NearBy::Resemblance,
+            near: NearMeasure::Resemblance,
             threshold: None,
             within: None,
             against: Vec::new(),
@@ -324,14 +324,14 @@ impl Dedup {
         self.run_watched(&())
     }
 
-    /// As [`run`](Self::run), with somebody who watches.
+    /// As [`run`](Self::run), with an observer.
     ///
     /// # Errors
     ///
     /// As there.
     pub fn run_watched(&self, observer: &dyn Observer) -> anyhow::Result<Report> {
         self.check()?;
-        let out = Out::resolve(&self.out)?;
+        let out = OutputFolder::resolve(&self.out)?;
         out.check_inputs(&self.inputs)?;
         if !self.resume {
             out.check(self.force)?;
@@ -364,7 +364,7 @@ impl Dedup {
         let folder = out::temporary_folder(out.parent())?;
         let half_done = observer.half_done(folder.path());
 
-        let place = Place { folder: folder.path(), journal: None, observer };
+        let place = JobFolder { folder: folder.path(), journal: None, observer };
         let leaving = (table.as_ref(), spans.as_mut());
         let report = self.work(&params, documents, &past, leaving, place)?;
         drop(half_done);
@@ -378,12 +378,12 @@ impl Dedup {
     /// Continues a stopped run, or starts one with a journal.
     fn run_resumed(
         &self,
-        out: &Out<'_>,
+        out: &OutputFolder<'_>,
         params: &Params,
-        (documents, past, lists): (Documents, &Past, Lists<'_>),
+        (documents, past, lists): (Documents, &EarlierResults, WeightsAndSpans<'_>),
         observer: &dyn Observer,
     ) -> anyhow::Result<Report> {
-        let asked = Asked::of(self.deciding_options(params), &documents, &self.other_files())?;
+        let asked = JobDescription::of(self.deciding_options(params), &documents, &self.other_files())?;
         if !journal::folder_of(out.path()).exists() {
             out.check(self.force)?;
         }
@@ -395,7 +395,7 @@ impl Dedup {
         out.check(force)?;
         let folder = journal.results()?;
 
-        let place = Place { folder: &folder, journal: Some(&journal), observer };
+        let place = JobFolder { folder: &folder, journal: Some(&journal), observer };
         let report = self.work(params, documents, past, lists, place)?;
         crate::lost::check()?;
         journal.publish(&folder)?;
@@ -409,16 +409,16 @@ impl Dedup {
         &self,
         params: &Params,
         mut documents: Documents,
-        past: &Past,
-        (table, mut spans): Lists<'_>,
-        Place { folder, journal, observer }: Place<'_>,
+        past: &EarlierResults,
+        (table, mut spans): WeightsAndSpans<'_>,
+        JobFolder { folder, journal, observer }: JobFolder<'_>,
     ) -> anyhow::Result<Report> {
         let whole = Stopwatch::start();
         let max_bucket = self.max_bucket.unwrap_or(MAX_BUCKET) as usize;
         let mut stages = Stages::default();
 
         let watch = Stopwatch::start();
-        let Past { history, indexes: against } = past;
+        let EarlierResults { history, indexes: against } = past;
         let sketcher = match (table, &mut spans) {
             (None, None) => Sketcher::new(params)?,
             (Some(table), None) => Sketcher::with_idf(params, Arc::clone(table))?,
@@ -432,21 +432,21 @@ impl Dedup {
         // The others are in the corpus.
         let sketcher = sketcher.with_sets_of_wordless_only();
         let sketcher = sketcher.with_elements_max(elements_max(self.memory));
-        // Where texts are only compared for being equal there is no index.
+        // Exact comparison makes no index.
         let is_indexed = self.method != Method::Exact;
         let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;
         let mut corpus = self.corpus(folder, &documents)?;
         if let Some(history) = history {
             let kept = journal.map(|journal| journal.parts("history")).transpose()?;
             let read = self.read_history((history, kept), &documents, &sketcher, &mut corpus, observer);
-            read.map_err(|error| self.say_memory(error))?;
+            read.map_err(|error| self.with_memory_advice(error))?;
             documents.parser().headers().begin();
         }
         let kept = journal.map(|journal| journal.parts("reading")).transpose()?;
         let with = (&sketcher, &against[..], kept);
         let noted = (sketches.as_mut(), left_out.as_mut());
         let read = self.read(&mut documents, with, noted, &mut corpus, observer);
-        let (empty, exact) = read.map_err(|error| self.say_memory(error))?;
+        let (empty, exact) = read.map_err(|error| self.with_memory_advice(error))?;
         let sketched = sketches.map(Sketches::finish).transpose()?;
         corpus.end(!self.is_by_sets());
         let (read, exact) = (watch.cpu_seconds(), exact.as_secs_f64());
@@ -454,7 +454,7 @@ impl Dedup {
         stages.insert("exact", exact.min(read));
         stages.add("read", watch);
 
-        let limits = Limits {
+        let limits = JoinLimits {
             folder,
             journal,
             observer,
@@ -464,7 +464,7 @@ impl Dedup {
             watched: None,
         };
         let indexed = sketched.as_ref().map(|sketches| Indexed { params, table, sketches });
-        let Done { near, clusters, contained, hosts, revisits, pairs, kept_files, annotated_files } =
+        let SearchOutcome { near, clusters, contained, hosts, revisits, pairs, kept_files, annotated_files } =
             self.find(indexed.as_ref(), &corpus, against, &limits, &mut stages)?;
         RunFile::of(self, params, corpus.has_pages()).write(folder)?;
 
@@ -513,7 +513,7 @@ impl Dedup {
     /// Reads the documents of the history into the corpus.
     fn read_history(
         &self,
-        (history, mut kept): (&History, Option<Parts<'_>>),
+        (history, mut kept): (&History, Option<ChunkParts<'_>>),
         documents: &Documents,
         sketcher: &Sketcher,
         corpus: &mut Corpus,
@@ -521,18 +521,18 @@ impl Dedup {
     ) -> anyhow::Result<()> {
         let mut options = InputOptions { format: history.format, ..self.input_options() };
         options.attached.deciding.is_history = true;
-        // What was kept may say so already.
+        // Kept documents may have these fields already.
         options.reserved.clear();
-        let mut texts = documents.open_beside(&history.texts, &options)?;
+        let mut texts = documents.open_second(&history.texts, &options)?;
         let progress = observer.begin("reading the history", texts.total_bytes());
         // Texts that are named have the keys that they had when the index was made; those of results are as they are.
         let repeated_keys =
             if self.texts.is_empty() { RepeatedKeys::Any } else { self.repeated_keys.or_any() };
-        let room = Some(corpus.grouped.room.clone());
-        let wanted = Wanted { repeated_keys, room, ..self.wanted(!self.holds_sets()) };
-        let leaders = self.holds_sets().then(|| corpus.grouped.sets.leaders());
-        let look = |sketch: &Sketch, rest: Rest<'_>| {
-            Ok((None, leaders.as_ref().map(|leaders| tell(leaders, sketch, rest))))
+        let budget = Some(corpus.grouped.budget.clone());
+        let wanted = SketchOptions { repeated_keys, budget, ..self.wanted(!self.holds_sets()) };
+        let leaders = self.holds_sets().then(|| corpus.grouped.sets.references());
+        let look = |sketch: &Sketch, rest: DocumentScratch<'_>| {
+            Ok((None, leaders.as_ref().map(|leaders| encode(leaders, sketch, rest))))
         };
         let mut found = Vec::new();
         let remembered = kept.as_mut().map(remembered);
@@ -543,14 +543,14 @@ impl Dedup {
             &*progress,
             remembered,
             look,
-            |one, (_, told), words| {
+            |one, (_, header), words| {
                 if !history.has(&one.key, &mut found)? {
                     return Ok(());
                 }
-                corpus.add_history(one, NewSet::of(told, words))
+                corpus.add_history(one, NewSet::of(header, words))
             },
         )?;
-        kept.map_or(Ok(()), Parts::finish)?;
+        kept.map_or(Ok(()), ChunkParts::finish)?;
         history.check(&found)
     }
 
@@ -559,7 +559,7 @@ impl Dedup {
     fn read(
         &self,
         documents: &mut Documents,
-        (sketcher, against, mut kept): (&Sketcher, &[Against], Option<Parts<'_>>),
+        (sketcher, against, mut kept): (&Sketcher, &[ComparedIndex], Option<ChunkParts<'_>>),
         (mut sketches, mut left_out): (Option<&mut Sketches>, Option<&mut LeftOutReport>),
         corpus: &mut Corpus,
         observer: &dyn Observer,
@@ -569,21 +569,21 @@ impl Dedup {
         let counted = self.method == Method::Exact || self.verify() == Verify::Exact;
         let shingles = self.method != Method::Simhash && counted;
         // Sets that are held know what is distinct; of others it is counted.
-        let wanted = Wanted {
+        let wanted = SketchOptions {
             repeated_keys: match self.repeated_keys {
                 RepeatedKeys::Error => RepeatedKeys::Any, // the corpus knows the place of the first one
                 other => other,
             },
-            room: Some(corpus.grouped.room.clone()),
+            budget: Some(corpus.grouped.budget.clone()),
             ..self.wanted(shingles && !self.holds_sets())
         };
-        let leaders = self.holds_sets().then(|| corpus.grouped.sets.leaders());
-        let look = |sketch: &Sketch, mut rest: Rest<'_>| {
-            let near = Against::near_any(against, sketch, &mut rest)?;
-            // What is dropped is compared with nothing more.
-            let told = leaders.as_ref().filter(|_| near.is_none());
-            let told = told.map(|leaders| tell(leaders, sketch, rest));
-            Ok((near, told))
+        let leaders = self.holds_sets().then(|| corpus.grouped.sets.references());
+        let look = |sketch: &Sketch, mut rest: DocumentScratch<'_>| {
+            let near = ComparedIndex::near_any(against, sketch, &mut rest)?;
+            // A dropped document needs no further comparison.
+            let header = leaders.as_ref().filter(|_| near.is_none());
+            let header = header.map(|leaders| encode(leaders, sketch, rest));
+            Ok((near, header))
         };
         let remembered = kept.as_mut().map(remembered);
         for_each_remembered(
@@ -593,7 +593,7 @@ impl Dedup {
             &*progress,
             remembered,
             look,
-            |one, (near, told), words| {
+            |one, (near, header), words| {
                 empty += u64::from(one.sketch.is_empty() && !one.is_opaque);
                 if let Some(left_out) = &mut left_out {
                     left_out.add(one);
@@ -603,7 +603,7 @@ impl Dedup {
                 }
                 // A clock of the processor is a call of the system, and would be the slower part.
                 let start = Instant::now();
-                corpus.add(one, NewSet::of(told, words))?;
+                corpus.add(one, NewSet::of(header, words))?;
                 finding_copies += start.elapsed();
                 let Some(sketches) = &mut sketches else { return Ok(()) };
                 sketches
@@ -611,13 +611,13 @@ impl Dedup {
                     .with_context(|| format!("{}: cannot index the document", one.place))
             },
         )?;
-        kept.map_or(Ok(()), Parts::finish)?;
+        kept.map_or(Ok(()), ChunkParts::finish)?;
         Ok((empty, finding_copies))
     }
 
-    /// What is read of each document, with its distinct shingles if they are counted.
-    fn wanted(&self, shingles: bool) -> Wanted {
-        Wanted { shingles, whole: true, memory: Some(self.memory), ..Wanted::default() }
+    /// The data to read of each document, with its distinct shingles if they are counted.
+    fn wanted(&self, shingles: bool) -> SketchOptions {
+        SketchOptions { shingles, whole: true, memory: Some(self.memory), ..SketchOptions::default() }
     }
 
     /// Whether sets are all that is asked for near documents, and no index.
@@ -625,7 +625,7 @@ impl Dedup {
         self.method == Method::Minhash && self.join() != Join::Bands || self.method == Method::Exact
     }
 
-    /// What will be remembered of the documents.
+    /// The store of the documents' data.
     fn corpus(&self, folder: &Path, documents: &Documents) -> anyhow::Result<Corpus> {
         let (parser, memory) = (documents.parser().clone(), self.memory / 4);
         Corpus::new(folder, memory, parser, self.sampled_by())
@@ -643,10 +643,10 @@ impl Dedup {
 }
 
 /// The table that weighs shingles, and the list of spans that do not count.
-type Lists<'l> = (Option<&'l Arc<IdfTable>>, Option<&'l mut Spans>);
+type WeightsAndSpans<'l> = (Option<&'l Arc<IdfTable>>, Option<&'l mut Spans>);
 
-/// Where a job works, and who watches it.
-struct Place<'p> {
+/// The folder, the journal and the observer of a job.
+struct JobFolder<'p> {
     /// For results and scratch files.
     folder: &'p Path,
     /// With [`Dedup::resume`].
@@ -654,8 +654,13 @@ struct Place<'p> {
     observer: &'p dyn Observer,
 }
 
-/// What there is to say of a new document's set beside the sets that are held, of shingles inside its value.
-fn tell(leaders: &Leaders, sketch: &Sketch, rest: Rest<'_>) -> Told {
-    let Rest { shingles, telling, words, inside, .. } = rest;
-    leaders.tell(&shingles_inside(shingles, inside), Anchors::of(sketch, inside).as_slice(), telling, words)
+/// Encodes the set of a new document, of shingles inside its value, against the reference sets.
+fn encode(leaders: &ReferenceSets, sketch: &Sketch, rest: DocumentScratch<'_>) -> DeltaHeader {
+    let DocumentScratch { shingles, delta_scratch, words, inside, .. } = rest;
+    leaders.encode(
+        &shingles_inside(shingles, inside),
+        Anchors::of(sketch, inside).as_slice(),
+        delta_scratch,
+        words,
+    )
 }

@@ -7,17 +7,17 @@ use twindex::Snapshot;
 use twindex::sketch::Nearness;
 use twindex::sys::Column;
 use twindex_join::{
-    Agreement, Common, Effort, Families, Forest, Pairs, Sorted, Sorter, Watched, candidates_agreeing,
-    cover_sets, for_each_pair_between, for_each_pair_inside, merge_elements, numbered_pairs_within,
-    prefix_candidates, set_candidates,
+    Agreement, Common, CoverPairs, Families, Forest, JoinResources, SharedProgress, Sorted, Sorter,
+    candidates_agreeing, cover_sets, for_each_pair_between, for_each_pair_inside, merge_elements,
+    numbered_pairs_within, prefix_candidates, set_candidates,
 };
 
 use super::capped::Capped;
 use super::corpus::Corpus;
 use super::groups::Grouped;
 use super::journal::Journal;
-use super::rules::{Clustering, NearBy, Rules};
-use super::score::{Kind, Sampled, Score};
+use super::rules::{Clustering, KeepRules, NearMeasure};
+use super::score::{Sampled, Score, ScoreKind};
 use super::signatures::Signatures;
 use crate::observer::Observer;
 use crate::watch::{Stages, Stopwatch};
@@ -45,16 +45,16 @@ pub enum Verify {
 }
 
 /// The near groups, and the counts of the search.
-pub(super) struct Near {
+pub(super) struct NearGroups {
     /// All pairs, where they are wanted: smaller group, larger group and packed score.
     pub pairs: Option<Sorted<u128>>,
-    pub decided: Decided,
-    pub kind: Kind,
+    pub decided: GroupDecision,
+    pub kind: ScoreKind,
     /// Pairs of groups that were compared.
     pub candidates: u64,
-    /// Of these, pairs whose shingles were counted, where sketches ruled out others.
+    /// The candidates whose shingles were counted, if sketches ruled out others.
     pub counted: Option<u64>,
-    /// Of what not all pairs are candidates.
+    /// Buckets and shingles that were capped.
     pub capped: Capped,
     /// The most common of the shingles that were capped, where they were counted one by one: texts, hash, and the first
     /// text.
@@ -63,16 +63,16 @@ pub(super) struct Near {
     pub seconds: (f64, f64),
 }
 
-/// Which groups stay, and which go for what.
-pub(super) enum Decided {
-    /// Of each group the one that is kept for it, itself if it stays; and the packed score of the two.
+/// The kept groups, and for each removed one the kept one that it is near.
+pub(super) enum GroupDecision {
+    /// For each group the kept one, itself if it is kept; and the packed score of the two.
     Leaders { by: Column<u32>, scores: Column<u64> },
-    /// One of each component stays.
+    /// One group of each component is kept.
     Components(Forest),
 }
 
-/// Where the work is done, what it may take, and who watches it.
-pub(super) struct Limits<'a> {
+/// The folder, the memory and the observers of the search.
+pub(super) struct JoinLimits<'a> {
     pub folder: &'a Path,
     /// With [`Dedup::resume`](super::Dedup::resume).
     pub journal: Option<&'a Journal<'a>>,
@@ -81,15 +81,15 @@ pub(super) struct Limits<'a> {
     pub max_bucket: usize,
     /// Components may be made of a part of the pairs of common shingles and large buckets: the user has named `max_bucket`.
     pub may_cap: bool,
-    /// Where a caller sees how far it is, and what may end the work.
-    pub watched: Option<&'a Watched>,
+    /// Progress for the caller, and the flag that ends the work.
+    pub watched: Option<&'a SharedProgress>,
 }
 
 /// Candidates that one thread verifies at once.
 const CHUNK: usize = 512;
 /// Candidates that are verified at once.
 const BATCH: usize = 1 << 14;
-/// Standard errors by which an estimate may stay below the threshold and the pair be counted all the same.
+/// An estimate up to this number of standard errors below the threshold is still counted.
 const ERRORS: f64 = 3.0;
 
 /// Whether the resemblance may reach the threshold, by what samples have in common.
@@ -103,25 +103,27 @@ struct Collector<'r> {
     grouped: &'r Grouped,
     /// For what is wanted of them.
     sorter: Option<Sorter<u128>>,
-    deciding: Deciding<'r>,
+    deciding: GroupDecider<'r>,
     verifying: f64,
 }
 
-enum Deciding<'r> {
-    Leaders(Pairs<'r>),
+enum GroupDecider<'r> {
+    Leaders(CoverPairs<'r>),
     Components(Forest),
     /// It was decided before, and pairs are only listed.
-    Made(Decided),
+    Made(GroupDecision),
 }
 
 impl<'r> Collector<'r> {
-    fn new(grouped: &'r Grouped, rules: &Rules<'r>, limits: &Limits<'_>) -> twindex::Result<Self> {
+    fn new(grouped: &'r Grouped, rules: &KeepRules<'r>, limits: &JoinLimits<'_>) -> twindex::Result<Self> {
         let (groups, memory) = (grouped.groups.len(), limits.memory / 2);
         let deciding = match rules.clustering {
-            Clustering::Components => Deciding::Components(Forest::within(&grouped.room, groups as u32)?),
+            Clustering::Components => {
+                GroupDecider::Components(Forest::within(&grouped.budget, groups as u32)?)
+            }
             Clustering::Leaders => {
-                let pairs = Pairs::new(&grouped.room, memory / 2, groups, rules.order)?;
-                Deciding::Leaders(pairs.fixing(rules.fixed))
+                let pairs = CoverPairs::new(&grouped.budget, memory / 2, groups, rules.order)?;
+                GroupDecider::Leaders(pairs.fixing(rules.fixed))
             }
         };
         let is_wanted = rules.all_pairs || rules.clustering == Clustering::Components;
@@ -132,13 +134,13 @@ impl<'r> Collector<'r> {
     /// As [`new`](Self::new), where it may have been decided before what stays.
     fn deciding(
         grouped: &'r Grouped,
-        rules: &Rules<'r>,
-        limits: &Limits<'_>,
-        decided: Option<Decided>,
+        rules: &KeepRules<'r>,
+        limits: &JoinLimits<'_>,
+        decided: Option<GroupDecision>,
     ) -> twindex::Result<Self> {
         let collector = Self::new(grouped, rules, limits)?;
         Ok(match decided {
-            Some(decided) => Self { deciding: Deciding::Made(decided), ..collector },
+            Some(decided) => Self { deciding: GroupDecider::Made(decided), ..collector },
             None => collector,
         })
     }
@@ -148,11 +150,11 @@ impl<'r> Collector<'r> {
             return Ok(());
         }
         match &mut self.deciding {
-            Deciding::Leaders(pairs) => pairs.push(a, b, score.pack())?,
-            Deciding::Components(forest) => {
+            GroupDecider::Leaders(pairs) => pairs.push(a, b, score.pack())?,
+            GroupDecider::Components(forest) => {
                 forest.join(a, b);
             }
-            Deciding::Made(_) => {}
+            GroupDecider::Made(_) => {}
         }
         let Some(sorter) = &mut self.sorter else { return Ok(()) };
         sorter.push(u128::from(a.min(b)) << 96 | u128::from(a.max(b)) << 64 | u128::from(score.pack()))
@@ -206,18 +208,18 @@ impl<'r> Collector<'r> {
         })
     }
 
-    fn finish(self, kind: Kind, watch: &Stopwatch) -> twindex::Result<Near> {
+    fn finish(self, kind: ScoreKind, watch: &Stopwatch) -> twindex::Result<NearGroups> {
         let Self { sorter, deciding, verifying, .. } = self;
         let pairs = sorter.map(Sorter::finish).transpose()?;
         let decided = match deciding {
-            Deciding::Components(forest) => Decided::Components(forest),
-            Deciding::Leaders(pairs) => {
+            GroupDecider::Components(forest) => GroupDecision::Components(forest),
+            GroupDecider::Leaders(pairs) => {
                 let (by, scores) = pairs.finish()?;
-                Decided::Leaders { by, scores }
+                GroupDecision::Leaders { by, scores }
             }
-            Deciding::Made(decided) => decided,
+            GroupDecider::Made(decided) => decided,
         };
-        Ok(Near {
+        Ok(NearGroups {
             pairs,
             decided,
             kind,
@@ -240,12 +242,12 @@ pub(super) struct BandSearch<'a> {
     pub verify: Verify,
 }
 
-impl Near {
+impl NearGroups {
     /// Lists all pairs, too, if they are wanted. `pairs` takes what was decided.
     fn with_pairs(
         self,
-        rules: &Rules<'_>,
-        pairs: impl FnOnce(Decided) -> twindex::Result<Self>,
+        rules: &KeepRules<'_>,
+        pairs: impl FnOnce(GroupDecision) -> twindex::Result<Self>,
     ) -> twindex::Result<Self> {
         if !rules.all_pairs {
             return Ok(self);
@@ -256,46 +258,50 @@ impl Near {
     }
 
     /// Nothing but groups.
-    pub(super) fn none(grouped: &Grouped, rules: &Rules<'_>, limits: &Limits<'_>) -> twindex::Result<Self> {
-        Collector::new(grouped, rules, limits)?.finish(Kind::Resemblance, &Stopwatch::start())
+    pub(super) fn none(
+        grouped: &Grouped,
+        rules: &KeepRules<'_>,
+        limits: &JoinLimits<'_>,
+    ) -> twindex::Result<Self> {
+        Collector::new(grouped, rules, limits)?.finish(ScoreKind::Resemblance, &Stopwatch::start())
     }
 
-    /// What is near by counting, each group compared with those that stay; and all pairs if they are wanted.
+    /// Near groups by counting, each group compared with the kept ones; and all pairs if they are wanted.
     pub(super) fn by_sets(
         grouped: &Grouped,
         join: Join,
-        rules: &Rules<'_>,
-        limits: &Limits<'_>,
+        rules: &KeepRules<'_>,
+        limits: &JoinLimits<'_>,
     ) -> twindex::Result<Self> {
         if rules.clustering == Clustering::Components {
             return Self::pairs_by_sets(grouped, join, rules, limits, None);
         }
         let watch = Stopwatch::start();
         let (near, kind) = match rules.near {
-            NearBy::Resemblance => (Nearness::Resemblance(rules.threshold), Kind::Resemblance),
-            NearBy::Containment => (Nearness::Containment(rules.threshold), Kind::Containment),
+            NearMeasure::Resemblance => (Nearness::Resemblance(rules.threshold), ScoreKind::Resemblance),
+            NearMeasure::Containment => (Nearness::Containment(rules.threshold), ScoreKind::Containment),
         };
         let priority = twindex_join::Priority {
             order: rules.order,
             fixed: rules.fixed,
-            most: rules.most_comparisons,
+            max: rules.most_comparisons,
             by_index: join == Join::Prefix,
             watched: limits.watched,
         };
         let threads = rayon::current_num_threads();
-        let effort = Effort { dir: limits.folder, memory: limits.memory, threads };
-        let covered = cover_sets(&grouped.sets, near, priority, effort)?;
+        let resources = JoinResources { dir: limits.folder, memory: limits.memory, threads };
+        let covered = cover_sets(&grouped.sets, near, priority, resources)?;
         let seconds = watch.cpu_seconds();
         let size = |set: u32| grouped.sets.size(set);
         let scores = (0..).zip(covered.by.iter().zip(&covered.shared[..])).map(|(set, (&by, &shared))| {
             let others =
-                if by == set || kind == Kind::Containment { 0 } else { size(by) - u64::from(shared) };
+                if by == set || kind == ScoreKind::Containment { 0 } else { size(by) - u64::from(shared) };
             Score::Resemblance { intersection: shared, union: (size(set) + others) as u32 }.pack()
         });
-        let scores = Column::of(&grouped.room, scores)?;
+        let scores = Column::of(&grouped.budget, scores)?;
         let kept = Self {
             pairs: None,
-            decided: Decided::Leaders { scores, by: covered.by },
+            decided: GroupDecision::Leaders { scores, by: covered.by },
             kind,
             candidates: covered.comparisons,
             counted: Some(covered.counted),
@@ -310,16 +316,16 @@ impl Near {
     fn pairs_by_sets(
         grouped: &Grouped,
         join: Join,
-        rules: &Rules<'_>,
-        limits: &Limits<'_>,
-        decided: Option<Decided>,
+        rules: &KeepRules<'_>,
+        limits: &JoinLimits<'_>,
+        decided: Option<GroupDecision>,
     ) -> twindex::Result<Self> {
         let (watch, threshold) = (Stopwatch::start(), rules.threshold);
         let mut collector = Collector::deciding(grouped, rules, limits, decided)?;
         let mut families = Families::new(&grouped.sets, limits.memory / 4)?;
         let (memory, threads) = (limits.memory / 4, rayon::current_num_threads());
         let count = |batch: &[(u32, u32)]| {
-            limits.watched.map_or(Ok(()), Watched::check)?;
+            limits.watched.map_or(Ok(()), SharedProgress::check)?;
             collector.count(&mut families, batch, threshold)
         };
         let found = if join == Join::Prefix {
@@ -329,18 +335,18 @@ impl Near {
         };
         let capped = Capped { buckets: 0, shingles: found.capped, largest: found.largest, cap: found.cap };
         capped.check(rules.clustering, limits.may_cap)?;
-        let mut near = collector.finish(Kind::Resemblance, &watch)?;
+        let mut near = collector.finish(ScoreKind::Resemblance, &watch)?;
         near.candidates = found.candidates;
         near.capped = capped;
         Ok(near)
     }
 
-    /// What stays by the bands that groups share, as many as asked for, and what passes the verification; and all pairs if they
-    /// are wanted.
+    /// Near groups by shared bands, at least the number asked for, that pass the verification; and all pairs if they are
+    /// wanted.
     pub(super) fn by_bands(
         how: BandSearch<'_>,
-        rules: &Rules<'_>,
-        limits: &Limits<'_>,
+        rules: &KeepRules<'_>,
+        limits: &JoinLimits<'_>,
     ) -> twindex::Result<Self> {
         if rules.clustering == Clustering::Components {
             return Self::pairs_by_bands(how, rules, limits, None);
@@ -352,14 +358,14 @@ impl Near {
     /// All pairs that share bands and pass the verification; and what is decided by them, unless that is known.
     fn pairs_by_bands(
         BandSearch { corpus, snapshot, agreement, verify }: BandSearch<'_>,
-        rules: &Rules<'_>,
-        limits: &Limits<'_>,
-        decided: Option<Decided>,
+        rules: &KeepRules<'_>,
+        limits: &JoinLimits<'_>,
+        decided: Option<GroupDecision>,
     ) -> twindex::Result<Self> {
         let (watch, threshold) = (Stopwatch::start(), rules.threshold);
         let mut collector = Collector::deciding(&corpus.grouped, rules, limits, decided)?;
-        let room = (limits.folder, limits.memory / 4);
-        let found = candidates_agreeing(snapshot, agreement, limits.max_bucket, room, |place| {
+        let budget = (limits.folder, limits.memory / 4);
+        let found = candidates_agreeing(snapshot, agreement, limits.max_bucket, budget, |place| {
             Ok(corpus.group_at(place.key()?.as_key()))
         })?;
         let capped = Capped {
@@ -377,7 +383,7 @@ impl Near {
                     number += batch.len();
                     collector.count(&mut families, batch, threshold)
                 })?;
-                Kind::Resemblance
+                ScoreKind::Resemblance
             }
             Verify::Signature => {
                 let signatures = Signatures::of(corpus, snapshot)?;
@@ -392,7 +398,7 @@ impl Near {
                     number += batch.len();
                     batch.iter().try_for_each(|&(a, b)| collector.push(a, b, Score::Candidate))
                 })?;
-                Kind::Candidate
+                ScoreKind::Candidate
             }
         };
         let mut near = collector.finish(kind, &watch)?;
@@ -401,13 +407,13 @@ impl Near {
         Ok(near)
     }
 
-    /// What stays by the elements that sketches share, and the resemblance, by an estimate or counted; and all pairs if they
-    /// are wanted.
+    /// Near groups by common elements of sketches, with the resemblance estimated or counted; and all pairs if they are
+    /// wanted.
     pub(super) fn by_sketches(
         grouped: &Grouped,
         verify: Verify,
-        rules: &Rules<'_>,
-        limits: &Limits<'_>,
+        rules: &KeepRules<'_>,
+        limits: &JoinLimits<'_>,
         stages: &mut Stages,
     ) -> twindex::Result<Self> {
         if rules.clustering == Clustering::Components {
@@ -423,10 +429,10 @@ impl Near {
     fn pairs_by_sketches(
         grouped: &Grouped,
         verify: Verify,
-        rules: &Rules<'_>,
-        limits: &Limits<'_>,
+        rules: &KeepRules<'_>,
+        limits: &JoinLimits<'_>,
         stages: &mut Stages,
-        decided: Option<Decided>,
+        decided: Option<GroupDecision>,
     ) -> twindex::Result<Self> {
         let (watch, threshold) = (Stopwatch::start(), rules.threshold);
         let Some((by, sketches)) = &grouped.sketches else { return Self::none(grouped, rules, limits) };
@@ -443,14 +449,14 @@ impl Near {
         capped.check(rules.clustering, limits.may_cap)?;
 
         let merging = Stopwatch::start();
-        // What the lists and the places in them take is half of what is left beside the sets.
-        let half = Limits { memory: limits.memory / 2, ..*limits };
+        // The lists and the places in them take half of the memory that the sets leave.
+        let half = JoinLimits { memory: limits.memory / 2, ..*limits };
         let mut collector = Collector::deciding(grouped, rules, &half, decided)?;
-        let (kind, met) = if verify == Verify::Exact {
+        let (kind, collisions) = if verify == Verify::Exact {
             let mut families = Families::new(&grouped.sets, limits.memory / 4)?;
             let mut batch = Vec::with_capacity(BATCH);
             let may_be_near = |common: &Common| may_be_near(common, threshold);
-            let met = formed.common(sketches, *by, may_be_near, |a, b, _| {
+            let collisions = formed.common(sketches, *by, may_be_near, |a, b, _| {
                 batch.push((a, b));
                 if batch.len() == BATCH {
                     collector.count(&mut families, &batch, threshold)?;
@@ -459,17 +465,17 @@ impl Near {
                 Ok::<(), twindex::Error>(())
             })?;
             collector.count(&mut families, &batch, threshold)?;
-            (Kind::Resemblance, met)
+            (ScoreKind::Resemblance, collisions)
         } else {
             let is_near = |common: &Common| common.resemblance().at_least(threshold);
-            let met = formed.common(sketches, *by, is_near, |a, b, common| {
+            let collisions = formed.common(sketches, *by, is_near, |a, b, common| {
                 collector.push(a, b, Score::Sampled(Sampled::from(common)))
             })?;
-            (Kind::Sampled, met)
+            (ScoreKind::Sampled, collisions)
         };
         stages.insert("pair_merge", merging.cpu_seconds() - collector.verifying);
         let mut near = collector.finish(kind, &watch)?;
-        near.candidates = met;
+        near.candidates = collisions;
         near.capped = capped;
         near.most_common = formed.most_common;
         Ok(near)
@@ -480,8 +486,8 @@ impl Near {
         corpus: &Corpus,
         snapshot: &Snapshot,
         within: u32,
-        rules: &Rules<'_>,
-        limits: &Limits<'_>,
+        rules: &KeepRules<'_>,
+        limits: &JoinLimits<'_>,
     ) -> anyhow::Result<Self> {
         let watch = Stopwatch::start();
         let mut collector = Collector::new(&corpus.grouped, rules, limits)?;
@@ -489,11 +495,11 @@ impl Near {
         numbered_pairs_within(
             snapshot,
             within,
-            Effort { dir: limits.folder, memory: limits.memory / 2, threads },
+            JoinResources { dir: limits.folder, memory: limits.memory / 2, threads },
             |place| Ok(corpus.group_at(place.key()?.as_key())),
             |a, b, distance| collector.push(a, b, Score::Distance(distance)),
         )?;
-        let mut near = collector.finish(Kind::Distance, &watch)?;
+        let mut near = collector.finish(ScoreKind::Distance, &watch)?;
         near.seconds = (0.0, near.seconds.0);
         Ok(near)
     }

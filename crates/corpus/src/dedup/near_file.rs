@@ -9,14 +9,14 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use super::capped::Capped;
 use super::groups::Grouped;
-use super::near::{Decided, Near};
-use super::score::Kind;
+use super::near::{GroupDecision, NearGroups};
+use super::score::ScoreKind;
 
-/// What there is beside the columns.
+/// The numbers before the columns.
 #[derive(Deserialize, Serialize)]
-struct Head {
+struct NearFileHeader {
     groups: usize,
-    kind: Kind,
+    kind: ScoreKind,
     candidates: u64,
     counted: Option<u64>,
     capped: Capped,
@@ -26,16 +26,16 @@ struct Head {
 /// Values of a column that are read at once.
 const TOGETHER: usize = 1 << 16;
 
-impl Near {
+impl NearGroups {
     /// Whether all that was found out is which groups stay, and for which others go.
     pub(super) fn is_decided_only(&self) -> bool {
-        self.pairs.is_none() && matches!(self.decided, Decided::Leaders { .. })
+        self.pairs.is_none() && matches!(self.decided, GroupDecision::Leaders { .. })
     }
 
     /// Writes it; nothing of what is not [decided](Self::is_decided_only).
     pub(super) fn save(&self, out: &mut impl Write) -> io::Result<()> {
-        let Decided::Leaders { by, scores } = &self.decided else { return Ok(()) };
-        let head = Head {
+        let GroupDecision::Leaders { by, scores } = &self.decided else { return Ok(()) };
+        let head = NearFileHeader {
             groups: by.len(),
             kind: self.kind,
             candidates: self.candidates,
@@ -53,7 +53,8 @@ impl Near {
     pub(super) fn load(input: &mut impl BufRead, grouped: &Grouped) -> anyhow::Result<Self> {
         let mut head = Vec::new();
         input.read_until(b'\n', &mut head)?;
-        let Head { groups, kind, candidates, counted, capped, most_common } = serde_json::from_slice(&head)?;
+        let NearFileHeader { groups, kind, candidates, counted, capped, most_common } =
+            serde_json::from_slice(&head)?;
         let expected = grouped.groups.len();
         ensure!(groups == expected, "expected {expected} groups, found {groups}");
         let by = column(input, grouped, 0_u32)?;
@@ -62,7 +63,7 @@ impl Near {
         ensure!(is_there && input.read(&mut [0])? == 0, "expected {groups} groups, found others");
         Ok(Self {
             pairs: None,
-            decided: Decided::Leaders { by, scores },
+            decided: GroupDecision::Leaders { by, scores },
             kind,
             candidates,
             counted,
@@ -78,7 +79,7 @@ fn column<T>(input: &mut impl Read, grouped: &Grouped, none: T) -> anyhow::Resul
 where
     T: twindex::sys::column::Value + FromZeros,
 {
-    let mut column = Column::filled(&grouped.room, grouped.groups.len(), none)?;
+    let mut column = Column::filled(&grouped.budget, grouped.groups.len(), none)?;
     for some in column.chunks_mut(TOGETHER) {
         input.read_exact(some.as_mut_bytes())?;
     }

@@ -1,40 +1,41 @@
-//! What stays where candidates are found by features or by sketches: each group is compared with kept ones alone, so that
-//! nothing that decides is capped.
+//! Kept groups by features or by sketches: each group is compared with kept ones alone, so that no cap affects the
+//! decisions.
 
 use twindex::sketch::intersection_from;
 use twindex_join::{
-    Common, Effort, Measure, Measured, Priority, ShingleSets, SketchMeasure, cover_measured, shared_features,
+    Common, JoinResources, Measure, MeasuredCover, Priority, ShingleSets, SketchMeasure, cover_measured,
+    shared_features,
 };
 
 use super::capped::Capped;
 use super::groups::Grouped;
-use super::near::{BandSearch, Decided, Limits, Near, Verify, may_be_near};
-use super::rules::Rules;
-use super::score::{Kind, Sampled, Score};
+use super::near::{BandSearch, GroupDecision, JoinLimits, NearGroups, Verify, may_be_near};
+use super::rules::KeepRules;
+use super::score::{Sampled, Score, ScoreKind};
 use super::signatures::Signatures;
 use crate::watch::Stopwatch;
 
 /// How a pair that shares features is verified.
-enum Verified<'a> {
+enum VerifiedBy<'a> {
     Counted,
     Estimated(Signatures<'a>),
     Not,
 }
 
-/// Groups that share features, as many as asked for, and pass the verification.
-struct ByFeatures<'a> {
+/// Measures groups that share at least `min` features, by the verification.
+struct FeatureMeasure<'a> {
     grouped: &'a Grouped,
     features: &'a ShingleSets,
-    least: usize,
-    verified: Verified<'a>,
+    min: usize,
+    verified: VerifiedBy<'a>,
     threshold: f64,
 }
 
-impl Measure for ByFeatures<'_> {
+impl Measure for FeatureMeasure<'_> {
     type Scratch = [Vec<u64>; 2];
 
     fn least_shared(&self, _: usize) -> usize {
-        self.least
+        self.min
     }
 
     fn score(&self, scratch: &mut Self::Scratch, later: u32, kept: u32) -> twindex::Result<Option<u64>> {
@@ -46,48 +47,48 @@ impl Measure for ByFeatures<'_> {
         of_kept.clear();
         let (a, b) = (self.features.set(later, of_later)?, self.features.set(kept, of_kept)?);
         // The index of kept groups knows a part of each feature.
-        if intersection_from(a, b, self.least).is_none() {
+        if intersection_from(a, b, self.min).is_none() {
             return Ok(None);
         }
         let score = match &self.verified {
-            Verified::Counted => {
+            VerifiedBy::Counted => {
                 self.grouped.sets.resemblance_from(later, kept, self.threshold)?.map(Score::counted)
             }
-            Verified::Estimated(signatures) => {
+            VerifiedBy::Estimated(signatures) => {
                 let score = signatures.estimate(later, kept)?;
                 let is_near = |resemblance: twindex::Resemblance| resemblance.at_least(self.threshold);
                 Some(score).filter(|score| score.resemblance().is_some_and(is_near))
             }
-            Verified::Not => Some(Score::Candidate),
+            VerifiedBy::Not => Some(Score::Candidate),
         };
         Ok(score.map(Score::pack))
     }
 }
 
-impl Near {
-    /// What stays by the bands that groups share, and what passes the verification.
+impl NearGroups {
+    /// Kept groups by shared bands that pass the verification.
     pub(super) fn kept_by_bands(
         BandSearch { corpus, snapshot, agreement, verify }: BandSearch<'_>,
-        rules: &Rules<'_>,
-        limits: &Limits<'_>,
+        rules: &KeepRules<'_>,
+        limits: &JoinLimits<'_>,
     ) -> twindex::Result<Self> {
         let (watch, grouped) = (Stopwatch::start(), &corpus.grouped);
-        let room = (limits.folder, limits.memory / 2);
-        let features = shared_features(snapshot, agreement.bits, grouped.groups.len(), room, |place| {
+        let budget = (limits.folder, limits.memory / 2);
+        let features = shared_features(snapshot, agreement.bits, grouped.groups.len(), budget, |place| {
             Ok(corpus.group_at(place.key()?.as_key()))
         })?;
         let (kind, verified) = match verify {
-            Verify::Exact => (Kind::Resemblance, Verified::Counted),
+            Verify::Exact => (ScoreKind::Resemblance, VerifiedBy::Counted),
             Verify::Signature => {
                 let signatures = Signatures::of(corpus, snapshot)?;
-                (signatures.kind(), Verified::Estimated(signatures))
+                (signatures.kind(), VerifiedBy::Estimated(signatures))
             }
-            Verify::None => (Kind::Candidate, Verified::Not),
+            Verify::None => (ScoreKind::Candidate, VerifiedBy::Not),
         };
-        let measure = ByFeatures {
+        let measure = FeatureMeasure {
             grouped,
             features: &features,
-            least: usize::from(agreement.features.max(1)),
+            min: usize::from(agreement.features.max(1)),
             verified,
             threshold: rules.threshold,
         };
@@ -95,12 +96,12 @@ impl Near {
         Ok(Self::kept_by(measured, kind, &watch))
     }
 
-    /// What stays by the elements that sketches share, and the resemblance, by an estimate or counted.
+    /// Kept groups by common elements of sketches, with the resemblance estimated or counted.
     pub(super) fn kept_by_sketches(
         grouped: &Grouped,
         verify: Verify,
-        rules: &Rules<'_>,
-        limits: &Limits<'_>,
+        rules: &KeepRules<'_>,
+        limits: &JoinLimits<'_>,
     ) -> twindex::Result<Self> {
         let (watch, threshold) = (Stopwatch::start(), rules.threshold);
         let Some((by, sketches)) = &grouped.sketches else { return Self::none(grouped, rules, limits) };
@@ -115,7 +116,7 @@ impl Near {
             };
             let measure = SketchMeasure::new(sketches, *by, may_be_near, count);
             let measured = cover(sketches, &measure, rules, limits)?;
-            return Ok(Self::kept_by(measured, Kind::Resemblance, &watch));
+            return Ok(Self::kept_by(measured, ScoreKind::Resemblance, &watch));
         }
         let is_near = |common: &Common| common.resemblance().at_least(threshold);
         let estimate = |later: u32, kept: u32, common: &Common| {
@@ -124,13 +125,13 @@ impl Near {
         };
         let measure = SketchMeasure::new(sketches, *by, is_near, estimate);
         let measured = cover(sketches, &measure, rules, limits)?;
-        Ok(Self::kept_by(measured, Kind::Sampled, &watch))
+        Ok(Self::kept_by(measured, ScoreKind::Sampled, &watch))
     }
 
-    fn kept_by(measured: Measured, kind: Kind, watch: &Stopwatch) -> Self {
+    fn kept_by(measured: MeasuredCover, kind: ScoreKind, watch: &Stopwatch) -> Self {
         Self {
             pairs: None,
-            decided: Decided::Leaders { by: measured.by, scores: measured.scores },
+            decided: GroupDecision::Leaders { by: measured.by, scores: measured.scores },
             kind,
             candidates: measured.comparisons,
             counted: None,
@@ -144,13 +145,13 @@ impl Near {
 fn cover(
     elements: &ShingleSets,
     measure: &impl Measure,
-    rules: &Rules<'_>,
-    limits: &Limits<'_>,
-) -> twindex::Result<Measured> {
+    rules: &KeepRules<'_>,
+    limits: &JoinLimits<'_>,
+) -> twindex::Result<MeasuredCover> {
     let priority = Priority {
         order: rules.order,
         fixed: rules.fixed,
-        most: rules.most_comparisons,
+        max: rules.most_comparisons,
         by_index: true,
         watched: limits.watched,
     };
@@ -159,6 +160,6 @@ fn cover(
         elements,
         measure,
         priority,
-        Effort { dir: limits.folder, memory: limits.memory / 2, threads },
+        JoinResources { dir: limits.folder, memory: limits.memory / 2, threads },
     )
 }

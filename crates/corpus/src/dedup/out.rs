@@ -9,7 +9,7 @@ use twindex::store::is_of_an_index;
 use twindex::sys::{RealVfs, Vfs};
 use twindex_join::Sorter;
 
-use super::against::Against;
+use super::against::ComparedIndex;
 use super::clusters::Clusters;
 use super::corpus::Corpus;
 use super::file::write_file;
@@ -17,17 +17,17 @@ use super::groups::Grouped;
 use super::hosts::{HostCounter, Hosts};
 use super::keys::ByKey;
 use super::layout::{INDEX, PROOF, is_ours};
-use super::near::{Limits, Near};
-use super::score::{Kind, Score};
+use super::near::{JoinLimits, NearGroups};
+use super::score::{Score, ScoreKind};
 use crate::error::InvalidOptions;
-use crate::input::{Annotation, Block, Kept};
+use crate::input::{Annotation, KeptBlock, KeptWriter};
 use crate::tsv;
 use crate::urls::URLS_HEAD;
 
 /// The first columns of pairs.tsv where it has the documents that go.
 const COVERING: &str = "document\tkept";
-/// Where the results go.
-pub(super) struct Out<'a> {
+/// The folder of results, under a temporary name.
+pub(super) struct OutputFolder<'a> {
     /// As it was given, for messages.
     given: &'a Path,
     /// The folder above and the name in it, without `.` and `/` at the end, which no rename takes.
@@ -35,7 +35,7 @@ pub(super) struct Out<'a> {
     parent: PathBuf,
 }
 
-impl<'a> Out<'a> {
+impl<'a> OutputFolder<'a> {
     pub(super) fn resolve(given: &'a Path) -> anyhow::Result<Self> {
         let Some(name) = given.file_name() else {
             let shown = given.display();
@@ -50,7 +50,7 @@ impl<'a> Out<'a> {
         Ok(Self { given, path: parent.join(name), parent: parent.to_owned() })
     }
 
-    /// Where the results go, by a name that can be changed.
+    /// The folder of results, by its temporary name.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -174,7 +174,7 @@ impl<'a> Out<'a> {
     }
 }
 
-/// Folders that came into being with this run. Those that are still empty go when this is dropped, so that a
+/// Folders that this run created. Empty ones are removed when this is dropped, so that a
 /// run that fails leaves nothing.
 pub(super) struct MadeFolders(Vec<PathBuf>);
 
@@ -237,12 +237,12 @@ fn foreign(folder: &Path) -> io::Result<Option<String>> {
 
 /// The pairs of documents that are listed.
 #[derive(Clone, Copy)]
-pub(super) struct Listed<'a> {
-    pub(super) near: &'a Near,
+pub(super) struct ListedResults<'a> {
+    pub(super) near: &'a NearGroups,
     pub(super) clusters: &'a Clusters,
 }
 
-impl Listed<'_> {
+impl ListedResults<'_> {
     /// Whether documents that go are listed, each with the one that is kept for it.
     pub(super) fn is_covering(self) -> bool {
         self.near.pairs.is_none()
@@ -283,8 +283,8 @@ impl Listed<'_> {
 pub(super) fn write_pairs(
     corpus: &Corpus,
     by_key: &ByKey,
-    listed: Listed<'_>,
-    limits: &Limits<'_>,
+    listed: ListedResults<'_>,
+    limits: &JoinLimits<'_>,
     path: &Path,
 ) -> anyhow::Result<u64> {
     // Sorted by the places of the keys: of two that are near, the smaller first. Each pair comes once.
@@ -351,25 +351,25 @@ pub(super) fn write_contained(
     path: &Path,
 ) -> anyhow::Result<()> {
     write_file(path, |out| {
-        writeln!(out, "key\tin\t{}", Kind::Containment.columns())?;
+        writeln!(out, "key\tin\t{}", ScoreKind::Containment.columns())?;
         for &(document, inside, score) in contained {
             tsv::write_field(out, corpus.keys.get(document))?;
             out.write_all(b"\t")?;
             tsv::write_field(out, corpus.keys.get(inside))?;
             out.write_all(b"\t")?;
-            score.write(Kind::Containment, out)?;
+            score.write(ScoreKind::Containment, out)?;
             out.write_all(b"\n")?;
         }
         Ok(())
     })
 }
 
-/// Writes the documents that go for one of a history, sorted, with that one and how near they are.
+/// Writes the documents removed for one of a history, sorted, with that one and their score.
 pub(super) fn write_covered_by_history(
     corpus: &Corpus,
     by_key: &ByKey,
     clusters: &Clusters,
-    kind: Kind,
+    kind: ScoreKind,
     path: &Path,
 ) -> anyhow::Result<()> {
     write_file(path, |out| {
@@ -451,10 +451,10 @@ pub(super) fn write_urls(corpus: &Corpus, by_key: &ByKey, path: &Path) -> anyhow
 pub(super) fn write_hosts(
     corpus: &Corpus,
     clusters: &Clusters,
-    limits: &Limits<'_>,
+    limits: &JoinLimits<'_>,
 ) -> anyhow::Result<Option<Hosts>> {
     let grouped = &corpus.grouped;
-    let mut counter = HostCounter::new(&grouped.room, limits.memory)?;
+    let mut counter = HostCounter::new(&grouped.budget, limits.memory)?;
     for document in corpus.documents() {
         let kept = clusters.kept_of_group[grouped.group_of[document as usize] as usize];
         counter.add(corpus.url(document), kept)?;
@@ -465,7 +465,7 @@ pub(super) fn write_hosts(
 /// Writes the documents that are near one of another index, sorted, and which that is.
 pub(super) fn write_dropped(
     corpus: &Corpus,
-    against: &Against,
+    against: &ComparedIndex,
     memory: usize,
     path: &Path,
 ) -> anyhow::Result<()> {
@@ -484,10 +484,10 @@ pub(super) fn write_documents(
     stem: &'static str,
     annotation: Option<Annotation<'_>>,
 ) -> anyhow::Result<Vec<String>> {
-    let mut kept = Kept::new(folder, corpus.parser.headers().clone(), stem, annotation);
+    let mut kept = KeptWriter::new(folder, corpus.parser.headers().clone(), stem, annotation);
     let (mut documents, mut reading) = (documents, corpus.reading());
     // While one block is written, the next one is read.
-    let (mut block, mut next) = (Block::default(), Block::default());
+    let (mut block, mut next) = (KeptBlock::default(), KeptBlock::default());
     corpus.fill(&mut block, &mut documents, &mut reading, annotation)?;
     while !block.is_empty() {
         let write = || kept.write(&block);
@@ -504,14 +504,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_into_the_earlier_results_at_the_last_moment_brings_them_back() {
+    fn file_added_to_the_earlier_results_at_the_last_moment_restores_them() {
         let bench = tempfile::tempdir().unwrap();
         let (given, aside) = (bench.path().join("out"), bench.path().join("aside"));
         for folder in [&given.join(INDEX), &aside] {
             fs::create_dir_all(folder).unwrap();
         }
         fs::write(given.join("pairs.tsv"), "").unwrap();
-        let out = Out::resolve(&given).unwrap();
+        let out = OutputFolder::resolve(&given).unwrap();
         out.check(true).unwrap();
         fs::write(given.join("index/notes.txt"), "mine").unwrap();
         let message = out.set_aside(&aside).unwrap_err().to_string();

@@ -5,8 +5,8 @@ use twindex::sys::Column;
 use twindex_join::Sorter;
 
 use super::groups::Grouped;
-use super::keys::{ByKey, Keys};
-use super::rules::NearBy;
+use super::keys::{ByKey, DocumentKeys};
+use super::rules::NearMeasure;
 use crate::error::InvalidOptions;
 
 /// Which of near documents stays: the order in which documents are taken.
@@ -48,14 +48,14 @@ impl Keep {
         }
     }
 
-    /// By what a document comes before others, the smallest first; of equal ones that of the smallest
-    /// [place](Self::place), then the first. Documents have numbers where [`by_number`](Self::by_number) says so.
+    /// The number by which a document comes before others, the smallest first; equal ones are ordered by
+    /// [place](Self::place), then by input order. Documents have numbers if [`by_number`](Self::by_number) is true.
     pub(crate) fn choice(
         self,
         tokens: impl FnOnce() -> u64,
         number: impl FnOnce() -> u128,
         document: u32,
-        keys: Option<(&Keys, &ByKey)>,
+        keys: Option<(&DocumentKeys, &ByKey)>,
     ) -> u128 {
         match self {
             Self::First | Self::SmallestKey => 0,
@@ -69,7 +69,7 @@ impl Keep {
     }
 
     /// The place of the document's key in the order of keys, where that decides between equal ones; else 0.
-    pub(crate) fn place(self, document: u32, keys: Option<(&Keys, &ByKey)>) -> u32 {
+    pub(crate) fn place(self, document: u32, keys: Option<(&DocumentKeys, &ByKey)>) -> u32 {
         keys.filter(|_| self.by_key()).map_or(0, |(_, by_key)| by_key.place(document))
     }
 
@@ -90,15 +90,15 @@ pub(super) struct Priority {
     pub order: Option<Column<u32>>,
 }
 
-/// What the order of documents depends on.
+/// The data that determine the order of documents.
 #[derive(Clone, Copy)]
 pub(super) struct OrderedBy<'o> {
     pub keep: Keep,
-    /// By containment, larger documents come before smaller ones.
-    pub near: NearBy,
+    /// With containment, larger documents come before smaller ones.
+    pub near: NearMeasure,
     /// The keys of all documents, and the order of keys, where [`Keep::by_key`] says so; texts have none, and are in the
     /// order of their numbers.
-    pub keys: Option<(&'o Keys, &'o ByKey)>,
+    pub keys: Option<(&'o DocumentKeys, &'o ByKey)>,
     /// The numbers of the documents that are no history, in their bits, where [`Keep::by_number`] says so.
     pub numbers: &'o [u128],
     /// The documents of a history, the first ones, come before all others, in the order of their keys.
@@ -113,8 +113,8 @@ type Rank = [u64; 4];
 impl Priority {
     /// The order of all documents. Takes about `memory` bytes.
     pub(super) fn of(grouped: &Grouped, by: OrderedBy<'_>, memory: usize) -> twindex::Result<Self> {
-        let mut firsts = Column::of(&grouped.room, grouped.groups.iter().map(|group| group.first))?;
-        if by.keep == Keep::First && by.near == NearBy::Resemblance && by.history == 0 {
+        let mut firsts = Column::of(&grouped.budget, grouped.groups.iter().map(|group| group.first))?;
+        if by.keep == Keep::First && by.near == NearMeasure::Resemblance && by.history == 0 {
             return Ok(Self { firsts, order: None });
         }
         let of_groups = &mut firsts[..];
@@ -124,21 +124,21 @@ impl Priority {
                 *first = document;
             }
         }
-        let mut sorter: Sorter<Rank> = Sorter::new(grouped.room.dir(), memory);
+        let mut sorter: Sorter<Rank> = Sorter::new(grouped.budget.dir(), memory);
         firsts.iter().try_for_each(|&document| sorter.push(by.rank(grouped, document)))?;
-        let mut order = Column::new(&grouped.room);
+        let mut order = Column::new(&grouped.budget);
         sorter.finish()?.for_each(|[.., last]| order.push(grouped.group_of[last as u32 as usize]))?;
         Ok(Self { firsts, order: Some(order) })
     }
 }
 
 impl OrderedBy<'_> {
-    /// Where a document comes.
+    /// The rank of a document in the order.
     fn rank(self, grouped: &Grouped, document: u32) -> Rank {
         let is_history = document < self.history;
         let by_size = match self.near {
-            NearBy::Resemblance => 0,
-            NearBy::Containment => u32::MAX - grouped.group(document).shingles,
+            NearMeasure::Resemblance => 0,
+            NearMeasure::Containment => u32::MAX - grouped.group(document).shingles,
         };
         let (by_choice, by_key) = if is_history {
             (0, self.history_keys.map_or(0, |by_key| by_key.place(document)))

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::corpus::Corpus;
 use super::hosts::Hosts;
 use super::left_out::LeftOutReport;
-use super::near::Near;
+use super::near::NearGroups;
 use super::revisits::Revisits;
 use crate::input::Counts;
 use crate::watch::Stages;
@@ -21,10 +21,10 @@ pub struct CommonShingle {
     pub first: String,
 }
 
-/// What a run found; as JSON, what `--json` prints.
+/// The results of a run; `--json` prints them as JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// What was read.
+    /// Counts of the inputs.
     #[serde(flatten)]
     pub input: Counts,
     /// Documents whose text is in an earlier one, byte for byte.
@@ -35,14 +35,14 @@ pub struct Report {
     /// Documents of a history that are contained in a later one that stays: with `--near containment`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contained: Option<u64>,
-    /// What does not count because many documents share it, with `--without-boilerplate`.
+    /// Figures of the text that many documents share, with `--without-boilerplate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boilerplate: Option<LeftOutReport>,
     /// Documents without words, or features.
     pub empty: u64,
     /// Pairs of texts that were compared.
     pub candidates: u64,
-    /// Of these, pairs whose shingles were counted, where sketches ruled out others.
+    /// The candidates whose shingles were counted, if sketches ruled out others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted: Option<u64>,
     /// Lines of pairs.tsv: documents that go, or, where all were asked for, pairs of documents that are near.
@@ -54,7 +54,7 @@ pub struct Report {
     /// Values of the `--inside` field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inside_values: Option<u64>,
-    /// Where near documents come from, where keys, or a field, are URLs.
+    /// Counts of duplicates by host, if keys or a field are URLs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Hosts>,
     /// Revisit records, with `--write-revisits`.
@@ -84,7 +84,7 @@ pub struct Report {
     pub capped_buckets: u64,
     /// Shingles in the prefixes, or sketches, of more texts than the cap, paired as stars.
     pub capped_shingles: u64,
-    /// Of these the most common, where they are counted one by one: with `--method shingles`.
+    /// The most common of them, if they are counted one by one: with `--method shingles`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub common_shingles: Vec<CommonShingle>,
     /// Documents with words, and without an element in their sketch: with `--method shingles`.
@@ -108,7 +108,7 @@ pub struct Report {
 }
 
 /// The most common of the shingles that were capped.
-pub(super) fn common_shingles(near: &Near, corpus: &Corpus) -> Vec<CommonShingle> {
+pub(super) fn common_shingles(near: &NearGroups, corpus: &Corpus) -> Vec<CommonShingle> {
     let shingles = near.most_common.iter().map(|&(texts, hash, first)| {
         let first = corpus.keys.shown(corpus.grouped.groups[first as usize].first);
         CommonShingle { hash: format!("{hash:012x}"), texts, first }

@@ -3,26 +3,26 @@
 use std::path::PathBuf;
 
 use twindex::{KeyBuf, Params, Resemblance};
-use twindex_join::Told;
+use twindex_join::DeltaHeader;
 
 use super::Dedup;
-use super::dropped::{Dropped, HowNear};
+use super::dropped::{Dropped, MeasuredNearness};
 use super::groups::ANCHORS;
-use super::journal::{Options, Parts};
-use crate::remembered::{Bytes, Remembered, put_numbers};
+use super::journal::{ChunkParts, JobOptions};
+use crate::remembered::{ByteReader, ChunkCache, put_numbers};
 use crate::text::StopList;
 
-/// What is found out about a document when it is read: what it goes for, and how its set is delta-encoded.
-pub(super) type Looked = (Option<Dropped>, Option<Told>);
+/// The lookup result of a document when it is read: the document for which it is dropped, and the encoding of its set.
+pub(super) type LookupResult = (Option<Dropped>, Option<DeltaHeader>);
 
 /// How what is found out when documents are read is kept in these parts.
-pub(super) fn remembered<'r>(parts: &'r mut Parts<'_>) -> Remembered<'r, Looked> {
-    Remembered { chunks: parts, minima: ANCHORS, put, take }
+pub(super) fn remembered<'r>(parts: &'r mut ChunkParts<'_>) -> ChunkCache<'r, LookupResult> {
+    ChunkCache { chunks: parts, minima: ANCHORS, put, take }
 }
 
 /// Appends what was found out about a document.
-fn put((near, told): &Looked, out: &mut Vec<u8>) {
-    out.push(u8::from(near.is_some()) | u8::from(told.is_some()) << 1);
+fn put((near, header): &LookupResult, out: &mut Vec<u8>) {
+    out.push(u8::from(near.is_some()) | u8::from(header.is_some()) << 1);
     if let Some(Dropped { other, near }) = near {
         match other {
             KeyBuf::U64(key) => {
@@ -36,25 +36,25 @@ fn put((near, told): &Looked, out: &mut Vec<u8>) {
             }
         }
         let (kind, numbers) = match *near {
-            HowNear::Counted { intersection, union } => (0, [intersection.into(), union.into()]),
-            HowNear::Resemblance(Resemblance::Exact { intersection, union }) => {
+            MeasuredNearness::Counted { intersection, union } => (0, [intersection.into(), union.into()]),
+            MeasuredNearness::Resemblance(Resemblance::Exact { intersection, union }) => {
                 (1, [intersection as u64, union as u64])
             }
-            HowNear::Resemblance(Resemblance::Estimate { value, standard_error }) => {
+            MeasuredNearness::Resemblance(Resemblance::Estimate { value, standard_error }) => {
                 (2, [value.to_bits(), standard_error.to_bits()])
             }
-            HowNear::Distance(distance) => (3, [distance.into(), 0]),
+            MeasuredNearness::Distance(distance) => (3, [distance.into(), 0]),
         };
         out.push(kind);
         put_numbers(&numbers, out);
     }
-    if let Some(told) = told {
-        put_numbers(&told.numbers(), out);
+    if let Some(header) = header {
+        put_numbers(&header.numbers(), out);
     }
 }
 
 /// Takes it back.
-fn take(bytes: &mut Bytes<'_>) -> Option<Looked> {
+fn take(bytes: &mut ByteReader<'_>) -> Option<LookupResult> {
     let what = bytes.byte()?;
     let near = if what & 1 == 0 {
         None
@@ -67,32 +67,35 @@ fn take(bytes: &mut Bytes<'_>) -> Option<Looked> {
         };
         let (kind, first, second) = (bytes.byte()?, bytes.u64()?, bytes.u64()?);
         let near = match kind {
-            0 => HowNear::Counted { intersection: first.try_into().ok()?, union: second.try_into().ok()? },
-            1 => HowNear::Resemblance(Resemblance::Exact {
+            0 => MeasuredNearness::Counted {
+                intersection: first.try_into().ok()?,
+                union: second.try_into().ok()?,
+            },
+            1 => MeasuredNearness::Resemblance(Resemblance::Exact {
                 intersection: first.try_into().ok()?,
                 union: second.try_into().ok()?,
             }),
-            2 => HowNear::Resemblance(Resemblance::Estimate {
+            2 => MeasuredNearness::Resemblance(Resemblance::Estimate {
                 value: f64::from_bits(first),
                 standard_error: f64::from_bits(second),
             }),
-            3 => HowNear::Distance(first.try_into().ok()?),
+            3 => MeasuredNearness::Distance(first.try_into().ok()?),
             _ => return None,
         };
         Some(Dropped { other, near })
     };
-    let told = if what & 2 == 0 {
+    let header = if what & 2 == 0 {
         None
     } else {
-        Some(Told::of_numbers([bytes.u64()?, bytes.u64()?, bytes.u64()?])?)
+        Some(DeltaHeader::from_numbers([bytes.u64()?, bytes.u64()?, bytes.u64()?])?)
     };
-    Some((near, told))
+    Some((near, header))
 }
 
 impl Dedup {
     /// The options that decide the results, or the content of the journal. All fields are named, so that a new one is not
     /// forgotten.
-    pub(super) fn deciding_options(&self, params: &Params) -> Options {
+    pub(super) fn deciding_options(&self, params: &Params) -> JobOptions {
         let Self {
             inputs: _, // the files are known by themselves
             input: _,  // below
@@ -208,27 +211,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_found_out_about_a_document_comes_back_and_nothing_comes_of_less() {
+    fn lookup_result_round_trips_and_truncated_bytes_are_refused() {
         let key = || KeyBuf::Bytes(b"a key"[..].into());
         let nears = [
-            HowNear::Counted { intersection: 3, union: 4 },
-            HowNear::Resemblance(Resemblance::Exact { intersection: 5, union: 7 }),
-            HowNear::Resemblance(Resemblance::Estimate { value: 0.25, standard_error: 0.5 }),
-            HowNear::Distance(2),
+            MeasuredNearness::Counted { intersection: 3, union: 4 },
+            MeasuredNearness::Resemblance(Resemblance::Exact { intersection: 5, union: 7 }),
+            MeasuredNearness::Resemblance(Resemblance::Estimate { value: 0.25, standard_error: 0.5 }),
+            MeasuredNearness::Distance(2),
         ];
-        let told = Told::of_numbers([1, 2, 3]);
-        let mut all: Vec<Looked> = vec![(None, None), (None, told)];
-        all.extend(nears.into_iter().zip([told, None, told, None]).map(|(near, told)| {
-            (Some(Dropped { other: if told.is_some() { key() } else { KeyBuf::U64(9) }, near }), told)
+        let header = DeltaHeader::from_numbers([1, 2, 3]);
+        let mut all: Vec<LookupResult> = vec![(None, None), (None, header)];
+        all.extend(nears.into_iter().zip([header, None, header, None]).map(|(near, header)| {
+            (Some(Dropped { other: if header.is_some() { key() } else { KeyBuf::U64(9) }, near }), header)
         }));
         for looked in &all {
             let (mut bytes, mut again) = (Vec::new(), Vec::new());
             put(looked, &mut bytes);
-            let mut rest = Bytes(&bytes);
+            let mut rest = ByteReader(&bytes);
             put(&take(&mut rest).unwrap(), &mut again);
             assert!(rest.0.is_empty());
             assert_eq!(bytes, again);
-            assert!((0..bytes.len()).all(|end| take(&mut Bytes(&bytes[..end])).is_none()));
+            assert!((0..bytes.len()).all(|end| take(&mut ByteReader(&bytes[..end])).is_none()));
         }
     }
 }

@@ -21,7 +21,7 @@ pub struct Revisits {
     pub left_out: u64,
 }
 
-/// Writes the revisit records of documents that go for one that is kept, in the order of the input.
+/// Writes the revisit records of removed documents, in the order of the input.
 pub(super) fn write_revisits(
     corpus: &Corpus,
     clusters: &Clusters,

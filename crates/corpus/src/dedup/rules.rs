@@ -1,6 +1,6 @@
 //! By which rule documents go.
 
-/// Which documents go.
+/// The rule by which documents are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clustering {
     /// One that a kept document before it is near, and no other: nothing goes that is not near a kept one, and no two kept
@@ -11,9 +11,9 @@ pub enum Clustering {
     Components,
 }
 
-/// What is counted of two documents.
+/// The measure of two documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NearBy {
+pub enum NearMeasure {
     /// Their resemblance: the shingles that both have, of those that either has.
     #[default]
     Resemblance,
@@ -24,15 +24,15 @@ pub enum NearBy {
 
 /// How it is decided what stays.
 #[derive(Clone, Copy)]
-pub(super) struct Rules<'a> {
+pub(super) struct KeepRules<'a> {
     pub clustering: Clustering,
     /// The groups in the order in which they are decided on; their own if there is none.
     pub order: Option<&'a [u32]>,
     /// The document of each group that comes before its others.
     pub firsts: &'a [u32],
-    /// How many of the first groups stay in any case.
+    /// The number of first groups that are always kept.
     pub fixed: u32,
-    pub near: NearBy,
+    pub near: NearMeasure,
     /// Resemblance, or containment, from which on documents are near.
     pub threshold: f64,
     /// Larger components are cut.

@@ -25,14 +25,14 @@ use crate::tsv;
 pub(super) struct RunFile {
     /// The version of twindex that made the folder.
     twindex: String,
-    pub(super) inputs: Vec<Input>,
+    pub(super) inputs: Vec<RunInput>,
     input: InputFields,
     method: String,
     verify: Option<String>,
     pub(super) threshold: Option<f64>,
     pub(super) within: Option<u8>,
     clusters: String,
-    /// Which of near documents stays; none in a file of an earlier version.
+    /// The near document that is kept; none in a file of an earlier version.
     #[serde(default)]
     keep: Option<String>,
     /// The field of the numbers by which documents come before others.
@@ -41,7 +41,7 @@ pub(super) struct RunFile {
     /// The field inside of whose values documents were compared.
     #[serde(default)]
     inside: Option<String>,
-    /// What a shingle weighs; none where each weighs the same.
+    /// The weights of shingles; none if all weigh the same.
     #[serde(default)]
     weights: Option<String>,
     /// The field of URLs.
@@ -49,8 +49,8 @@ pub(super) struct RunFile {
     url_field: Option<String>,
     /// The parameters of `OUT/index`, `name=value` each, in the order of [`Params::fields`].
     params: Vec<String>,
-    pub(super) against: Vec<Input>,
-    pub(super) texts: Vec<Input>,
+    pub(super) against: Vec<RunInput>,
+    pub(super) texts: Vec<RunInput>,
     /// Whether pages in HTML were read: `kept.jsonl` has their markup, not the text that was compared.
     #[serde(default)]
     pub(super) pages: bool,
@@ -58,7 +58,7 @@ pub(super) struct RunFile {
 
 /// A path that was named. Both fields are escaped as keys are in tables, so that a path in any encoding has a spelling.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) struct Input {
+pub(super) struct RunInput {
     /// As it was given; the key of a text file that was named is this.
     given: String,
     /// The absolute path; none for standard input and pipes, which cannot be read again.
@@ -113,7 +113,7 @@ impl InputFields {
         }
     }
 
-    /// Of a run that was made before this was an option.
+    /// The value of runs before this was an option.
     fn ids_before() -> String {
         name_of(&IDS, Ids::Field)
     }
@@ -190,7 +190,7 @@ fn value_of<T: Copy>(table: &[(&'static str, T)], field: &str, name: &str) -> an
     found.with_context(|| format!("the field {field:?} has the unknown value {name:?}"))
 }
 
-impl Input {
+impl RunInput {
     fn of(path: &Path) -> Self {
         let escaped = |path: &Path| {
             String::from_utf8_lossy(&tsv::escape(path.as_os_str().as_encoded_bytes())).into_owned()
@@ -205,7 +205,7 @@ impl Input {
         unescaped(&self.given)
     }
 
-    /// Where it can be read again.
+    /// The path to read it again.
     pub(super) fn path(&self) -> anyhow::Result<Option<PathBuf>> {
         self.path.as_deref().map(unescaped).transpose()
     }
@@ -224,7 +224,7 @@ fn unescaped(written: &str) -> anyhow::Result<PathBuf> {
 impl RunFile {
     /// The run of this job, with the parameters of its index.
     pub(super) fn of(job: &Dedup, params: &Params, pages: bool) -> Self {
-        let inputs = |paths: &[PathBuf]| paths.iter().map(|path| Input::of(path)).collect();
+        let inputs = |paths: &[PathBuf]| paths.iter().map(|path| RunInput::of(path)).collect();
         Self {
             twindex: env!("CARGO_PKG_VERSION").to_owned(),
             inputs: inputs(&job.inputs),
@@ -314,7 +314,7 @@ impl RunFile {
         value_of(&CLUSTERS, "clusters", &self.clusters)
     }
 
-    /// Which of near documents stays, if that is recorded.
+    /// The near document that is kept, if that is recorded.
     pub(super) fn keep(&self) -> anyhow::Result<Option<Keep>> {
         self.keep.as_deref().map(|keep| value_of(&KEEPS, "keep", keep)).transpose()
     }
@@ -348,7 +348,7 @@ impl RunFile {
         })
     }
 
-    /// What was done about a key that came again.
+    /// How repeated keys were treated.
     pub(super) fn repeated_keys(&self) -> anyhow::Result<RepeatedKeys> {
         value_of(&REPEATED, "repeated_keys", &self.input.repeated_keys)
     }

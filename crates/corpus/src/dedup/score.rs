@@ -17,7 +17,7 @@ pub(super) enum Score {
     Sampled(Sampled),
     /// Bits in which fingerprints differ.
     Distance(u32),
-    /// They share a band, and nobody has looked further.
+    /// They share a band, and are not verified.
     Candidate,
 }
 
@@ -44,11 +44,11 @@ const WHOLE: u32 = (1 << (u64::BITS - 2 * COUNT_BITS)) - 1;
 /// See [`WHOLE`].
 const COUNT_BITS: u32 = 20;
 
-/// What all scores of a run are.
+/// The kind of all scores of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub(super) enum Kind {
+pub(super) enum ScoreKind {
     Resemblance,
-    /// Of the document that goes: what it shares of all its shingles.
+    /// The share of the removed document's shingles that the kept one has.
     Containment,
     Estimate {
         minima: u32,
@@ -59,7 +59,7 @@ pub(super) enum Kind {
     Candidate,
 }
 
-impl Kind {
+impl ScoreKind {
     /// The names of the columns that a [`Score`] is shown as.
     pub(super) fn columns(self) -> &'static str {
         match self {
@@ -108,7 +108,7 @@ impl Kind {
 }
 
 impl Score {
-    /// What is counted; sets are not estimated.
+    /// The score of a counted resemblance; sets are not estimated.
     pub(super) fn counted(resemblance: Resemblance) -> Self {
         match resemblance {
             // A text of 2^32 shingles would be larger than the longest line that is read.
@@ -119,7 +119,7 @@ impl Score {
         }
     }
 
-    /// In 64 bits; [`Kind::unpack`] takes it back.
+    /// In 64 bits; [`ScoreKind::unpack`] takes it back.
     pub(super) fn pack(self) -> u64 {
         match self {
             Self::Resemblance { intersection, union } => u64::from(intersection) << 32 | u64::from(union),
@@ -156,13 +156,13 @@ impl Score {
     }
 
     /// Writes all columns of a run of this kind, set apart by tabs.
-    pub(super) fn write(self, kind: Kind, out: &mut impl Write) -> io::Result<()> {
+    pub(super) fn write(self, kind: ScoreKind, out: &mut impl Write) -> io::Result<()> {
         match (self, kind) {
             // Two empty texts that are equal have nothing to divide.
-            (Self::Resemblance { union: 0, .. }, Kind::Resemblance | Kind::Containment) => {
+            (Self::Resemblance { union: 0, .. }, ScoreKind::Resemblance | ScoreKind::Containment) => {
                 out.write_all(b"1.000000\t0\t0")
             }
-            (Self::Resemblance { intersection, union }, Kind::Resemblance | Kind::Containment) => {
+            (Self::Resemblance { intersection, union }, ScoreKind::Resemblance | ScoreKind::Containment) => {
                 let (mut first, mut second) = (itoa::Buffer::new(), itoa::Buffer::new());
                 write_quotient(intersection, union, out)?;
                 out.write_all(b"\t")?;
@@ -170,7 +170,7 @@ impl Score {
                 out.write_all(b"\t")?;
                 out.write_all(second.format(union).as_bytes())
             }
-            (Self::Resemblance { .. }, Kind::Estimate { .. } | Kind::Sampled) => {
+            (Self::Resemblance { .. }, ScoreKind::Estimate { .. } | ScoreKind::Sampled) => {
                 out.write_all(b"1.000000\t0.000000")
             }
             (Self::Estimate(_) | Self::Sampled(_), _) => {
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotients_are_shown_as_floats_are() {
+    fn quotients_are_printed_like_floats() {
         let check = |intersection: u32, union: u32| {
             let mut shown = Vec::new();
             write_quotient(intersection, union, &mut shown).unwrap();
@@ -263,30 +263,35 @@ mod tests {
     }
 
     #[test]
-    fn scores_come_back_as_they_were_packed() {
+    fn scores_round_trip_through_packing() {
         let estimate = |matches| Score::Estimate(Estimate { matches, minima: 120, bits: 8 });
-        let estimates = Kind::Estimate { minima: 120, bits: 8 };
+        let estimates = ScoreKind::Estimate { minima: 120, bits: 8 };
         let sampled = |both, either, share| Score::Sampled(Sampled::from(Common { both, either, share }));
         for (kind, score) in [
-            (Kind::Resemblance, Score::Resemblance { intersection: 0, union: 0 }),
-            (Kind::Resemblance, Score::Resemblance { intersection: 8, union: u32::MAX }),
-            (Kind::Containment, Score::Resemblance { intersection: 8, union: 9 }),
+            (ScoreKind::Resemblance, Score::Resemblance { intersection: 0, union: 0 }),
+            (ScoreKind::Resemblance, Score::Resemblance { intersection: 8, union: u32::MAX }),
+            (ScoreKind::Containment, Score::Resemblance { intersection: 8, union: 9 }),
             (estimates, estimate(0)),
             (estimates, estimate(120)),
-            (Kind::Sampled, sampled(0, 1, 0.0)),
-            (Kind::Sampled, sampled(65_535, 131_070, 0.04)),
-            (Kind::Sampled, sampled(4096, 8192, 1.0)),
-            (Kind::Distance, Score::Distance(64)),
-            (Kind::Candidate, Score::Candidate),
+            (ScoreKind::Sampled, sampled(0, 1, 0.0)),
+            (ScoreKind::Sampled, sampled(65_535, 131_070, 0.04)),
+            (ScoreKind::Sampled, sampled(4096, 8192, 1.0)),
+            (ScoreKind::Distance, Score::Distance(64)),
+            (ScoreKind::Candidate, Score::Candidate),
         ] {
             assert_eq!(kind.unpack(score.pack()), score);
         }
         let exact = sampled(3, 4, 1.0).resemblance().unwrap();
         assert_eq!(exact, Resemblance::Exact { intersection: 3, union: 4 });
         assert!(sampled(3, 4, 1.0 - f64::EPSILON).resemblance().unwrap().standard_error() > 0.0);
-        for kind in
-            [Kind::Resemblance, Kind::Containment, estimates, Kind::Sampled, Kind::Distance, Kind::Candidate]
-        {
+        for kind in [
+            ScoreKind::Resemblance,
+            ScoreKind::Containment,
+            estimates,
+            ScoreKind::Sampled,
+            ScoreKind::Distance,
+            ScoreKind::Candidate,
+        ] {
             let itself = kind.unpack(kind.pack_itself(kind.itself(7)));
             assert!(itself.resemblance().is_none_or(|resemblance| resemblance.value() >= 1.0), "{kind:?}");
             assert_ne!(itself, Score::Candidate);

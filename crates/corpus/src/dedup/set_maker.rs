@@ -8,7 +8,7 @@ use twindex::sketch::{Buffers, IdfTable, LeavesOut, LeftOut, Scratch, Shingler, 
 use twindex::{Params, Sketcher};
 use twindex_passages::Boilerplate;
 
-use super::weights::{Weighing, Weights};
+use super::weights::{ShingleWeights, Weights};
 use crate::error::InvalidOptions;
 use crate::input::Features;
 
@@ -34,7 +34,7 @@ pub struct SetMaker {
 
 #[derive(Clone, Debug)]
 enum Cut {
-    Texts(Shingler, Weighing),
+    Texts(Shingler, ShingleWeights),
     Features(Box<Sketcher>),
 }
 
@@ -84,7 +84,7 @@ impl SetMaker {
         }
         // The weights of vectors may be fractions whatever they are multiplied by.
         let of_weighing = unit.filter(|_| !is_features || weights == Weights::Idf);
-        let weighing = Weighing::new(weights, table.clone(), of_weighing)?;
+        let weighing = ShingleWeights::new(weights, table.clone(), of_weighing)?;
         if let Some(table) = &table {
             table.check_shingling(shingling).map_err(|error| InvalidOptions::new(error.to_string()))?;
         }
@@ -122,7 +122,7 @@ impl SetMaker {
     /// Whether a shingle may have several elements, so that a set takes more memory than its text.
     pub(super) fn has_units(&self) -> bool {
         match &self.cut {
-            Cut::Texts(_, weighing) => matches!(weighing, Weighing::Idf { .. }),
+            Cut::Texts(_, weighing) => matches!(weighing, ShingleWeights::Idf { .. }),
             Cut::Features(_) => true,
         }
     }
@@ -145,7 +145,7 @@ impl SetMaker {
                 };
                 // What the list has of the text is no part of its shingles.
                 let counted = if left_out.words > 0 { &**rest } else { text };
-                if matches!(weighing, Weighing::Distinct) {
+                if matches!(weighing, ShingleWeights::Distinct) {
                     shingler.distinct(counted, buffers, &mut set);
                 } else {
                     shingler.occurrences(counted, buffers, &mut set);

@@ -5,7 +5,7 @@ use twindex::sys::Column;
 use twindex::{Key, Resemblance, Snapshot};
 
 use super::corpus::Corpus;
-use super::score::{Estimate, Kind, Score};
+use super::score::{Estimate, Score, ScoreKind};
 
 /// The signatures of the groups, where they are in the index.
 pub(super) struct Signatures<'s> {
@@ -23,7 +23,7 @@ impl<'s> Signatures<'s> {
             .minhash
             .map_or((0, 0), |minhash| (minhash.minima() as u32, minhash.signature_bits));
         let grouped = &corpus.grouped;
-        let mut places = Column::filled(&grouped.room, grouped.groups.len(), [u32::MAX, 0])?;
+        let mut places = Column::filled(&grouped.budget, grouped.groups.len(), [u32::MAX, 0])?;
         for (number, (segment, deleted)) in snapshot.segments().enumerate() {
             segment.for_each_key(|ordinal, key: Key<'_>| {
                 if let Some(group) = corpus.group_at(key).filter(|_| !deleted.contains(ordinal)) {
@@ -34,8 +34,8 @@ impl<'s> Signatures<'s> {
         Ok(Self { snapshot, places, minima, bits })
     }
 
-    pub(super) fn kind(&self) -> Kind {
-        Kind::Estimate { minima: self.minima, bits: self.bits }
+    pub(super) fn kind(&self) -> ScoreKind {
+        ScoreKind::Estimate { minima: self.minima, bits: self.bits }
     }
 
     /// The estimate for two groups.
@@ -52,7 +52,7 @@ impl<'s> Signatures<'s> {
         segment.map_or(Ok(&[]), |(segment, _)| segment.signature(ordinal))
     }
 
-    /// Of these pairs those whose estimate is the threshold or more.
+    /// The pairs whose estimate is the threshold or more.
     pub(super) fn estimated(
         &self,
         pairs: &[(u32, u32)],

@@ -13,9 +13,9 @@ use twindex::{Document, Params, Sketch, Writer};
 /// How much is written, and read, at once.
 const BUFFER: usize = 256 << 10;
 
-/// Whether a document goes into an index.
+/// Whether a document is added to an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum IndexMembership {
     Not,
     Kept,
     AsDuplicate,
@@ -108,7 +108,7 @@ impl Sketched {
         writer: &mut Writer,
         kept: &Params,
         last: bool,
-        (mut wanted, value_of): (impl FnMut(u32) -> Wanted, impl Fn(u32) -> &'v [u8]),
+        (mut wanted, value_of): (impl FnMut(u32) -> IndexMembership, impl Fn(u32) -> &'v [u8]),
         mut set_of: impl FnMut(u32, &mut Vec<u64>) -> twindex::Result<()>,
     ) -> anyhow::Result<()> {
         let mut read = Vec::new();
@@ -123,7 +123,7 @@ impl Sketched {
             let mut rows = decoder.feed(&part).map_err(|why| self.damaged(&why))?;
             while let Some((key, row, set)) = rows.next_with_set().map_err(|why| self.damaged(&why))? {
                 let wanted = wanted(number);
-                if wanted != Wanted::Not {
+                if wanted != IndexMembership::Not {
                     let has_words = row.is_some();
                     let mut document = Document::from_row(&self.params, row).with_encoded_set(set);
                     if has_words && kept.sets {
@@ -134,7 +134,7 @@ impl Sketched {
                     if kept.values {
                         document = document.with_value(value_of(number));
                     }
-                    if wanted == Wanted::AsDuplicate && kept.marks {
+                    if wanted == IndexMembership::AsDuplicate && kept.marks {
                         document = document.as_duplicate();
                     }
                     let put = writer.put(key, document);

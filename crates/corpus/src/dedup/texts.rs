@@ -8,22 +8,22 @@ use rayon::prelude::*;
 use twindex::Error;
 use twindex::params::{Shingling, Tokens, WeightUnit};
 use twindex::sketch::{IdfTable, Sketch};
-use twindex::sys::{Column, Room};
-use twindex_join::Watched;
+use twindex::sys::{Column, MemoryBudget};
+use twindex_join::SharedProgress;
 use twindex_passages::Boilerplate;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::choices::{check_clusters, check_common, check_containment, check_cut};
 use super::clusters::Clusters;
 use super::contained::Contained;
-use super::groups::{Grouped, NewSet, Newcomer};
+use super::groups::{Grouped, NewDocument, NewSet};
 use super::inside::put_inside;
-use super::keys::{ByKey, Keys};
+use super::keys::{ByKey, DocumentKeys};
 use super::left_out::check_spans;
-use super::near::{Join, Limits, Near};
-use super::out::Listed;
+use super::near::{Join, JoinLimits, NearGroups};
+use super::out::ListedResults;
 use super::priority::{Keep, OrderedBy, Priority};
-use super::rules::{Clustering, NearBy, Rules};
+use super::rules::{Clustering, KeepRules, NearMeasure};
 use super::score::Score;
 use super::set_maker::{SetMaker, SetWork};
 use super::weights::Weights;
@@ -54,13 +54,13 @@ type Shingled = (Vec<u64>, u64);
 pub struct DedupTexts {
     /// Resemblance from which on texts are near, 0.05 to 1; 0.8 by default.
     pub threshold: f64,
-    /// What is counted of two texts; their resemblance by default.
-    pub near: NearBy,
-    /// What a shingle weighs in a text; all the same by default.
+    /// The measure of two texts; their resemblance by default.
+    pub near: NearMeasure,
+    /// The weights of shingles in a text; all the same by default.
     pub weights: Weights,
     /// The table of [`Weights::Idf`], of documents that were cut as [`shingling`](Self::shingling) says.
     pub idf: Option<Arc<IdfTable>>,
-    /// What weights of [`Weights::Idf`] are rounded to; 1 by default.
+    /// The unit to which weights of [`Weights::Idf`] are rounded; 1 by default.
     pub weight_unit: Option<WeightUnit>,
     /// How they are cut into shingles; five words by default. With [`Tokens::Features`](twindex::params::Tokens::Features)
     /// documents are no texts, but the [canonical](crate::Features::canonical) bytes of [`Features`](crate::Features).
@@ -70,9 +70,9 @@ pub struct DedupTexts {
     pub without_boilerplate: Option<u32>,
     /// As [`Dedup::boilerplate_words`](super::Dedup::boilerplate_words).
     pub boilerplate_words: Option<u32>,
-    /// Which of near texts stays. [`Keep::SmallestKey`] and [`Keep::KeyHash`] go by [`Beside::keys`]; without them the first
-    /// is the one with the smallest key, and [`Keep::KeyHash`] is refused. [`Keep::Max`] and [`Keep::Min`] go by
-    /// [`Beside::numbers`], of equal ones the one with the smallest key stays.
+    /// The near text that is kept. [`Keep::SmallestKey`] and [`Keep::KeyHash`] use [`TextAttributes::keys`]; without them the
+    /// first is the one with the smallest key, and [`Keep::KeyHash`] is refused. [`Keep::Max`] and [`Keep::Min`] go by
+    /// [`TextAttributes::numbers`], of equal ones the one with the smallest key stays.
     pub keep: Keep,
     /// As [`Dedup::clusters`](field@super::Dedup::clusters).
     pub clusters: Clustering,
@@ -92,7 +92,7 @@ impl Default for DedupTexts {
     fn default() -> Self {
         Self {
             threshold: 0.8,
-            near: NearBy::Resemblance,
+            near: NearMeasure::Resemblance,
             weights: Weights::Distinct,
             idf: None,
             weight_unit: None,
@@ -110,24 +110,24 @@ impl Default for DedupTexts {
     }
 }
 
-/// What texts in memory have beside them, for each text in their order.
+/// Data beside texts in memory, for each text in their order.
 ///
-/// The first texts may be a history: what was kept before, and stays. They come before all others, whatever
+/// The first texts may be a history: texts that were kept before, and stay. They come before all others, whatever
 /// [`DedupTexts::keep`] says.
 ///
 /// ```
-/// use twindex_corpus::{Beside, DedupTexts, FieldNumber, Keep};
+/// use twindex_corpus::{TextAttributes, DedupTexts, FieldNumber, Keep};
 ///
 /// let texts = ["a rose is a rose is a rose"; 4].map(str::as_bytes);
 /// let numbers = [7, 9, 9, 8].map(|number| FieldNumber::integer(number).expect("of few bits"));
 /// let inside = [&b"en"[..], b"en", b"en", b"de"];
 /// let job = DedupTexts { keep: Keep::Max, ..DedupTexts::default() };
-/// let beside = Beside { numbers: Some(&numbers), inside: Some(&inside), ..Beside::default() };
-/// assert_eq!(job.run_beside(&texts, beside)?.kept_of, [1, 1, 1, 3]);
+/// let beside = TextAttributes { numbers: Some(&numbers), inside: Some(&inside), ..TextAttributes::default() };
+/// assert_eq!(job.run_with_attributes(&texts, beside)?.kept_of, [1, 1, 1, 3]);
 /// # Ok::<(), anyhow::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Beside<'b> {
+pub struct TextAttributes<'b> {
     /// How many of the first texts are a history. A text that equals some of them goes for the first of these, even where it
     /// is near others.
     pub history: usize,
@@ -139,7 +139,7 @@ pub struct Beside<'b> {
     pub inside: Option<&'b [&'b [u8]]>,
 }
 
-impl<'b> Beside<'b> {
+impl<'b> TextAttributes<'b> {
     /// Refuses what is not there for each text, or goes with nothing.
     pub(crate) fn check(self, keep: Keep, texts: usize) -> Result<(), InvalidOptions> {
         let Some(new) = texts.checked_sub(self.history) else {
@@ -176,12 +176,16 @@ impl<'b> Beside<'b> {
     }
 
     /// The keys of all texts, empty ones of the history, and the texts in their order; none where there are none.
-    pub(crate) fn sorted_keys(self, room: &Room, memory: usize) -> twindex::Result<Option<(Keys, ByKey)>> {
+    pub(crate) fn sorted_keys(
+        self,
+        budget: &MemoryBudget,
+        memory: usize,
+    ) -> twindex::Result<Option<(DocumentKeys, ByKey)>> {
         let Some(given) = self.keys else { return Ok(None) };
-        let mut keys = Keys::new(room);
+        let mut keys = DocumentKeys::new(budget);
         (0..self.history).try_for_each(|_| keys.push(b""))?;
         given.iter().try_for_each(|key| keys.push(key))?;
-        let by_key = ByKey::of(&keys, 0..keys.len() as u32, room, memory)?;
+        let by_key = ByKey::of(&keys, 0..keys.len() as u32, budget, memory)?;
         Ok(Some((keys, by_key)))
     }
 
@@ -191,12 +195,12 @@ impl<'b> Beside<'b> {
     }
 }
 
-/// What was found. Texts go by their places, from 0.
+/// The results. Texts are named by their places, from 0.
 #[derive(Clone, Debug)]
-pub struct Found {
-    /// Of each text the one that is kept for it, itself if it stays.
+pub struct TextsResult {
+    /// The kept text of each text, itself if it is kept.
     pub kept_of: Vec<u32>,
-    /// Of each text its resemblance to that.
+    /// The resemblance of each text to its kept one.
     pub scores: Vec<f64>,
     /// Each text that goes, the one that is kept for it, and their resemblance; or all pairs that are near, the smaller
     /// place first. Sorted.
@@ -205,7 +209,7 @@ pub struct Found {
     pub capped_shingles: u64,
     /// How many texts are too many.
     pub cap: u64,
-    /// Texts of the history that are contained in a later text that stays, by [`NearBy::Containment`]: the text of the history,
+    /// Texts of the history that are contained in a later text that stays, by [`NearMeasure::Containment`]: the text of the history,
     /// the later text, and the contained share of the first.
     pub contained: Vec<(u32, u32, f64)>,
     /// Spans that did not count; none unless [`DedupTexts::without_boilerplate`] asked for them.
@@ -219,8 +223,8 @@ impl DedupTexts {
     /// # Errors
     ///
     /// [`InvalidOptions`](crate::InvalidOptions); a shingling that this build does not know; scratch files that cannot be written; more than 2^32 texts.
-    pub fn run(&self, texts: &[&[u8]]) -> anyhow::Result<Found> {
-        self.run_beside(texts, Beside::default())
+    pub fn run(&self, texts: &[&[u8]]) -> anyhow::Result<TextsResult> {
+        self.run_with_attributes(texts, TextAttributes::default())
     }
 
     /// As [`run`](Self::run), for texts that have something beside them.
@@ -228,22 +232,26 @@ impl DedupTexts {
     /// # Errors
     ///
     /// As there.
-    pub fn run_beside(&self, texts: &[&[u8]], beside: Beside<'_>) -> anyhow::Result<Found> {
-        self.run_watched(texts, beside, &Watched::default())
+    pub fn run_with_attributes(
+        &self,
+        texts: &[&[u8]],
+        beside: TextAttributes<'_>,
+    ) -> anyhow::Result<TextsResult> {
+        self.run_watched(texts, beside, &SharedProgress::default())
     }
 
-    /// As [`run_beside`](Self::run_beside), while another thread sees how far it has come, and may end it. Its stages are
+    /// As [`run_with_attributes`](Self::run_with_attributes), while another thread sees how far it has come, and may end it. Its stages are
     /// `shingling`, of texts, and `comparing`, of distinct texts.
     ///
     /// # Errors
     ///
-    /// As there; what [`Watched::check`] says.
+    /// As there; what [`SharedProgress::check`] says.
     pub fn run_watched(
         &self,
         texts: &[&[u8]],
-        beside: Beside<'_>,
-        watched: &Watched,
-    ) -> anyhow::Result<Found> {
+        beside: TextAttributes<'_>,
+        watched: &SharedProgress,
+    ) -> anyhow::Result<TextsResult> {
         check_common(self.threshold, self.max_bucket, self.memory)?;
         check_clusters(self.clusters, self.max_cluster)?;
         check_cut(self.keep, self.max_cluster)?;
@@ -262,7 +270,7 @@ impl DedupTexts {
         let list = self.spans(texts, (scratch.path(), watched))?;
         let sets = sets.without(list.clone());
         let (grouped, history_groups) = self.group(texts, beside, &sets, (scratch.path(), watched))?;
-        let limits = Limits {
+        let limits = JoinLimits {
             folder: scratch.path(),
             journal: None,
             observer: &(),
@@ -272,8 +280,8 @@ impl DedupTexts {
             watched: Some(watched),
         };
         let numbers = beside.numbers.unwrap_or_default().iter().map(|number| number.bits());
-        let numbers = Column::of(&grouped.room, numbers)?;
-        let keys = beside.sorted_keys(&grouped.room, limits.memory / 2)?;
+        let numbers = Column::of(&grouped.budget, numbers)?;
+        let keys = beside.sorted_keys(&grouped.budget, limits.memory / 2)?;
         let by = OrderedBy {
             keep: self.keep,
             near: self.near,
@@ -283,7 +291,7 @@ impl DedupTexts {
             history_keys: None,
         };
         let priority = Priority::of(&grouped, by, limits.memory / 2)?;
-        let rules = Rules {
+        let rules = KeepRules {
             clustering: self.clusters,
             order: priority.order.as_deref(),
             firsts: &priority.firsts[..],
@@ -294,14 +302,14 @@ impl DedupTexts {
             all_pairs: self.pairs == ListedPairs::All,
             most_comparisons: self.max_work,
         };
-        let mut near = Near::by_sets(&grouped, Join::Auto, &rules, &limits)?;
+        let mut near = NearGroups::by_sets(&grouped, Join::Auto, &rules, &limits)?;
         let measure = |a: u32, b: u32| Ok(Some(Score::counted(grouped.sets.resemblance(a, b)?)));
         let clusters = Clusters::of(&grouped, &mut near, &rules, &measure, history)?;
         let value = |score: Score| score.resemblance().map_or(0.0, |resemblance| resemblance.value());
         let score_of = |group: u32| clusters.score(&grouped, group).map_or(0.0, value);
         let mut pairs = Vec::new();
-        let listed = Listed { near: &near, clusters: &clusters };
-        // What goes for a text of the history is in the list, too; other pairs of these are not.
+        let listed = ListedResults { near: &near, clusters: &clusters };
+        // Texts removed for one of the history are in the list, too; other pairs with the history are not.
         listed.for_each(
             &grouped,
             if listed.is_covering() { 0 } else { history },
@@ -316,7 +324,7 @@ impl DedupTexts {
             },
         )?;
         pairs.sort_unstable_by_key(|&(a, b, _)| (a, b));
-        let contained = if self.near == NearBy::Containment && history > 0 {
+        let contained = if self.near == NearMeasure::Containment && history > 0 {
             let contained = Contained::of(&grouped, &clusters, &rules, &limits)?.found;
             let of = |document: u32| {
                 let group = grouped.group_of[document as usize];
@@ -328,7 +336,7 @@ impl DedupTexts {
         } else {
             Vec::new()
         };
-        Ok(Found {
+        Ok(TextsResult {
             spans_left_out: list.map(|list| list.len() as u64),
             contained,
             kept_of: grouped.group_of.iter().map(|&group| clusters.kept_of_group[group as usize]).collect(),
@@ -343,7 +351,7 @@ impl DedupTexts {
     fn spans(
         &self,
         texts: &[&[u8]],
-        (folder, watched): (&Path, &Watched),
+        (folder, watched): (&Path, &SharedProgress),
     ) -> anyhow::Result<Option<Arc<Boilerplate>>> {
         let Some(more_than) = self.without_boilerplate else { return Ok(None) };
         if self.shingling.tokens == Tokens::Features {
@@ -359,13 +367,13 @@ impl DedupTexts {
     fn group(
         &self,
         texts: &[&[u8]],
-        beside: Beside<'_>,
+        beside: TextAttributes<'_>,
         sets: &SetMaker,
-        (folder, watched): (&Path, &Watched),
+        (folder, watched): (&Path, &SharedProgress),
     ) -> anyhow::Result<(Grouped, u32)> {
         watched.begin("shingling", texts.len() as u64);
-        let room = Room::new(folder, self.memory / 4);
-        let mut grouped = Grouped::new(&room, self.memory / 4, None)?;
+        let budget = MemoryBudget::new(folder, self.memory / 4);
+        let mut grouped = Grouped::new(&budget, self.memory / 4, None)?;
         let shingles = |text: &[u8], inside: &[u8], work: &mut SetWork| {
             let mut set = sets.set(text, work)?;
             if !inside.is_empty() {
@@ -404,7 +412,7 @@ impl DedupTexts {
                     Some((set, tokens)) => (NewSet::Held(set), *tokens),
                     None => (NewSet::Late(&late), 0),
                 };
-                let new = Newcomer { hash, tokens, inside, sketch: &sketch, set };
+                let new = NewDocument { hash, tokens, inside, sketch: &sketch, set };
                 grouped.add(&new, is_equal)?;
                 if grouped.len() == beside.history {
                     history_groups = grouped.groups.len() as u32;

@@ -9,7 +9,7 @@ use twindex::sketch::whole;
 
 use crate::InvalidOptions;
 
-/// What a shingle weighs in a document, where resemblance is counted.
+/// The weights of shingles in a document, where resemblance is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weights {
     /// Each distinct shingle the same.
@@ -22,7 +22,7 @@ pub enum Weights {
 }
 
 impl Weights {
-    /// What the parameters of an index say. [`Idf`](Self::Idf) has a table.
+    /// The weights in the parameters of an index. [`Idf`](Self::Idf) has a table.
     pub(super) fn of_index(self, table: Option<&IdfTable>) -> MinhashWeights {
         match (self, table) {
             (Self::Distinct, _) => MinhashWeights::Distinct,
@@ -32,9 +32,9 @@ impl Weights {
     }
 }
 
-/// What shingles weigh, with all that it takes to count them: for texts in memory.
+/// The weights of shingles, with the data to count them: for texts in memory.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Weighing {
+pub(super) enum ShingleWeights {
     /// [`Weights::Distinct`].
     #[default]
     Distinct,
@@ -44,13 +44,13 @@ pub(super) enum Weighing {
     Idf {
         /// In how many documents each shingle is.
         table: Arc<IdfTable>,
-        /// What weights are rounded to.
+        /// The unit to which weights are rounded.
         unit: WeightUnit,
     },
 }
 
-impl Weighing {
-    /// Of texts by these weights; the unit is 1 unless it is given.
+impl ShingleWeights {
+    /// These weights, for texts; the unit is 1 unless it is given.
     ///
     /// # Errors
     ///

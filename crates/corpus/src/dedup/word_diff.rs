@@ -45,18 +45,18 @@ pub struct Hunk {
 /// Consecutive words that occur in both texts, or in one of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Run {
-    /// Where they stand.
-    pub stands: Stands,
+    /// The text that they belong to.
+    pub stands: WordOrigin,
     /// The words, the first ones of a long run. White space is one space.
     pub text: String,
     /// Words of the run that `text` leaves out.
     pub omitted: usize,
 }
 
-/// Where words stand.
+/// The text that words belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stands {
+pub enum WordOrigin {
     /// In both documents.
     InBoth,
     /// In the kept document only.
@@ -120,7 +120,7 @@ fn is_written_without_spaces(character: char) -> bool {
         | 0xF900..=0xFAFF | 0x2_0000..=0x3_FFFF)
 }
 
-/// What of two texts differs.
+/// The differences of two texts.
 pub(super) fn diff<'t>(kept: &[Word<'t>], key: &[Word<'t>], extent: Extent) -> WordDiff {
     let mut numbers: HashMap<&str, u32> = HashMap::new();
     let mut number = |word: &Word<'t>| {
@@ -151,34 +151,34 @@ pub(super) fn diff<'t>(kept: &[Word<'t>], key: &[Word<'t>], extent: Extent) -> W
 
 /// Words of the kept text, and the words that replace them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Change {
+struct Replacement {
     kept: Range<usize>,
     key: Range<usize>,
 }
 
-fn hunk(kept: &[Word<'_>], key: &[Word<'_>], changes: &[Change], extent: Extent) -> Hunk {
+fn hunk(kept: &[Word<'_>], key: &[Word<'_>], changes: &[Replacement], extent: Extent) -> Hunk {
     let (first, last) = (&changes[0], &changes[changes.len() - 1]);
     let before = extent.context.min(first.kept.start).min(first.key.start);
     let end = (last.kept.end + extent.context).min(kept.len());
     let mut runs = Vec::new();
     let mut push = |stands, words: &[Word<'_>]| {
         if !words.is_empty() {
-            let most = if stands == Stands::InBoth { words.len() } else { extent.run };
+            let max = if stands == WordOrigin::InBoth { words.len() } else { extent.run };
             runs.push(Run {
                 stands,
-                text: joined(&words[..words.len().min(most)]),
-                omitted: words.len().saturating_sub(most),
+                text: joined(&words[..words.len().min(max)]),
+                omitted: words.len().saturating_sub(max),
             });
         }
     };
     let mut at = first.kept.start - before;
     for change in changes {
-        push(Stands::InBoth, &kept[at..change.kept.start]);
-        push(Stands::InKept, &kept[change.kept.clone()]);
-        push(Stands::InKey, &key[change.key.clone()]);
+        push(WordOrigin::InBoth, &kept[at..change.kept.start]);
+        push(WordOrigin::InKept, &kept[change.kept.clone()]);
+        push(WordOrigin::InKey, &key[change.key.clone()]);
         at = change.kept.end;
     }
-    push(Stands::InBoth, &kept[at..end]);
+    push(WordOrigin::InBoth, &kept[at..end]);
     Hunk { word_of_kept: first.kept.start - before + 1, word_of_key: first.key.start - before + 1, runs }
 }
 
@@ -194,7 +194,7 @@ fn joined(words: &[Word<'_>]) -> String {
 }
 
 /// The differences, in their order, and whether they are the fewest.
-fn changes(a: &[u32], b: &[u32]) -> (Vec<Change>, bool) {
+fn changes(a: &[u32], b: &[u32]) -> (Vec<Replacement>, bool) {
     let start = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (a_rest, b_rest) = (&a[start..], &b[start..]);
     let end = a_rest.iter().rev().zip(b_rest.iter().rev()).take_while(|(a, b)| a == b).count();
@@ -212,13 +212,13 @@ fn changes(a: &[u32], b: &[u32]) -> (Vec<Change>, bool) {
         if (x, y) == (from_x, from_y) {
             (x, y) = (x + 1, y + 1);
         } else {
-            changes.push(Change { kept: start + from_x..start + x, key: start + from_y..start + y });
+            changes.push(Replacement { kept: start + from_x..start + x, key: start + from_y..start + y });
         }
     }
     (changes, is_least)
 }
 
-/// Which elements are deleted, which are inserted, and whether these are the fewest.
+/// The deleted and the inserted elements, and whether their number is minimal.
 fn edits(a: &[u32], b: &[u32]) -> (Vec<bool>, Vec<bool>, bool) {
     let (mut is_deleted, mut is_inserted) = (vec![false; a.len()], vec![false; b.len()]);
     let (mut x, mut y, mut steps) = (0, 0, 0);
@@ -239,13 +239,13 @@ fn edits(a: &[u32], b: &[u32]) -> (Vec<bool>, Vec<bool>, bool) {
     (is_deleted, is_inserted, false)
 }
 
-/// How far one comes with 0, 1, .. differences: of d differences, the place in `a` on the diagonals -d, -d + 2, .. d.
-type Reached = Vec<Vec<u32>>;
+/// The furthest position in `a` for each number of differences d, on the diagonals -d, -d + 2, .. d.
+type Frontier = Vec<Vec<u32>>;
 
 /// Searches for the fewest differences; where these are more than [`DIFFERENCES_MAX`], for a way that comes far with so
 /// many. Returns the end of the way, too: both texts' ends, or the place in each from which to search on.
-fn search(a: &[u32], b: &[u32], steps: &mut u64) -> Option<(Reached, (usize, usize))> {
-    let mut reached = Reached::new();
+fn search(a: &[u32], b: &[u32], steps: &mut u64) -> Option<(Frontier, (usize, usize))> {
+    let mut reached = Frontier::new();
     for d in 0..=DIFFERENCES_MAX {
         let mut row = Vec::with_capacity(d + 1);
         for place in 0..=d {
@@ -276,7 +276,7 @@ fn search(a: &[u32], b: &[u32], steps: &mut u64) -> Option<(Reached, (usize, usi
 }
 
 /// Goes the way back from its end, and marks what is deleted and inserted on it.
-fn trace(reached: &Reached, end: (usize, usize), is_deleted: &mut [bool], is_inserted: &mut [bool]) {
+fn trace(reached: &Frontier, end: (usize, usize), is_deleted: &mut [bool], is_inserted: &mut [bool]) {
     let (mut x, mut y) = end;
     for d in (1..reached.len()).rev() {
         let place = (x + d - y) / 2;
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_set_apart_by_white_space_and_ideographs_stand_alone() {
+    fn white_space_separates_words_and_each_ideograph_is_a_word() {
         let texts = |text| words(text).iter().map(|word| word.text).collect::<Vec<_>>();
         assert_eq!(texts("  one, two\n\tthree"), ["one,", "two", "three"]);
         assert_eq!(texts("中文 abc字x"), ["中", "文", "abc", "字", "x"]);
@@ -364,27 +364,27 @@ mod tests {
             word_of_kept: 2,
             word_of_key: 2,
             runs: vec![
-                run(Stands::InBoth, "b c"),
-                run(Stands::InKept, "d"),
-                run(Stands::InKey, "X"),
-                run(Stands::InBoth, "e f"),
+                run(WordOrigin::InBoth, "b c"),
+                run(WordOrigin::InKept, "d"),
+                run(WordOrigin::InKey, "X"),
+                run(WordOrigin::InBoth, "e f"),
             ],
         };
         let second = Hunk {
             word_of_kept: 13,
             word_of_key: 13,
-            runs: vec![run(Stands::InBoth, "m n"), run(Stands::InKey, "o")],
+            runs: vec![run(WordOrigin::InBoth, "m n"), run(WordOrigin::InKey, "o")],
         };
         assert_eq!((found.only_in_kept, found.only_in_key, found.hunks_in_all), (1, 2, 2));
         assert_eq!(found.hunks, [first, second]);
         assert_eq!(diff(&words(kept), &words(key), Extent { context: 6, ..ALL }).hunks.len(), 1);
         let short = diff(&words("a b c"), &words(""), Extent { run: 2, hunks: 1, ..ALL });
-        assert_eq!(short.hunks[0].runs, [Run { stands: Stands::InKept, text: "a b".into(), omitted: 1 }]);
+        assert_eq!(short.hunks[0].runs, [Run { stands: WordOrigin::InKept, text: "a b".into(), omitted: 1 }]);
         assert_eq!(diff(&words(kept), &words(kept), ALL).hunks_in_all, 0);
     }
 
     #[test]
-    fn texts_that_differ_in_too_much_are_one_change_between_common_ends() {
+    fn texts_with_too_many_differences_are_one_replacement_between_common_ends() {
         let number = |start: u32| (start..start + 3000).map(|word| word.to_string());
         let text = |start| {
             let words: Vec<String> =
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn many_scattered_changes_are_all_found_though_maybe_not_the_fewest() {
+    fn many_scattered_changes_are_found_but_the_number_may_not_be_minimal() {
         let a: Vec<u32> = (0..200_000).map(|place| place * 7919 % 10_007).collect();
         let b: Vec<u32> =
             (0..).zip(&a).map(|(place, &a)| if place % 50 == 7 { 1_000_000 } else { a }).collect();

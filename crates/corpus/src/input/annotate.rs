@@ -4,16 +4,16 @@
 use encoding_rs::Encoding;
 
 use super::charset::Charset;
-use super::dialect::Written;
+use super::dialect::RowDialect;
 use super::headers::Headers;
 use super::{Form, warc};
 use crate::error::InvalidOptions;
 use crate::tsv;
 
-/// What was decided about a document.
+/// The decision about a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Note {
-    /// The number of its cluster and the documents in that; none if it went for a document of a history.
+pub struct DocumentNote {
+    /// The number of its cluster and the documents in that; none if it was removed for a document of a history.
     pub cluster: Option<(u32, u32)>,
     /// Whether it stays.
     pub is_kept: bool,
@@ -25,9 +25,9 @@ pub struct Note {
     pub spans: Vec<u8>,
 }
 
-/// Which notes are written.
+/// The fields that are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notes {
+pub enum AnnotatedFields {
     /// All that was decided about the document.
     Decided,
     /// The size of the cluster alone, for documents that stay.
@@ -36,40 +36,40 @@ pub enum Notes {
     Spans,
 }
 
-/// Which notes are written, and under which names.
+/// The fields that are added, and the prefix of their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Noted {
-    /// What is before each name.
+pub struct AnnotationOptions {
+    /// The prefix of each name.
     pub prefix: String,
-    /// Which of them.
-    pub notes: Notes,
+    /// The fields.
+    pub notes: AnnotatedFields,
 }
 
-/// What is written beside documents.
+/// The annotation of documents.
 #[derive(Clone, Copy)]
 pub struct Annotation<'n> {
-    /// Which notes, and how they are called.
-    pub noted: &'n Noted,
+    /// The fields and their names.
+    pub noted: &'n AnnotationOptions,
     /// The note of a document by its number.
-    pub of: &'n (dyn Fn(u32) -> Note + Sync),
+    pub of: &'n (dyn Fn(u32) -> DocumentNote + Sync),
 }
 
-impl Notes {
+impl AnnotatedFields {
     /// The fields, in their order.
-    fn fields(self) -> &'static [Field] {
+    fn fields(self) -> &'static [NoteField] {
         match self {
             Self::Decided => {
-                &[Field::ClusterId, Field::ClusterSize, Field::Kept, Field::Score, Field::NearKey]
+                &[NoteField::ClusterId, NoteField::ClusterSize, NoteField::Kept, NoteField::Score, NoteField::NearKey]
             }
-            Self::Size => &[Field::ClusterSize],
-            Self::Spans => &[Field::Spans],
+            Self::Size => &[NoteField::ClusterSize],
+            Self::Spans => &[NoteField::Spans],
         }
     }
 }
 
 /// A field that is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
+pub(super) enum NoteField {
     ClusterId,
     ClusterSize,
     Kept,
@@ -79,7 +79,7 @@ pub(super) enum Field {
 }
 
 /// The value of a field.
-enum Value<'n> {
+enum NoteValue<'n> {
     Number(u32),
     Boolean(bool),
     /// In digits.
@@ -89,7 +89,7 @@ enum Value<'n> {
     Arrays(&'n [u8]),
 }
 
-impl Field {
+impl NoteField {
     fn name(self) -> &'static str {
         match self {
             Self::ClusterId => "cluster_id",
@@ -102,20 +102,20 @@ impl Field {
     }
 
     /// None where there is nothing to say.
-    fn of(self, note: &Note) -> Option<Value<'_>> {
+    fn of(self, note: &DocumentNote) -> Option<NoteValue<'_>> {
         Some(match self {
-            Self::ClusterId => Value::Number(note.cluster?.0),
-            Self::ClusterSize => Value::Number(note.cluster?.1),
-            Self::Kept => Value::Boolean(note.is_kept),
+            Self::ClusterId => NoteValue::Number(note.cluster?.0),
+            Self::ClusterSize => NoteValue::Number(note.cluster?.1),
+            Self::Kept => NoteValue::Boolean(note.is_kept),
             Self::Score if note.score.is_empty() => return None,
-            Self::Score => Value::Digits(&note.score),
-            Self::NearKey => Value::Text(note.near_key.as_ref()?),
-            Self::Spans => Value::Arrays(&note.spans),
+            Self::Score => NoteValue::Digits(&note.score),
+            Self::NearKey => NoteValue::Text(note.near_key.as_ref()?),
+            Self::Spans => NoteValue::Arrays(&note.spans),
         })
     }
 }
 
-impl Noted {
+impl AnnotationOptions {
     /// Refuses what cannot begin the name of a field.
     pub(crate) fn check_prefix(prefix: &str) -> Result<(), InvalidOptions> {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
@@ -126,12 +126,12 @@ impl Noted {
     }
 
     /// The fields that are written.
-    pub(super) fn fields(&self) -> impl Iterator<Item = Field> + use<> {
+    pub(super) fn fields(&self) -> impl Iterator<Item = NoteField> + use<> {
         self.notes.fields().iter().copied()
     }
 
     /// The name of a field.
-    pub(super) fn name(&self, field: Field) -> String {
+    pub(super) fn name(&self, field: NoteField) -> String {
         format!("{}{}", self.prefix, field.name())
     }
 
@@ -142,7 +142,7 @@ impl Noted {
     }
 
     /// Adds the names to the row that names the columns of a table.
-    pub(super) fn add_names(&self, line: &mut Vec<u8>, written: Written) {
+    pub(super) fn add_names(&self, line: &mut Vec<u8>, written: RowDialect) {
         for name in self.names() {
             line.push(written.delimiter);
             push_field(line, name.as_bytes(), written);
@@ -158,7 +158,7 @@ impl Noted {
         &self,
         form: Form,
         line: &[u8],
-        note: &Note,
+        note: &DocumentNote,
         headers: &Headers,
         charset: Option<Charset>,
     ) -> Result<Vec<u8>, String> {
@@ -174,7 +174,7 @@ impl Noted {
         }
     }
 
-    fn object(&self, line: &[u8], note: &Note) -> Option<Vec<u8>> {
+    fn object(&self, line: &[u8], note: &DocumentNote) -> Option<Vec<u8>> {
         let object = line.trim_ascii_end().strip_suffix(b"}")?;
         let mut all = object.to_vec();
         for field in self.fields() {
@@ -184,7 +184,7 @@ impl Noted {
             all.push(b':');
             match field.of(note) {
                 None => all.extend_from_slice(b"null"),
-                Some(Value::Text(text)) => push_json(&mut all, text),
+                Some(NoteValue::Text(text)) => push_json(&mut all, text),
                 Some(value) => push_plain(&mut all, &value),
             }
         }
@@ -194,24 +194,24 @@ impl Noted {
         Some(all)
     }
 
-    fn row(&self, line: &[u8], note: &Note, written: Written, encoding: Option<&'static Encoding>) -> Vec<u8> {
+    fn row(&self, line: &[u8], note: &DocumentNote, written: RowDialect, encoding: Option<&'static Encoding>) -> Vec<u8> {
         let mut all = line.to_vec();
         for field in self.fields() {
             all.push(written.delimiter);
             match field.of(note) {
                 None => {}
-                Some(Value::Text(text)) => match (encoding, std::str::from_utf8(text)) {
+                Some(NoteValue::Text(text)) => match (encoding, std::str::from_utf8(text)) {
                     (Some(encoding), Ok(text)) => push_field(&mut all, &encoding.encode(text).0, written),
                     _ => push_field(&mut all, text, written),
                 },
-                Some(Value::Arrays(digits)) => push_field(&mut all, digits, written),
+                Some(NoteValue::Arrays(digits)) => push_field(&mut all, digits, written),
                 Some(value) => push_plain(&mut all, &value),
             }
         }
         all
     }
 
-    fn record(&self, record: &[u8], note: &Note) -> Option<Vec<u8>> {
+    fn record(&self, record: &[u8], note: &DocumentNote) -> Option<Vec<u8>> {
         let (head, content) = record.split_at(warc::head_end(record)?);
         // The empty line follows the added fields.
         let end: &[u8] = if head.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
@@ -221,7 +221,7 @@ impl Noted {
             all.extend_from_slice(self.name(field).as_bytes());
             all.extend_from_slice(b": ");
             match value {
-                Value::Text(text) => push_escaped(&mut all, text),
+                NoteValue::Text(text) => push_escaped(&mut all, text),
                 value => push_plain(&mut all, &value),
             }
             all.extend_from_slice(end);
@@ -240,11 +240,11 @@ fn encoding_of(line: &[u8], charset: Option<Charset>) -> Option<&'static Encodin
     }
 }
 
-fn push_plain(all: &mut Vec<u8>, value: &Value<'_>) {
+fn push_plain(all: &mut Vec<u8>, value: &NoteValue<'_>) {
     match value {
-        Value::Number(number) => all.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes()),
-        Value::Boolean(is_true) => all.extend_from_slice(if *is_true { b"true" } else { b"false" }),
-        Value::Digits(bytes) | Value::Text(bytes) | Value::Arrays(bytes) => all.extend_from_slice(bytes),
+        NoteValue::Number(number) => all.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes()),
+        NoteValue::Boolean(is_true) => all.extend_from_slice(if *is_true { b"true" } else { b"false" }),
+        NoteValue::Digits(bytes) | NoteValue::Text(bytes) | NoteValue::Arrays(bytes) => all.extend_from_slice(bytes),
     }
 }
 
@@ -262,7 +262,7 @@ fn push_json(all: &mut Vec<u8>, text: &[u8]) {
 }
 
 /// A field of a table, between quotes if it needs any; where there are none, as in our own tables.
-fn push_field(all: &mut Vec<u8>, field: &[u8], written: Written) {
+fn push_field(all: &mut Vec<u8>, field: &[u8], written: RowDialect) {
     let Some(quote) = written.quote else { return push_escaped(all, field) };
     let is_special = |byte: &u8| [written.delimiter, quote, b'\r', b'\n'].contains(byte) || Some(*byte) == written.escape;
     if !field.iter().any(is_special) {
@@ -281,7 +281,7 @@ fn push_field(all: &mut Vec<u8>, field: &[u8], written: Written) {
 
 /// A field on one line and without tabs.
 fn push_escaped(all: &mut Vec<u8>, field: &[u8]) {
-    // Memory takes all that is written.
+    // Writing to memory does not fail.
     let _ = tsv::write_field(all, field);
 }
 
@@ -290,18 +290,18 @@ mod tests {
     use super::super::dialect::Dialect;
     use super::*;
 
-    fn all() -> Noted {
-        Noted { prefix: String::new(), notes: Notes::Decided }
+    fn all() -> AnnotationOptions {
+        AnnotationOptions { prefix: String::new(), notes: AnnotatedFields::Decided }
     }
 
-    fn gone() -> Note {
+    fn gone() -> DocumentNote {
         let near_key = Some("a,\"é\"".as_bytes().to_vec());
-        Note { cluster: Some((3, 2)), is_kept: false, score: b"0.875000".to_vec(), near_key, ..Note::default() }
+        DocumentNote { cluster: Some((3, 2)), is_kept: false, score: b"0.875000".to_vec(), near_key, ..DocumentNote::default() }
     }
 
     #[test]
-    fn objects_keep_their_bytes_and_have_the_fields_behind_them() {
-        let of = |line: &str, note: &Note| {
+    fn annotated_object_keeps_its_bytes_and_new_fields_are_appended() {
+        let of = |line: &str, note: &DocumentNote| {
             String::from_utf8(all().object(line.as_bytes(), note).unwrap()).unwrap()
         };
         assert_eq!(
@@ -309,15 +309,15 @@ mod tests {
             "{ \"id\" : 1.0, \"text\":\"x\" ,\"cluster_id\":3,\"cluster_size\":2,\"kept\":false,\"score\":0.875000,\
              \"near_key\":\"a,\\\"\\u00e9\\\"\"}  "
         );
-        let of_history = Note { cluster: None, score: Vec::new(), ..gone() };
+        let of_history = DocumentNote { cluster: None, score: Vec::new(), ..gone() };
         assert!(of("{\"text\":\"\"}", &of_history).contains("\"cluster_id\":null,\"cluster_size\":null,\"kept\":false,\"score\":null"));
         assert_eq!(all().object(b"[1]", &gone()), None);
     }
 
     #[test]
-    fn rows_are_written_as_their_table_is() {
+    fn annotated_rows_follow_the_dialect_of_their_table() {
         let of = |dialect, is_tsv| {
-            let written = Written::of(dialect, is_tsv);
+            let written = RowDialect::of(dialect, is_tsv);
             String::from_utf8(all().row(b"1", &gone(), written, None)).unwrap()
         };
         assert_eq!(of(Dialect::default(), false), "1,3,2,false,0.875000,\"a,\"\"é\"\"\"");
@@ -325,27 +325,27 @@ mod tests {
         let escaped = Dialect { escape: Some(b'\\'), ..Dialect::default() };
         assert_eq!(of(escaped, false), "1,3,2,false,0.875000,\"a,\\\"é\\\"\"");
         let mut header = b"id".to_vec();
-        let noted = Noted { prefix: "d_".to_owned(), notes: Notes::Size };
-        noted.add_names(&mut header, Written::of(Dialect::default(), false));
+        let noted = AnnotationOptions { prefix: "d_".to_owned(), notes: AnnotatedFields::Size };
+        noted.add_names(&mut header, RowDialect::of(Dialect::default(), false));
         assert_eq!(header, b"id,d_cluster_size");
     }
 
     #[test]
     fn spans_are_arrays_of_objects_and_texts_of_tables() {
-        let noted = Noted { prefix: String::new(), notes: Notes::Spans };
-        let note = Note { spans: b"[[0,5],[9,12]]".to_vec(), ..Note::default() };
+        let noted = AnnotationOptions { prefix: String::new(), notes: AnnotatedFields::Spans };
+        let note = DocumentNote { spans: b"[[0,5],[9,12]]".to_vec(), ..DocumentNote::default() };
         let object = noted.object(b"{\"text\":\"x\"}", &note).unwrap();
         assert_eq!(object, b"{\"text\":\"x\",\"repeated_spans\":[[0,5],[9,12]]}");
-        let row = noted.row(b"1", &note, Written::of(Dialect::default(), false), None);
+        let row = noted.row(b"1", &note, RowDialect::of(Dialect::default(), false), None);
         assert_eq!(row, b"1,\"[[0,5],[9,12]]\"");
         let record = noted.record(b"WARC/1.0\nA: b\n\nx", &note).unwrap();
         assert_eq!(record, b"WARC/1.0\nA: b\nrepeated_spans: [[0,5],[9,12]]\n\nx");
     }
 
     #[test]
-    fn heads_of_records_have_lines_more_and_contents_are_as_they_were() {
+    fn annotated_record_gets_header_lines_and_keeps_its_content() {
         let record = b"WARC/1.0\r\nContent-Length: 3\r\n\r\na\r\nb";
-        let made = all().record(record, &Note { near_key: None, is_kept: true, ..gone() }).unwrap();
+        let made = all().record(record, &DocumentNote { near_key: None, is_kept: true, ..gone() }).unwrap();
         let wanted = "WARC/1.0\r\nContent-Length: 3\r\ncluster_id: 3\r\ncluster_size: 2\r\nkept: true\r\nscore: 0.875000\r\n\r\na\r\nb";
         assert_eq!(String::from_utf8(made).unwrap(), wanted);
         assert!(all().record(b"WARC/1.0\nA: b\n\nx", &gone()).unwrap().ends_with(b"near_key: a,\"\xc3\xa9\"\n\nx"));

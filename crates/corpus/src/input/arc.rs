@@ -10,10 +10,10 @@
 
 use std::borrow::Cow;
 
-use super::archive::{self, Bad, Format, Stream};
+use super::archive::{self, BadRecord, ArchiveFormat, ArchiveStream};
 use super::charset::Charset;
-use super::fields::{Fields, Ids, in_the_way};
-use super::warc::Says;
+use super::fields::{Fields, Ids, name_conflict};
+use super::warc::RecordContent;
 use super::window::Window;
 use super::{AttachedFields, OwnAttached, Problem, http};
 
@@ -28,19 +28,19 @@ const NAMES: [&str; 5] = ["URL", "IP-address", "Archive-date", "Content-type", "
 /// How the address of the first record begins.
 pub(super) const FIRST: &[u8] = b"filedesc:";
 
-/// What is before the records of a file that is written: a description as the format asks for, the same in each file.
+/// The version block that every written file begins with, the same in each file.
 pub(super) const PREAMBLE: &[u8] = b"filedesc://kept.arc 0.0.0.0 19700101000000 text/plain 69\n\
 1 0 twindex\nURL IP-address Archive-date Content-type Archive-length\n\n\n";
 
 /// The fields of a head.
-struct Head<'h> {
+struct ArcHeader<'h> {
     values: [&'h [u8]; 5],
     length: u64,
     /// Bytes of the head, its end included.
     bytes: usize,
 }
 
-impl<'h> Head<'h> {
+impl<'h> ArcHeader<'h> {
     /// That of a record, which begins with it; none if it is no head of version 1.
     fn of(record: &'h [u8]) -> Option<Self> {
         let end = memchr::memchr(b'\n', &record[..record.len().min(HEAD_BYTES_MAX)])?;
@@ -58,7 +58,7 @@ impl<'h> Head<'h> {
         });
         let is_number = !length.is_empty() && length.iter().all(u8::is_ascii_digit);
         let length = std::str::from_utf8(length).ok().filter(|_| is_number && is_date && has_scheme)?;
-        // A number beyond all lengths is one all the same.
+        // A number beyond all lengths is still a number.
         let length = length.parse().unwrap_or(u64::MAX);
         Some(Self { values, length, bytes: end + 1 })
     }
@@ -71,34 +71,34 @@ impl<'h> Head<'h> {
 }
 
 /// The records of one stream.
-pub(super) type Records = archive::Records<ArcFile>;
+pub(super) type ArchiveRecords = archive::ArchiveRecords<ArcFile>;
 
 /// ARC, version 1.
 pub(super) enum ArcFile {}
 
-impl Format for ArcFile {
-    fn measure(stream: &mut Stream) -> Result<Result<(usize, usize), Bad>, Problem> {
+impl ArchiveFormat for ArcFile {
+    fn measure(stream: &mut ArchiveStream) -> Result<Result<(usize, usize), BadRecord>, Problem> {
         while memchr::memchr(b'\n', stream.window.bytes()).is_none()
             && stream.window.bytes().len() < HEAD_BYTES_MAX
             && stream.window.more()?
         {}
         let bytes = stream.window.bytes();
-        let bad = |reason: String, skip| Ok(Err(Bad { reason, skip, is_short: false }));
-        let Some(Head { length, bytes: head, values, .. }) = Head::of(bytes) else {
+        let bad = |reason: String, skip| Ok(Err(BadRecord { reason, skip, is_short: false }));
+        let Some(ArcHeader { length, bytes: head, values, .. }) = ArcHeader::of(bytes) else {
             let start = bytes[..bytes.len().min(60)].split(|&byte| byte == b'\n').next().unwrap_or_default();
             let is_short = memchr::memchr(b'\n', bytes).is_none()
                 && bytes.len() < HEAD_BYTES_MAX
                 && (stream.number > 1 || stream.window.broke_off().is_some());
             let names = NAMES.join(" ");
             let reason = format!("expected the head of a record, {names}, found \"{}\"", start.escape_ascii());
-            return Ok(Err(Bad { reason, skip: 0, is_short }));
+            return Ok(Err(BadRecord { reason, skip: 0, is_short }));
         };
         let of = format!(", of {}", String::from_utf8_lossy(values[0]));
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         // guard: a long record of an ARC file is refused
         if length > stream.record_bytes_max {
-            let most = stream.record_bytes_max;
-            return bad(format!("a record of more than {most} bytes: its length is {length}{of}"), head - 1);
+            let upper = stream.record_bytes_max;
+            return bad(format!("a record of more than {upper} bytes: its length is {length}{of}"), head - 1);
         }
         let end = head + length;
         let whole = stream.window.hold(end)?;
@@ -109,8 +109,8 @@ impl Format for ArcFile {
             let after = &bytes[end..];
             let ends = after.iter().take(ENDS_MAX).take_while(|byte| b"\r\n".contains(byte)).count();
             let next = &after[ends..];
-            // Where the stream ends in the head of the next record, this one is whole.
-            if next.is_empty() || Head::of(next).is_some() || can_begin(next) {
+            // If the stream ends in the header of the next record, this record is whole.
+            if next.is_empty() || ArcHeader::of(next).is_some() || can_begin(next) {
                 return Ok(Ok((end, end + ends)));
             }
         }
@@ -121,7 +121,7 @@ impl Format for ArcFile {
             None if whole => format!("no record begins after it, as its length of {length} says{of}"),
             None => format!("the file ends after {} of its {length} bytes{of}", bytes.len() - head),
         };
-        Ok(Err(Bad { reason, skip: head - 1, is_short }))
+        Ok(Err(BadRecord { reason, skip: head - 1, is_short }))
     }
 
     fn next_record(bytes: &[u8]) -> Option<usize> {
@@ -140,12 +140,12 @@ fn hold_a_line_after(window: &mut Window, end: usize) -> Result<usize, Problem> 
     loop {
         let after = window.bytes().get(end..).unwrap_or_default();
         let ends = after.iter().take_while(|byte| b"\r\n".contains(byte)).count();
-        let most = (end + HEAD_BYTES_MAX + ENDS_MAX).min(window.bytes().len());
+        let upper = (end + HEAD_BYTES_MAX + ENDS_MAX).min(window.bytes().len());
         if let Some(newline) = memchr::memchr(b'\n', &after[ends..]) {
-            return Ok(most.min(end + ends + newline + 1));
+            return Ok(upper.min(end + ends + newline + 1));
         }
         if after.len() >= HEAD_BYTES_MAX + ENDS_MAX || !window.more()? {
-            return Ok(most);
+            return Ok(upper);
         }
     }
 }
@@ -158,9 +158,9 @@ fn can_begin(bytes: &[u8]) -> bool {
     is_open && is_scheme && bytes.first().is_some_and(u8::is_ascii_alphabetic)
 }
 
-/// Where the next line begins that can be the head of a record.
+/// The start of the next line that can be the header of a record.
 fn next_record(bytes: &[u8]) -> Option<usize> {
-    memchr::memchr_iter(b'\n', bytes).map(|at| at + 1).find(|&at| Head::of(&bytes[at..]).is_some())
+    memchr::memchr_iter(b'\n', bytes).map(|at| at + 1).find(|&at| ArcHeader::of(&bytes[at..]).is_some())
 }
 
 /// The address and the page of a record. The key is the address, unless `--id-field` names another field of the head.
@@ -169,8 +169,8 @@ pub(super) fn understand<'r>(
     fields: &Fields,
     bytes_max: usize,
     charset: Option<Charset>,
-) -> Result<Says<'r>, String> {
-    let head = Head::of(record).ok_or("its head is none of an ARC file")?;
+) -> Result<RecordContent<'r>, String> {
+    let head = ArcHeader::of(record).ok_or("its head is none of an ARC file")?;
     let (url, content) = (head.values[0], &record[head.bytes..]);
     let begins = |scheme: &str| url.get(..scheme.len()).is_some_and(|own| own.eq_ignore_ascii_case(scheme.as_bytes()));
     if url.starts_with(FIRST) {
@@ -182,20 +182,20 @@ pub(super) fn understand<'r>(
                 version[..version.len().min(20)].escape_ascii()
             ));
         }
-        return Ok(Says::NoDocument);
+        return Ok(RecordContent::NoDocument);
     }
     if begins("dns:") || begins("whois:") {
-        return Ok(Says::NoDocument);
+        return Ok(RecordContent::NoDocument);
     }
     if let Some(name) = fields.reserved.first() {
         // Its head has five fields.
-        return Err(format!("{}; and records of ARC files cannot hold another", in_the_way(name)));
+        return Err(format!("{}; and records of ARC files cannot hold another", name_conflict(name)));
     }
     let is_answer = begins("http") && content.starts_with(b"HTTP/");
     let page = if is_answer {
         http::page(content, bytes_max)?
     } else {
-        Some(http::Page { of_type: Cow::Borrowed(head.values[3]), content: content.into() })
+        Some(http::HttpPage { of_type: Cow::Borrowed(head.values[3]), content: content.into() })
     };
     let key = match fields.ids {
         Ids::Line => None,
@@ -206,12 +206,12 @@ pub(super) fn understand<'r>(
         }
     };
     let shown = page.map_or(Ok(None), |page| page.text(charset))?;
-    Ok(shown.map_or(Says::NoDocument, |shown| Says::Made { key, shown }))
+    Ok(shown.map_or(RecordContent::NoDocument, |shown| RecordContent::Made { key, shown }))
 }
 
-/// What a record has beside its text, by the fields of its head.
+/// The value and stamp of a record, from the fields of its header.
 pub(super) fn attached(record: &[u8], fields: &Fields) -> anyhow::Result<OwnAttached> {
-    let head = Head::of(record);
+    let head = ArcHeader::of(record);
     let named = |name: &Option<String>| {
         let name = name.as_deref()?;
         head.as_ref()?.field(name)
@@ -271,18 +271,18 @@ mod tests {
         let reader = Box::new(std::io::Cursor::new(bytes.to_vec()));
         let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
         let window = Window::new(Reader::open_verbatim(origin, &Arc::default()).unwrap());
-        let mut records = Records::new(window, max);
+        let mut records = ArchiveRecords::new(window, max);
         let mut all = Vec::new();
         while records
             .next(|number, found| {
                 let line = found.map(|found| found.line.to_vec());
                 let said = line.and_then(|line| {
                     Ok(match understand(&line, &fields(), max, None)? {
-                        Says::Made { key, shown } => {
+                        RecordContent::Made { key, shown } => {
                             format!("{}={}", String::from_utf8_lossy(&key.unwrap()), shown.text)
                         }
-                        Says::Text { .. } | Says::Revisit => panic!("no record of an ARC file is one"),
-                        Says::NoDocument => "none".to_owned(),
+                        RecordContent::Text { .. } | RecordContent::Revisit => panic!("no record of an ARC file is one"),
+                        RecordContent::NoDocument => "none".to_owned(),
                     })
                 });
                 assert_eq!(number as usize, all.len() + 1);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_their_addresses_and_their_pages_and_others_are_none() {
+    fn response_records_give_address_and_page_and_other_records_give_none() {
         let archive = [
             first("1"),
             record("dns:a.example", "text/dns", "20260131120000\na.example. 300 IN A 192.0.2.1"),
@@ -318,12 +318,12 @@ mod tests {
             "none",
         ];
         assert_eq!(read(archive.as_bytes(), 1000), (good(&wanted), None));
-        // What is written begins with a record that is read, too.
+        // The version block of written files is read, too.
         assert_eq!(read(&[PREAMBLE, answer("http://a/", "x").as_bytes()].concat(), 1000).0, good(&["none", "http://a/=x"]));
     }
 
     #[test]
-    fn a_length_that_is_not_true_makes_one_record_bad_and_no_other() {
+    fn wrong_length_makes_only_its_own_record_bad() {
         let sound = answer("http://b/", "right");
         let length = sound.split_whitespace().nth(4).unwrap();
         for wrong in ["1", "60", "999999"] {
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_too_long_is_bad_and_the_next_is_not() {
+    fn record_over_the_limit_is_bad_and_the_next_is_read() {
         let long = answer("http://a/", &"x".repeat(1000));
         let (said, cut) = read([first("1"), long, answer("http://b/", "y")].concat().as_bytes(), 1000);
         assert_eq!((said.len(), &said[2], cut), (3, &Ok("http://b/=y".to_owned()), None));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_breaks_off_has_the_records_before_and_says_where() {
+    fn truncated_file_gives_the_records_before_the_break_and_reports_its_offset() {
         let archive = [first("1"), answer("http://a/", "x"), answer("http://b/", "y")].concat();
         let (said, cut) = read(&archive.as_bytes()[..archive.len() - 4], 1000);
         assert_eq!(said, good(&["none", "http://a/=x"]));
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_and_what_is_no_archive_are_refused_by_name() {
+    fn other_versions_and_files_that_are_no_archive_are_refused_by_name() {
         let two = read(first("2").as_bytes(), 1000).0;
         assert!(two[0].as_ref().unwrap_err().contains("version \"2\""), "{two:?}");
         let other = read(b"{\"id\":1}\n{}\n", 1000).0;
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn records_around_every_size_of_what_is_read_at_once_are_whole() {
+    fn records_across_every_read_buffer_boundary_are_whole() {
         for pad in [262_000, 262_100, 262_144, 600_000] {
             let long = "y".repeat(pad);
             let archive = [first("1"), answer("http://a/", &long), answer("http://b/", "x")].concat();
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_stamps_and_addresses_values() {
+    fn arc_dates_become_stamps_and_addresses_become_values() {
         let mut fields = fields();
         fields.attached.stamp = Some("archive-date".to_owned());
         fields.attached.value = Some("IP-address".to_owned());

@@ -9,16 +9,16 @@ use std::sync::Arc;
 
 use super::Problem;
 use super::form::Ending;
-use super::jsonl::Found;
+use super::jsonl::FoundLine;
 use super::window::Window;
 
-/// What formats of archives differ in.
-pub(super) trait Format {
+/// The parts of reading in which archive formats differ.
+pub(super) trait ArchiveFormat {
     /// The bytes of the record at the front of the window, without and with the ends of lines after it; the window holds
     /// them.
-    fn measure(stream: &mut Stream) -> Result<Result<(usize, usize), Bad>, Problem>;
+    fn measure(stream: &mut ArchiveStream) -> Result<Result<(usize, usize), BadRecord>, Problem>;
 
-    /// Where the next line begins that can begin a record.
+    /// The start of the next line that can begin a record.
     fn next_record(bytes: &[u8]) -> Option<usize>;
 
     /// How many of these bytes, which have no such line, are before what may have been read of one.
@@ -26,15 +26,15 @@ pub(super) trait Format {
 }
 
 /// A stream, and how far it was read.
-pub(super) struct Stream {
+pub(super) struct ArchiveStream {
     pub(super) window: Window,
     /// Records found so far, so the number of the latest.
     pub(super) number: u64,
     pub(super) record_bytes_max: usize,
 }
 
-/// What is wrong with a record, and the bytes of it in which no other can begin.
-pub(super) struct Bad {
+/// The error of a record, and the number of its bytes in which no other record can begin.
+pub(super) struct BadRecord {
     pub(super) reason: String,
     pub(super) skip: usize,
     /// Whether the stream ends in it.
@@ -42,8 +42,8 @@ pub(super) struct Bad {
 }
 
 /// The records of one stream.
-pub(super) struct Records<F> {
-    stream: Stream,
+pub(super) struct ArchiveRecords<F> {
+    stream: ArchiveStream,
     /// Whether the window may begin in the middle of something.
     lost: bool,
     /// Why the stream ended in a record.
@@ -51,19 +51,19 @@ pub(super) struct Records<F> {
     format: PhantomData<F>,
 }
 
-impl<F: Format> Records<F> {
+impl<F: ArchiveFormat> ArchiveRecords<F> {
     pub(super) fn new(window: Window, record_bytes_max: usize) -> Self {
-        let stream = Stream { window: window.up_to_its_break(), number: 0, record_bytes_max };
+        let stream = ArchiveStream { window: window.up_to_its_break(), number: 0, record_bytes_max };
         Self { stream, lost: false, cut: None, format: PhantomData }
     }
 
-    /// Where the stream broke off, if it did.
+    /// The place where the stream was cut off, if it was.
     pub(super) fn cut(&self) -> Option<String> {
         let why = self.stream.window.broke_off().or(self.cut.as_deref());
         why.map(|why| format!("{}, after {} records: {why}", self.name().display(), self.stream.number))
     }
 
-    /// What messages call the stream.
+    /// The name of the stream in messages.
     pub(super) fn name(&self) -> &Arc<Path> {
         self.stream.window.name()
     }
@@ -75,7 +75,7 @@ impl<F: Format> Records<F> {
     /// The stream cannot be read on.
     pub(super) fn next(
         &mut self,
-        take: impl FnOnce(u64, Result<Found<'_>, String>),
+        take: impl FnOnce(u64, Result<FoundLine<'_>, String>),
     ) -> Result<bool, Problem> {
         if self.lost {
             self.find_next()?;
@@ -95,22 +95,22 @@ impl<F: Format> Records<F> {
         }
         self.stream.number += 1;
         let measured = F::measure(&mut self.stream)?;
-        let Stream { window, number, .. } = &mut self.stream;
+        let ArchiveStream { window, number, .. } = &mut self.stream;
         match measured {
             Ok((bytes, with_ends)) => {
                 let (line, offset) = (&window.bytes()[..bytes], window.offset());
-                take(*number, Ok(Found { line, offset, ending: Ending::default() }));
+                take(*number, Ok(FoundLine { line, offset, ending: Ending::default() }));
                 window.take(with_ends);
             }
             // guard: the records before a break are read
-            Err(Bad { reason, is_short, .. }) if is_short => {
+            Err(BadRecord { reason, is_short, .. }) if is_short => {
                 *number -= 1;
                 self.cut = Some(reason);
                 let rest = window.bytes().len();
                 window.take(rest);
                 return Ok(false);
             }
-            Err(Bad { reason, skip, .. }) => {
+            Err(BadRecord { reason, skip, .. }) => {
                 take(*number, Err(reason));
                 window.take(skip);
                 self.lost = true;

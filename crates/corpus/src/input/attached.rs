@@ -8,11 +8,11 @@ use serde_json::value::RawValue;
 use twindex::format::attached::VALUE_BYTES_MAX;
 use twindex::{Document, Sketch};
 
-use super::deciding::{Deciding, DecidingFields};
+use super::deciding::{DecidingValues, DecidingFields};
 
-/// Of a stamp that is none, how much is shown.
+/// The most characters of an invalid stamp that messages show.
 const CHARACTERS_SHOWN: usize = 40;
-/// What a stamp may be, for a message: an example follows.
+/// The valid stamps, for a message: an example follows.
 const STAMP: &str = "a stamp, an integer from 0 to 18446744073709551615, or a time since 1970 as";
 
 /// A value, a stamp and what decides which documents stay, as far as they were asked for.
@@ -20,13 +20,13 @@ const STAMP: &str = "a stamp, an integer from 0 to 18446744073709551615, or a ti
 pub struct OwnAttached {
     pub(super) value: Vec<u8>,
     pub(super) stamp: Option<u64>,
-    pub(super) deciding: Deciding,
+    pub(super) deciding: DecidingValues,
 }
 
 impl OwnAttached {
-    /// What decides whether it stays.
+    /// The values that decide which document is kept.
     #[must_use]
-    pub fn deciding(&self) -> &Deciding {
+    pub fn deciding(&self) -> &DecidingValues {
         &self.deciding
     }
 
@@ -61,7 +61,7 @@ impl AttachedFields {
         own.chain(self.deciding.options()).collect()
     }
 
-    /// What a line of JSON has of them.
+    /// The values of a JSON line.
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ impl AttachedFields {
         Ok(OwnAttached { deciding: self.deciding.of_json(of)?, ..own })
     }
 
-    /// What was found under the names, as the document's own.
+    /// The value and stamp found under the names, as the document's own.
     ///
     /// # Errors
     ///
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_and_stamps_are_taken_from_lines_as_they_stand() {
+    fn values_and_stamps_are_copied_verbatim_from_lines() {
         let fields = AttachedFields { value: Some("v".into()), stamp: Some("t".into()), ..Default::default() };
         let of =
             |line: &str| fields.of_json(line.as_bytes()).map(|found| (found.value, found.stamp.unwrap()));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_in_the_head_of_a_record_is_a_stamp_only_if_it_is_a_whole_time() {
+    fn record_date_is_a_stamp_only_if_it_is_complete() {
         let of = |name: &str, stamp: &str| {
             let fields = AttachedFields { stamp: Some(name.into()), ..Default::default() };
             fields.take_of_head(None, Some(stamp.as_bytes())).map(|found| found.stamp.unwrap())

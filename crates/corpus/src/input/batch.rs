@@ -12,8 +12,8 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use super::content::Content;
 use super::form::{Ending, Form};
-use super::jsonl::Found;
-use super::parser::{self, Parser, Understood};
+use super::jsonl::FoundLine;
+use super::parser::{self, Parser, ParsedLine};
 use super::partition::{self, Partitioned};
 use super::{Loss, OwnAttached, Place, Problem, folder, http, lossy};
 
@@ -31,7 +31,7 @@ const RECORD_BYTES: usize = 32;
 pub struct Batch {
     /// The lines, in the sense of [`form`], without newlines.
     bytes: Vec<u8>,
-    records: Vec<Raw>,
+    records: Vec<RawRecord>,
     /// The names of the streams that lines are from.
     names: Vec<Arc<Path>>,
     /// Bytes of all records.
@@ -41,7 +41,7 @@ pub struct Batch {
 
 /// A record as it was read.
 #[derive(Debug)]
-enum Raw {
+enum RawRecord {
     /// A line: where it is in the bytes, what it is, its number, and which name it goes with.
     Line {
         start: usize,
@@ -49,27 +49,27 @@ enum Raw {
         form: Form,
         number: u64,
         name: usize,
-        /// Where it begins in its file, if it can be read there again.
+        /// Its offset in the file, if it can be read there again.
         offset: Option<u64>,
         ending: Ending,
         /// Another key than it says.
         key: Option<Box<[u8]>>,
     },
-    Whole(Box<Whole>),
+    Whole(Box<WholeFile>),
     Bad(Box<Problem>),
 }
 
 /// A file that is one document.
 #[derive(Debug)]
-pub(super) struct Whole {
+pub(super) struct WholeFile {
     pub(super) key: Vec<u8>,
-    pub(super) text: folder::Text,
+    pub(super) text: folder::FileText,
     /// Whether the text is HTML.
     pub(super) html: bool,
     pub(super) place: Place,
 }
 
-impl Raw {
+impl RawRecord {
     fn size(&self) -> usize {
         RECORD_BYTES
             + match self {
@@ -125,7 +125,7 @@ impl Batch {
     pub(super) fn push_line(
         &mut self,
         form: Form,
-        Found { line, offset, ending }: Found<'_>,
+        FoundLine { line, offset, ending }: FoundLine<'_>,
         number: u64,
         name: Arc<Path>,
         key: Option<Vec<u8>>,
@@ -136,18 +136,18 @@ impl Batch {
         let (start, name) = (self.bytes.len(), self.names.len() - 1);
         self.bytes.extend_from_slice(line);
         let key = key.map(Vec::into_boxed_slice);
-        self.push(Raw::Line { start, end: self.bytes.len(), form, number, name, offset, ending, key });
+        self.push(RawRecord::Line { start, end: self.bytes.len(), form, number, name, offset, ending, key });
     }
 
-    pub(super) fn push_whole(&mut self, whole: Whole) {
-        self.push(Raw::Whole(Box::new(whole)));
+    pub(super) fn push_whole(&mut self, whole: WholeFile) {
+        self.push(RawRecord::Whole(Box::new(whole)));
     }
 
     pub(super) fn push_bad(&mut self, bad: Problem) {
-        self.push(Raw::Bad(Box::new(bad)));
+        self.push(RawRecord::Bad(Box::new(bad)));
     }
 
-    fn push(&mut self, record: Raw) {
+    fn push(&mut self, record: RawRecord) {
         self.size += record.size();
         self.records.push(record);
     }
@@ -158,7 +158,7 @@ impl Batch {
         hash.update(&self.bytes);
         for record in &self.records {
             match record {
-                Raw::Line { start, end, form, number, name: _, offset, ending, key } => {
+                RawRecord::Line { start, end, form, number, name: _, offset, ending, key } => {
                     let (offset, is_there) = (offset.unwrap_or(0), u64::from(offset.is_some()));
                     let [kind, of_kind] = form.numbers().map(u64::from);
                     let how = kind | (*ending as u64) << 8;
@@ -167,13 +167,13 @@ impl Batch {
                     }
                     hash.update(key.as_deref().unwrap_or_default());
                 }
-                Raw::Whole(whole) => {
+                RawRecord::Whole(whole) => {
                     hash.update(&(whole.key.len() as u64).to_le_bytes());
                     hash.update(&whole.key);
                     hash.update(whole.text.shown.as_bytes());
                     hash.update(whole.text.lossy.as_deref().unwrap_or_default());
                 }
-                Raw::Bad(bad) => hash.update(bad.to_string().as_bytes()),
+                RawRecord::Bad(bad) => hash.update(bad.to_string().as_bytes()),
             }
         }
         hash.digest()
@@ -205,12 +205,12 @@ impl Batch {
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk<'b> {
     batch: &'b Batch,
-    records: &'b [Raw],
+    records: &'b [RawRecord],
 }
 
-/// What was seen in a chunk, for [`Documents::account`](super::Documents::account).
+/// Totals of a chunk, for [`Documents::account`](super::Documents::account).
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct ChunkTotals {
     pub(super) documents: u64,
     pub(super) text_bytes: u64,
     pub(super) replaced: u64,
@@ -230,14 +230,14 @@ pub struct Seen {
 /// Working memory, reused from record to record.
 #[derive(Debug, Default)]
 pub struct Buffers {
-    lines: parser::Buffers,
+    lines: parser::ParseBuffers,
     /// The text of a page.
     text: String,
-    /// What is compared of it, if that is not all.
+    /// The bytes that identify its text, if the text lost bytes.
     identity: Vec<u8>,
     /// A key that is made of a place, or of folders.
     key: Vec<u8>,
-    /// What the folders of the file say.
+    /// The fields from the folders of files.
     partitions: partition::Cache,
     /// For records whose keys stand elsewhere.
     keyed: Option<Parser>,
@@ -246,20 +246,20 @@ pub struct Buffers {
 /// One document.
 #[derive(Debug)]
 pub struct Record<'r> {
-    /// What it is known by: 1 to 65,535 bytes, UTF-8 unless it is the path of a file that has no such name.
+    /// The key: 1 to 65,535 bytes, UTF-8 unless it is the path of a file that is not UTF-8.
     pub key: &'r [u8],
     /// Whether that is the key that its [line](Self::line) says.
     pub is_own: bool,
-    /// What is sketched of it.
+    /// The content to sketch.
     pub content: Content<'r>,
-    from: From<'r>,
-    /// What the folders of its file say, if that is asked for.
+    from: RecordSource<'r>,
+    /// The fields from the folders of its file, if they are used.
     partitioned: Option<&'r Partitioned>,
 }
 
-/// What a record was read from.
+/// The source of a record.
 #[derive(Debug)]
-enum From<'r> {
+enum RecordSource<'r> {
     /// The line as it was read.
     Line {
         form: Form,
@@ -269,15 +269,15 @@ enum From<'r> {
         offset: Option<u64>,
         ending: Ending,
     },
-    Whole(&'r Whole),
+    Whole(&'r WholeFile),
 }
 
 impl Record<'_> {
     /// Replaces a place by its own.
     pub fn write_place(&self, place: &mut Place) {
         match &self.from {
-            From::Line { form, number, name, .. } => place.replace(name, *number, form.unit()),
-            From::Whole(whole) => place.clone_from(&whole.place),
+            RecordSource::Line { form, number, name, .. } => place.replace(name, *number, form.unit()),
+            RecordSource::Whole(whole) => place.clone_from(&whole.place),
         }
     }
 
@@ -285,8 +285,8 @@ impl Record<'_> {
     #[must_use]
     pub fn place(&self) -> Place {
         match &self.from {
-            From::Line { form, number, name, .. } => Place::of(Arc::clone(name), *number, form.unit()),
-            From::Whole(whole) => whole.place.clone(),
+            RecordSource::Line { form, number, name, .. } => Place::of(Arc::clone(name), *number, form.unit()),
+            RecordSource::Whole(whole) => whole.place.clone(),
         }
     }
 
@@ -296,14 +296,14 @@ impl Record<'_> {
         super::bad_at(&self.place(), reason)
     }
 
-    /// What it has beside its text, as far as the options name fields of it.
+    /// The values beside its text, as far as the options name their fields.
     ///
     /// # Errors
     ///
     /// It lacks a stamp, or has something else in its place: it is a [bad](Self::bad) record then.
     pub fn attached(&self, parser: &Parser) -> anyhow::Result<OwnAttached> {
         match &self.from {
-            From::Line { form, line, .. } => {
+            RecordSource::Line { form, line, .. } => {
                 let of_record = self.partitioned.map_or(parser, |partitioned| &partitioned.parser);
                 let own = parser::attached(*form, line, of_record).and_then(|own| {
                     let mut own = self.partitioned.map_or(Ok(own.clone()), |folders| folders.attached(own))?;
@@ -313,26 +313,26 @@ impl Record<'_> {
                 own.map_err(|error| self.bad(&format!("{error:#}")))
             }
             // Fields of text files are refused before anything is read.
-            From::Whole(_) => Ok(OwnAttached::default()),
+            RecordSource::Whole(_) => Ok(OwnAttached::default()),
         }
     }
 
-    /// Where its [`line`](Self::line) can be read again: the file, and the offset in it.
+    /// The file and the offset at which its [`line`](Self::line) can be read again.
     #[must_use]
     pub fn origin(&self) -> Option<(&Arc<Path>, u64)> {
         match &self.from {
-            From::Line { name, offset, .. } => offset.map(|offset| (*name, offset)),
-            From::Whole(_) => None,
+            RecordSource::Line { name, offset, .. } => offset.map(|offset| (*name, offset)),
+            RecordSource::Whole(_) => None,
         }
     }
 
-    /// What its [`line`](Self::line) is.
+    /// The form of its [`line`](Self::line).
     #[must_use]
     pub fn form(&self) -> Form {
         match &self.from {
-            From::Line { form, .. } => *form,
-            From::Whole(whole) if whole.html => Form::Html,
-            From::Whole(_) => Form::Json,
+            RecordSource::Line { form, .. } => *form,
+            RecordSource::Whole(whole) if whole.html => Form::Html,
+            RecordSource::Whole(_) => Form::Json,
         }
     }
 
@@ -340,8 +340,8 @@ impl Record<'_> {
     #[must_use]
     pub fn ending(&self) -> Ending {
         match &self.from {
-            From::Line { ending, .. } => *ending,
-            From::Whole(_) => Ending::default(),
+            RecordSource::Line { ending, .. } => *ending,
+            RecordSource::Whole(_) => Ending::default(),
         }
     }
 
@@ -354,15 +354,15 @@ impl Record<'_> {
     /// None that writing to memory could give.
     pub fn line(&self, parser: &Parser) -> anyhow::Result<Cow<'_, [u8]>> {
         Ok(match &self.from {
-            From::Line { line, .. } => Cow::Borrowed(line),
-            From::Whole(whole) => Cow::Owned(folder::line(&whole.key, &whole.text, &parser.fields)?),
+            RecordSource::Line { line, .. } => Cow::Borrowed(line),
+            RecordSource::Whole(whole) => Cow::Owned(folder::line(&whole.key, &whole.text, &parser.fields)?),
         })
     }
 }
 
-/// What a whole file says.
-fn read_whole<'w>(whole: &'w Whole, buffers: &'w mut Buffers) -> Result<(Content<'w>, Loss), String> {
-    let folder::Text { shown, lossy, .. } = &whole.text;
+/// The content of a whole file.
+fn read_whole<'w>(whole: &'w WholeFile, buffers: &'w mut Buffers) -> Result<(Content<'w>, Loss), String> {
+    let folder::FileText { shown, lossy, .. } = &whole.text;
     let lost = lossy.as_ref().map(|bytes| (Loss::Bytes, http::identity(lossy::LOSSY, &lossy::mark(bytes))));
     let (text, opaque) = if whole.html {
         let (text, opaque) = http::shown_of_page(shown, lost)?;
@@ -402,17 +402,17 @@ impl Chunk<'_> {
         parser: &Parser,
         buffers: &mut Buffers,
         mut each: impl FnMut(Record<'_>) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Seen> {
-        let mut seen = Seen::default();
+    ) -> anyhow::Result<ChunkTotals> {
+        let mut seen = ChunkTotals::default();
         for raw in self.records {
             let (record, loss, is_detected) = match raw {
-                Raw::Bad(bad) => {
+                RawRecord::Bad(bad) => {
                     seen.bad.push((**bad).clone());
                     continue;
                 }
-                Raw::Whole(whole) => match read_whole(whole, buffers) {
+                RawRecord::Whole(whole) => match read_whole(whole, buffers) {
                     Ok((content, loss)) => {
-                        let from = From::Whole(whole);
+                        let from = RecordSource::Whole(whole);
                         let record =
                             Record { key: &whole.key, is_own: true, content, from, partitioned: None };
                         (record, loss, whole.text.is_detected)
@@ -422,7 +422,7 @@ impl Chunk<'_> {
                         continue;
                     }
                 },
-                Raw::Line { start, end, form, number, name, offset, ending, key: other } => {
+                RawRecord::Line { start, end, form, number, name, offset, ending, key: other } => {
                     let (start, end, form, number, name) = (*start, *end, *form, *number, *name);
                     let (line, name) = (&self.batch.bytes[start..end], &self.batch.names[name]);
                     let partitioned = buffers.partitions.of(parser, name);
@@ -431,7 +431,7 @@ impl Chunk<'_> {
                         of_record = buffers.keyed.get_or_insert_with(|| parser.of_other_keys());
                     }
                     match parser::understand(form, line, of_record, &mut buffers.lines) {
-                        Ok(Understood::Document { key, content, loss, is_detected }) => {
+                        Ok(ParsedLine::Document { key, content, loss, is_detected }) => {
                             let of_folders = partitioned.filter(|_| other.is_none());
                             let of_folders = of_folders.and_then(|folders| folders.key(key)).transpose();
                             let is_own = key.is_some() && other.is_none() && matches!(of_folders, Ok(None));
@@ -461,18 +461,18 @@ impl Chunk<'_> {
                                     }
                                 },
                             };
-                            let from = From::Line { form, line, number, name, offset: *offset, ending: *ending };
+                            let from = RecordSource::Line { form, line, number, name, offset: *offset, ending: *ending };
                             (Record { key, is_own, content, from, partitioned }, loss, is_detected)
                         }
-                        Ok(Understood::NoDocument) => {
+                        Ok(ParsedLine::NoDocument) => {
                             seen.no_documents += 1;
                             continue;
                         }
-                        Ok(Understood::Revisit) => {
+                        Ok(ParsedLine::Revisit) => {
                             seen.revisits += 1;
                             continue;
                         }
-                        Ok(Understood::Skipped) => {
+                        Ok(ParsedLine::Skipped) => {
                             seen.skipped_lossy += 1;
                             continue;
                         }

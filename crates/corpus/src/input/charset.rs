@@ -16,7 +16,7 @@ const PRESCANNED: usize = 1024;
 pub enum Charset {
     /// This one, where they are not UTF-8. Of pages, whatever they say, but for a mark at the beginning.
     Of(&'static Encoding),
-    /// By the mark at the beginning, by what a page says of itself, or UTF-8; others by what they look like.
+    /// By the byte order mark, by the declaration of a page, or UTF-8; others by detection.
     Auto,
 }
 
@@ -131,8 +131,8 @@ pub(super) fn page<'b>(bytes: &'b [u8], of_type: &[u8], charset: Option<Charset>
     declared(bytes, &[of_head, own])
 }
 
-/// By the first of some encodings that has all bytes, or UTF-8. What none has is by the first of them if most of it fits,
-/// and otherwise by what it looks like: a word about it was wrong.
+/// Decodes by the first of some encodings that has all bytes, or UTF-8. If none has, decodes by the first of them if most
+/// bytes fit, and otherwise by detection, because the declaration was wrong.
 fn declared<'b>(bytes: &'b [u8], encodings: &[Option<&'static Encoding>]) -> Decoded<'b> {
     let known = encodings.iter().copied().flatten();
     let mut fitting = known.clone().chain([UTF_8]);
@@ -154,7 +154,7 @@ fn of_label(label: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label(label).filter(|encoding| *encoding != REPLACEMENT)
 }
 
-/// What a page says of itself: it can be read, so that it is not in UTF-16.
+/// The encoding that a page declares. UTF-16 is excluded, as the declaration could be read.
 fn of_own_label(label: &[u8]) -> Option<&'static Encoding> {
     let encoding = of_label(label)?;
     Some(match encoding {
@@ -164,7 +164,7 @@ fn of_own_label(label: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
-/// What the type in a head says.
+/// The encoding in the content type of a header.
 fn of_head(of_type: &[u8]) -> Option<&'static Encoding> {
     of_label(charset_in(of_type)?)
 }
@@ -223,7 +223,7 @@ fn prescan(bytes: &[u8]) -> Option<&'static Encoding> {
 const SPACE: &[u8] = b"\t\n\x0c\r ";
 
 /// The encoding that the attributes of a `meta` element name; nothing at all if the page ends before they do.
-fn meta(bytes: &[u8], at: &mut usize) -> Result<Option<&'static Encoding>, Ended> {
+fn meta(bytes: &[u8], at: &mut usize) -> Result<Option<&'static Encoding>, UnfinishedTag> {
     let (mut seen, mut has_pragma, mut needs_pragma, mut found) = (Vec::new(), false, None, None);
     while let Some((name, value)) = attribute(bytes, at)? {
         if seen.contains(&name) {
@@ -244,16 +244,16 @@ fn meta(bytes: &[u8], at: &mut usize) -> Result<Option<&'static Encoding>, Ended
     Ok(found.filter(|_| needs_pragma == Some(false) || needs_pragma == Some(true) && has_pragma))
 }
 
-/// The page ends inside of a tag.
-struct Ended;
+/// The page ends inside a tag.
+struct UnfinishedTag;
 
 /// The name and the value of an attribute.
 type Attribute = (Vec<u8>, Vec<u8>);
 
 /// The next attribute of a tag, in lower case, or none at the end of the tag; nothing at all if the page ends before that
 /// (HTML standard, "get an attribute").
-fn attribute(bytes: &[u8], at: &mut usize) -> Result<Option<Attribute>, Ended> {
-    let peek = |at: usize| bytes.get(at).copied().ok_or(Ended);
+fn attribute(bytes: &[u8], at: &mut usize) -> Result<Option<Attribute>, UnfinishedTag> {
+    let peek = |at: usize| bytes.get(at).copied().ok_or(UnfinishedTag);
     let skip_space = |at: &mut usize| {
         while peek(*at).is_ok_and(|byte| SPACE.contains(&byte)) {
             *at += 1;
@@ -284,7 +284,7 @@ fn attribute(bytes: &[u8], at: &mut usize) -> Result<Option<Attribute>, Ended> {
     skip_space(at);
     if let quote @ (b'"' | b'\'') = peek(*at)? {
         let rest = &bytes[*at + 1..];
-        let end = memchr::memchr(quote, rest).ok_or(Ended)?;
+        let end = memchr::memchr(quote, rest).ok_or(UnfinishedTag)?;
         value.extend(rest[..end].to_ascii_lowercase());
         *at += end + 2;
         return Ok(Some((name, value)));
@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_meta_element_says_counts() {
+    fn only_the_charset_of_a_meta_element_counts() {
         for (page, wanted) in [
             ("<meta charset=windows-1251>", Some(WINDOWS_1251)),
             ("<META CharSet='Shift_JIS'>", Some(SHIFT_JIS)),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_not_true_costs_nothing() {
+    fn unknown_charset_name_is_ignored() {
         let cyrillic = b"\xcf\xf0\xe8\xe2\xe5\xf2, \xec\xe8\xf0! \xdd\xf2\xee \xf2\xe5\xea\xf1\xf2 \xed\xe0 \xf0\xf3\xf1\xf1\xea\xee\xec.";
         let read = "Привет, мир! Это текст на русском.";
         let found = page(cyrillic, b"text/html; charset=utf-8", None);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_comes_before_all_else_and_a_label_before_what_is_said() {
+    fn byte_order_mark_wins_over_the_label_and_the_label_over_the_meta_element() {
         let utf16: Vec<u8> = "\u{feff}<p>ü".encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert_eq!(page(&utf16, b"text/html; charset=shift_jis", None).text, "<p>ü");
         assert_eq!(text(&utf16, None).text, "<p>ü");

@@ -30,10 +30,10 @@ use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 use super::fields::{self, Ids, push_key, push_text};
 use super::fingerprint;
 use super::leaves::{
-    Fits, Leaf, Table, bytes, digits, is_key, is_text, is_text_or_number, number_or_bytes,
+    TypeTest, Leaf, Table, bytes, digits, is_key, is_text, is_text_or_number, number_or_bytes,
 };
 use super::thrift::{self, Checked};
-use super::{AttachedFields, Deciding, FieldNumber, OwnAttached, Place, Problem, open};
+use super::{AttachedFields, DecidingValues, FieldNumber, OwnAttached, Place, Problem, open};
 
 /// The most rows, and bytes by their mean, that are decoded at once.
 const ROWS_AT_ONCE: usize = 256;
@@ -49,31 +49,31 @@ const URL_BYTES: usize = 4;
 
 /// A Parquet file whose rows are documents.
 #[derive(Debug)]
-pub struct File {
+pub struct ParquetFile {
     pub(super) path: Arc<Path>,
-    pub(super) columns: Columns,
+    pub(super) columns: ParquetColumns,
     pub(super) stamp: Stamp,
     /// The stored columns of the text, in the order in which it is made of them.
     pub(super) text: Vec<usize>,
 }
 
-/// What files have in common whose rows go to one.
+/// The schema that files must share so that their rows go to one file.
 #[derive(Clone, Debug)]
-pub(super) struct Columns {
+pub(super) struct ParquetColumns {
     pub(super) root: TypePtr,
     /// The order of the rows in each group of them, if all have one.
     pub(super) sorting: Option<Vec<SortingColumn>>,
 }
 
-impl PartialEq for Columns {
+impl PartialEq for ParquetColumns {
     /// The name of the root is that of the writer.
     fn eq(&self, other: &Self) -> bool {
         self.root.get_fields() == other.root.get_fields() && self.sorting == other.sorting
     }
 }
 
-impl Columns {
-    /// Those of a file.
+impl ParquetColumns {
+    /// The columns of a file.
     fn of(metadata: &ParquetMetaData) -> Self {
         let mut orders = metadata.row_groups().iter().map(|group| group.sorting_columns());
         let first = orders.next().flatten();
@@ -82,7 +82,7 @@ impl Columns {
     }
 }
 
-/// By what a file that was changed is noticed.
+/// Properties of a file by which changes are detected.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     bytes: u64,
@@ -124,10 +124,10 @@ pub(super) fn guarded<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, 
 }
 
 /// The rows of one file.
-pub(super) struct Rows {
+pub(super) struct ParquetRows {
     path: Arc<Path>,
     reader: ParquetRecordBatchReader,
-    places: Places,
+    places: ColumnPlaces,
     fields: fields::Fields,
     /// The rows decoded last, and how many of them are taken.
     batch: Option<(RecordBatch, usize)>,
@@ -141,9 +141,9 @@ pub(super) struct Rows {
     row_bytes_max: usize,
 }
 
-/// Which of the columns that are decoded holds what.
+/// The decoded columns of key, text and other fields.
 #[derive(Clone, Debug)]
-struct Places {
+struct ColumnPlaces {
     /// None where keys are those of rows.
     key: Vec<Leaf>,
     text: Vec<Leaf>,
@@ -154,10 +154,10 @@ struct Places {
     url: Option<usize>,
 }
 
-/// A row, as a line, or what is wrong with it.
-pub(super) type Numbered = (u64, Result<Vec<u8>, String>);
+/// The number of a row, and its line or its error.
+pub(super) type NumberedRow = (u64, Result<Vec<u8>, String>);
 
-impl Rows {
+impl ParquetRows {
     /// Opens a file and finds its columns; the file is what rows that are kept are copied from.
     ///
     /// # Errors
@@ -168,16 +168,16 @@ impl Rows {
         fields: &fields::Fields,
         row_bytes_max: usize,
         consumed: &Arc<AtomicU64>,
-    ) -> Result<(Self, File), Problem> {
+    ) -> Result<(Self, ParquetFile), Problem> {
         let name: Arc<Path> = Arc::from(path);
         let problem = |reason: String| Problem { place: Place::file(Arc::clone(&name)), reason };
         let file = fs::File::open(path).map_err(|error| open::cannot(path, "open", &error))?;
         let stamp = Stamp::of(&file).map_err(|error| open::cannot(path, "read the size", &error))?;
         let bytes = stamp.bytes;
-        let Begun { reader, columns, rows, places, text } =
+        let OpenFile { reader, columns, rows, places, text } =
             guarded(|| begin(file, fields, row_bytes_max))
                 .map_err(|reason| problem(format!("cannot read Parquet: {reason}")))?;
-        let file = File { path: Arc::clone(&name), columns, stamp, text };
+        let file = ParquetFile { path: Arc::clone(&name), columns, stamp, text };
         let consumed = Arc::clone(consumed);
         let rows = Self {
             path: name,
@@ -195,7 +195,7 @@ impl Rows {
         Ok((rows, file))
     }
 
-    /// What messages call the file.
+    /// The name of the file in messages.
     pub(super) fn name(&self) -> &Arc<Path> {
         &self.path
     }
@@ -205,7 +205,7 @@ impl Rows {
     /// # Errors
     ///
     /// The file cannot be read on.
-    pub(super) fn next(&mut self) -> Result<Option<Numbered>, Problem> {
+    pub(super) fn next(&mut self) -> Result<Option<NumberedRow>, Problem> {
         loop {
             if let Some((batch, at)) = &mut self.batch
                 && *at < batch.num_rows()
@@ -240,12 +240,12 @@ pub(super) fn rows_at_once(metadata: &ParquetMetaData) -> usize {
     usize::try_from(BYTES_AT_ONCE / widest.max(1)).unwrap_or(ROWS_AT_ONCE).clamp(1, ROWS_AT_ONCE)
 }
 
-/// A file that was looked into.
-struct Begun {
+/// An opened file, and the places of its columns.
+struct OpenFile {
     reader: ParquetRecordBatchReader,
-    columns: Columns,
+    columns: ParquetColumns,
     rows: u64,
-    places: Places,
+    places: ColumnPlaces,
     /// The stored columns of the text.
     text: Vec<usize>,
 }
@@ -258,7 +258,7 @@ fn metadata_of(file: &fs::File) -> Result<ArrowReaderMetadata, String> {
     ArrowReaderMetadata::load(file, options).map_err(|error| error.to_string())
 }
 
-/// Refuses columns that have one name: who reads the others takes either, or none.
+/// Refuses columns of the same name: readers differ in which one they take.
 fn check_names(group: &Type) -> Result<(), String> {
     let mut names = HashSet::new();
     for field in group.get_fields() {
@@ -272,9 +272,9 @@ fn check_names(group: &Type) -> Result<(), String> {
     Ok(())
 }
 
-fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Result<Begun, String> {
+fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Result<OpenFile, String> {
     let metadata = metadata_of(&file).map_err(|error| format!("{error} (is it a Parquet file?)"))?;
-    let columns = Columns::of(metadata.metadata());
+    let columns = ParquetColumns::of(metadata.metadata());
     let stored = metadata.metadata().file_metadata().schema_descr();
     check_names(stored.root_schema())?;
     stored.root_schema().get_fields().iter().try_for_each(|column| fields.check_name(column.name()))?;
@@ -307,14 +307,14 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
         Ids::FieldOrLine if !table.has(&fields.id) => Vec::new(),
         Ids::Field | Ids::FieldOrLine => {
             let selection = fields.named.as_deref().map(|named| &named.id);
-            let (fits, expected) = (is_key as Fits, "strings, numbers, times or UUIDs");
+            let (fits, expected) = (is_key as TypeTest, "strings, numbers, times or UUIDs");
             table.select(&fields.id, selection, fits, expected)?
         }
     };
     let selection = fields.named.as_deref().map(|named| &named.text);
     let (fits, expected) = match fields.fingerprint {
-        Some(_) => (is_text_or_number as Fits, numbers),
-        None => (is_text as Fits, "strings"),
+        Some(_) => (is_text_or_number as TypeTest, numbers),
+        None => (is_text as TypeTest, "strings"),
     };
     let mut text = table.select(&fields.text, selection, fits, expected)?;
     let named = |name: Option<&str>, option, expected, fits| {
@@ -343,7 +343,7 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     for leaf in key.iter_mut().chain(&mut text) {
         leaf.root = place(leaf.root);
     }
-    let places = Places {
+    let places = ColumnPlaces {
         key,
         text,
         value: value.map(place),
@@ -356,7 +356,7 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     let at_once = rows_at_once(builder.metadata());
     let reader =
         builder.with_projection(mask).with_batch_size(at_once).build().map_err(|error| error.to_string())?;
-    Ok(Begun { reader, columns, rows, places, text: stored })
+    Ok(OpenFile { reader, columns, rows, places, text: stored })
 }
 
 /// The columns to read, with strings as views of their pages: a dictionary may hold a text once for all rows, and a copy
@@ -494,8 +494,8 @@ pub(super) fn row(line: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*line.first_chunk()?))
 }
 
-/// What a line says.
-pub(super) struct Parts<'l> {
+/// The parts of a line.
+pub(super) struct LineParts<'l> {
     /// None where it is to be that of the row.
     pub(super) key: Option<&'l [u8]>,
     pub(super) text: &'l [u8],
@@ -506,23 +506,23 @@ pub(super) struct Parts<'l> {
     url: &'l [u8],
 }
 
-impl Parts<'_> {
+impl LineParts<'_> {
     pub(super) fn attached(&self) -> OwnAttached {
         let (inside, url) = (self.inside.to_vec(), self.url.to_vec());
-        let deciding = Deciding { number: self.number, inside, url };
+        let deciding = DecidingValues { number: self.number, inside, url };
         OwnAttached { value: self.value.to_vec(), stamp: self.stamp, deciding }
     }
 }
 
 /// Takes a line apart that was made with the same fields.
-pub(super) fn parts<'l>(line: &'l [u8], fields: &fields::Fields) -> Option<Parts<'l>> {
+pub(super) fn parts<'l>(line: &'l [u8], fields: &fields::Fields) -> Option<LineParts<'l>> {
     let key_bytes = u32::from_le_bytes(*line.get(8..)?.first_chunk()?);
     let (key, rest) = line.get(HEAD_BYTES..)?.split_at_checked(key_bytes as usize)?;
     // No row has an empty key of its own.
     let key = Some(key).filter(|key| !key.is_empty());
     if !fields.has_attached() {
         let number = FieldNumber::default();
-        return Some(Parts { key, text: rest, value: &[], stamp: None, number, inside: &[], url: &[] });
+        return Some(LineParts { key, text: rest, value: &[], stamp: None, number, inside: &[], url: &[] });
     }
     let stamp = u64::from_le_bytes(*rest.first_chunk()?);
     let value_bytes = u32::from_le_bytes(*rest.get(8..)?.first_chunk()?);
@@ -533,13 +533,13 @@ pub(super) fn parts<'l>(line: &'l [u8], fields: &fields::Fields) -> Option<Parts
     let url_bytes = u32::from_le_bytes(*rest.first_chunk()?);
     let (url, text) = rest.get(URL_BYTES..)?.split_at_checked(url_bytes as usize)?;
     let stamp = fields.attached.stamp.is_some().then_some(stamp);
-    Some(Parts { key, text, value, stamp, number, inside, url })
+    Some(LineParts { key, text, value, stamp, number, inside, url })
 }
 
 /// A row of what was decoded as a line.
 fn line(
     batch: &RecordBatch,
-    places: &Places,
+    places: &ColumnPlaces,
     at: usize,
     row: u64,
     bytes_max: usize,
@@ -641,8 +641,8 @@ mod tests {
         fields::Fields { id: "id".to_owned(), text: "text".to_owned(), features: false, ..Default::default() }
     }
 
-    fn open(path: &Path) -> Result<(Rows, File), Problem> {
-        Rows::open(path, &fields(), 1000, &Arc::default())
+    fn open(path: &Path) -> Result<(ParquetRows, ParquetFile), Problem> {
+        ParquetRows::open(path, &fields(), 1000, &Arc::default())
     }
 
     fn strings(of: impl Iterator<Item = Option<String>>) -> ArrayRef {
@@ -650,7 +650,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_in_order_and_those_that_are_kept_are_written_with_all_columns() {
+    fn rows_are_read_in_order_and_kept_rows_are_written_with_all_columns() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("in.parquet");
         let texts = strings((0..1000).map(|row| Some(format!("text {row}"))));
@@ -665,7 +665,7 @@ mod tests {
         while let Some((row, line)) = rows.next().unwrap() {
             let line = line.unwrap();
             assert_eq!(i64::try_from(row).unwrap(), number + 1);
-            let Parts { key, text, .. } = parts(&line, &fields()).unwrap();
+            let LineParts { key, text, .. } = parts(&line, &fields()).unwrap();
             assert_eq!(std::str::from_utf8(key.unwrap()).unwrap(), (number - 5).to_string());
             assert_eq!(std::str::from_utf8(text).unwrap(), format!("text {number}"));
             if [0, 1, 299, 300, 777, 999].contains(&number) {
@@ -696,7 +696,7 @@ mod tests {
     }
 
     #[test]
-    fn null_keys_and_long_texts_are_bad_rows_and_the_next_is_not() {
+    fn row_with_a_null_key_or_a_long_text_is_bad_and_the_next_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("in.parquet");
         let some = |text: &str| Some(text.to_owned());
@@ -707,7 +707,7 @@ mod tests {
         let mut said = Vec::new();
         while let Some((_, line)) = rows.next().unwrap() {
             said.push(line.map(|line| {
-                let Parts { key, text, .. } = parts(&line, &fields()).unwrap();
+                let LineParts { key, text, .. } = parts(&line, &fields()).unwrap();
                 [key.unwrap(), b"=", text].concat()
             }));
         }
@@ -722,7 +722,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_are_not_there_or_hold_something_else_are_named() {
+    fn missing_columns_and_columns_of_another_type_are_refused_by_name() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("in.parquet");
         let ids: ArrayRef = Arc::new(Int64Array::from(vec![1]));
@@ -741,13 +741,13 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_that_a_dictionary_has_once_is_not_copied_for_each_row() {
+    fn long_dictionary_value_is_not_copied_for_each_row() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("in.parquet");
         let ids = strings((0..ROWS_AT_ONCE).map(|row| Some(row.to_string())));
         let texts = strings((0..ROWS_AT_ONCE).map(|_| Some("x".repeat(200_000))));
         write(&path, vec![("id", ids), ("text", texts)]);
-        let (mut rows, _) = Rows::open(&path, &fields(), 1 << 20, &Arc::default()).unwrap();
+        let (mut rows, _) = ParquetRows::open(&path, &fields(), 1 << 20, &Arc::default()).unwrap();
         assert_eq!(rows.next().unwrap().unwrap().1.unwrap().len(), HEAD_BYTES + 1 + 200_000);
         let (decoded, _) = rows.batch.as_ref().unwrap();
         assert_eq!(decoded.num_rows(), ROWS_AT_ONCE);
@@ -801,12 +801,12 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_that_becomes_an_error_is_not_told_and_any_other_is() {
+    fn panic_that_becomes_an_error_is_not_printed_and_any_other_is() {
         const ALONE: &str = "TWINDEX_ALONE";
         static TOLD: AtomicU64 = AtomicU64::new(0);
         if std::env::var_os(ALONE).is_none() {
             // A hook is that of all tests of a process: this needs one of its own.
-            let name = "input::columns::tests::a_panic_that_becomes_an_error_is_not_told_and_any_other_is";
+            let name = "input::columns::tests::panic_that_becomes_an_error_is_not_printed_and_any_other_is";
             let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
             let alone = alone.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
             let said = String::from_utf8_lossy(&alone.stdout);
@@ -825,7 +825,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_changed_meanwhile_is_not_copied_from() {
+    fn rows_are_not_copied_from_a_file_that_changed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("in.parquet");
         let column = || strings((0..5).map(|row| Some(format!("text {row}"))));

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::features::Features;
 
-/// What is compared.
+/// The content that is compared.
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'r> {
     /// A text.
@@ -16,7 +16,7 @@ pub enum Content<'r> {
     /// A text that does not say all that was there: bytes are in it as U+FFFD, or a page shows nothing. It is equal to
     /// another only if what was there is.
     Opaque {
-        /// What it says.
+        /// The visible text.
         text: &'r str,
         /// The original bytes, after a byte that cannot begin a text.
         identity: &'r [u8],

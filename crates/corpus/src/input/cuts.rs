@@ -14,8 +14,8 @@ pub fn without(text: &str, cut: &[Range<usize>]) -> String {
     left
 }
 
-/// Which bytes of the texts of documents are left out, by the number of the document: ranges that ascend, do not overlap
-/// and end at characters. A text that is made of several fields has one byte between two of them.
+/// The byte ranges cut from texts, by the number of the document. They ascend, do not overlap and end at characters. A
+/// text of several fields has one byte between two of them.
 #[derive(Clone, Copy)]
 pub struct Cuts<'c> {
     /// The ranges of a document.

@@ -109,18 +109,18 @@ pub struct DecidingFields {
     pub url: Option<String>,
     /// The part of the URL that documents must share to be compared, instead of a field.
     pub inside_url: Option<UrlPart>,
-    /// The documents come before all others in any case, and need no number.
+    /// The documents always come before all others, and need no number.
     pub is_history: bool,
 }
 
-/// What the fields of a document say.
+/// The values of a document's fields that decide.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Deciding {
+pub struct DecidingValues {
     /// 0 where no number was asked for.
     pub number: FieldNumber,
     /// Empty where no value was asked for, and only there.
     pub inside: Vec<u8>,
-    /// Of the field of URLs; empty where none was asked for, or the document has none.
+    /// The URL; empty if no field was named, or the document has none.
     pub url: Vec<u8>,
 }
 
@@ -161,7 +161,7 @@ impl DecidingFields {
         if self.is_priority { "--priority-field" } else { "--keep" }
     }
 
-    /// What a missing number is for.
+    /// The purpose of a missing number, for a message.
     fn purpose(&self) -> &'static str {
         if self.is_priority { PRIORITY } else { NUMBER }
     }
@@ -177,14 +177,14 @@ impl DecidingFields {
         asked.into_iter().filter(|(_, asked)| *asked).map(|(option, _)| option).collect()
     }
 
-    /// What the fields of an object say, which are given as they are written in JSON.
+    /// The values of the fields of an object, which are given as JSON.
     ///
     /// # Errors
     ///
     /// A field is missing, or is no number, or no value; names it.
-    pub(super) fn of_json<'l>(&self, of: impl Fn(&str) -> Option<&'l str>) -> anyhow::Result<Deciding> {
+    pub(super) fn of_json<'l>(&self, of: impl Fn(&str) -> Option<&'l str>) -> anyhow::Result<DecidingValues> {
         let of = |name: &str| of(name).map(str::trim).filter(|json| *json != "null");
-        let mut found = Deciding::default();
+        let mut found = DecidingValues::default();
         if let Some(name) = self.number() {
             let json = of(name).ok_or_else(|| missing(name, self.purpose()))?;
             let is_number = json.starts_with(|first: char| first == '-' || first.is_ascii_digit());
@@ -218,7 +218,7 @@ impl DecidingFields {
     /// # Errors
     ///
     /// The URL is none; says so.
-    pub(super) fn take_host(&self, key: &[u8], found: &mut Deciding) -> anyhow::Result<()> {
+    pub(super) fn take_host(&self, key: &[u8], found: &mut DecidingValues) -> anyhow::Result<()> {
         let Some(part) = self.inside_url else { return Ok(()) };
         let url = if self.url.is_some() { &found.url } else { key };
         let parts = std::str::from_utf8(url).ok().and_then(twindex_urls::Parts::parse);
@@ -235,7 +235,7 @@ impl DecidingFields {
         Ok(())
     }
 
-    /// What the fields of a row, or of a record's head, say, which are given as they are written there.
+    /// The values of the fields of a row or of a record's header, which are given as written there.
     ///
     /// # Errors
     ///
@@ -245,8 +245,8 @@ impl DecidingFields {
         number: Option<&[u8]>,
         inside: Option<&[u8]>,
         url: Option<&[u8]>,
-    ) -> anyhow::Result<Deciding> {
-        let mut found = Deciding::default();
+    ) -> anyhow::Result<DecidingValues> {
+        let mut found = DecidingValues::default();
         if let Some(name) = self.number() {
             let text = String::from_utf8_lossy(number.unwrap_or_default());
             let text = text.trim();
@@ -266,7 +266,7 @@ impl DecidingFields {
     }
 }
 
-/// What a missing field is for.
+/// The purpose of a missing field, for a message.
 const NUMBER: &str = "by which --keep decides which document stays";
 /// See [`NUMBER`].
 const PRIORITY: &str = "which --priority-field says is the priority";
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_finite_number_is_refused() {
+    fn numbers_that_are_not_finite_are_refused() {
         for text in ["", "-", "+", "nan", "NaN", "inf", "-Infinity", "1e999", "1,5", "0x10", "1 2", "ü", "e"] {
             assert!(FieldNumber::parse(text).is_err(), "{text}");
         }
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_wrong_fields_are_named_with_what_was_found() {
+    fn missing_and_wrong_fields_are_reported_with_the_value_found() {
         let fields = DecidingFields {
             number: Some("score".into()),
             inside: Some("lang".into()),
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_and_domains_of_urls_are_values_inside_of_which_documents_are_compared() {
+    fn documents_are_compared_within_hosts_or_domains_of_their_urls() {
         let of = |named: &str, url: Option<&str>, key: &str| {
             let (inside, inside_url) = inside_of(Some(named));
             assert!(inside.is_none());
@@ -422,6 +422,6 @@ mod tests {
     #[test]
     fn documents_of_a_history_need_no_number() {
         let fields = DecidingFields { number: Some("score".into()), is_history: true, ..Default::default() };
-        assert_eq!(fields.of_json(|_| None).unwrap(), Deciding::default());
+        assert_eq!(fields.of_json(|_| None).unwrap(), DecidingValues::default());
     }
 }

@@ -2,15 +2,15 @@
 
 use csv_core::{Reader, ReaderBuilder};
 
-/// What the options say of the tables of an input. CSV has commas and quotes, TSV has tabs and, by its registration with IANA,
+/// The options of the tables of an input. CSV has commas and quotes; TSV has tabs and, by its registration with IANA,
 /// no quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {
-    /// What is between two fields; a comma, or what a first line `sep=` says, or a tab, if it is not given.
+    /// The delimiter of fields; if it is not given, that of a first line `sep=`, or a comma or a tab.
     pub delimiter: Option<u8>,
     /// The quote around a field that contains delimiters or line ends.
     pub quote: Quote,
-    /// What is before a quote inside of a field between quotes, beside a quote.
+    /// The escape before a quote inside a quoted field, beside a doubled quote.
     pub escape: Option<u8>,
     /// Whether the first row names the columns; if not, their names are their numbers, from 1.
     pub has_header: bool,
@@ -36,7 +36,7 @@ impl Default for Dialect {
 
 /// How the rows of one table are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct RowDialect {
     pub(super) delimiter: u8,
     pub(super) quote: Option<u8>,
     pub(super) escape: Option<u8>,
@@ -45,8 +45,8 @@ pub(super) struct Written {
     pub(super) is_tsv: bool,
 }
 
-impl Written {
-    /// Those of a table that is named as one of tabs, or of commas.
+impl RowDialect {
+    /// The dialect of a table, by its options and its format.
     pub(super) fn of(dialect: Dialect, is_tsv: bool) -> Self {
         let quote = match dialect.quote {
             Quote::Usual => (!is_tsv).then_some(b'"'),

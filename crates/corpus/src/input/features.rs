@@ -17,7 +17,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use twindex::sketch::Scratch;
 use twindex::{Sketch, Sketcher};
 
-/// What a weight of 1 is.
+/// The fixed-point weight 1.
 const ONE: f64 = 65_536.0;
 /// 2^63: where weights no longer fit.
 const WEIGHT_END: f64 = 9_223_372_036_854_775_808.0;
@@ -36,6 +36,7 @@ pub struct Features {
 
 impl Features {
     /// True for a vector; one without features is a set.
+    #[must_use]
     pub fn is_weighted(&self) -> bool {
         !self.weights.is_empty()
     }
@@ -47,16 +48,19 @@ impl Features {
     }
 
     /// The weights, of a vector.
+    #[must_use]
     pub fn weights(&self) -> &[i64] {
         &self.weights
     }
 
     /// Bytes of all names. It counts as the length of the text.
+    #[must_use]
     pub fn bytes(&self) -> usize {
         self.names.len()
     }
 
     /// One sequence of bytes for all lines that say the same set or vector: equal documents have equal ones.
+    #[must_use]
     pub fn canonical(&self) -> Vec<u8> {
         let mut items: Vec<(&[u8], i64)> = if self.is_weighted() {
             self.names().zip(self.weights.iter().copied()).collect()
@@ -74,6 +78,7 @@ impl Features {
     }
 
     /// The features of these bytes; none if they are not [canonical](Self::canonical) ones of any features.
+    #[must_use]
     pub fn from_canonical(bytes: &[u8]) -> Option<Self> {
         let (&is_weighted, mut bytes) = bytes.split_first()?;
         let mut features = Self::default();
@@ -200,7 +205,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// What it is, with its article.
+    /// Its type, with an article.
     fn kind(&self) -> &'static str {
         match self {
             Self::String(_) => "a string",
@@ -241,13 +246,13 @@ impl Value {
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Anything)
+        deserializer.deserialize_any(IgnoredValue)
     }
 }
 
-struct Anything;
+struct IgnoredValue;
 
-impl<'de> Visitor<'de> for Anything {
+impl<'de> Visitor<'de> for IgnoredValue {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -308,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_arrays_of_strings_and_integers_which_are_named_by_their_digits() {
+    fn sets_are_arrays_of_strings_and_integers_and_an_integer_equals_the_string_of_its_digits() {
         let set = features(r#"["add", 7, "7", -3, 18446744073709551615, "", "ü"]"#).unwrap();
         assert_eq!(names(&set), ["add", "7", "7", "-3", "18446744073709551615", "", "ü"]);
         assert!(!set.is_weighted() && set.weights().is_empty());
@@ -346,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_feature_is_refused_with_its_place() {
+    fn invalid_feature_is_refused_with_its_position() {
         for (json, wanted) in [
             ("null", "is null, not an array"),
             ("3", "is a number, not"),

@@ -6,28 +6,28 @@
 use super::attached::AttachedFields;
 use super::fingerprint::FingerprintForm;
 
-/// What makes a document out of a record.
+/// The names of the fields that make a document out of a record.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fields {
     pub(super) id: String,
     /// The field of the text, or of the features.
     pub(super) text: String,
-    /// Where the names are more than names of fields.
-    pub(super) named: Option<Box<Named>>,
+    /// The selections, if names are paths, pointers or lists.
+    pub(super) named: Option<Box<FieldSelections>>,
     pub(super) ids: Ids,
     /// Whether the second field holds features instead of a text.
     pub(super) features: bool,
     /// Whether it holds a fingerprint instead, and how that is written.
     pub(super) fingerprint: Option<FingerprintForm>,
-    /// Those of what it has beside its text.
+    /// The fields beside its text.
     pub(super) attached: AttachedFields,
     /// Whether folders say some of them, so that no record is looked into for these.
-    pub(super) folders_say_attached: bool,
+    pub(super) folders_have_attached: bool,
     /// Names that no field may have, as fields of these names are added.
     pub(super) reserved: Vec<String>,
 }
 
-/// Where keys come from.
+/// The source of keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ids {
     /// From the field of keys, which every record must have.
@@ -41,7 +41,7 @@ pub enum Ids {
 
 /// The names of keys and texts, taken apart.
 #[derive(Clone, Debug)]
-pub(super) struct Named {
+pub(super) struct FieldSelections {
     pub(super) id: Selection,
     pub(super) text: Selection,
 }
@@ -51,12 +51,12 @@ pub(super) struct Named {
 pub(super) struct Selection {
     /// As it was given: a field of just this name comes before all else.
     pub(super) whole: String,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<FieldPath>,
 }
 
 /// One field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct FieldPath {
     pub(super) name: String,
     /// Names of fields one inside the other; the name alone, if it is no path.
     pub(super) path: Vec<String>,
@@ -66,7 +66,7 @@ impl Fields {
     /// Refuses a field that is to be added.
     pub(super) fn check_name(&self, name: &str) -> Result<(), String> {
         if self.reserved.iter().any(|reserved| reserved == name) {
-            return Err(in_the_way(name));
+            return Err(name_conflict(name));
         }
         Ok(())
     }
@@ -81,28 +81,28 @@ impl Fields {
     ) -> Self {
         // Features are one field, and a record's keys by its line none.
         let named = [id, text].iter().any(|name| name.contains([',', '.']) || name.starts_with('/'));
-        let named = named.then(|| Box::new(Named { id: Selection::of(id), text: Selection::of(text) }));
+        let named = named.then(|| Box::new(FieldSelections { id: Selection::of(id), text: Selection::of(text) }));
         let (id, text) = (id.to_owned(), text.to_owned());
         Self { id, text, named, ids, features, fingerprint: None, attached: attached.clone(), ..Self::default() }
     }
 }
 
-/// What is wrong with a field that is there already.
-pub(super) fn in_the_way(name: &str) -> String {
+/// The message about a field that exists already.
+pub(super) fn name_conflict(name: &str) -> String {
     format!("a field {name:?} is there already, and one of this name is to be added (--annotation-prefix)")
 }
 
 impl Fields {
     /// Whether a document has anything beside its text, wherever it is said.
     pub(super) fn has_attached(&self) -> bool {
-        self.attached.any() || self.folders_say_attached
+        self.attached.any() || self.folders_have_attached
     }
 
     /// These fields, with a fingerprint in the second. It is one field, even if its name contains commas.
     pub(super) fn with_fingerprint(mut self, form: Option<FingerprintForm>) -> Self {
         self.fingerprint = form;
         if let (Some(named), true) = (&mut self.named, form.is_some()) {
-            named.text.parts = vec![Part::of(&self.text)];
+            named.text.parts = vec![FieldPath::of(&self.text)];
         }
         self
     }
@@ -110,11 +110,11 @@ impl Fields {
 
 impl Selection {
     pub(super) fn of(names: &str) -> Self {
-        Self { whole: names.to_owned(), parts: names.split(',').map(Part::of).collect() }
+        Self { whole: names.to_owned(), parts: names.split(',').map(FieldPath::of).collect() }
     }
 }
 
-impl Part {
+impl FieldPath {
     fn of(name: &str) -> Self {
         let path = match name.strip_prefix('/') {
             Some(pointer) => pointer.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect(),
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_paths_and_pointers_and_several() {
+    fn field_names_may_be_paths_pointers_and_lists() {
         let parts = |names: &str| -> Vec<Vec<String>> {
             Selection::of(names).parts.into_iter().map(|part| part.path).collect()
         };

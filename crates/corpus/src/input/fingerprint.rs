@@ -31,7 +31,7 @@ pub enum FingerprintForm {
     Bits,
 }
 
-/// Of a value that is no fingerprint, how much is shown.
+/// The most characters of an invalid fingerprint that messages show.
 const CHARACTERS_SHOWN: usize = 70;
 
 impl FingerprintForm {
@@ -63,7 +63,7 @@ impl FingerprintForm {
         Self::ALL.into_iter().find(|form| form.name() == name)
     }
 
-    /// What is expected of a string.
+    /// The expected spelling of a string.
     fn expected(self) -> &'static str {
         match self {
             Self::Auto => {
@@ -109,7 +109,7 @@ impl FingerprintForm {
                 hex(written).or_else(|| decimal(written)).or_else(|| signed(written)).or_else(|| bits(written))
             }
         };
-        found.ok_or_else(|| self.refused(&format!("{:?}", Shown(written))))
+        found.ok_or_else(|| self.refused(&format!("{:?}", ValueExcerpt(written))))
     }
 
     /// The fingerprint that a number is, which is given in decimal digits.
@@ -138,10 +138,10 @@ pub(super) fn written(fingerprint: u64) -> String {
     format!("0x{fingerprint:016x}")
 }
 
-/// The beginning of a value.
-struct Shown<'s>(&'s str);
+/// The beginning of a value, for a message.
+struct ValueExcerpt<'s>(&'s str);
 
-impl fmt::Debug for Shown<'_> {
+impl fmt::Debug for ValueExcerpt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown: String = self.0.chars().take(CHARACTERS_SHOWN).collect();
         let dots = if shown.len() < self.0.len() { " ..." } else { "" };
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_form_takes_its_own_spellings_and_no_others() {
+    fn each_fingerprint_form_accepts_its_own_spellings_only() {
         let bits = "1".repeat(63) + "0";
         for (form, written, value) in [
             ("hex", "00000000000000ff", Some(255)),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_decimal_in_every_form_that_has_them() {
+    fn integers_are_read_as_decimal_fingerprints_in_every_input_format() {
         for (form, digits, value) in [
             ("auto", "1000000000000000", Some(1_000_000_000_000_000)),
             ("auto", "-1", Some(u64::MAX)),

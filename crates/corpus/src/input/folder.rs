@@ -16,8 +16,8 @@ use super::{InvalidUtf8, Place, Problem, lossy, packed};
 /// Bytes of a file that decide whether it is binary: nearly every binary format has zero bytes among them.
 const FIRST_LOOK: u64 = 8 << 10;
 
-/// What a folder holds, listed before anything is read: files that appear later (a command's own output, for
-/// one) are not part of the input.
+/// The files of a folder, listed before any is read: files that appear later (such as a command's own output) are
+/// not part of the input.
 pub(super) struct Listing {
     /// Regular files relative to the folder, ascending bytewise with `/` between names.
     pub(super) files: Vec<Box<Path>>,
@@ -25,7 +25,7 @@ pub(super) struct Listing {
     pub(super) bytes: u64,
     /// Links, devices and files that `wanted` did not want.
     pub(super) ignored: u64,
-    /// What could not be checked.
+    /// Entries that could not be read.
     pub(super) unreadable: Vec<Problem>,
 }
 
@@ -46,8 +46,8 @@ pub(super) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
     });
     let walk = &mut walk.into_iter();
     while let Some(entry) = walk.next() {
-        let looked_at = entry.and_then(|entry| Ok((entry.metadata()?, entry)));
-        match looked_at {
+        let checked = entry.and_then(|entry| Ok((entry.metadata()?, entry)));
+        match checked {
             Err(error) => {
                 let path = error.path().unwrap_or(root);
                 // A link to nothing, or to a folder that it is in, is no file that cannot be read.
@@ -77,7 +77,7 @@ pub(super) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
     listing
 }
 
-/// What one entry of a folder is sorted by: a folder's name has a `/` after it, as in the paths of its files,
+/// The sort key of one entry of a folder: a folder's name has a `/` after it, as in the paths of its files,
 /// so that the walk visits all paths in bytewise order and only one folder is sorted at a time.
 fn sort_name(entry: &DirEntry) -> impl Iterator<Item = &u8> + use<'_> {
     let slash: &[u8] = if entry.file_type().is_dir() { b"/" } else { b"" };
@@ -102,10 +102,10 @@ pub(super) fn os_bytes(name: &OsStr) -> Vec<u8> {
     name.to_string_lossy().into_owned().into_bytes()
 }
 
-/// What the bytes of a whole file turned out to be.
+/// The content of a whole file: text, binary or too long.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Contents {
-    Text(Text),
+    Text(FileText),
     /// It has a zero byte there.
     Binary {
         offset: usize,
@@ -120,7 +120,7 @@ pub(super) enum Contents {
 
 /// The text of a whole file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Text {
+pub(super) struct FileText {
     pub(super) shown: String,
     /// The bytes of the file, if some of them are shown as U+FFFD.
     pub(super) lossy: Option<Vec<u8>>,
@@ -130,7 +130,7 @@ pub(super) struct Text {
 
 /// How a whole file is read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reading {
+pub(super) struct FileReadOptions {
     pub(super) bytes_max: usize,
     pub(super) invalid: InvalidUtf8,
     pub(super) charset: Option<Charset>,
@@ -142,13 +142,13 @@ pub(super) struct Reading {
 /// # Errors
 ///
 /// The input cannot be read on.
-pub(super) fn read_contents(mut reader: Reader, reading: &Reading) -> Result<Contents, Problem> {
+pub(super) fn read_contents(mut reader: Reader, reading: &FileReadOptions) -> Result<Contents, Problem> {
     let bytes_max = reading.bytes_max;
-    let most = (bytes_max as u64).saturating_add(1);
-    let size = reader.plain_bytes().unwrap_or(0).min(most);
+    let max = (bytes_max as u64).saturating_add(1);
+    let size = reader.plain_bytes().unwrap_or(0).min(max);
     let mut bytes = Vec::with_capacity(size as usize);
     let is_utf16 = reading.charset.is_some_and(Charset::is_utf16);
-    for up_to in [FIRST_LOOK.min(most), most] {
+    for up_to in [FIRST_LOOK.min(max), max] {
         let seen = bytes.len();
         let rest = up_to - seen as u64;
         (&mut reader).take(rest).read_to_end(&mut bytes).map_err(|error| reader.explain(&error))?;
@@ -169,14 +169,14 @@ pub(super) fn read_contents(mut reader: Reader, reading: &Reading) -> Result<Con
     Ok(decode(bytes, reading))
 }
 
-fn decode(mut bytes: Vec<u8>, reading: &Reading) -> Contents {
+fn decode(mut bytes: Vec<u8>, reading: &FileReadOptions) -> Contents {
     if bytes.starts_with(b"\xef\xbb\xbf") {
         bytes.drain(..3);
     }
     let bytes = match String::from_utf8(bytes) {
         // A page may say something else.
         Ok(shown) if !reading.html && !reading.charset.is_some_and(Charset::is_utf16) => {
-            return Contents::Text(Text { shown, ..Text::default() });
+            return Contents::Text(FileText { shown, ..FileText::default() });
         }
         Ok(shown) => shown.into_bytes(),
         Err(error) => error.into_bytes(),
@@ -192,7 +192,7 @@ fn decode(mut bytes: Vec<u8>, reading: &Reading) -> Contents {
         let offset = std::str::from_utf8(&bytes).err().map(|error| error.valid_up_to());
         return Contents::Lossy { offset: offset.filter(|_| is_utf8) };
     }
-    Contents::Text(Text { shown, lossy: is_lossy.then_some(bytes), is_detected })
+    Contents::Text(FileText { shown, lossy: is_lossy.then_some(bytes), is_detected })
 }
 
 /// Opens and reads one file of a folder as it is: a compressed one is binary there.
@@ -202,7 +202,7 @@ fn decode(mut bytes: Vec<u8>, reading: &Reading) -> Contents {
 /// The file cannot be opened or read.
 pub(super) fn read_file(
     path: &Path,
-    reading: &Reading,
+    reading: &FileReadOptions,
     consumed: &Arc<std::sync::atomic::AtomicU64>,
 ) -> Result<Contents, Problem> {
     read_contents(Reader::open_verbatim(Origin::File(path.to_owned()), consumed)?, reading)
@@ -215,7 +215,7 @@ pub(super) fn read_file(
 /// # Errors
 ///
 /// None that writing to memory could give.
-pub(super) fn line(key: &[u8], text: &Text, fields: &Fields) -> anyhow::Result<Vec<u8>> {
+pub(super) fn line(key: &[u8], text: &FileText, fields: &Fields) -> anyhow::Result<Vec<u8>> {
     let mut line = Vec::with_capacity(text.shown.len() + text.shown.len() / 16 + key.len() + 64);
     line.push(b'{');
     serde_json::to_writer(&mut line, &fields.id)?;
@@ -238,12 +238,12 @@ mod tests {
 
     use super::*;
 
-    fn reading(bytes_max: usize, invalid: InvalidUtf8) -> Reading {
-        Reading { bytes_max, invalid, charset: None, html: false }
+    fn reading(bytes_max: usize, invalid: InvalidUtf8) -> FileReadOptions {
+        FileReadOptions { bytes_max, invalid, charset: None, html: false }
     }
 
     fn text(shown: &str) -> Contents {
-        Contents::Text(Text { shown: shown.to_owned(), ..Text::default() })
+        Contents::Text(FileText { shown: shown.to_owned(), ..FileText::default() })
     }
 
     fn contents(bytes: &[u8], bytes_max: usize) -> (Contents, u64) {
@@ -276,7 +276,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_are_followed_to_what_is_not_listed_anyway() {
+    fn links_are_followed_unless_their_target_is_listed_already() {
         use std::os::unix::fs::symlink;
         let folder = tempfile::tempdir().unwrap();
         let inside = folder.path().join("inside");
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_gone_is_told_by_its_path() {
+    fn removed_folder_is_reported_by_its_path() {
         let folder = tempfile::tempdir().unwrap();
         let gone = folder.path().join("gone");
         let listing = list(&gone, |_| true);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_binary_file_is_given_up_at_the_first_look() {
+    fn binary_file_is_rejected_after_its_first_block() {
         let consumed = Arc::default();
         let reader = Box::new(std::io::repeat(0));
         let origin = Origin::Stream { name: Arc::from(Path::new("zeros")), reader };
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_read_of_a_file_counts_as_read() {
+    fn skipped_rest_of_a_file_counts_as_read() {
         let mut early = vec![b'a'; 100_000];
         assert_eq!(contents(&early, 50_000), (Contents::TooLong, 100_000));
         early[0] = 0;
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_read_whole_up_to_the_limit() {
+    fn texts_up_to_the_limit_are_read_whole() {
         for bytes in [0, 1, 8191, 8192, 8193, 100_000] {
             let long = "a".repeat(bytes);
             assert_eq!(contents(long.as_bytes(), bytes).0, text(&long), "{bytes}");
@@ -360,20 +360,20 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_part_of_the_text() {
+    fn byte_order_mark_is_not_part_of_the_text() {
         assert_eq!(contents(b"\xef\xbb\xbfabc", 100).0, text("abc"));
     }
 
     #[test]
-    fn the_line_of_a_file_is_an_object_of_both_fields() {
+    fn file_becomes_a_json_line_with_key_and_text() {
         let fields =
             Fields { id: "key".to_owned(), text: "body".to_owned(), features: false, ..Default::default() };
-        let plain = |shown: &str| Text { shown: shown.to_owned(), ..Text::default() };
+        let plain = |shown: &str| FileText { shown: shown.to_owned(), ..FileText::default() };
         let made = line(b"a/\"b\"", &plain("one\ntwo"), &fields).unwrap();
         assert_eq!(made, br#"{"key":"a/\"b\"","body":"one\ntwo"}"#);
         let lossy = line(b"a\xff", &plain(""), &fields).unwrap();
         assert_eq!(lossy, "{\"key\":\"a\u{fffd}\",\"body\":\"\"}".as_bytes());
-        let lost = Text { lossy: Some(b"f\xfc\"r".to_vec()), ..plain("f\u{fffd}\"r") };
+        let lost = FileText { lossy: Some(b"f\xfc\"r".to_vec()), ..plain("f\u{fffd}\"r") };
         assert_eq!(line(b"a", &lost, &fields).unwrap(), br#"{"key":"a","body":"f\udcfc\"r"}"#);
     }
 
@@ -386,7 +386,7 @@ mod tests {
             read_contents(reader, &reading(100, InvalidUtf8::Replace)).unwrap()
         };
         let lossy = Some(b"f\xfcr\xe4\xb8".to_vec());
-        let replaced = Text { shown: "f\u{fffd}r\u{fffd}".to_owned(), lossy, is_detected: false };
+        let replaced = FileText { shown: "f\u{fffd}r\u{fffd}".to_owned(), lossy, is_detected: false };
         assert_eq!(read(b"f\xfcr\xe4\xb8"), Contents::Text(replaced));
         assert_eq!(read("für".as_bytes()), text("für"));
         assert_eq!(read(b"f\xfc\0"), Contents::Binary { offset: 2, is_tar: false });

@@ -4,12 +4,12 @@
 //! of JSON, a row of a CSV file, a record of a web archive), or, of a Parquet file, which has no such bytes, the
 //! row's number with its key and text. A [`Parser`](super::Parser) finds out what a line says.
 
-use super::place::Unit;
+use super::place::PlaceUnit;
 
 /// The end of the names of Parquet files.
 pub(super) const PARQUET: &str = "parquet";
 
-/// What the line of a document is.
+/// The form of a document's line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// An object of JSON: the line of a file, or made of a whole file.
@@ -20,7 +20,7 @@ pub enum Form {
     Row(u32),
     /// A record of a web archive, which may consist of texts only (WET).
     Archive {
-        /// Of texts, not of pages.
+        /// Whether they are texts, not pages.
         texts: bool,
     },
     /// A record of an ARC file.
@@ -47,10 +47,10 @@ impl Form {
 /// How a line ends in its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ending {
-    /// By a newline; so do records whose lines are made.
+    /// With a newline; also records whose lines are generated.
     #[default]
     Newline,
-    /// By a carriage return and a newline.
+    /// With a carriage return and a newline.
     Crlf,
     /// With the file.
     None,
@@ -68,12 +68,12 @@ impl Ending {
 }
 
 impl Form {
-    /// What the records of such files are counted in.
-    pub(super) fn unit(self) -> Unit {
+    /// The unit in which places of such files are counted.
+    pub(super) fn unit(self) -> PlaceUnit {
         match self {
-            Self::Json | Self::Html | Self::Row(_) => Unit::Line,
-            Self::Archive { .. } | Self::Arc => Unit::Record,
-            Self::Columns(_) => Unit::Row,
+            Self::Json | Self::Html | Self::Row(_) => PlaceUnit::Line,
+            Self::Archive { .. } | Self::Arc => PlaceUnit::Record,
+            Self::Columns(_) => PlaceUnit::Row,
         }
     }
 }

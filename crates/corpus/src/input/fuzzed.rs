@@ -8,14 +8,14 @@ use std::io;
 
 use super::*;
 pub use made::seeds;
-use made::{HEAD, Head, Made, Packing, What, made_archive, patched_parquet};
+use made::{HEAD, FuzzHeader, ExpectedRecord, Packing, FuzzInput, made_archive, patched_parquet};
 
 /// No message is longer, whatever is in an input; a path comes on top.
 const MESSAGE_BYTES_MAX: usize = 1500;
 /// How much a stream gives at once.
 const PIECES: [usize; 8] = [1, 2, 3, 7, 19, 100, 1000, 1 << 20];
-/// By how much a text may be longer than what it was made of: a byte that is no UTF-8, or one of an old encoding, takes
-/// three, and some entities of HTML are longer than their names.
+/// The most bytes of text per byte of input: an invalid byte, or one of an old encoding, takes three, and some entities
+/// of HTML are longer than their names.
 const GROWTH: usize = 4;
 
 /// A stream that gives its bytes in pieces of any sizes, with interruptions, and fails at its end if it is to.
@@ -82,13 +82,13 @@ impl fmt::Debug for Document {
 }
 
 impl Document {
-    /// What must be the same when it is read from another file.
+    /// The parts that must be equal when the document is read from another file.
     fn says(&self) -> (&[u8], &[u8], &Option<String>, &OwnAttached) {
         (&self.key, &self.identity, &self.features, &self.attached)
     }
 }
 
-/// What came out of inputs.
+/// The result of reading inputs.
 #[derive(Debug)]
 struct Outcome {
     documents: Vec<Document>,
@@ -96,7 +96,7 @@ struct Outcome {
     error: Option<String>,
     /// Whether a bad record was the end: records after it in its chunk are counted, too.
     by_bad: bool,
-    /// What went wrong with writing it again.
+    /// The error of writing it again.
     unkept: Option<String>,
 }
 
@@ -141,8 +141,8 @@ impl Outcome {
     }
 }
 
-/// How inputs are read.
-struct Way<'w> {
+/// The options and files of one reading.
+struct ReadPlan<'w> {
     options: &'w InputOptions,
     /// How many bytes of records are looked into at once.
     chunk_bytes: usize,
@@ -150,14 +150,14 @@ struct Way<'w> {
     names: Vec<(String, String)>,
     /// The bytes of files.
     files: HashMap<PathBuf, Arc<[u8]>>,
-    /// Where what comes out is written again.
+    /// The folder to which the documents are written again.
     kept: Option<&'w Path>,
 }
 
-/// What names of inputs become, or begin with.
+/// The name that replaces the paths of inputs in messages.
 const NAME: &str = "IN";
 
-impl<'w> Way<'w> {
+impl<'w> ReadPlan<'w> {
     fn new(options: &'w InputOptions) -> Self {
         let names = vec![(Place::STDIN.to_owned(), NAME.to_owned())];
         Self { options, chunk_bytes: 1, names, files: HashMap::new(), kept: None }
@@ -207,7 +207,7 @@ impl<'w> Way<'w> {
             }
         };
         let mut kept =
-            self.kept.map(|folder| Kept::new(folder, documents.parser().headers().clone(), KEPT, None));
+            self.kept.map(|folder| KeptWriter::new(folder, documents.parser().headers().clone(), KEPT, None));
         let mut outcome = Outcome {
             documents: Vec::new(),
             counts: Counts::default(),
@@ -234,7 +234,7 @@ impl<'w> Way<'w> {
                     break;
                 }
                 if let Some(kept) = kept.as_mut().filter(|_| outcome.unkept.is_none()) {
-                    let mut block = Block::default();
+                    let mut block = KeptBlock::default();
                     for document in &found {
                         block.push(0, document.form, &document.line, document.ending, None);
                     }
@@ -252,7 +252,7 @@ impl<'w> Way<'w> {
             outcome.unkept = Some(format!("{error:#}"));
         }
         outcome.counts = documents.counts().clone();
-        outcome.counts.named = Named::default();
+        outcome.counts.named = NamedFields::default();
         self.check_counts(&outcome);
         if outcome.error.is_none()
             && let Some(total) = documents.total_bytes()
@@ -281,7 +281,7 @@ impl<'w> Way<'w> {
         } else {
             assert_eq!(counts.documents, documents);
             if !self.options.features {
-                // Of what does not say all, more is compared than is shown.
+                // Of texts that lost bytes, more is compared than is shown.
                 let is_shown = |document: &&Document| document.identity.first().is_none_or(|&byte| byte < lossy::UNSEEN);
                 let shown = outcome.documents.iter().filter(is_shown);
                 let (shown, bytes) = shown.fold((0, 0), |(all, bytes), one| (all + 1, bytes + one.identity.len() as u64));
@@ -346,17 +346,17 @@ impl<'w> Way<'w> {
 
     /// Nothing that is longer than it may be has become a document.
     fn check_length(&self, form: Form, is_file: bool, bytes: usize, line: &[u8]) {
-        let most = self.options.record_bytes_max;
+        let max = self.options.record_bytes_max;
         // A byte that is no UTF-8 becomes three.
-        let replaced = if self.options.invalid_utf8 == InvalidUtf8::Replace { 3 * most } else { most };
+        let replaced = if self.options.invalid_utf8 == InvalidUtf8::Replace { 3 * max } else { max };
         match form {
             Form::Json | Form::Row(_) if !is_file => assert!(line.len() <= replaced, "a line"),
             Form::Json | Form::Row(_) | Form::Columns(_) => assert!(bytes <= replaced, "a text"),
-            Form::Html => assert!(bytes <= GROWTH * most, "a page"),
-            Form::Arc => assert!(bytes <= GROWTH * most, "a record"),
+            Form::Html => assert!(bytes <= GROWTH * max, "a page"),
+            Form::Arc => assert!(bytes <= GROWTH * max, "a record"),
             Form::Archive { .. } => {
                 let head = warc::head_end(line).expect("a head");
-                assert!(line.len() - head <= most && bytes <= GROWTH * most, "a record");
+                assert!(line.len() - head <= max && bytes <= GROWTH * max, "a record");
             }
         }
     }
@@ -400,25 +400,25 @@ pub fn inputs(data: &[u8]) {
     let Some((head, body)) = data.split_first_chunk::<HEAD>() else { return };
     // The last values are those of a reader that came later, so that earlier findings mean what they did.
     let (what, plain, made) = match if head[0] >= OF_ARC { 12 } else { head[0] % 12 } {
-        0 => (What::Records(Kind::Jsonl), body.to_vec(), None),
-        1 => (What::Records(Kind::Csv), body.to_vec(), None),
-        2 => (What::Records(Kind::Tsv), body.to_vec(), None),
-        3 => (What::Records(Kind::Wet), body.to_vec(), None),
-        4 => (What::Records(Kind::Warc), body.to_vec(), None),
+        0 => (FuzzInput::Records(Kind::Jsonl), body.to_vec(), None),
+        1 => (FuzzInput::Records(Kind::Csv), body.to_vec(), None),
+        2 => (FuzzInput::Records(Kind::Tsv), body.to_vec(), None),
+        3 => (FuzzInput::Records(Kind::Wet), body.to_vec(), None),
+        4 => (FuzzInput::Records(Kind::Warc), body.to_vec(), None),
         5 => made_archive(Kind::Wet, body),
         6 => made_archive(Kind::Warc, body),
-        7 => (What::Records(Kind::Parquet), body.to_vec(), None),
-        8 => (What::Records(Kind::Parquet), patched_parquet(body), None),
-        9 => (What::Text, body.to_vec(), None),
-        10 => (What::Html, body.to_vec(), None),
-        12 => (What::Records(Kind::Arc), body.to_vec(), None),
+        7 => (FuzzInput::Records(Kind::Parquet), body.to_vec(), None),
+        8 => (FuzzInput::Records(Kind::Parquet), patched_parquet(body), None),
+        9 => (FuzzInput::Text, body.to_vec(), None),
+        10 => (FuzzInput::Html, body.to_vec(), None),
+        12 => (FuzzInput::Records(Kind::Arc), body.to_vec(), None),
         // What is decoded is raw: these are the bytes of a compressed file.
         _ => {
             read_decoded(head, body);
             return;
         }
     };
-    let head = Head::of(head, what);
+    let head = FuzzHeader::of(head, what);
     let packed: Arc<[u8]> = head.packing.of(&plain, head.by).into();
     let folder = tempfile::tempdir().expect("a folder");
     let reference = read_alike(&head, &packed, folder.path());
@@ -427,13 +427,13 @@ pub fn inputs(data: &[u8]) {
         Packing::Plain => {}
         Packing::Gzip | Packing::Zstd | Packing::TwoGzip | Packing::TwoZstd => {
             assert!(!reference.is_cut(), "{reference:?}");
-            let unpacked = Head { packing: Packing::Plain, ..head };
+            let unpacked = FuzzHeader { packing: Packing::Plain, ..head };
             return inputs_unpacked(&unpacked, &reference, &plain.into(), folder.path());
         }
     }
     check_records(&head, &reference, &plain, made.as_deref());
     check_skipping(&head, &packed, folder.path());
-    if matches!(head.what, What::Records(_)) {
+    if matches!(head.what, FuzzInput::Records(_)) {
         read_again(&head, &reference);
         if head.written_again {
             write_again(&head, &reference, &packed, folder.path());
@@ -445,28 +445,28 @@ pub fn inputs(data: &[u8]) {
 }
 
 /// Reads the same bytes as a stream, at once and in pieces, and as a file, in chunks of any size.
-fn read_alike(head: &Head, packed: &Arc<[u8]>, folder: &Path) -> Outcome {
+fn read_alike(head: &FuzzHeader, packed: &Arc<[u8]>, folder: &Path) -> Outcome {
     let path = folder.join(format!("in.{}{}", head.suffix(), head.packing.suffix()));
     let by_name = InputOptions { format: InputFormat::Auto, ..head.options.clone() };
     // A page is recognised by its name.
-    let options = if head.by_name || head.what == What::Html { &by_name } else { &head.options };
-    let from_file = Way::new(options)
+    let options = if head.by_name || head.what == FuzzInput::Html { &by_name } else { &head.options };
+    let from_file = ReadPlan::new(options)
         .file(&path, packed)
         .in_chunks(head.chunk_bytes)
         .read(std::slice::from_ref(&path), None);
-    if matches!(head.what, What::Html | What::Records(Kind::Parquet)) {
-        let singly = Way::new(options).file(&path, packed).read(&[path], None);
+    if matches!(head.what, FuzzInput::Html | FuzzInput::Records(Kind::Parquet)) {
+        let singly = ReadPlan::new(options).file(&path, packed).read(&[path], None);
         singly.assert_same(&from_file, "in chunks");
         return singly;
     }
-    let way = Way::new(&head.options);
+    let way = ReadPlan::new(&head.options);
     let reference = way.read_stream(Pieces::whole(packed));
-    let from_pieces = Way::new(&head.options).in_chunks(1 << 22).read_stream(Pieces::of(packed, head.sizes));
+    let from_pieces = ReadPlan::new(&head.options).in_chunks(1 << 22).read_stream(Pieces::of(packed, head.sizes));
     reference.assert_same(&from_pieces, "in pieces");
     reference.assert_same(&from_file, "from a file");
     let failing = way.read_stream(Pieces { fails: true, ..Pieces::of(packed, head.sizes) });
     reference.begins_with(&failing, "a stream that fails at its end");
-    assert!(failing.error.is_some() || head.what == What::Text, "a stream that failed has ended well");
+    assert!(failing.error.is_some() || head.what == FuzzInput::Text, "a stream that failed has ended well");
     reference
 }
 
@@ -475,7 +475,7 @@ fn object_of(line: &[u8]) -> serde_json::Value {
     serde_json::from_str(&lossy::mark_json(line)).expect("JSON")
 }
 
-/// What is compared of a marked text.
+/// The bytes that identify a marked text.
 fn identity_of(marked: &str) -> Vec<u8> {
     if lossy::is_lossy(marked) {
         return http::identity(lossy::LOSSY, marked);
@@ -483,19 +483,19 @@ fn identity_of(marked: &str) -> Vec<u8> {
     lossy::shown(marked).unwrap_or_else(|| marked.to_owned()).into_bytes()
 }
 
-/// What came out of a compressed input is what comes out of a plain one.
-fn inputs_unpacked(head: &Head, packed: &Outcome, plain: &Arc<[u8]>, folder: &Path) {
+/// Checks that a compressed input gives the documents of the plain one.
+fn inputs_unpacked(head: &FuzzHeader, packed: &Outcome, plain: &Arc<[u8]>, folder: &Path) {
     // What looks like an index is refused, a compressed file is decompressed once.
     if open::is_decoded_or_refused(plain) {
         return;
     }
-    let unpacked = if head.what == What::Html {
+    let unpacked = if head.what == FuzzInput::Html {
         let path = folder.join("in.html");
-        Way::new(&InputOptions { format: InputFormat::Auto, ..head.options.clone() })
+        ReadPlan::new(&InputOptions { format: InputFormat::Auto, ..head.options.clone() })
             .file(&path, plain)
             .read(&[path], None)
     } else {
-        Way::new(&head.options).read_stream(Pieces::whole(plain))
+        ReadPlan::new(&head.options).read_stream(Pieces::whole(plain))
     };
     packed.assert_same(&unpacked, "compressed");
 }
@@ -503,27 +503,27 @@ fn inputs_unpacked(head: &Head, packed: &Outcome, plain: &Arc<[u8]>, folder: &Pa
 /// Bytes that are taken for compressed ones as they are.
 fn read_decoded(head: &[u8; HEAD], body: &[u8]) {
     let kind = Kind::ALL[usize::from(head[1]) % 5];
-    let head = Head { packing: Packing::Plain, ..Head::of(head, What::Records(kind)) };
+    let head = FuzzHeader { packing: Packing::Plain, ..FuzzHeader::of(head, FuzzInput::Records(kind)) };
     let folder = tempfile::tempdir().expect("a folder");
     read_alike(&head, &body.into(), folder.path());
 }
 
-/// What a naive reader says of the same bytes.
-fn check_records(head: &Head, outcome: &Outcome, plain: &[u8], made: Option<&[Made]>) {
+/// Compares with a naive reader of the same bytes.
+fn check_records(head: &FuzzHeader, outcome: &Outcome, plain: &[u8], made: Option<&[ExpectedRecord]>) {
     if outcome.error.is_some() || open::is_decoded_or_refused(plain) {
         return;
     }
     let counts = &outcome.counts;
     let seen = counts.documents + counts.skipped_bad + counts.no_documents + counts.revisits;
-    let most = head.options.record_bytes_max;
+    let max = head.options.record_bytes_max;
     match head.what {
-        What::Records(Kind::Jsonl) => {
+        FuzzInput::Records(Kind::Jsonl) => {
             let lines = plain.strip_prefix(b"\xef\xbb\xbf").unwrap_or(plain).split(|&byte| byte == b'\n');
             let is_blank = |line: &&[u8]| line.iter().all(|byte| b" \t\r".contains(byte));
             // The first is measured with its mark.
             let marked = plain.len() - plain.strip_prefix(b"\xef\xbb\xbf").unwrap_or(plain).len();
             let is_counted = |(at, line): &(usize, &[u8])| {
-                line.len() + if *at == 0 { marked } else { 0 } > most || !is_blank(line)
+                line.len() + if *at == 0 { marked } else { 0 } > max || !is_blank(line)
             };
             assert_eq!(seen, lines.enumerate().filter(is_counted).count() as u64, "lines");
             for document in &outcome.documents {
@@ -536,7 +536,7 @@ fn check_records(head: &Head, outcome: &Outcome, plain: &[u8], made: Option<&[Ma
                     id => id.to_string(),
                 };
                 assert_eq!(document.key, id.as_bytes());
-                // Of a key no byte is replaced.
+                // No byte of a key is replaced.
                 let is_in_input = || {
                     plain.windows(3).any(|bytes| bytes == "\u{fffd}".as_bytes())
                         || plain.to_ascii_lowercase().windows(4).any(|bytes| bytes == b"fffd")
@@ -548,9 +548,9 @@ fn check_records(head: &Head, outcome: &Outcome, plain: &[u8], made: Option<&[Ma
                 }
             }
         }
-        What::Records(Kind::Wet | Kind::Warc) => {
+        FuzzInput::Records(Kind::Wet | Kind::Warc) => {
             let Some(made) = made else { return };
-            if made.iter().any(|record| !record.fits || record.bytes > most) {
+            if made.iter().any(|record| !record.fits || record.bytes > max) {
                 return;
             }
             assert_eq!(seen, made.len() as u64, "records of a sound archive");
@@ -560,12 +560,12 @@ fn check_records(head: &Head, outcome: &Outcome, plain: &[u8], made: Option<&[Ma
                 assert_eq!(of_key.map(|document| &document.identity), Some(&text), "of a sound archive");
             }
         }
-        What::Text | What::Html => assert_eq!(seen, 1, "a file is one document"),
-        What::Records(kind @ (Kind::Csv | Kind::Tsv)) if !plain.contains(&b'"') => {
+        FuzzInput::Text | FuzzInput::Html => assert_eq!(seen, 1, "a file is one document"),
+        FuzzInput::Records(kind @ (Kind::Csv | Kind::Tsv)) if !plain.contains(&b'"') => {
             check_rows(head, outcome, plain, if kind == Kind::Csv { b',' } else { b'\t' });
             assert_eq!(seen + 1, rows_of(plain).count() as u64, "rows");
         }
-        What::Records(_) => {}
+        FuzzInput::Records(_) => {}
     }
 }
 
@@ -576,7 +576,7 @@ fn rows_of(plain: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Each document is a row of a table without quotes, and they come in its order.
-fn check_rows(head: &Head, outcome: &Outcome, plain: &[u8], delimiter: u8) {
+fn check_rows(head: &FuzzHeader, outcome: &Outcome, plain: &[u8], delimiter: u8) {
     let mut rows = rows_of(plain).map(|row| row.split(|byte| *byte == delimiter).collect::<Vec<_>>());
     let names = rows.next().expect("names");
     let at = |name: &str| names.iter().position(|other| *other == name.as_bytes()).expect("a column");
@@ -592,14 +592,14 @@ fn check_rows(head: &Head, outcome: &Outcome, plain: &[u8], delimiter: u8) {
 }
 
 /// All that is handed out where nothing is skipped is handed out where everything is, and as much where nothing is bad.
-fn check_skipping(head: &Head, packed: &Arc<[u8]>, folder: &Path) {
+fn check_skipping(head: &FuzzHeader, packed: &Arc<[u8]>, folder: &Path) {
     let path = folder.join(format!("in.{}", head.suffix()));
     let with = |skip_bad| {
         let mut options = InputOptions { skip_bad, ..head.options.clone() };
-        if head.what == What::Html {
+        if head.what == FuzzInput::Html {
             options.format = InputFormat::Auto;
         }
-        Way::new(&options).file(&path, packed).read(std::slice::from_ref(&path), None)
+        ReadPlan::new(&options).file(&path, packed).read(std::slice::from_ref(&path), None)
     };
     let (strict, lenient) = (with(0), with(u64::MAX));
     lenient.begins_with(&strict, "skipping bad records");
@@ -609,28 +609,28 @@ fn check_skipping(head: &Head, packed: &Arc<[u8]>, folder: &Path) {
     }
 }
 
-/// What came out in JSON is the same once more, as the lines that `dedup` keeps.
-fn read_again(head: &Head, outcome: &Outcome) {
-    if head.what != What::Records(Kind::Jsonl) {
+/// Checks that the documents, kept as JSON lines, are read as the same documents.
+fn read_again(head: &FuzzHeader, outcome: &Outcome) {
+    if head.what != FuzzInput::Records(Kind::Jsonl) {
         return;
     }
     let lines: Vec<u8> =
         outcome.documents.iter().flat_map(|document| [&document.line[..], b"\n"].concat()).collect();
-    let most = InputOptions::default().record_bytes_max;
-    let options = InputOptions { skip_bad: 0, record_bytes_max: most, ..head.options.clone() };
-    let again = Way::new(&options).read_stream(Pieces::whole(&lines.into()));
+    let max = InputOptions::default().record_bytes_max;
+    let options = InputOptions { skip_bad: 0, record_bytes_max: max, ..head.options.clone() };
+    let again = ReadPlan::new(&options).read_stream(Pieces::whole(&lines.into()));
     assert_eq!(again.error, None);
     assert!(again.documents.iter().map(Document::says).eq(outcome.documents.iter().map(Document::says)));
 }
 
-/// What is kept of an input, in the form in which it came, is read as the same documents.
-fn write_again(head: &Head, outcome: &Outcome, packed: &Arc<[u8]>, folder: &Path) {
+/// Checks that the documents, kept in the form of the input, are read as the same documents.
+fn write_again(head: &FuzzHeader, outcome: &Outcome, packed: &Arc<[u8]>, folder: &Path) {
     let path = folder.join(format!("in.{}", head.suffix()));
     let kept = folder.join("kept");
     fs::create_dir(&kept).expect("a folder");
-    let way = Way { kept: Some(&kept), ..Way::new(&head.options).file(&path, packed) };
+    let way = ReadPlan { kept: Some(&kept), ..ReadPlan::new(&head.options).file(&path, packed) };
     let unkept = way.read(&[path], None).unkept;
-    if head.what == What::Records(Kind::Parquet) && unkept.is_some() {
+    if head.what == FuzzInput::Records(Kind::Parquet) && unkept.is_some() {
         // Columns that are not read may be damaged, or bytes after the rows that were read.
         assert!(unkept.is_some_and(|error| error.contains("its rows cannot be copied: ")));
         return;
@@ -639,10 +639,10 @@ fn write_again(head: &Head, outcome: &Outcome, packed: &Arc<[u8]>, folder: &Path
     let mut files: Vec<PathBuf> =
         fs::read_dir(&kept).expect("a folder").map(|entry| entry.expect("a file").path()).collect();
     files.sort();
-    let most = InputOptions::default().record_bytes_max;
+    let max = InputOptions::default().record_bytes_max;
     let options = InputOptions {
         skip_bad: 0,
-        record_bytes_max: most,
+        record_bytes_max: max,
         format: InputFormat::Auto,
         ..head.options.clone()
     };
@@ -653,10 +653,10 @@ fn write_again(head: &Head, outcome: &Outcome, packed: &Arc<[u8]>, folder: &Path
     };
     let lines: Vec<u8> =
         outcome.documents.iter().flat_map(|document| [&document.line[..], end(document)].concat()).collect();
-    let mut way = Way::new(&options);
+    let mut way = ReadPlan::new(&options);
     for file in &files {
         let bytes: Arc<[u8]> = fs::read(file).expect("a file").into();
-        if head.what != What::Records(Kind::Parquet) {
+        if head.what != FuzzInput::Records(Kind::Parquet) {
             assert!(bytes.ends_with(&lines), "records are kept as they stood, each with its end");
         }
         way = way.file(file, &bytes);
@@ -673,15 +673,15 @@ fn write_again(head: &Head, outcome: &Outcome, packed: &Arc<[u8]>, folder: &Path
 }
 
 /// A folder is the files in it, in the order of their names.
-fn read_folder(head: &Head, single: &Outcome, bytes: &Arc<[u8]>, folder: &Path) {
+fn read_folder(head: &FuzzHeader, single: &Outcome, bytes: &Arc<[u8]>, folder: &Path) {
     let below = folder.join("below");
     fs::create_dir(&below).expect("a folder");
     let paths = ["a", "b"].map(|name| below.join(format!("{name}.{}", head.suffix())));
     let [first, second] = &paths;
     let names = ["1", "2"].map(|number| format!("{NAME}{number}"));
-    let way = Way::new(&head.options).file_as(first, bytes, &names[0]).file_as(second, bytes, &names[1]);
+    let way = ReadPlan::new(&head.options).file_as(first, bytes, &names[0]).file_as(second, bytes, &names[1]);
     let of_folder = way.read(std::slice::from_ref(&below), None);
-    if matches!(head.what, What::Records(_)) {
+    if matches!(head.what, FuzzInput::Records(_)) {
         let of_files = way.read(&paths, None);
         of_files.assert_same(&of_folder, "in a folder");
         let enough = head.options.skip_bad / 2 >= single.counts.skipped_bad;
@@ -758,7 +758,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fuzzing_found_in_the_readers_stays_mended() {
+    fn regressions_found_by_fuzzing_readers_pass() {
         let mut files = replay(&of_fuzz("regressions/inputs"));
         files.sort();
         let tests = FOUND.iter().map(|name| name.replace('_', "-"));
@@ -767,7 +767,7 @@ mod tests {
 
     /// `TWINDEX_FUZZ_CORPUS` names the directory of all corpora, as for those of the library.
     #[test]
-    fn what_fuzzing_kept_of_the_readers_runs_again_where_it_is_named() {
+    fn given_fuzz_corpora_of_readers_pass() {
         let Some(root) = std::env::var_os("TWINDEX_FUZZ_CORPUS") else {
             println!("skipped: TWINDEX_FUZZ_CORPUS names no corpora");
             return;
@@ -777,7 +777,7 @@ mod tests {
     }
 
     #[test]
-    fn the_readers_hold_what_they_promise_on_the_seeds_and_on_random_changes_of_them() {
+    fn reader_invariants_hold_on_seeds_and_random_mutations() {
         let mut state = 11_u64;
         let mut random = |below: usize| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -805,7 +805,7 @@ mod tests {
     /// `TWINDEX_FUZZ_SECONDS` is how long, `TWINDEX_FUZZ_SEED` with which numbers; `scripts/fuzz` does so where there is
     /// no `cargo-fuzz`. Each seed has its turn, so that no reader is left out.
     #[test]
-    fn the_readers_hold_what_they_promise_for_as_long_as_is_asked() {
+    fn reader_invariants_hold_for_the_requested_time() {
         let number = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
         let Some(seconds) = number("TWINDEX_FUZZ_SECONDS") else {
             println!("skipped: TWINDEX_FUZZ_SECONDS says no time");
@@ -835,7 +835,7 @@ mod tests {
                             let part = other[start..(start + random(64)).min(other.len())].to_vec();
                             changed.splice(at..at, part);
                         }
-                        // Of the options that the beginning chooses.
+                        // A byte of the options at the beginning.
                         4 => changed[random(HEAD)] = random(256) as u8,
                         _ if changed.len() > HEAD + 1 => drop(changed.remove(at)),
                         _ => {}

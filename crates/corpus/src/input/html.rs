@@ -27,7 +27,7 @@ const INLINE: [&str; 35] = [
 /// The text of a page: its title and what its body shows, entities decoded, runs of white space joined to one blank, a line for each
 /// block. Any text is a page of some kind, so that nothing is refused.
 pub(super) fn text(page: &str) -> String {
-    let tokenizer = Tokenizer::new(Shown::default(), TokenizerOpts::default());
+    let tokenizer = Tokenizer::new(VisibleText::default(), TokenizerOpts::default());
     let input = BufferQueue::default();
     // A tendril is of 4 GiB at most.
     let mut rest = page;
@@ -46,18 +46,18 @@ pub(super) fn text(page: &str) -> String {
 const PIECE: usize = 1 << 20;
 
 #[derive(Default)]
-struct Shown(RefCell<State>);
+struct VisibleText(RefCell<State>);
 
 #[derive(Default)]
 struct State {
-    text: Text,
+    text: HtmlText,
     /// The element that is open and not shown, and how many of its name are.
     hidden: Option<(&'static str, u32)>,
     /// Whether what comes is the content of an element that shows none.
     raw: bool,
 }
 
-impl TokenSink for Shown {
+impl TokenSink for VisibleText {
     type Handle = ();
 
     fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
@@ -108,7 +108,7 @@ impl State {
     }
 }
 
-/// What is between two words.
+/// The gap between two words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Gap {
     #[default]
@@ -118,12 +118,12 @@ enum Gap {
 }
 
 #[derive(Debug, Default)]
-struct Text {
+struct HtmlText {
     made: String,
     gap: Gap,
 }
 
-impl Text {
+impl HtmlText {
     fn push(&mut self, run: &str) {
         for character in run.chars() {
             // What HTML calls white space, which a space that does not break a line is not.
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_its_title_and_what_it_shows() {
+    fn text_of_a_page_is_its_title_and_visible_text() {
         let page = "<!doctype html><html><head><title>The  title</title><style>p{}</style></head><body>\
                     <h1>Head</h1><p>One <b>bo</b>ld&nbsp;word,\n and &lt;more&gt;<br>next<script>x</script> line\
                     <ul><li>a<li>b</ul><!-- no --><noscript>no</noscript></body></html>";
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_page_is_its_own_text_and_nothing_breaks() {
+    fn input_without_markup_is_its_own_text_and_never_panics() {
         assert_eq!(text("just words"), "just words");
         assert_eq!(text(""), "");
         assert_eq!(text("<p unclosed"), "");

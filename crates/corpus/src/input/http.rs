@@ -18,7 +18,7 @@ const WINDOW_LOG_MAX: u32 = 23;
 
 /// A page, or whatever else was answered.
 #[derive(Debug)]
-pub(super) struct Page<'r> {
+pub(super) struct HttpPage<'r> {
     pub(super) of_type: Cow<'r, [u8]>,
     pub(super) content: Cow<'r, [u8]>,
 }
@@ -42,12 +42,12 @@ fn without_parameters(of_type: &[u8]) -> &[u8] {
 /// # Errors
 ///
 /// It is no response, or encoded in a way that is not known or not true, or longer than `bytes_max`.
-pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<Page<'_>>, String> {
+pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<'_>>, String> {
     // Responses of HTTP/2 and 3 have no status line: archivers write one.
     let is_newer = [&b"HTTP/2"[..], b"HTTP/3"].iter().any(|version| response.starts_with(version));
     if is_newer && let Some(space) = memchr::memchr(b' ', &response[..response.len().min(VERSION_BYTES_MAX)]) {
         let again = [b"HTTP/1.1", &response[space..]].concat();
-        return Ok(page(&again, bytes_max)?.map(|page| Page {
+        return Ok(page(&again, bytes_max)?.map(|page| HttpPage {
             of_type: Cow::Owned(page.of_type.into_owned()),
             content: Cow::Owned(page.content.into_owned()),
         }));
@@ -120,7 +120,7 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<Page<'_>>
         b"" => medium::sniffed(&content).unwrap_or_default(),
         said => said,
     };
-    Ok(Some(Page { of_type: Cow::Owned(of_type.to_vec()), content }))
+    Ok(Some(HttpPage { of_type: Cow::Owned(of_type.to_vec()), content }))
 }
 
 /// Whether bytes begin as a zlib stream does (RFC 1950, section 2.2).
@@ -142,7 +142,7 @@ fn bounded(decoder: impl Read, bytes_max: usize, name: &str) -> Result<Vec<u8>, 
     }
 }
 
-/// What a decoder gives, or the content as it is if that is UTF-8 and nothing that the decoder knows.
+/// The decoded content, or the content itself if it is UTF-8 that the decoder does not recognise.
 fn decompressed_or_text<'c>(
     decoder: impl Read,
     content: &[u8],
@@ -184,13 +184,13 @@ fn is_shown(of_type: &[u8]) -> bool {
     is_html(medium_of) || is_text && !medium::is_not_shown(medium_of)
 }
 
-impl Page<'_> {
+impl HttpPage<'_> {
     /// The text that is shown; none if it is no text.
     ///
     /// # Errors
     ///
     /// This build reads no HTML.
-    pub(super) fn text(&self, charset: Option<Charset>) -> Result<Option<Shown>, String> {
+    pub(super) fn text(&self, charset: Option<Charset>) -> Result<Option<PageText>, String> {
         if !is_shown(&self.of_type) {
             return Ok(None);
         }
@@ -202,47 +202,47 @@ impl Page<'_> {
     }
 }
 
-/// What a text does not say of what was there, and what is compared.
-pub(super) type Opaque = (Loss, Vec<u8>);
+/// The kind of loss of a text, and the bytes that are compared instead.
+pub(super) type OpaqueIdentity = (Loss, Vec<u8>);
 
-/// What is shown of a page, or of another text.
+/// The visible text of a page, or another text.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Shown {
+pub(super) struct PageText {
     pub(super) text: String,
-    /// What is compared, if the text does not say all that was there.
-    pub(super) opaque: Option<Opaque>,
+    /// The bytes that are compared, if the text lost some.
+    pub(super) opaque: Option<OpaqueIdentity>,
     /// Whether the encoding is what the bytes look like.
     pub(super) is_detected: bool,
 }
 
-/// What is shown of characters that were these bytes.
+/// The visible text of decoded characters that were these bytes.
 ///
 /// # Errors
 ///
 /// This build reads no HTML.
-pub(super) fn shown(decoded: Decoded<'_>, bytes: &[u8], is_html: bool) -> Result<Shown, String> {
+pub(super) fn shown(decoded: Decoded<'_>, bytes: &[u8], is_html: bool) -> Result<PageText, String> {
     let Decoded { text, is_lossy, is_detected } = decoded;
     let lost = is_lossy.then(|| (Loss::Bytes, identity(lossy::LOSSY, &lossy::mark(bytes))));
     let (text, opaque) = if is_html { shown_of_page(&text, lost)? } else { (text.into_owned(), lost) };
-    Ok(Shown { text, opaque, is_detected })
+    Ok(PageText { text, opaque, is_detected })
 }
 
-/// What is shown of the markup of a page, and what is compared if that is not all.
+/// The visible text of a page, and the bytes that are compared if the text lost some.
 ///
 /// # Errors
 ///
 /// This build reads no HTML.
 pub(super) fn shown_of_page(
     markup: &str,
-    lost: Option<Opaque>,
-) -> Result<(String, Option<Opaque>), String> {
+    lost: Option<OpaqueIdentity>,
+) -> Result<(String, Option<OpaqueIdentity>), String> {
     let text = page_text(markup)?;
     let is_unseen = text.is_empty() && !markup.trim_ascii().is_empty();
     let unseen = || is_unseen.then(|| (Loss::Unseen, identity(lossy::UNSEEN, markup)));
     Ok((text, lost.or_else(unseen)))
 }
 
-/// What is compared of a text that does not say all.
+/// The bytes that are compared of a text that lost some.
 pub(super) fn identity(kind: u8, all: &str) -> Vec<u8> {
     [&[kind], all.as_bytes()].concat()
 }
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_content_that_would_grow_beyond_the_limit_or_is_damaged_is_an_error() {
+    fn content_that_decompresses_beyond_the_limit_or_is_damaged_is_an_error() {
         let head = "Content-Type: text/plain\r\nContent-Encoding: zstd\r\n";
         let bomb = zstd::encode_all(&vec![b'x'; 1 << 20][..], 3).unwrap();
         assert_eq!(text(&answer(head, &bomb)), Err("a content of more than 1000 bytes".to_owned()));
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_a_type_is_what_it_begins_as_and_scripts_and_styles_are_no_texts() {
+    fn response_without_a_content_type_is_sniffed_and_scripts_and_styles_are_no_text() {
         assert_eq!(text(&answer("", b" <!doctype html><p>words</p>")), Ok(Some("words".to_owned())));
         assert_eq!(text(&answer("", b"plain words")), Ok(Some("plain words".to_owned())));
         assert_eq!(text(&answer("Content-Type:\r\n", b"plain words")), Ok(Some("plain words".to_owned())));
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_by_http_2_is_one() {
+    fn http_2_response_is_accepted() {
         for line in ["HTTP/2 200", "HTTP/2.0 200 OK", "HTTP/3 200 "] {
             let answer = format!("{line}\r\ncontent-type: text/plain\r\n\r\nwords");
             assert_eq!(text(answer.as_bytes()), Ok(Some("words".to_owned())), "{line}");
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     #[cfg(feature = "html")]
-    fn characters_are_those_that_the_page_or_its_head_says() {
+    fn charset_is_taken_from_the_page_or_its_header() {
         let html = |of_type: &str, content: &[u8]| {
             text(&answer(&format!("Content-Type: {of_type}\r\n"), content)).unwrap().unwrap()
         };
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_pictures_and_what_is_no_response_are_no_pages() {
+    fn errors_images_and_other_records_are_no_pages() {
         assert_eq!(text(b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\nx"), Ok(None));
         assert_eq!(text(&answer("Content-Type: image/png\r\n", b"x")), Ok(None));
         assert!(text(b"nonsense").is_err());

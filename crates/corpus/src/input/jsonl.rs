@@ -15,27 +15,27 @@ use twindex_kernel::Unescaped;
 use super::charset::{self, Charset};
 use super::content::Content;
 use super::features::{self, Features};
-use super::fields::{Fields, Ids, Named, Selection, in_the_way, push_key, push_text};
+use super::fields::{Fields, Ids, FieldSelections, Selection, name_conflict, push_key, push_text};
 use super::fingerprint::FingerprintForm;
 use super::form::Ending;
 use super::nested;
 use super::open::Reader;
-use super::scan::{self, Scanned, Taken};
+use super::scan::{self, Scanned, ScannedValue};
 use super::{InvalidUtf8, LOSSY_ADVICE, Place, Problem, UTF16_ADVICE, lossy};
 
 /// How much is asked of the stream at once, and the least that a buffer holds. In fuzzing so little that short inputs
 /// come to its ends.
 const CHUNK: usize = if cfg!(fuzzing) { 128 } else { 256 << 10 };
-/// Of a record without the wanted field, how many of its fields' names are shown, and how much of each.
+/// How many field names of a record without the wanted field are shown, and how many characters of each.
 const NAMES_SHOWN: usize = 8;
 const NAME_CHARACTERS_SHOWN: usize = 40;
 
 /// A line's number, and the line itself or what is wrong with it.
-pub(super) type Numbered<'l> = (u64, Result<Found<'l>, Problem>);
+pub(super) type NumberedLine<'l> = (u64, Result<FoundLine<'l>, Problem>);
 
 /// A line, and where it begins in its file, if that is a regular one read as it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found<'l> {
+pub(super) struct FoundLine<'l> {
     pub(super) line: &'l [u8],
     pub(super) offset: Option<u64>,
     pub(super) ending: Ending,
@@ -54,7 +54,7 @@ impl JsonLines {
         Self { lines: Lines::new(reader, line_bytes_max), number: 0 }
     }
 
-    /// What messages call the stream.
+    /// The name of the stream in messages.
     pub(super) fn name(&self) -> &Arc<Path> {
         self.lines.reader.name()
     }
@@ -85,7 +85,7 @@ impl JsonLines {
     /// # Errors
     ///
     /// The stream cannot be read on.
-    pub(super) fn next(&mut self) -> Result<Option<Numbered<'_>>, Problem> {
+    pub(super) fn next(&mut self) -> Result<Option<NumberedLine<'_>>, Problem> {
         while let Some(line) = self.lines.next()? {
             self.number += 1;
             let Line::Whole(range) = line else {
@@ -106,7 +106,7 @@ impl JsonLines {
                 continue;
             }
             let offset = self.lines.reader.plain_bytes().map(|_| self.lines.before + line.start as u64);
-            return Ok(Some((self.number, Ok(Found { line: &self.lines.buffer[line], offset, ending }))));
+            return Ok(Some((self.number, Ok(FoundLine { line: &self.lines.buffer[line], offset, ending }))));
         }
         Ok(None)
     }
@@ -169,8 +169,8 @@ impl Lines {
                     return Ok(Some(Line::TooLong));
                 }
                 // The end of the stream after a newline is the end of no line.
-                let nothing_left = newline == 0 && line.is_empty();
-                return Ok((!nothing_left).then_some(Line::Whole(line)));
+                let is_finished = newline == 0 && line.is_empty();
+                return Ok((!is_finished).then_some(Line::Whole(line)));
             }
             if self.discarding {
                 self.start = self.searched;
@@ -204,14 +204,14 @@ impl Lines {
 
 /// Working memory of [`parse`], reused from line to line.
 #[derive(Debug, Default)]
-pub(super) struct Buffers {
+pub(super) struct LineBuffers {
     line: String,
     values: Values,
-    /// What is compared of a text that lost something.
+    /// The bytes that are compared of a text that lost some.
     identity: Vec<u8>,
 }
 
-/// What a line says, where it is not in it so.
+/// Unescaped values of a line.
 #[derive(Debug, Default)]
 struct Values {
     key: Unescaped,
@@ -219,9 +219,9 @@ struct Values {
     features: Features,
 }
 
-/// What one line says.
+/// The values of one line.
 #[derive(Debug)]
-pub(super) struct Parsed<'p> {
+pub(super) struct ParsedObject<'p> {
     /// None where it is to be that of the line.
     pub(super) key: Option<&'p [u8]>,
     pub(super) content: Content<'p>,
@@ -237,24 +237,24 @@ pub(super) fn parse<'p>(
     fields: &Fields,
     invalid: InvalidUtf8,
     charset: Option<Charset>,
-    buffers: &'p mut Buffers,
-) -> Result<Parsed<'p>, Bad> {
+    buffers: &'p mut LineBuffers,
+) -> Result<ParsedObject<'p>, LineError> {
     let takes_lossy = matches!(invalid, InvalidUtf8::Replace | InvalidUtf8::Skip);
     let Ok(line) = simdutf8::basic::from_utf8(line) else {
         let decoded = charset::line(line, charset);
         if !decoded.is_lossy {
             buffers.line = decoded.text.into_owned();
             let parsed = parse_utf8(&buffers.line, fields, &mut buffers.values)?;
-            return Ok(Parsed { is_detected: decoded.is_detected, ..parsed });
+            return Ok(ParsedObject { is_detected: decoded.is_detected, ..parsed });
         }
         if takes_lossy {
             return parse_lossy(&lossy::mark_json(line), fields, invalid, buffers);
         }
         if charset::is_marked_utf16(line) {
-            return Err(Bad::Reason(UTF16_ADVICE.to_owned()));
+            return Err(LineError::Reason(UTF16_ADVICE.to_owned()));
         }
         let offset = std::str::from_utf8(line).err().map_or(0, |error| error.valid_up_to());
-        return Err(Bad::Reason(format!(
+        return Err(LineError::Reason(format!(
             "not UTF-8: byte 0x{:02x} at offset {offset} of the line ({LOSSY_ADVICE})",
             line[offset]
         )));
@@ -271,32 +271,32 @@ pub(super) fn parse<'p>(
 
 /// Refuses an object with a field that is to be added.
 pub(super) fn check_reserved(line: &[u8], reserved: &[String]) -> Result<(), String> {
-    let stands_there = |name: &&String| memchr::memmem::find(line, format!("\"{name}\"").as_bytes()).is_some();
-    if !reserved.iter().any(|name| stands_there(&name)) {
+    let occurs = |name: &&String| memchr::memmem::find(line, format!("\"{name}\"").as_bytes()).is_some();
+    if !reserved.iter().any(|name| occurs(&name)) {
         return Ok(());
     }
     // Names of fields are ASCII here, whatever else is in the line.
     let shown = String::from_utf8_lossy(line);
     let Ok(fields) = serde_json::from_str::<HashMap<String, &RawValue>>(&shown) else { return Ok(()) };
-    reserved.iter().find(|name| fields.contains_key(*name)).map_or(Ok(()), |name| Err(in_the_way(name)))
+    reserved.iter().find(|name| fields.contains_key(*name)).map_or(Ok(()), |name| Err(name_conflict(name)))
 }
 
 /// Why a line is no document.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Bad {
+pub(super) enum LineError {
     Reason(String),
     /// Something was lost in its text, and it is to be passed over.
     Skipped,
 }
 
-impl From<String> for Bad {
+impl From<String> for LineError {
     fn from(reason: String) -> Self {
         Self::Reason(reason)
     }
 }
 
 /// A line in UTF-8.
-fn parse_utf8<'p>(line: &'p str, fields: &Fields, values: &'p mut Values) -> Result<Parsed<'p>, Bad> {
+fn parse_utf8<'p>(line: &'p str, fields: &Fields, values: &'p mut Values) -> Result<ParsedObject<'p>, LineError> {
     let Values { key, text, features } = values;
     if fields.features {
         let (own, found) = parse_features(line, fields)?;
@@ -309,7 +309,7 @@ fn parse_utf8<'p>(line: &'p str, fields: &Fields, values: &'p mut Values) -> Res
             }
         };
         let content = Content::Features(features);
-        return Ok(Parsed { key, content, is_lossy: false, is_detected: false });
+        return Ok(ParsedObject { key, content, is_lossy: false, is_detected: false });
     }
     if let Some(form) = fields.fingerprint {
         let (own, fingerprint) = parse_fingerprint(line, fields, form)?;
@@ -318,7 +318,7 @@ fn parse_utf8<'p>(line: &'p str, fields: &Fields, values: &'p mut Values) -> Res
             key.as_str().as_bytes()
         });
         let content = Content::Fingerprint(fingerprint);
-        return Ok(Parsed { key, content, is_lossy: false, is_detected: false });
+        return Ok(ParsedObject { key, content, is_lossy: false, is_detected: false });
     }
     let usual = if fields.named.is_none() { scan::scan(line, fields, key, text) } else { None };
     let usual = usual
@@ -334,21 +334,21 @@ fn parse_utf8<'p>(line: &'p str, fields: &Fields, values: &'p mut Values) -> Res
         let slow = parse_slowly(line, fields)?;
         let has_key = slow.key.is_some();
         (*key, *text) = (slow.key.unwrap_or_default().into(), slow.text.into());
-        Scanned { key: has_key.then_some(Taken::Unescaped), text: Taken::Unescaped }
+        Scanned { key: has_key.then_some(ScannedValue::Unescaped), text: ScannedValue::Unescaped }
     };
     let (key, text) = (found.key.map(|found| found.of(line, key)), found.text.of(line, text));
     let key = key.filter(|_| fields.ids != Ids::Line).map(str::as_bytes);
-    Ok(Parsed { key, content: Content::Text(text), is_lossy: false, is_detected: false })
+    Ok(ParsedObject { key, content: Content::Text(text), is_lossy: false, is_detected: false })
 }
 
-/// A line in which something was lost, marked: in its text, or in a field that nobody asked for.
+/// A line with marked losses, in its text or in an unused field.
 fn parse_lossy<'p>(
     marked: &str,
     fields: &Fields,
     invalid: InvalidUtf8,
-    buffers: &'p mut Buffers,
-) -> Result<Parsed<'p>, Bad> {
-    let Buffers { values: Values { key, text, features }, identity, .. } = buffers;
+    buffers: &'p mut LineBuffers,
+) -> Result<ParsedObject<'p>, LineError> {
+    let LineBuffers { values: Values { key, text, features }, identity, .. } = buffers;
     let mut brought = None;
     let (own, found) = if let Some(form) = fields.fingerprint {
         let (own, fingerprint) = parse_fingerprint(marked, fields, form)?;
@@ -358,12 +358,12 @@ fn parse_lossy<'p>(
         let (own, found) = parse_features(marked, fields)?;
         if found.names().any(|name| std::str::from_utf8(name).is_ok_and(lossy::is_lossy)) {
             let reason = format!("field {:?}: not UTF-8; bytes of texts are replaced, not of features", fields.text);
-            return Err(Bad::Reason(reason));
+            return Err(LineError::Reason(reason));
         }
         *features = found;
         (own, None)
     } else {
-        let Slow { key, text } = parse_slowly(marked, fields)?;
+        let SlowParse { key, text } = parse_slowly(marked, fields)?;
         (key, Some(text))
     };
     let own = match own {
@@ -372,19 +372,19 @@ fn parse_lossy<'p>(
         Some(own) if lossy::is_lossy(&own) => {
             let reason =
                 format!("field {:?}: not UTF-8; bytes of texts are replaced, those of keys are not", fields.id);
-            return Err(Bad::Reason(reason));
+            return Err(LineError::Reason(reason));
         }
         Some(own) => {
             *key = lossy::shown(&own).unwrap_or(own).into();
             Some(key.as_str().as_bytes())
         }
     };
-    let parsed = |content, is_lossy| Ok(Parsed { key: own, content, is_lossy, is_detected: false });
+    let parsed = |content, is_lossy| Ok(ParsedObject { key: own, content, is_lossy, is_detected: false });
     let brought = brought.map_or(Content::Features(features), Content::Fingerprint);
     let Some(found) = found else { return parsed(brought, false) };
     let is_lossy = lossy::is_lossy(&found);
     if is_lossy && invalid == InvalidUtf8::Skip {
-        return Err(Bad::Skipped);
+        return Err(LineError::Skipped);
     }
     *identity = [&[lossy::LOSSY], found.as_bytes()].concat();
     *text = lossy::shown(&found).unwrap_or(found).into();
@@ -392,25 +392,25 @@ fn parse_lossy<'p>(
     parsed(if is_lossy { Content::Opaque { text, identity } } else { Content::Text(text) }, is_lossy)
 }
 
-/// What [`parse_slowly`] finds.
+/// The result of [`parse_slowly`].
 #[derive(Debug)]
-pub(super) struct Slow {
+pub(super) struct SlowParse {
     pub(super) key: Option<String>,
     pub(super) text: String,
 }
 
 /// The key and the text of any line, by a parser that knows all of JSON.
-pub(super) fn parse_slowly(line: &str, fields: &Fields) -> Result<Slow, String> {
+pub(super) fn parse_slowly(line: &str, fields: &Fields) -> Result<SlowParse, String> {
     if let Some(named) = &fields.named {
         return parse_named(line, named, fields);
     }
     let picked = pick(line, fields, Value)?;
     let key = key_of(line, picked.id, fields)?;
     let Some(text) = picked.content else { return Err(missing(line, &fields.text, "--text-field")) };
-    Ok(Slow { key, text: text_of(text, &fields.text)? })
+    Ok(SlowParse { key, text: text_of(text, &fields.text)? })
 }
 
-/// What a text's field says: null is an empty text.
+/// The text of a field: null is an empty text.
 fn text_of(text: Scalar, field: &str) -> Result<String, String> {
     match text {
         Scalar::String(text) => Ok(text),
@@ -422,7 +422,7 @@ fn text_of(text: Scalar, field: &str) -> Result<String, String> {
 }
 
 /// As [`parse_slowly`], where the names are paths, or several.
-fn parse_named(line: &str, named: &Named, fields: &Fields) -> Result<Slow, String> {
+fn parse_named(line: &str, named: &FieldSelections, fields: &Fields) -> Result<SlowParse, String> {
     let [ids, values] = select(line, named)?;
     let key = select_key(line, &ids, named, fields)?;
     if values.iter().all(Option::is_none) {
@@ -435,11 +435,11 @@ fn parse_named(line: &str, named: &Named, fields: &Fields) -> Result<Slow, Strin
         push_text(&mut text, text_of(part, &fields.text)?.as_bytes(), number);
     }
     let text = String::from_utf8(text).map_err(|error| error.to_string())?;
-    Ok(Slow { key, text })
+    Ok(SlowParse { key, text })
 }
 
-/// What the names of keys and texts select.
-fn select<'l>(line: &'l str, named: &Named) -> Result<[nested::Selected<'l>; 2], String> {
+/// The values that the names of keys and texts select.
+fn select<'l>(line: &'l str, named: &FieldSelections) -> Result<[nested::Selected<'l>; 2], String> {
     nested::select(line, [&named.id, &named.text]).map_err(|error| {
         let message = error.to_string();
         if message.contains("is repeated in the object") {
@@ -453,7 +453,7 @@ fn select<'l>(line: &'l str, named: &Named) -> Result<[nested::Selected<'l>; 2],
 fn select_key(
     line: &str,
     values: &nested::Selected<'_>,
-    named: &Named,
+    named: &FieldSelections,
     fields: &Fields,
 ) -> Result<Option<String>, String> {
     if fields.ids == Ids::Line {
@@ -534,7 +534,7 @@ fn parse_fingerprint(
 }
 
 /// Both fields of a line, the second one as `seed` reads it.
-fn pick<'de, S>(line: &'de str, fields: &Fields, seed: S) -> Result<Picked<S::Value>, String>
+fn pick<'de, S>(line: &'de str, fields: &Fields, seed: S) -> Result<PickedFields<S::Value>, String>
 where
     S: DeserializeSeed<'de> + Clone,
 {
@@ -548,7 +548,7 @@ where
 
 /// The message that a field is missing.
 fn missing(line: &str, name: &str, option: &str) -> String {
-    let here = deserialize(line, Names).unwrap_or_default();
+    let here = deserialize(line, FieldNameList).unwrap_or_default();
     format!("no field {name:?}; {here} (use {option} NAME)")
 }
 
@@ -561,7 +561,7 @@ fn key_of(line: &str, id: Option<Scalar>, fields: &Fields) -> Result<Option<Stri
         None if fields.ids == Ids::FieldOrLine => return Ok(None),
         None => return Err(missing(line, &fields.id, "--id-field")),
         Some(Scalar::Fraction) => {
-            let named = Named { id: Selection::of(&fields.id), text: Selection::of(&fields.id) };
+            let named = FieldSelections { id: Selection::of(&fields.id), text: Selection::of(&fields.id) };
             let [values, _] = select(line, &named)?;
             values.first().copied().flatten().map_or_else(String::new, |value| value.get().to_owned())
         }
@@ -638,12 +638,12 @@ enum Scalar {
     /// Another number.
     Fraction,
     Null,
-    /// What it is instead, with its article.
+    /// Its type, with an article.
     Other(&'static str),
 }
 
-/// What is taken from an object.
-struct Picked<C> {
+/// The fields taken from an object.
+struct PickedFields<C> {
     id: Option<Scalar>,
     /// The value of the other field.
     content: Option<C>,
@@ -651,7 +651,7 @@ struct Picked<C> {
     repeated: Option<String>,
 }
 
-/// Reads an object into [`Picked`], passing over all other fields.
+/// Reads an object into [`PickedFields`], passing over all other fields.
 struct Object<'f, S> {
     fields: &'f Fields,
     /// Reads the value of the other field.
@@ -659,7 +659,7 @@ struct Object<'f, S> {
 }
 
 impl<'de, S: DeserializeSeed<'de> + Clone> DeserializeSeed<'de> for Object<'_, S> {
-    type Value = Picked<S::Value>;
+    type Value = PickedFields<S::Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
@@ -667,22 +667,22 @@ impl<'de, S: DeserializeSeed<'de> + Clone> DeserializeSeed<'de> for Object<'_, S
 }
 
 impl<'de, S: DeserializeSeed<'de> + Clone> Visitor<'de> for Object<'_, S> {
-    type Value = Picked<S::Value>;
+    type Value = PickedFields<S::Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut picked = Picked { id: None, content: None, repeated: None };
+        let mut picked = PickedFields { id: None, content: None, repeated: None };
         while let Some(name) = map.next_key_seed(Name { fields: self.fields })? {
             let (repeated, name) = match name {
-                Which::Id => (picked.id.replace(map.next_value_seed(Value)?).is_some(), &self.fields.id),
-                Which::Text => {
+                FieldRole::Id => (picked.id.replace(map.next_value_seed(Value)?).is_some(), &self.fields.id),
+                FieldRole::Text => {
                     let content = map.next_value_seed(self.content.clone())?;
                     (picked.content.replace(content).is_some(), &self.fields.text)
                 }
-                Which::Neither => {
+                FieldRole::Neither => {
                     map.next_value::<IgnoredAny>()?;
                     continue;
                 }
@@ -695,8 +695,8 @@ impl<'de, S: DeserializeSeed<'de> + Clone> Visitor<'de> for Object<'_, S> {
     }
 }
 
-/// Which field a name is.
-enum Which {
+/// The role of a field.
+enum FieldRole {
     Id,
     Text,
     Neither,
@@ -708,25 +708,25 @@ struct Name<'f> {
 }
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {
-    type Value = Which;
+    type Value = FieldRole;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Which, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<FieldRole, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
 impl Visitor<'_> for Name<'_> {
-    type Value = Which;
+    type Value = FieldRole;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a field's name")
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<Which, E> {
+    fn visit_str<E: Error>(self, name: &str) -> Result<FieldRole, E> {
         Ok(match name {
-            _ if name == self.fields.id => Which::Id,
-            _ if name == self.fields.text => Which::Text,
-            _ => Which::Neither,
+            _ if name == self.fields.id => FieldRole::Id,
+            _ if name == self.fields.text => FieldRole::Text,
+            _ => FieldRole::Neither,
         })
     }
 }
@@ -787,9 +787,9 @@ impl<'de> Visitor<'de> for Value {
 }
 
 /// Reads an object into a list of its fields' names, for the message that one is missing.
-struct Names;
+struct FieldNameList;
 
-impl<'de> DeserializeSeed<'de> for Names {
+impl<'de> DeserializeSeed<'de> for FieldNameList {
     type Value = String;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
@@ -797,7 +797,7 @@ impl<'de> DeserializeSeed<'de> for Names {
     }
 }
 
-impl<'de> Visitor<'de> for Names {
+impl<'de> Visitor<'de> for FieldNameList {
     type Value = String;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -834,7 +834,7 @@ mod tests {
     use super::super::open::Origin;
     use super::*;
 
-    /// Gives its bytes in pieces of a few, then an error if it has one.
+    /// A reader that gives its bytes in small pieces, then an error if it has one.
     struct Pieces {
         bytes: Vec<u8>,
         at: usize,
@@ -874,20 +874,20 @@ mod tests {
     fn parse_with(line: &[u8], fields: &Fields, invalid: InvalidUtf8) -> Result<(Vec<u8>, String), String> {
         let (key, text) = ("left".to_owned().into(), "over".to_owned().into());
         let values = Values { key, text, ..Values::default() };
-        let mut buffers = Buffers { values, ..Buffers::default() };
+        let mut buffers = LineBuffers { values, ..LineBuffers::default() };
         let parsed = super::parse(line, fields, invalid, None, &mut buffers).map_err(|bad| match bad {
-            Bad::Reason(reason) => reason,
-            Bad::Skipped => "skipped".to_owned(),
+            LineError::Reason(reason) => reason,
+            LineError::Skipped => "skipped".to_owned(),
         })?;
         let (Content::Text(text) | Content::Opaque { text, .. }) = parsed.content else { panic!("no text") };
         Ok((parsed.key.unwrap().to_vec(), text.to_owned()))
     }
 
     /// A line, its key and its text.
-    type Found = (Vec<u8>, Vec<u8>, String);
+    type FoundLine = (Vec<u8>, Vec<u8>, String);
 
     /// The next record of a stream, or what is wrong with it.
-    fn next(lines: &mut JsonLines) -> Result<Option<Result<Found, Problem>>, Problem> {
+    fn next(lines: &mut JsonLines) -> Result<Option<Result<FoundLine, Problem>>, Problem> {
         let name = Arc::clone(lines.name());
         let Some((number, line)) = lines.next()? else { return Ok(None) };
         Ok(Some(line.and_then(|found| match parse(found.line, &fields()) {
@@ -896,7 +896,7 @@ mod tests {
         })))
     }
 
-    /// What each line gives: `key=text`, or the message.
+    /// The result of each line: `key=text`, or the message.
     fn read_all(bytes: &[u8], piece: usize, max: usize) -> Vec<String> {
         let mut lines = json_lines(bytes, piece, None, max);
         let mut out = Vec::new();
@@ -914,7 +914,7 @@ mod tests {
     }
 
     #[test]
-    fn string_ids_and_integer_ids_become_keys() {
+    fn string_and_integer_ids_become_keys() {
         for (line, key) in [
             (r#"{"id":"a b","text":"t"}"#, "a b"),
             (r#"{"id":18446744073709551615,"text":"t"}"#, "18446744073709551615"),
@@ -928,15 +928,15 @@ mod tests {
     }
 
     #[test]
-    fn other_fields_are_passed_over_whatever_they_hold_and_in_any_order() {
+    fn other_fields_of_any_type_are_skipped_in_any_order() {
         let line = r#"{"a":[{"id":1}],"text":"x\n\u00fc","b":{"text":[]},"c":null,"\u0069d":"k","d":1e400}"#;
-        // A number beyond every float is fine where nobody reads it.
+        // A number beyond every float is valid in an unused field.
         let (key, text) = parse(line.as_bytes(), &fields()).unwrap();
         assert_eq!((key.as_slice(), text.as_str()), (&b"k"[..], "x\n\u{fc}"));
     }
 
     #[test]
-    fn a_missing_field_is_named_with_the_fields_that_are_there_and_the_option_that_helps() {
+    fn missing_field_is_reported_with_the_fields_present_and_the_option_to_use() {
         assert_eq!(
             message(r#"{"doc_id":1,"text":"t"}"#),
             r#"no field "id"; fields here: "doc_id", "text" (use --id-field NAME)"#
@@ -953,7 +953,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_another_type_is_refused_by_saying_what_it_is() {
+    fn field_of_another_type_is_refused_with_its_type() {
         for (value, said) in [("true", "a boolean"), ("[1,[2]]", "an array"), (r#"{"a":{}}"#, "an object")] {
             let id = message(&format!(r#"{{"id":{value},"text":"t"}}"#));
             assert!(id.starts_with(r#"field "id" is "#), "{id}");
@@ -969,7 +969,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_keys_as_they_are_written_and_a_null_is_an_empty_text() {
+    fn number_is_a_key_as_written_and_null_is_an_empty_text() {
         for number in ["1.50", "1e3", "-0", "0.1E+2", "18446744073709551616", "12345678901234567890123"] {
             let line = format!(r#"{{"x":[1],"id":{number},"text":"t"}}"#);
             assert_eq!(parse(line.as_bytes(), &fields()).unwrap().0, number.as_bytes());
@@ -1027,14 +1027,14 @@ B"),
     fn invalid_json_is_reported_in_the_parsers_words_with_the_column() {
         assert_eq!(message(r#"{"id":1,"text":"t",}"#), "invalid JSON at column 20: trailing comma");
         assert_eq!(message(r#"{"id":1 "text":"t"}"#), "invalid JSON at column 9: expected `,` or `}`");
-        let behind = message(r#"{"id":1,"text":"t"} x"#);
-        assert_eq!(behind, "invalid JSON at column 21: trailing characters");
+        let after_object = message(r#"{"id":1,"text":"t"} x"#);
+        assert_eq!(after_object, "invalid JSON at column 21: trailing characters");
         // Broken JSON is worse than a field of the wrong type before it.
         assert!(message(r#"{"id":null,"text":"t"#).starts_with("invalid JSON"));
     }
 
     #[test]
-    fn half_a_surrogate_pair_is_told_by_the_escape() {
+    fn lone_surrogate_is_reported_with_its_escape() {
         for (text, escape) in [
             ("a\\ud800", "\\ud800"),
             ("\\uD83D x", "\\uD83D"),
@@ -1047,7 +1047,7 @@ B"),
     }
 
     #[test]
-    fn json_spread_over_lines_is_met_with_advice() {
+    fn json_over_several_lines_is_refused_with_advice() {
         assert!(message("{").ends_with("; each line must hold one whole object"));
         let array = message(r#"[{"id":1,"text":"t"}]"#);
         assert!(array.contains("expected a JSON object; each line must"), "{array}");
@@ -1066,7 +1066,7 @@ B"),
     fn bytes_that_are_not_utf8_are_replaced_on_demand_and_the_line_is_counted() {
         let mut line = br#"{"id":"k","text":"a"#.to_vec();
         line.extend(b"\xe4\xb8\xffb\"}");
-        let mut buffers = Buffers::default();
+        let mut buffers = LineBuffers::default();
         let mut parse = |line: &[u8], invalid, charset| {
             let parsed = super::parse(line, &fields(), invalid, charset, &mut buffers)?;
             let (Content::Text(text) | Content::Opaque { text, .. }) = parsed.content else { panic!("no text") };
@@ -1078,7 +1078,7 @@ B"),
         let (same, other, _) = parse(&other, InvalidUtf8::Replace, None).unwrap();
         assert_eq!(same, text);
         assert_ne!(identity, other, "other bytes are another text");
-        assert_eq!(parse(&line, InvalidUtf8::Skip, None), Err(Bad::Skipped));
+        assert_eq!(parse(&line, InvalidUtf8::Skip, None), Err(LineError::Skipped));
         let sound = br#"{"id":"k","text":"a"}"#;
         let text = |text: &str| Ok((text.to_owned(), text.as_bytes().to_vec(), false));
         assert_eq!(parse(sound, InvalidUtf8::Replace, None), text("a"));
@@ -1095,18 +1095,18 @@ B"),
     }
 
     #[test]
-    fn features_are_taken_out_of_their_field_and_refused_by_its_name() {
+    fn features_are_read_from_their_field_and_errors_name_it() {
         let fields =
             Fields { id: "id".to_owned(), text: "ops".to_owned(), features: true, ..Default::default() };
-        let mut buffers = Buffers::default();
+        let mut buffers = LineBuffers::default();
         let mut of =
             |line: &str| match super::parse(line.as_bytes(), &fields, InvalidUtf8::Error, None, &mut buffers) {
-                Ok(Parsed { key, content: Content::Features(features), .. }) => {
+                Ok(ParsedObject { key, content: Content::Features(features), .. }) => {
                     Ok((key.unwrap().to_vec(), features.canonical()))
                 }
                 Ok(other) => panic!("{other:?}"),
-                Err(Bad::Reason(reason)) => Err(reason),
-                Err(Bad::Skipped) => panic!("{line}"),
+                Err(LineError::Reason(reason)) => Err(reason),
+                Err(LineError::Skipped) => panic!("{line}"),
             };
         assert_eq!(of(r#"{"id":1,"ops":["a","b"]}"#), of(r#"{"x":[{}],"ops":["b","a"],"id":"1"}"#));
         for (line, wanted) in [
@@ -1127,7 +1127,7 @@ B"),
     }
 
     #[test]
-    fn lines_are_the_same_however_the_stream_is_cut() {
+    fn lines_do_not_depend_on_read_sizes() {
         let bytes = b"\xef\xbb\xbf{\"id\":1,\"text\":\"a\"}\r\n\n \t\r\n\
             {\"id\":2,\"text\":\"b\"}\nx\n{\"id\":3,\"text\":\"c\"}";
         for piece in 1..bytes.len() {
@@ -1144,7 +1144,7 @@ B"),
     }
 
     #[test]
-    fn a_line_longer_than_the_limit_is_refused_and_the_next_one_read() {
+    fn line_over_the_limit_is_refused_and_the_next_is_read() {
         let line = |text: &str| format!("{{\"id\":1,\"text\":\"{text}\"}}");
         let fits = line(&"x".repeat(100));
         let over = line(&"x".repeat(101));
@@ -1158,7 +1158,7 @@ B"),
     }
 
     #[test]
-    fn an_endless_line_takes_no_more_memory_than_the_limit_and_a_chunk() {
+    fn endless_line_takes_the_memory_of_the_limit_and_one_chunk() {
         let max = 3 * CHUNK;
         let mut bytes = vec![b'x'; 20 * CHUNK];
         bytes.extend(b"\n{\"id\":1,\"text\":\"a\"}\n");
@@ -1169,7 +1169,7 @@ B"),
     }
 
     #[test]
-    fn the_memory_of_one_long_line_is_given_back() {
+    fn memory_of_a_long_line_is_released() {
         let mut bytes = format!("{{\"id\":1,\"text\":\"{}\"}}\n", "x".repeat(20 * CHUNK)).into_bytes();
         bytes.extend(b"{\"id\":2,\"text\":\"a\"}\n".repeat(3 * CHUNK / 20));
         let mut lines = json_lines(&bytes, usize::MAX, None, usize::MAX);
@@ -1182,7 +1182,7 @@ B"),
     }
 
     #[test]
-    fn a_read_error_comes_after_the_lines_before_it_and_hides_the_half_line() {
+    fn read_error_is_returned_after_the_complete_lines_before_it() {
         let bytes = b"{\"id\":1,\"text\":\"a\"}\n{\"id\":2,\"te";
         let mut lines = json_lines(bytes, 1000, Some(io::ErrorKind::ConnectionReset), 1000);
         assert!(next(&mut lines).unwrap().unwrap().is_ok());

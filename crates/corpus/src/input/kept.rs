@@ -22,7 +22,7 @@ const ARC: &str = "arc";
 
 /// Documents that are written at once.
 #[derive(Default)]
-pub struct Block {
+pub struct KeptBlock {
     /// Documents one after the other, each with the end that its form has.
     bytes: Vec<u8>,
     /// Documents of one form in a row; rows of Parquet files each by itself.
@@ -34,7 +34,7 @@ pub struct Block {
 /// Documents of one form in a row.
 struct Run {
     form: Form,
-    /// Where the last of them ends.
+    /// The end of the last of them.
     end: usize,
     documents: u64,
     /// The number of a row of Parquet among all documents.
@@ -52,7 +52,7 @@ struct OtherKey {
     key: Vec<u8>,
 }
 
-impl Block {
+impl KeptBlock {
     /// Bytes of a block as a rule.
     const BYTES: usize = 1 << 20;
 
@@ -113,11 +113,11 @@ impl Block {
 
 /// The files that documents are written to: one of JSON lines, one of each kind of archive, and one for each header of
 /// tables and each set of columns. Documents of one form come one after the other, so that one file is open at a time.
-pub struct Kept<'n> {
+pub struct KeptWriter<'n> {
     folder: PathBuf,
     headers: Headers,
-    files: Vec<File>,
-    open: Option<Open>,
+    files: Vec<KeptFile>,
+    open: Option<OpenOutput>,
     columns: rows_kept::Writers<'n>,
     /// How the names of the files begin.
     stem: &'static str,
@@ -125,9 +125,9 @@ pub struct Kept<'n> {
 }
 
 /// A file of documents.
-struct File {
+struct KeptFile {
     suffix: &'static str,
-    /// Of a table.
+    /// The header, if it is a table.
     header: Option<u32>,
     name: String,
     /// Documents written, or lines of a table: the number of the last one, as a reader counts.
@@ -137,14 +137,14 @@ struct File {
 }
 
 /// The file that is written to.
-struct Open {
+struct OpenOutput {
     at: usize,
     file: DurableFile,
     /// Keys that lines do not say, from the first one on.
-    keys: Option<kept_keys::Writer>,
+    keys: Option<kept_keys::KeyWriter>,
 }
 
-impl<'n> Kept<'n> {
+impl<'n> KeptWriter<'n> {
     /// Nothing yet, in a folder, in files whose names begin so. Rows of Parquet, and headers of tables, become annotated;
     /// lines are so when they come.
     #[must_use]
@@ -171,7 +171,7 @@ impl<'n> Kept<'n> {
     /// # Errors
     ///
     /// Their file cannot be written; of a Parquet file, it cannot be read again.
-    pub fn write(&mut self, block: &Block) -> anyhow::Result<()> {
+    pub fn write(&mut self, block: &KeptBlock) -> anyhow::Result<()> {
         let (mut start, mut keys) = (0, &block.keys[..]);
         for (number, run) in block.runs.iter().enumerate() {
             let (own, others) = keys.split_at(keys.partition_point(|key| key.run == number));
@@ -181,7 +181,7 @@ impl<'n> Kept<'n> {
         Ok(())
     }
 
-    fn write_run(&mut self, run: &Run, start: usize, block: &Block, keys: &[OtherKey]) -> anyhow::Result<()> {
+    fn write_run(&mut self, run: &Run, start: usize, block: &KeptBlock, keys: &[OtherKey]) -> anyhow::Result<()> {
         let bytes = &block.bytes[start..run.end];
         let header = match run.form {
             Form::Json | Form::Html | Form::Archive { .. } | Form::Arc => None,
@@ -215,7 +215,7 @@ impl<'n> Kept<'n> {
                 };
                 let writer = match &mut open.keys {
                     Some(writer) => writer,
-                    none => none.insert(kept_keys::Writer::open(&self.folder, &file.name)?),
+                    none => none.insert(kept_keys::KeyWriter::open(&self.folder, &file.name)?),
                 };
                 writer.push(number, &key.key)?;
             }
@@ -231,7 +231,7 @@ impl<'n> Kept<'n> {
 
     /// Opens the file for such documents, and returns its number.
     fn file(&mut self, suffix: &'static str, header: Option<u32>) -> anyhow::Result<usize> {
-        let same = |file: &File| (file.suffix, file.header) == (suffix, header);
+        let same = |file: &KeptFile| (file.suffix, file.header) == (suffix, header);
         if let Some(open) = &self.open
             && same(&self.files[open.at])
         {
@@ -279,16 +279,16 @@ impl<'n> Kept<'n> {
             let written = first.map_or(u64::from(suffix == ARC), |header| {
                 header.line.as_deref().map_or(0, |line| lines(line) + u64::from(!is_open))
             });
-            self.files.push(File { suffix, header, name, written, is_open });
+            self.files.push(KeptFile { suffix, header, name, written, is_open });
         }
-        self.open = Some(Open { at, file, keys: None });
+        self.open = Some(OpenOutput { at, file, keys: None });
         Ok(at)
     }
 
     /// Makes the open file durable.
     fn close(&mut self) -> anyhow::Result<()> {
-        let Some(Open { at, file, keys }) = self.open.take() else { return Ok(()) };
-        let finished = file.finish().and_then(|()| keys.map_or(Ok(()), kept_keys::Writer::finish));
+        let Some(OpenOutput { at, file, keys }) = self.open.take() else { return Ok(()) };
+        let finished = file.finish().and_then(|()| keys.map_or(Ok(()), kept_keys::KeyWriter::finish));
         finished.with_context(|| format!("{}: cannot write", self.files[at].name))
     }
 
@@ -297,7 +297,7 @@ impl<'n> Kept<'n> {
     ///
     /// # Errors
     ///
-    /// Those of [`Kept::write`].
+    /// The errors of [`KeptWriter::write`].
     pub fn finish(mut self) -> anyhow::Result<Vec<String>> {
         for form in self.headers.forms() {
             match form {

@@ -39,7 +39,7 @@ pub(super) struct KeptKeys {
 }
 
 impl KeptKeys {
-    /// Those that stand beside a file; none of one that `dedup` did not make, or whose lines say all keys.
+    /// The keys stored beside a file; none if `dedup` did not make the file, or its lines have all keys.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ fn problem(file: &Path, error: &anyhow::Error) -> Problem {
 }
 
 /// Writes the keys of one file.
-pub(super) struct Writer {
+pub(super) struct KeyWriter {
     file: DurableFile,
     waiting: Vec<u8>,
 }
@@ -106,7 +106,7 @@ pub(super) struct Writer {
 /// Bytes that are written at once.
 const TOGETHER: usize = 1 << 16;
 
-impl Writer {
+impl KeyWriter {
     /// Begins the keys of the file with this name in a folder, after keys that were written before.
     ///
     /// # Errors
@@ -154,10 +154,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_come_back_by_their_numbers_and_others_have_none() {
+    fn kept_keys_are_read_back_by_number_and_unknown_numbers_give_none() {
         let folder = tempfile::tempdir().unwrap();
         for some in [&[(2, &b"a\tb#2"[..]), (3, b"c\xff")][..], &[(900, b"d")]] {
-            let mut writer = Writer::open(folder.path(), "kept.jsonl").unwrap();
+            let mut writer = KeyWriter::open(folder.path(), "kept.jsonl").unwrap();
             for (number, key) in some {
                 writer.push(*number, key).unwrap();
             }

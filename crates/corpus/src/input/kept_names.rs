@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_kept_documents_are_known_and_others_are_not() {
+    fn names_of_kept_files_are_recognised_and_others_are_not() {
         for (suffix, number, wanted) in [("jsonl", 0, "kept.jsonl"), ("csv", 1, "kept-2.csv")] {
             assert_eq!(name(KEPT, suffix, number), wanted);
             assert!(is_name_of_annotated(&name(ANNOTATED, suffix, number)));

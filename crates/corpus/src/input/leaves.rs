@@ -10,10 +10,10 @@ use arrow_schema::{DataType, Fields, TimeUnit};
 use parquet::basic::LogicalType;
 use parquet::schema::types::SchemaDescriptor;
 
-use super::fields::{Part, Selection};
+use super::fields::{FieldPath, Selection};
 
 /// Whether a type of column will do.
-pub(super) type Fits = fn(&DataType) -> bool;
+pub(super) type TypeTest = fn(&DataType) -> bool;
 
 /// A column, or a field inside of one that has fields.
 #[derive(Clone, Debug)]
@@ -102,7 +102,7 @@ pub(super) fn digits(column: &dyn Array, at: usize) -> Option<String> {
     })
 }
 
-/// What a column of texts or of whole numbers says.
+/// The value of a column of texts or of integers.
 pub(super) fn number_or_bytes(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
     digits(column, at).map(String::into_bytes).or_else(|| bytes(column, at).map(<[u8]>::to_vec))
 }
@@ -190,10 +190,10 @@ impl Table<'_> {
         self,
         name: &str,
         selection: Option<&Selection>,
-        fits: Fits,
+        fits: TypeTest,
         expected: &str,
     ) -> Result<Vec<Leaf>, String> {
-        let plain = Part { name: name.to_owned(), path: vec![name.to_owned()] };
+        let plain = FieldPath { name: name.to_owned(), path: vec![name.to_owned()] };
         let parts = match selection {
             Some(selection) if !self.has(name) => &selection.parts[..],
             _ => std::slice::from_ref(&plain),
@@ -201,7 +201,7 @@ impl Table<'_> {
         parts.iter().map(|part| self.find(part, fits, expected)).collect()
     }
 
-    fn find(self, part: &Part, fits: Fits, expected: &str) -> Result<Leaf, String> {
+    fn find(self, part: &FieldPath, fits: TypeTest, expected: &str) -> Result<Leaf, String> {
         let missing = || {
             format!(
                 "no column {:?} among {}; see --id-field and --text-field",
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_written_in_digits_and_uuids_with_their_hyphens() {
+    fn byte_columns_are_written_as_hexadecimal_and_uuids_with_hyphens() {
         let bytes: Vec<u8> = (0..16).map(|byte| byte * 17).collect();
         assert_eq!(hex(&bytes, &[4, 6, 8, 10]), "00112233-4455-6677-8899-aabbccddeeff");
         assert_eq!(hex(&[0, 255], &[]), "00ff");

@@ -53,7 +53,7 @@ pub(super) fn mark_json(line: &[u8]) -> String {
         marked.push_str(&rest[..at]);
         rest = &rest[at..];
         let Some(first) = half(rest) else {
-            // Of any other escape, the backslash and what it escapes.
+            // Any other escape is the backslash and the escaped character.
             let end = rest.char_indices().nth(2).map_or(rest.len(), |(end, _)| end);
             marked.push_str(&rest[..end]);
             rest = &rest[end..];
@@ -78,7 +78,7 @@ pub(super) fn mark_json(line: &[u8]) -> String {
             push_lost(&mut marked, [first].into_iter());
             rest = &rest[ESCAPE..];
         } else {
-            // Those that were one character's beginning in the bytes are one here.
+            // Bytes that were the beginning of one character are one mark here.
             marked.push_str(&mark(&bytes));
         }
     }
@@ -107,27 +107,27 @@ pub(super) fn shown(marked: &str) -> Option<String> {
         return None;
     }
     Some(parts(marked).map(|part| match part {
-        Part::Text(text) => text.to_owned(),
-        Part::Lost => "\u{fffd}".to_owned(),
+        TextPart::Text(text) => text.to_owned(),
+        TextPart::Lost => "\u{fffd}".to_owned(),
     }).collect())
 }
 
 /// Whether something was lost in a marked text.
 pub(super) fn is_lossy(marked: &str) -> bool {
-    parts(marked).any(|part| matches!(part, Part::Lost))
+    parts(marked).any(|part| matches!(part, TextPart::Lost))
 }
 
-enum Part<'m> {
+enum TextPart<'m> {
     Text(&'m str),
     Lost,
 }
 
 /// The parts of a marked text: those between marks, by turns text and what was lost.
-fn parts(marked: &str) -> impl Iterator<Item = Part<'_>> {
+fn parts(marked: &str) -> impl Iterator<Item = TextPart<'_>> {
     marked.split(MARK).enumerate().map(|(number, part)| match (number % 2, part) {
-        (0, text) => Part::Text(text),
-        (_, "") => Part::Text("\u{10ffff}"),
-        _ => Part::Lost,
+        (0, text) => TextPart::Text(text),
+        (_, "") => TextPart::Text("\u{10ffff}"),
+        _ => TextPart::Lost,
     })
 }
 
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_is_shown_as_one_character_and_told_apart() {
+    fn lost_bytes_are_shown_as_one_character_and_still_compared() {
         for (from, wanted, lossy) in [
             (&b"f\xfcr"[..], Some("f\u{fffd}r"), true),
             (b"f\xe4\xb8r\xff\xfe", Some("f\u{fffd}r\u{fffd}\u{fffd}"), true),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_pairs_in_escapes_are_marked_and_whole_pairs_are_not() {
+    fn lone_surrogate_escapes_are_marked_and_pairs_are_not() {
         let text = |json: &str| -> String { serde_json::from_str(&mark_json(json.as_bytes())).unwrap() };
         for (json, wanted) in [
             (r#""a\ud800b""#, "a\u{fffd}b"),
@@ -210,7 +210,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn bytes_come_back_from_marks_and_from_json(parts in prop::collection::vec(prop_oneof![
+        fn lost_bytes_are_recovered_from_marks_and_from_json(parts in prop::collection::vec(prop_oneof![
             prop::collection::vec(any::<u8>(), 0..6),
             prop::sample::select(vec!["\u{10ffff}", "ü", "\\ud800", "\"", "\\"]).prop_map(|text| text.as_bytes().to_vec()),
         ], 0..8)) {

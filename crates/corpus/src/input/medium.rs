@@ -32,7 +32,7 @@ fn begins_with(text: &[u8], tag: &[u8]) -> bool {
     start.eq_ignore_ascii_case(tag) && rest.first().is_some_and(|byte| b" >".contains(byte))
 }
 
-/// Whether a type of text is one of scripts or styles, which nobody reads.
+/// Whether a type of text is one of scripts or styles, which are no documents.
 pub(super) fn is_not_shown(medium: &[u8]) -> bool {
     medium.get(5..).is_some_and(|name| NOT_SHOWN.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes())))
 }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_and_texts_are_known_by_how_they_begin_and_all_else_is_none() {
+    fn media_types_are_sniffed_from_the_first_bytes_and_others_give_none() {
         for page in [" \n<!doctype html>", "<html lang=en>", "<P>words", "<!-- a --><b>"] {
             assert_eq!(sniffed(page.as_bytes()), Some(&b"text/html"[..]), "{page}");
         }

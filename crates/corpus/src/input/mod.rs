@@ -89,15 +89,15 @@ use twindex::sketch::cut::{Letters, letters};
 
 use crate::error::InvalidOptions;
 use crate::numbers::{count, counted};
-pub use annotate::{Annotation, Note, Noted, Notes};
+pub use annotate::{Annotation, DocumentNote, AnnotationOptions, AnnotatedFields};
 pub use attached::{AttachedFields, OwnAttached};
-use batch::Whole;
-pub use batch::{BATCH_BYTES, Batch, Buffers, Record, Seen};
+use batch::WholeFile;
+pub use batch::{BATCH_BYTES, Batch, Buffers, Record, ChunkTotals};
 pub use charset::Charset;
 pub use content::Content;
 pub use cuts::Cuts;
-pub use deciding::{Deciding, DecidingFields, FieldNumber, UrlPart, inside_of};
-use dialect::Written;
+pub use deciding::{DecidingValues, DecidingFields, FieldNumber, UrlPart, inside_of};
+use dialect::RowDialect;
 pub use dialect::{Dialect, Quote};
 pub use features::Features;
 pub use fields::Ids;
@@ -106,7 +106,7 @@ use folder::Contents;
 pub use form::{Ending, Form};
 use headers::Headers;
 use jsonl::JsonLines;
-pub use kept::{Block, Kept};
+pub use kept::{KeptBlock, KeptWriter};
 use kept_keys::KeptKeys;
 pub use kept_keys::{SUFFIX as SUFFIX_OF_KEYS, is_name as is_name_of_keys};
 pub use kept_names::{
@@ -125,16 +125,16 @@ const KEY_BYTES_MAX: usize = 65_535;
 const ID_FIELD: &str = "id";
 /// The field of texts, unless another is named.
 const TEXT_FIELD: &str = "text";
-/// Of a table without a wanted column, how many names of others are shown, and how much of each.
+/// How many column names of a table without the wanted column are shown, and how many characters of each.
 const NAMES_SHOWN: usize = 8;
 const NAME_CHARACTERS_SHOWN: usize = 40;
 /// How many bad records are kept for the summary, beside their number.
 const BAD_KEPT: usize = 5;
-/// Of a reason that is longer than both together, how many bytes of its beginning and of its end are shown.
+/// How many bytes of the beginning and of the end of a long reason are shown.
 const REASON_BEGINNING: usize = 600;
 const REASON_END: usize = 300;
 
-/// What is done about a text with bytes that are not UTF-8, or that its encoding has not.
+/// The treatment of a text with bytes that are not UTF-8, or not in its encoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InvalidUtf8 {
     /// [`InvalidUtf8::Replace`] for pages of HTML and web archives, [`InvalidUtf8::Error`] for all else.
@@ -150,7 +150,7 @@ pub enum InvalidUtf8 {
 }
 
 impl InvalidUtf8 {
-    /// What it is for pages and archives, or for what is none.
+    /// The treatment in pages and archives, or in other inputs.
     fn of(self, is_page_or_archive: bool) -> Self {
         match self {
             Self::Usual if is_page_or_archive => Self::Replace,
@@ -160,15 +160,15 @@ impl InvalidUtf8 {
     }
 }
 
-/// What a message about such a text advises.
+/// The advice in a message about such a text.
 const LOSSY_ADVICE: &str = "--encoding LABEL, if it is in another encoding; --invalid-utf8 replace takes it, and compares it by \
                             its bytes alone";
 
-/// What a message about records in UTF-16 says.
+/// The message about records in UTF-16.
 const UTF16_ADVICE: &str =
     "UTF-16, in which records are not read: convert it, as `iconv -f UTF-16 -t UTF-8` does";
 
-/// What of a document its text does not say.
+/// The part of a document that its text lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loss {
     None,
@@ -181,7 +181,7 @@ enum Loss {
 /// How inputs are distinguished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InputFormat {
-    /// By name: see the head of this module.
+    /// By the file's name: see the head of this module.
     #[default]
     Auto,
     /// Each file one document, whatever the name; standard input too, with the key `-`.
@@ -190,7 +190,7 @@ pub enum InputFormat {
     Records(Kind),
 }
 
-/// What an input is made of.
+/// The format of an input's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// JSON lines.
@@ -226,7 +226,7 @@ impl Kind {
         }
     }
 
-    /// What the name of a file says. A Parquet file compressed as a whole is none.
+    /// The format by the name of a file. A Parquet file compressed as a whole has none.
     fn of_name(path: &Path) -> Option<Self> {
         let plain = open::without_compression(path);
         let suffix = plain.extension()?;
@@ -235,7 +235,7 @@ impl Kind {
     }
 }
 
-/// What a command's options say about its inputs.
+/// The options of a command about its inputs.
 #[derive(Clone, Debug)]
 pub struct InputOptions {
     /// The field that holds the text, `text` by default. A field of just this name comes first; otherwise it may be a path
@@ -267,7 +267,7 @@ pub struct InputOptions {
     pub dialect: Dialect,
     /// How many bad records are skipped and counted; one more is an error.
     pub skip_bad: u64,
-    /// What is done about bytes that are not UTF-8, or that an encoding has not.
+    /// The treatment of bytes that are not UTF-8, or not in the encoding.
     pub invalid_utf8: InvalidUtf8,
     /// In which encoding texts are: UTF-8, and for pages of HTML [`Charset::Auto`], if nothing is said. Of web archives it is
     /// that of pages, and Parquet has UTF-8.
@@ -276,7 +276,7 @@ pub struct InputOptions {
     /// stays within a small multiple of it.
     pub record_bytes_max: usize,
     /// Whether what has come by a pipe is handed out before more is waited for.
-    pub as_it_comes: bool,
+    pub streaming: bool,
 }
 
 impl InputOptions {
@@ -305,12 +305,12 @@ impl Default for InputOptions {
             invalid_utf8: InvalidUtf8::Usual,
             encoding: None,
             record_bytes_max: 256 << 20,
-            as_it_comes: false,
+            streaming: false,
         }
     }
 }
 
-/// What has been read and passed over so far.
+/// Counts of what was read and skipped so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Documents handed out.
@@ -331,7 +331,7 @@ pub struct Counts {
     /// Texts whose encoding was detected from their bytes.
     #[serde(skip_serializing_if = "is_zero")]
     pub detected_encodings: u64,
-    /// What looked at these.
+    /// The detector of their encodings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding_detector: Option<&'static str>,
     /// Files of folders with a zero byte in them.
@@ -340,7 +340,7 @@ pub struct Counts {
     pub skipped_not_utf8: u64,
     /// Problem records, as far as [`InputOptions::skip_bad`] allowed.
     pub skipped_bad: u64,
-    /// Entries of folders that nobody asked for: links, devices, and files of other names where only those of one
+    /// Skipped entries of folders: links, devices, and files of other names where only those of one
     /// kind were wanted.
     pub ignored: u64,
     /// Records of web archives that are neither texts nor pages.
@@ -383,12 +383,12 @@ pub struct Counts {
     /// How letters with marks are written in the texts, as far as they were checked.
     #[serde(flatten)]
     pub forms: Forms,
-    /// What of the texts makes no difference, as a remark, if somebody said so.
+    /// A remark on the characters that options drop from texts.
     #[serde(skip)]
     pub dropped: Option<String>,
-    /// What was asked for by name.
+    /// The fields that options name.
     #[serde(skip)]
-    pub named: Named,
+    pub named: NamedFields,
 }
 
 /// How letters with marks are written in texts that are cut as they stand: in one character (NFC) or in several (NFD).
@@ -436,26 +436,26 @@ impl Forms {
 
 /// Fields that were named, for remarks on those that no input has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedFields {
     /// The field of texts, where it is not the usual one.
     text: Option<String>,
-    /// Where that is named: inputs (a folder of texts is one), and those among them that are web archives.
+    /// If fields are named: the number of inputs (a folder of texts is one), and of web archives among them.
     inputs: u64,
     archives: u64,
     /// The field of values.
     value: Option<String>,
-    /// Where that is named: documents looked at, and those among them that have a value.
-    looked_at: u64,
+    /// If a value field is named: the number of documents checked, and of those with a value.
+    checked: u64,
     valued: u64,
 }
 
-impl Named {
+impl NamedFields {
     fn add(&mut self, more: &Self) {
         self.text = self.text.take().or_else(|| more.text.clone());
         self.value = self.value.take().or_else(|| more.value.clone());
         self.inputs += more.inputs;
         self.archives += more.archives;
-        self.looked_at += more.looked_at;
+        self.checked += more.checked;
         self.valued += more.valued;
     }
 
@@ -469,14 +469,14 @@ impl Named {
             ));
         }
         if let Some(field) = &self.value
-            && self.looked_at > 0
+            && self.checked > 0
             && self.valued == 0
         {
-            let none = match self.looked_at {
+            let none = match self.checked {
                 1 => "the document".to_owned(),
                 more => format!("none of the {} documents", count(more)),
             };
-            let not = if self.looked_at == 1 { "has no value" } else { "has a value" };
+            let not = if self.checked == 1 { "has no value" } else { "has a value" };
             remarks.push(format!("{none} {not} in a field {field:?} (--value-field)"));
         }
     }
@@ -509,14 +509,14 @@ impl Counts {
         self.numbered_keys += more.numbered_keys;
         self.repeated_keys += more.repeated_keys;
         self.first_repeated = self.first_repeated.take().or_else(|| more.first_repeated.clone());
-        let room = BAD_KEPT.saturating_sub(self.first_bad.len());
-        self.first_bad.extend(more.first_bad.iter().take(room).cloned());
+        let places_left = BAD_KEPT.saturating_sub(self.first_bad.len());
+        self.first_bad.extend(more.first_bad.iter().take(places_left).cloned());
         self.named.add(&more.named);
         self.forms.add(more.forms);
         self.dropped = self.dropped.take().or_else(|| more.dropped.clone());
     }
 
-    /// What a person should know who reads nothing but the summary, of inputs that were all read as documents.
+    /// Remarks for the summary, about inputs that were all read as documents.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
@@ -527,7 +527,7 @@ impl Counts {
         remarks
     }
 
-    /// What of web archives was passed over.
+    /// Remarks on skipped records of web archives.
     fn remarks_on_archives(&self, remarks: &mut Vec<String>) {
         if self.no_documents > 0 {
             let which = if self.no_documents == 1 { "is no text" } else { "are no texts" };
@@ -649,7 +649,7 @@ impl Counts {
     }
 }
 
-/// What is wrong with a record, or with a whole input.
+/// The error of a record, or of a whole input.
 #[derive(Clone, Debug)]
 struct Problem {
     place: Place,
@@ -693,7 +693,7 @@ pub fn bad_at(place: &Place, reason: &impl fmt::Display) -> anyhow::Error {
     Problem { place: place.clone(), reason: reason.to_string() }.into()
 }
 
-/// What is still to be read, in the order given.
+/// The inputs still to be read, in the order given.
 enum Source {
     Records(Origin, Kind),
     /// One document, with its key.
@@ -711,7 +711,7 @@ impl Source {
         matches!(self, Self::Records(Origin::Stream { .. }, _) | Self::Whole(Origin::Stream { .. }, _))
     }
 
-    /// What messages call it.
+    /// Its name in messages.
     fn name(&self) -> Arc<Path> {
         match self {
             Self::Records(origin, _) | Self::Whole(origin, _) => origin.name(),
@@ -725,7 +725,7 @@ pub struct Documents {
     parser: Parser,
     skip_bad: u64,
     record_bytes_max: usize,
-    as_it_comes: bool,
+    streaming: bool,
     /// In reverse: the next one is the last.
     sources: Vec<Source>,
     /// The input of many records that is being read; it comes before `sources`.
@@ -735,9 +735,9 @@ pub struct Documents {
     total_bytes: Option<u64>,
     /// Whether nothing more will be read, as reading failed.
     stopped: bool,
-    /// Which files of folders are read.
+    /// The patterns of files that are read from folders.
     patterns: Patterns,
-    /// What was asked for.
+    /// The inputs and options as given.
     asked: (Vec<PathBuf>, InputOptions),
 }
 
@@ -750,10 +750,10 @@ struct Records {
 
 enum Stream {
     Lines(JsonLines),
-    Rows(Box<rows::Rows>, Form),
-    Archive(warc::Records, Form),
-    Arc(arc::Records),
-    Columns(Box<columns::Rows>, Form),
+    Rows(Box<rows::TableRows>, Form),
+    Archive(warc::ArchiveRecords, Form),
+    Arc(arc::ArchiveRecords),
+    Columns(Box<columns::ParquetRows>, Form),
 }
 
 impl Records {
@@ -777,7 +777,7 @@ impl Records {
         Ok(Self { stream: Stream::open(origin, kind, parser, bytes_max, consumed)?, keys })
     }
 
-    /// Of an archive that broke off, where.
+    /// The place where an archive was cut off, if it was.
     fn cut(&self) -> Option<String> {
         match &self.stream {
             Stream::Archive(records, _) => records.cut(),
@@ -830,7 +830,7 @@ impl Stream {
                 let reason = "Parquet is read from its end; name a regular file".to_owned();
                 return Err(Problem { place: Place::file(origin.name()), reason });
             };
-            let (rows, file) = columns::Rows::open(&path, fields, bytes_max, consumed)?;
+            let (rows, file) = columns::ParquetRows::open(&path, fields, bytes_max, consumed)?;
             let form = Form::Columns(headers.push_columns(file));
             headers.meet(form, false);
             return Ok(Self::Columns(Box::new(rows), form));
@@ -843,23 +843,23 @@ impl Stream {
                 Self::Lines(lines)
             }
             Kind::Csv | Kind::Tsv => {
-                let written = Written::of(parser.dialect, kind == Kind::Tsv);
-                let is_said = kind == Kind::Tsv || parser.dialect.delimiter.is_some();
+                let written = RowDialect::of(parser.dialect, kind == Kind::Tsv);
+                let is_given = kind == Kind::Tsv || parser.dialect.delimiter.is_some();
                 let window = Window::new(reader);
                 let (rows, header) =
-                    rows::Rows::open(window, written, is_said, parser.charset, fields, bytes_max)?;
+                    rows::TableRows::open(window, written, is_given, parser.charset, fields, bytes_max)?;
                 let form = Form::Row(headers.push_row(header));
                 headers.meet(form, false);
                 Self::Rows(Box::new(rows), form)
             }
             Kind::Arc => {
                 headers.meet(Form::Arc, false);
-                Self::Arc(arc::Records::new(Window::new(reader), bytes_max))
+                Self::Arc(arc::ArchiveRecords::new(Window::new(reader), bytes_max))
             }
             Kind::Wet | Kind::Warc => {
                 let form = Form::Archive { texts: kind == Kind::Wet };
                 headers.meet(form, false);
-                Self::Archive(warc::Records::new(Window::new(reader), bytes_max), form)
+                Self::Archive(warc::ArchiveRecords::new(Window::new(reader), bytes_max), form)
             }
         })
     }
@@ -868,7 +868,7 @@ impl Stream {
     /// the end.
     fn next(
         &mut self,
-        mut take: impl FnMut(Form, Arc<Path>, u64, Result<jsonl::Found<'_>, String>),
+        mut take: impl FnMut(Form, Arc<Path>, u64, Result<jsonl::FoundLine<'_>, String>),
     ) -> Result<bool, Problem> {
         match self {
             Self::Lines(lines) => {
@@ -891,7 +891,7 @@ impl Stream {
             }
             Self::Columns(rows, form) => {
                 let Some((number, line)) = rows.next()? else { return Ok(false) };
-                let found = line.as_deref().map(|line| jsonl::Found {
+                let found = line.as_deref().map(|line| jsonl::FoundLine {
                     line,
                     offset: None,
                     ending: Ending::default(),
@@ -918,7 +918,7 @@ impl TableLines {
         Ok(Self(JsonLines::new(reader, Self::LINE_BYTES_MAX)))
     }
 
-    /// What messages call it.
+    /// Its name in messages.
     #[must_use]
     pub fn name(&self) -> Arc<Path> {
         Arc::clone(self.0.name())
@@ -958,7 +958,7 @@ impl Documents {
     /// # Errors
     ///
     /// As there.
-    pub fn open_beside(&self, paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
+    pub fn open_second(&self, paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
         let mut documents = Self::open(paths, options)?;
         documents.parser.headers = self.parser.headers.clone();
         documents.parser.normaliser.clone_from(&self.parser.normaliser);
@@ -988,7 +988,7 @@ impl Documents {
             // without it: options.skip_bad -> options.skip_bad.saturating_sub(1)
             skip_bad: options.skip_bad,
             record_bytes_max: options.record_bytes_max,
-            as_it_comes: options.as_it_comes,
+            streaming: options.streaming,
             sources: Vec::new(),
             records: None,
             counts: Counts::default(),
@@ -1152,7 +1152,7 @@ impl Documents {
         Ok(())
     }
 
-    /// What a file is whose name does not say it, for a remark in any case: it is easily taken for something else.
+    /// The format of a file by its content, if its name does not determine it. A remark always reports it.
     fn by_content(&mut self, path: &Path) -> Result<Option<Kind>, Problem> {
         let packed_parquet = Kind::of_name(&open::without_compression(path)) == Some(Kind::Parquet);
         let kind = if packed_parquet { None } else { sniff::kind(path)? };
@@ -1259,7 +1259,7 @@ impl Documents {
         batch.clear(bytes);
         while !self.stopped && !batch.is_full(bytes) {
             let waits = || self.records.as_ref().is_some_and(Records::would_wait);
-            if self.as_it_comes && batch.has_records() && waits() {
+            if self.streaming && batch.has_records() && waits() {
                 return;
             }
             match self.advance(batch) {
@@ -1285,7 +1285,7 @@ impl Documents {
         Ok(())
     }
 
-    /// What finds out what records say; a copy for each thread.
+    /// The parser of records; a copy for each thread.
     #[must_use]
     pub fn parser(&self) -> &Parser {
         &self.parser
@@ -1296,8 +1296,8 @@ impl Documents {
     /// # Errors
     ///
     /// A bad record beyond [`InputOptions::skip_bad`], with its place.
-    pub fn account(&mut self, seen: Seen) -> anyhow::Result<()> {
-        let Seen { documents, text_bytes, no_documents, revisits, keyed_by_line, bad, .. } = seen;
+    pub fn account(&mut self, seen: ChunkTotals) -> anyhow::Result<()> {
+        let ChunkTotals { documents, text_bytes, no_documents, revisits, keyed_by_line, bad, .. } = seen;
         let counts = &mut self.counts;
         counts.first_replaced = counts.first_replaced.take().or(seen.first_replaced);
         counts.skipped_lossy += seen.skipped_lossy;
@@ -1321,7 +1321,7 @@ impl Documents {
     }
 
     /// Adds a remark on what of the texts makes no difference.
-    pub fn say_dropped(&mut self, dropped: String) {
+    pub fn set_dropped_remark(&mut self, dropped: String) {
         self.counts.dropped = Some(dropped);
     }
 
@@ -1354,15 +1354,15 @@ impl Documents {
     }
 
     /// Counts a document as one in which a value was looked for.
-    pub fn look_at(&mut self, attached: &OwnAttached) {
+    pub fn count_attached(&mut self, attached: &OwnAttached) {
         let named = &mut self.counts.named;
         if named.value.is_some() {
-            named.looked_at += 1;
+            named.checked += 1;
             named.valued += u64::from(!attached.value.is_empty());
         }
     }
 
-    /// What has been read and passed over so far.
+    /// Counts of what was read and skipped so far.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
@@ -1374,7 +1374,7 @@ impl Documents {
         self.consumed.load(Ordering::Relaxed)
     }
 
-    /// What [`Documents::bytes_read`] will be at the end, unless a file changes; `None` with standard input
+    /// The final value of [`Documents::bytes_read`], unless a file changes; `None` with standard input
     /// or a pipe among the inputs.
     #[must_use]
     pub fn total_bytes(&self) -> Option<u64> {
@@ -1404,8 +1404,8 @@ impl Documents {
         match source {
             Source::Records(origin, kind) => {
                 tracing::info!(?kind, "reading {}", origin.name().display());
-                let (parser, most) = (&self.parser, self.record_bytes_max);
-                self.records = Some(Records::open(origin, kind, parser, most, &self.consumed)?);
+                let (parser, max) = (&self.parser, self.record_bytes_max);
+                self.records = Some(Records::open(origin, kind, parser, max, &self.consumed)?);
             }
             Source::Whole(origin, key) => match self.whole(origin, key)? {
                 Some(Ok(whole)) => batch.push_whole(whole),
@@ -1428,7 +1428,7 @@ impl Documents {
     }
 
     /// An input that is one document; none if it is passed over. It was named, so what is wrong with it is worth an error.
-    fn whole(&self, origin: Origin, key: Vec<u8>) -> anyhow::Result<Option<Result<Whole, Problem>>> {
+    fn whole(&self, origin: Origin, key: Vec<u8>) -> anyhow::Result<Option<Result<WholeFile, Problem>>> {
         let name = origin.name();
         let html = http::is_named_html(&open::without_compression(&name));
         let place = Place::file(name);
@@ -1451,7 +1451,7 @@ impl Documents {
     }
 
     /// A file of a folder, `None` if it is no text.
-    fn file_of_folder(&mut self, path: &Path, below: &Path) -> Option<Result<Whole, Problem>> {
+    fn file_of_folder(&mut self, path: &Path, below: &Path) -> Option<Result<WholeFile, Problem>> {
         let (html, place) = (http::is_named_html(path), Place::file(Arc::from(path)));
         let reason = match folder::read_file(path, &self.reading(html), &self.consumed) {
             Ok(Contents::Text(text)) => return Some(whole(folder::key_below(below), text, html, place)),
@@ -1470,8 +1470,8 @@ impl Documents {
     }
 
     /// How a file that is one document is read.
-    fn reading(&self, html: bool) -> folder::Reading {
-        folder::Reading {
+    fn reading(&self, html: bool) -> folder::FileReadOptions {
+        folder::FileReadOptions {
             bytes_max: self.record_bytes_max,
             invalid: self.parser.invalid_utf8.of(html),
             charset: self.parser.charset,
@@ -1503,7 +1503,7 @@ impl Documents {
     }
 }
 
-/// Whether a name is one of a text, which nobody takes for records.
+/// Whether the suffix of a name is that of a text, not of records.
 fn is_named_as_text(path: &Path) -> bool {
     let plain = open::without_compression(path);
     let is_one =
@@ -1596,9 +1596,9 @@ fn page_text(_page: &str) -> Result<String, String> {
 }
 
 /// A text with its key, if the key will do.
-fn whole(key: Vec<u8>, text: folder::Text, html: bool, place: Place) -> Result<Whole, Problem> {
+fn whole(key: Vec<u8>, text: folder::FileText, html: bool, place: Place) -> Result<WholeFile, Problem> {
     match check_key(&key) {
-        Ok(()) => Ok(Whole { key, text, html, place }),
+        Ok(()) => Ok(WholeFile { key, text, html, place }),
         Err(reason) => Err(Problem { place, reason }),
     }
 }

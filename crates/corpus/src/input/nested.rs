@@ -5,9 +5,9 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::fields::{Part, Selection};
+use super::fields::{FieldPath, Selection};
 
-/// What a selection finds in an object, part by part; none of a part that is not there.
+/// The values of a selection in an object, part by part; none for a missing part.
 pub(super) type Selected<'l> = Vec<Option<&'l RawValue>>;
 
 /// The values of both selections in the object of a line.
@@ -31,20 +31,20 @@ pub(super) fn select<'l>(
 }
 
 /// Members of an object that were asked for.
-type Members<'l> = Vec<(String, &'l RawValue)>;
+type ObjectMembers<'l> = Vec<(String, &'l RawValue)>;
 
-fn get<'l>(members: &Members<'l>, name: &str) -> Option<&'l RawValue> {
+fn get<'l>(members: &ObjectMembers<'l>, name: &str) -> Option<&'l RawValue> {
     members.iter().find(|(own, _)| own == name).map(|(_, value)| *value)
 }
 
-fn find<'l>(members: &Members<'l>, selection: &Selection) -> serde_json::Result<Selected<'l>> {
+fn find<'l>(members: &ObjectMembers<'l>, selection: &Selection) -> serde_json::Result<Selected<'l>> {
     if let Some(whole) = get(members, &selection.whole) {
         return Ok(vec![Some(whole)]);
     }
     selection.parts.iter().map(|part| find_part(members, part)).collect()
 }
 
-fn find_part<'l>(members: &Members<'l>, part: &Part) -> serde_json::Result<Option<&'l RawValue>> {
+fn find_part<'l>(members: &ObjectMembers<'l>, part: &FieldPath) -> serde_json::Result<Option<&'l RawValue>> {
     if let Some(value) = get(members, &part.name) {
         return Ok(Some(value));
     }
@@ -63,7 +63,7 @@ fn find_part<'l>(members: &Members<'l>, part: &Part) -> serde_json::Result<Optio
 }
 
 /// The members of an object that are wanted.
-fn members<'l>(json: &'l str, is_wanted: &dyn Fn(&str) -> bool) -> serde_json::Result<Members<'l>> {
+fn members<'l>(json: &'l str, is_wanted: &dyn Fn(&str) -> bool) -> serde_json::Result<ObjectMembers<'l>> {
     let mut parser = serde_json::Deserializer::from_str(json);
     let members = Object(is_wanted).deserialize(&mut parser)?;
     parser.end()?;
@@ -79,7 +79,7 @@ fn element<'l>(json: &'l str, number: &str) -> serde_json::Result<Option<&'l Raw
 struct Object<'w>(&'w dyn Fn(&str) -> bool);
 
 impl<'de> DeserializeSeed<'de> for Object<'_> {
-    type Value = Members<'de>;
+    type Value = ObjectMembers<'de>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_map(self)
@@ -87,14 +87,14 @@ impl<'de> DeserializeSeed<'de> for Object<'_> {
 }
 
 impl<'de> Visitor<'de> for Object<'_> {
-    type Value = Members<'de>;
+    type Value = ObjectMembers<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members: Members<'de> = Vec::new();
+        let mut members: ObjectMembers<'de> = Vec::new();
         while let Some(name) = map.next_key::<std::borrow::Cow<'_, str>>()? {
             if !self.0(&name) {
                 map.next_value::<IgnoredAny>()?;
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_found_by_paths_pointers_and_several_names() {
+    fn values_are_found_by_paths_pointers_and_lists_of_names() {
         let line = r#"{"meta":{"url":"u","tags":["a",{"b":[1, 2]}]},"id":1.50,"n":null}"#;
         for (names, wanted) in [
             ("id", vec![Some("1.50")]),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_just_the_name_comes_before_a_path() {
+    fn field_with_the_exact_name_wins_over_a_path() {
         let line = r#"{"meta":{"url":"inside"},"meta.url":"plain","a,b":"both","a":1,"b":2,"\u002fa":"slash"}"#;
         for (names, wanted) in [("meta.url", "\"plain\""), ("a,b", "\"both\""), ("/a", "\"slash\"")] {
             assert_eq!(found(line, names).unwrap(), [Some(wanted.to_owned())], "{names}");

@@ -9,23 +9,23 @@ use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedRowGroupWriter;
 use parquet::schema::types::{Type, TypePtr};
 
-use super::annotate::Field;
-use super::{Annotation, Note, Noted};
+use super::annotate::NoteField;
+use super::{Annotation, DocumentNote, AnnotationOptions};
 
 /// Notes that are held at once.
 const TOGETHER: usize = 4096;
 
 /// The columns of the input, and after them those that are added.
-pub(super) fn columns(root: &Type, noted: &Noted) -> Result<TypePtr, ParquetError> {
+pub(super) fn columns(root: &Type, noted: &AnnotationOptions) -> Result<TypePtr, ParquetError> {
     let mut fields = root.get_fields().to_vec();
     for field in noted.fields() {
         let (of_type, logical) = match field {
-            Field::ClusterId | Field::ClusterSize => (PhysicalType::INT64, None),
-            Field::Kept => (PhysicalType::BOOLEAN, None),
-            Field::Score => (PhysicalType::DOUBLE, None),
-            Field::NearKey | Field::Spans => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+            NoteField::ClusterId | NoteField::ClusterSize => (PhysicalType::INT64, None),
+            NoteField::Kept => (PhysicalType::BOOLEAN, None),
+            NoteField::Score => (PhysicalType::DOUBLE, None),
+            NoteField::NearKey | NoteField::Spans => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
         };
-        let repetition = if matches!(field, Field::Kept | Field::Spans) { Repetition::REQUIRED } else { Repetition::OPTIONAL };
+        let repetition = if matches!(field, NoteField::Kept | NoteField::Spans) { Repetition::REQUIRED } else { Repetition::OPTIONAL };
         let name = noted.name(field);
         let column = Type::primitive_type_builder(&name, of_type);
         fields.push(Arc::new(column.with_repetition(repetition).with_logical_type(logical).build()?));
@@ -43,32 +43,32 @@ pub(super) fn write<W: Write + Send>(
         let missing = || ParquetError::General("fewer columns than were added".to_owned());
         let mut column = group.next_column()?.ok_or_else(missing)?;
         for some in documents.chunks(TOGETHER) {
-            let notes: Vec<Note> = some.iter().map(|&document| (annotation.of)(document)).collect();
-            let levels = |is_there: fn(&Note) -> bool| -> Vec<i16> {
+            let notes: Vec<DocumentNote> = some.iter().map(|&document| (annotation.of)(document)).collect();
+            let levels = |is_there: fn(&DocumentNote) -> bool| -> Vec<i16> {
                 notes.iter().map(|note| i16::from(is_there(note))).collect()
             };
             match field {
-                Field::ClusterId | Field::ClusterSize => {
-                    let of = |(id, size)| i64::from(if field == Field::ClusterId { id } else { size });
+                NoteField::ClusterId | NoteField::ClusterSize => {
+                    let of = |(id, size)| i64::from(if field == NoteField::ClusterId { id } else { size });
                     let values: Vec<i64> = notes.iter().filter_map(|note| note.cluster.map(of)).collect();
                     let levels = levels(|note| note.cluster.is_some());
                     column.typed::<Int64Type>().write_batch(&values, Some(&levels), None)?;
                 }
-                Field::Kept => {
+                NoteField::Kept => {
                     let values: Vec<bool> = notes.iter().map(|note| note.is_kept).collect();
                     column.typed::<BoolType>().write_batch(&values, None, None)?;
                 }
-                Field::Score => {
+                NoteField::Score => {
                     let values: Vec<f64> = notes.iter().filter_map(score).collect();
                     let levels = levels(|note| score(note).is_some());
                     column.typed::<DoubleType>().write_batch(&values, Some(&levels), None)?;
                 }
-                Field::Spans => {
+                NoteField::Spans => {
                     let values: Vec<ByteArray> =
                         notes.iter().map(|note| ByteArray::from(note.spans.clone())).collect();
                     column.typed::<ByteArrayType>().write_batch(&values, None, None)?;
                 }
-                Field::NearKey => {
+                NoteField::NearKey => {
                     // Strings are UTF-8 here.
                     let of = |key: &Vec<u8>| ByteArray::from(String::from_utf8_lossy(key).as_ref());
                     let values: Vec<ByteArray> =
@@ -83,6 +83,6 @@ pub(super) fn write<W: Write + Send>(
     Ok(())
 }
 
-fn score(note: &Note) -> Option<f64> {
+fn score(note: &DocumentNote) -> Option<f64> {
     std::str::from_utf8(&note.score).ok()?.parse().ok()
 }

@@ -29,7 +29,7 @@ pub(super) enum Compression {
 }
 
 impl Compression {
-    /// What the name of `path` promises: `.gz`, `.zst` or `.zstd`, in either case.
+    /// The compression by the suffix of `path`: `.gz`, `.zst` or `.zstd`, in either case.
     pub(super) fn promised(path: &Path) -> Option<Self> {
         match path.extension()? {
             suffix if suffix.eq_ignore_ascii_case("gz") => Some(Self::Gzip),
@@ -38,7 +38,7 @@ impl Compression {
         }
     }
 
-    /// What the first bytes of a stream say. None of these starts is valid UTF-8 text or JSON, except for a
+    /// The compression by the first bytes of a stream. None of these starts is valid UTF-8 text or JSON, except for a
     /// skippable zstd frame's, which holds a control character.
     fn found(start: &[u8]) -> Option<Self> {
         match start {
@@ -67,7 +67,7 @@ pub(super) fn without_compression(path: &Path) -> PathBuf {
     if Compression::promised(path).is_some() { path.with_extension("") } else { path.to_owned() }
 }
 
-/// Where a stream's bytes come from.
+/// The source of a stream's bytes.
 pub(super) enum Origin {
     /// A regular file, opened when its turn comes: there may be more of them than a process may hold open.
     File(PathBuf),
@@ -76,7 +76,7 @@ pub(super) enum Origin {
 }
 
 impl Origin {
-    /// What messages call it.
+    /// Its name in messages.
     pub(super) fn name(&self) -> Arc<Path> {
         match self {
             Self::File(path) => Arc::from(path.as_path()),
@@ -143,7 +143,7 @@ fn zstd_by<'d, R: BufRead>(stream: R, window_log_max: u32, dictionary: &[u8]) ->
 /// The magic of files of ours, the version, and what a file is for.
 const OURS_BYTES: usize = 11;
 
-/// What a file of ours is, by its first bytes, and who reads it. It is none of documents.
+/// The kind of a file of twindex, by its first bytes, and the verb that reads it. Such files are no documents.
 fn one_of_ours(start: &[u8; OURS_BYTES]) -> Option<&'static str> {
     let role = start[OURS_BYTES - 1];
     start.starts_with(&header::MAGIC).then_some(if role == Role::Sketches as u8 {
@@ -161,7 +161,7 @@ fn one_of_ours(start: &[u8; OURS_BYTES]) -> Option<&'static str> {
 ///
 /// # Errors
 ///
-/// Those of [`Reader::open`] and of reading the beginning.
+/// The errors of [`Reader::open`] and of reading the beginning.
 pub(super) fn check_file(path: &Path, may_break: bool) -> Result<(), Problem> {
     let mut reader = Reader::open(Origin::File(path.to_owned()), &Arc::default())?;
     reader.may_break = may_break;
@@ -273,7 +273,7 @@ impl Reader {
         Ok(Self { name, inner, compression: None, may_break, broke_off, consumed, consumed_before, file_bytes })
     }
 
-    /// What messages call the input.
+    /// The name of the input in messages.
     pub(super) fn name(&self) -> &Arc<Path> {
         &self.name
     }
@@ -321,7 +321,7 @@ impl Reader {
         self.broke_off.as_deref()
     }
 
-    /// What happened to the input, in the words of a message.
+    /// The error of the input, in the words of a message.
     pub(super) fn explain(&self, error: &io::Error) -> Problem {
         let read = self.consumed.load(Ordering::Relaxed) - self.consumed_before;
         let Some(compression) = self.compression.map(Compression::name) else {
@@ -380,7 +380,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_compression_and_json_lines_whatever_their_case() {
+    fn suffix_in_any_case_determines_compression_and_format() {
         let cases = [
             ("a.jsonl", None, true),
             ("a.ndjson.gz", Some(Compression::Gzip), true),
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skippable_frame_begins_zstd_too() {
+    fn skippable_frame_is_recognised_as_zstd() {
         assert_eq!(Compression::found(b"\x50\x2a\x4d\x18\x04"), Some(Compression::Zstd));
         assert_eq!(Compression::found(b"P*M"), None);
         assert_eq!(Compression::found(b""), None);

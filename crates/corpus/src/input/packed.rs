@@ -1,6 +1,6 @@
 //! What a file is packed as that is not unpacked here, by its first bytes.
 
-/// What somebody packed who expects it to be unpacked, by its first bytes: its name, and the command that undoes it.
+/// The unsupported compression or archive format of these first bytes: its name, and the command that unpacks it.
 pub(super) fn packed(start: &[u8]) -> Option<(&'static str, &'static str)> {
     Some(match start {
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => ("xz", "xz -dc"),

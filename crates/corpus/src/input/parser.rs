@@ -15,7 +15,7 @@ use super::fingerprint::FingerprintForm;
 use super::form::Form;
 use super::headers::Headers;
 use super::{
-    Dialect, ID_FIELD, arc, InputOptions, Note, Noted, InvalidUtf8, LOSSY_ADVICE, Loss, OwnAttached, columns, http, jsonl, lossy, page_text, rows,
+    Dialect, ID_FIELD, arc, InputOptions, DocumentNote, AnnotationOptions, InvalidUtf8, LOSSY_ADVICE, Loss, OwnAttached, columns, http, jsonl, lossy, page_text, rows,
     warc,
 };
 
@@ -55,7 +55,7 @@ impl Parser {
         let (Some(cutter), Content::Text(text)) = (&self.normaliser, content) else { return content.identity() };
         let mut units = Units::default();
         match cutter.normalised(text, &mut units) {
-            // Of nothing it cannot be said what it was.
+            // The encoding of an empty text is unknown.
             "" => Cow::Borrowed(text.as_bytes()),
             same if same == text => Cow::Borrowed(text.as_bytes()),
             other => Cow::Owned(other.as_bytes().to_vec()),
@@ -87,12 +87,12 @@ impl Parser {
         self.fields.attached.deciding.url.is_some()
     }
 
-    /// The line of a document with what was decided about it; see [`Noted::line`].
+    /// The line of a document with what was decided about it; see [`AnnotationOptions::line`].
     ///
     /// # Errors
     ///
     /// As there.
-    pub fn annotated(&self, noted: &Noted, form: Form, line: &[u8], note: &Note) -> Result<Vec<u8>, String> {
+    pub fn annotated(&self, noted: &AnnotationOptions, form: Form, line: &[u8], note: &DocumentNote) -> Result<Vec<u8>, String> {
         noted.line(form, line, note, &self.headers, self.charset)
     }
 
@@ -105,7 +105,7 @@ impl Parser {
         parser
     }
 
-    /// What stood once in an input and concerns all of its records.
+    /// The headers of inputs, each for all records of an input.
     #[must_use]
     pub fn headers(&self) -> &Headers {
         &self.headers
@@ -114,23 +114,23 @@ impl Parser {
 
 /// Working memory of [`understand`], reused from line to line.
 #[derive(Debug, Default)]
-pub(super) struct Buffers {
-    json: jsonl::Buffers,
+pub(super) struct ParseBuffers {
+    json: jsonl::LineBuffers,
     /// A key that is made of several fields.
     key: Vec<u8>,
     /// A row in UTF-8.
     line: String,
     text: String,
-    /// What is compared, where the text does not say all.
+    /// The bytes that are compared, if the text lost some.
     identity: Vec<u8>,
-    row: rows::Fields,
+    row: rows::RowFields,
     /// The header that was asked for last.
-    header: Option<(u32, Arc<rows::Header>)>,
+    header: Option<(u32, Arc<rows::TableHeader>)>,
 }
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug)]
-pub(super) enum Understood<'l> {
+pub(super) enum ParsedLine<'l> {
     Document {
         /// None where it is to be that of the line.
         key: Option<&'l [u8]>,
@@ -152,23 +152,23 @@ pub(super) fn understand<'l>(
     form: Form,
     line: &'l [u8],
     parser: &Parser,
-    buffers: &'l mut Buffers,
-) -> Result<Understood<'l>, String> {
+    buffers: &'l mut ParseBuffers,
+) -> Result<ParsedLine<'l>, String> {
     let is_page_or_archive = matches!(form, Form::Html | Form::Archive { .. } | Form::Arc);
     let invalid = parser.invalid_utf8.of(is_page_or_archive);
     let mut is_detected = false;
     let (key, text): (Option<&[u8]>, &[u8]) = match form {
         Form::Json | Form::Html => {
             jsonl::check_reserved(line, &parser.fields.reserved)?;
-            let Buffers { json, text, identity, .. } = buffers;
+            let ParseBuffers { json, text, identity, .. } = buffers;
             let parsed = match jsonl::parse(line, &parser.fields, invalid, parser.charset, json) {
                 Ok(parsed) => parsed,
-                Err(jsonl::Bad::Skipped) => return Ok(Understood::Skipped),
-                Err(jsonl::Bad::Reason(reason)) => return Err(reason),
+                Err(jsonl::LineError::Skipped) => return Ok(ParsedLine::Skipped),
+                Err(jsonl::LineError::Reason(reason)) => return Err(reason),
             };
-            let jsonl::Parsed { key, content, is_lossy, is_detected } = parsed;
+            let jsonl::ParsedObject { key, content, is_lossy, is_detected } = parsed;
             let loss = if is_lossy { Loss::Bytes } else { Loss::None };
-            let document = |content, loss| Ok(Understood::Document { key, content, loss, is_detected });
+            let document = |content, loss| Ok(ParsedLine::Document { key, content, loss, is_detected });
             return match content {
                 Content::Text(markup) if form == Form::Html => {
                     let (shown, opaque) = http::shown_of_page(markup, None)?;
@@ -201,25 +201,25 @@ pub(super) fn understand<'l>(
         Form::Archive { .. } | Form::Arc => {
             let understand = if form == Form::Arc { arc::understand } else { warc::understand };
             match understand(line, &parser.fields, parser.record_bytes_max, parser.charset)? {
-                warc::Says::Text { key, text } => (key_in(&mut buffers.key, key), text),
-                warc::Says::Made { key, shown } => {
-                    let http::Shown { text, opaque, is_detected } = shown;
-                    let Buffers { key: room, text: room_for_text, identity, .. } = buffers;
-                    *room_for_text = text;
-                    let key = key_in(room, key);
+                warc::RecordContent::Text { key, text } => (key_in(&mut buffers.key, key), text),
+                warc::RecordContent::Made { key, shown } => {
+                    let http::PageText { text, opaque, is_detected } = shown;
+                    let ParseBuffers { key: buffer, text: text_buffer, identity, .. } = buffers;
+                    *text_buffer = text;
+                    let key = key_in(buffer, key);
                     // guard: keys of pages in archives are checked
                     key.map_or(Ok(()), check_key)?;
-                    let (content, loss) = opaque_in(identity, room_for_text, opaque);
+                    let (content, loss) = opaque_in(identity, text_buffer, opaque);
                     return match (loss, invalid) {
                         (Loss::Bytes, InvalidUtf8::Error) => {
                             Err(format!("not UTF-8, or not in the encoding that is said ({LOSSY_ADVICE})"))
                         }
-                        (Loss::Bytes, InvalidUtf8::Skip) => Ok(Understood::Skipped),
-                        _ => Ok(Understood::Document { key, content, loss, is_detected }),
+                        (Loss::Bytes, InvalidUtf8::Skip) => Ok(ParsedLine::Skipped),
+                        _ => Ok(ParsedLine::Document { key, content, loss, is_detected }),
                     };
                 }
-                warc::Says::NoDocument => return Ok(Understood::NoDocument),
-                warc::Says::Revisit => return Ok(Understood::Revisit),
+                warc::RecordContent::NoDocument => return Ok(ParsedLine::NoDocument),
+                warc::RecordContent::Revisit => return Ok(ParsedLine::Revisit),
             }
         }
         Form::Columns(_) => {
@@ -236,7 +236,7 @@ pub(super) fn understand<'l>(
         let fingerprint = written_so.parse(&String::from_utf8_lossy(text));
         let fingerprint = fingerprint.map_err(|why| format!("field {:?}: {why}", parser.fields.text))?;
         let content = Content::Fingerprint(fingerprint);
-        return Ok(Understood::Document { key, content, loss: Loss::None, is_detected });
+        return Ok(ParsedLine::Document { key, content, loss: Loss::None, is_detected });
     }
     let (content, loss) = match (std::str::from_utf8(text), invalid) {
         (Ok(text), _) => (Content::Text(text), Loss::None),
@@ -247,7 +247,7 @@ pub(super) fn understand<'l>(
                 text[offset]
             ));
         }
-        (Err(_), InvalidUtf8::Skip) => return Ok(Understood::Skipped),
+        (Err(_), InvalidUtf8::Skip) => return Ok(ParsedLine::Skipped),
         (Err(_), InvalidUtf8::Replace) => {
             let marked = lossy::mark(text);
             buffers.identity = http::identity(lossy::LOSSY, &marked);
@@ -256,7 +256,7 @@ pub(super) fn understand<'l>(
             (Content::Opaque { text, identity }, Loss::Bytes)
         }
     };
-    Ok(Understood::Document { key, content, loss, is_detected })
+    Ok(ParsedLine::Document { key, content, loss, is_detected })
 }
 
 /// Decodes a row that is not UTF-8, by the encoding that was named or detected; none if the row is taken as it is.
@@ -267,28 +267,28 @@ fn decoded_row<'l>(line: &'l [u8], parser: &Parser) -> Option<charset::Decoded<'
     Some(charset::line(line, parser.charset)).filter(|decoded| !decoded.is_lossy)
 }
 
-/// The text to compare. If the text lost bytes, `room` receives the bytes that identify it.
+/// The text to compare. If the text lost bytes, `buffer` receives the bytes that identify it.
 fn opaque_in<'t>(
-    room: &'t mut Vec<u8>,
+    buffer: &'t mut Vec<u8>,
     text: &'t str,
-    opaque: Option<http::Opaque>,
+    opaque: Option<http::OpaqueIdentity>,
 ) -> (Content<'t>, Loss) {
     match opaque {
         None => (Content::Text(text), Loss::None),
         Some((loss, identity)) => {
-            *room = identity;
-            (Content::Opaque { text, identity: room }, loss)
+            *buffer = identity;
+            (Content::Opaque { text, identity: buffer }, loss)
         }
     }
 }
 
-/// A key; it is in `room` if it is not a part of the input.
-fn key_in<'k>(room: &'k mut Vec<u8>, key: Option<Cow<'k, [u8]>>) -> Option<&'k [u8]> {
+/// A key; it is in `buffer` if it is not a part of the input.
+fn key_in<'k>(buffer: &'k mut Vec<u8>, key: Option<Cow<'k, [u8]>>) -> Option<&'k [u8]> {
     match key? {
         Cow::Borrowed(key) => Some(key),
         Cow::Owned(key) => {
-            *room = key;
-            Some(room)
+            *buffer = key;
+            Some(buffer)
         }
     }
 }
@@ -305,7 +305,7 @@ fn check_key(key: &[u8]) -> Result<(), String> {
     })
 }
 
-/// What a document has beside its text, by its line.
+/// The values beside a document's text, from its line.
 ///
 /// # Errors
 ///
@@ -342,7 +342,7 @@ pub(super) fn attached(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
 ///
 /// What is wrong with the line.
 pub(super) fn identity(form: Form, line: &[u8], parser: &Parser) -> anyhow::Result<Vec<u8>> {
-    let mut buffers = Buffers::default();
+    let mut buffers = ParseBuffers::default();
     // The document was accepted before, even if its text lost bytes.
     let mut parser = Parser { invalid_utf8: InvalidUtf8::Replace, ..parser.clone() };
     // So were reserved fields, which a history may have, and keys that take a part from the names of folders.
@@ -350,8 +350,8 @@ pub(super) fn identity(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
     parser.fields.ids = Ids::Line;
     let parser = &parser;
     match understand(form, line, parser, &mut buffers) {
-        Ok(Understood::Document { content, .. }) => Ok(Cow::into_owned(content.identity())),
-        Ok(Understood::NoDocument | Understood::Revisit | Understood::Skipped) => Err(anyhow::anyhow!("no document any more")),
+        Ok(ParsedLine::Document { content, .. }) => Ok(Cow::into_owned(content.identity())),
+        Ok(ParsedLine::NoDocument | ParsedLine::Revisit | ParsedLine::Skipped) => Err(anyhow::anyhow!("no document any more")),
         Err(reason) => Err(anyhow::anyhow!("{reason}")),
     }
 }

@@ -8,11 +8,11 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 
 use super::deciding::DecidingFields;
-use super::fields::{Fields, Ids, Named, Part, Selection, push_key};
+use super::fields::{Fields, Ids, FieldSelections, FieldPath, Selection, push_key};
 use super::parser::Parser;
 use super::{AttachedFields, OwnAttached, folder};
 
-/// What Hive writes for null.
+/// The name that Hive writes for null.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// The fields that the folders above a file say; those of a value of none are null.
@@ -48,15 +48,15 @@ fn of_folder(name: &OsStr) -> Option<(String, Option<Vec<u8>>)> {
 fn unescaped(written: &[u8]) -> Vec<u8> {
     let mut all = Vec::with_capacity(written.len());
     let mut rest = written;
-    while let Some((&first, behind)) = rest.split_first() {
-        let digit = |at: usize| behind.get(at).and_then(|&byte| char::from(byte).to_digit(16));
+    while let Some((&first, after)) = rest.split_first() {
+        let digit = |at: usize| after.get(at).and_then(|&byte| char::from(byte).to_digit(16));
         if let (b'%', Some(high), Some(low)) = (first, digit(0), digit(1)) {
             // Two digits are less than 256.
             all.push((16 * high + low) as u8);
-            rest = &behind[2..];
+            rest = &after[2..];
         } else {
             all.push(first);
-            rest = behind;
+            rest = after;
         }
     }
     all
@@ -71,12 +71,12 @@ pub(super) struct Partitioned {
     key: Option<Vec<Option<Vec<u8>>>>,
     /// The fields that folders say, and their values.
     attached: AttachedFields,
-    values: Values,
+    values: PartitionValues,
 }
 
 /// Values of fields beside the text.
 #[derive(Clone, Debug, Default)]
-struct Values {
+struct PartitionValues {
     value: Option<Vec<u8>>,
     stamp: Option<Vec<u8>>,
     number: Option<Vec<u8>>,
@@ -94,7 +94,7 @@ impl Partitioned {
         let mut parser = parser.clone();
         let key = take_key(&mut parser.fields, &partitions);
         let (attached, values) = take_attached(&mut parser.fields.attached, &partitions);
-        parser.fields.folders_say_attached = attached.any();
+        parser.fields.folders_have_attached = attached.any();
         (key.is_some() || attached.any()).then_some(Self { parser, key, attached, values })
     }
 
@@ -126,13 +126,13 @@ impl Partitioned {
         Some(super::check_key(&key).map(|()| key).map_err(|reason| format!("by its folders, {reason}")))
     }
 
-    /// What a record has beside its text, with what the folders say.
+    /// The values beside a record's text, with those of the folders.
     ///
     /// # Errors
     ///
     /// A folder says no number, or no stamp, where one is needed.
     pub(super) fn attached(&self, own: OwnAttached) -> anyhow::Result<OwnAttached> {
-        let Values { value, stamp, number, inside, url } = &self.values;
+        let PartitionValues { value, stamp, number, inside, url } = &self.values;
         let taken = self.attached.take(value.clone(), stamp.as_deref())?;
         let of_folders = &self.attached.deciding;
         let deciding = of_folders.of_text(number.as_deref(), inside.as_deref(), url.as_deref())?;
@@ -173,21 +173,21 @@ fn parts(key: &[u8]) -> Vec<Vec<u8>> {
 
 /// Takes the parts of keys that folders say out of the fields that are looked for in records.
 fn take_key(fields: &mut Fields, partitions: &Partitions) -> Option<Vec<Option<Vec<u8>>>> {
-    // A field that nobody named is one of records.
+    // A field that no option names is read from records.
     if fields.ids != Ids::Field {
         return None;
     }
     let all = match &fields.named {
         Some(named) if partitions.get(&named.id.whole).is_none() => named.id.parts.clone(),
-        _ => vec![Part { name: fields.id.clone(), path: vec![fields.id.clone()] }],
+        _ => vec![FieldPath { name: fields.id.clone(), path: vec![fields.id.clone()] }],
     };
     // Null is an empty part, so that a key of nothing else is refused.
-    let said = |part: &Part| partitions.get(&part.name).map(|value| value.clone().unwrap_or_default());
+    let said = |part: &FieldPath| partitions.get(&part.name).map(|value| value.clone().unwrap_or_default());
     let order: Vec<Option<Vec<u8>>> = all.iter().map(said).collect();
     if order.iter().all(Option::is_none) {
         return None;
     }
-    let rest: Vec<Part> = all.into_iter().filter(|part| said(part).is_none()).collect();
+    let rest: Vec<FieldPath> = all.into_iter().filter(|part| said(part).is_none()).collect();
     if rest.is_empty() {
         fields.ids = Ids::Line;
         return Some(order);
@@ -197,12 +197,12 @@ fn take_key(fields: &mut Fields, partitions: &Partitions) -> Option<Vec<Option<V
     let text = Selection::of(&fields.text);
     let text = fields.named.take().map_or(text, |named| named.text);
     fields.id.clone_from(&whole);
-    fields.named = Some(Box::new(Named { id: Selection { whole, parts: rest }, text }));
+    fields.named = Some(Box::new(FieldSelections { id: Selection { whole, parts: rest }, text }));
     Some(order)
 }
 
 /// Takes fields beside the text that folders say out of those that are looked for in records.
-fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (AttachedFields, Values) {
+fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (AttachedFields, PartitionValues) {
     let take = |field: &mut Option<String>| -> (Option<String>, Option<Vec<u8>>) {
         match field.as_deref().and_then(|name| partitions.get(name)) {
             Some(value) => (field.take(), value.clone()),
@@ -223,7 +223,7 @@ fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (Attac
         ..deciding.clone()
     };
     let attached = AttachedFields { value: own_value, stamp: own_stamp, deciding };
-    (attached, Values { value, stamp, number, inside, url })
+    (attached, PartitionValues { value, stamp, number, inside, url })
 }
 
 /// How records of the file that was asked for last are understood.
@@ -231,7 +231,7 @@ fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (Attac
 pub(super) struct Cache(Option<(Arc<Path>, Option<Partitioned>)>);
 
 impl Cache {
-    /// Of records of this file; none if its folders say nothing that is asked for.
+    /// The partition values of this file; none if its folders have no requested field.
     pub(super) fn of(&mut self, parser: &Parser, path: &Arc<Path>) -> Option<&Partitioned> {
         let is_known = matches!(&self.0, Some((known, _)) if Arc::ptr_eq(known, path));
         if !is_known {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_say_fields_with_their_bytes_and_null_is_null() {
+    fn partition_folders_give_fields_byte_for_byte_and_null_is_no_value() {
         let path = "in/date=2026-01-01/a%2Fb=x%3dy%/c=__HIVE_DEFAULT_PARTITION__/=z/date=2/f=g.jsonl";
         let partitions = Partitions::of(Path::new(path));
         assert_eq!(partitions.get("date"), Some(&Some(b"2".to_vec())));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_have_the_parts_of_folders_at_their_places() {
+    fn partition_values_take_their_place_in_composed_keys() {
         let path = Path::new("in/day=1,5/n=__HIVE_DEFAULT_PARTITION__/x.jsonl");
         for (names, own, key) in [
             ("day,row", Some("7"), Ok("1\\,5,7")),
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_folders_decide_and_what_is_none_is_named() {
+    fn partition_numbers_give_priorities_and_invalid_ones_are_reported() {
         let of = |path: &str| {
             let partitioned = Partitioned::of(&parser("row", Some("v")), Path::new(path)).unwrap();
             assert!(partitioned.parser.fields.attached.deciding.number.is_none());

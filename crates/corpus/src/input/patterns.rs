@@ -17,12 +17,12 @@ pub(super) struct Patterns {
 struct Set {
     /// Patterns without a `/`: of a name, in any folder.
     names: GlobSet,
-    /// Of the path below the folder.
+    /// Patterns of the path below the folder.
     paths: GlobSet,
 }
 
 impl Patterns {
-    /// Of these patterns: `*` and `?` are of one name, `**` is of any folders, `[ab]` and `{a,b}` are choices.
+    /// Compiles these patterns: `*` and `?` match within a name, `**` any folders, `[ab]` and `{a,b}` are choices.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_of_names_or_of_paths_below_the_folder() {
+    fn patterns_match_names_or_paths_below_the_folder() {
         let paths = ["a.jsonl", "en/a.jsonl", "en/b.txt", "en/old/c.jsonl", "de/a.jsonl"];
         assert_eq!(wanted(&[], &[], &paths), paths);
         assert_eq!(wanted(&["*.jsonl"], &[], &paths), ["a.jsonl", "en/a.jsonl", "en/old/c.jsonl", "de/a.jsonl"]);

@@ -13,12 +13,12 @@ pub struct Place {
     path: Arc<Path>,
     /// Counted from 1; 0 is the whole file.
     number: u64,
-    unit: Unit,
+    unit: PlaceUnit,
 }
 
-/// What is counted.
+/// The unit that is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum PlaceUnit {
     Line,
     /// A record of a web archive.
     Record,
@@ -27,31 +27,31 @@ pub enum Unit {
 }
 
 impl Place {
-    /// What standard input is called in messages.
+    /// The name of standard input in messages.
     pub const STDIN: &str = "<stdin>";
 
     /// The place of a file that is one document, or of an error that concerns a whole file.
     #[must_use]
     pub fn file(path: Arc<Path>) -> Self {
-        Self { path, number: 0, unit: Unit::Line }
+        Self { path, number: 0, unit: PlaceUnit::Line }
     }
 
     /// The place of line `line`, counted from 1.
     #[must_use]
     pub fn line(path: Arc<Path>, line: u64) -> Self {
-        Self::of(path, line, Unit::Line)
+        Self::of(path, line, PlaceUnit::Line)
     }
 
     /// The place of the line, record or row with this number, counted from 1.
     #[must_use]
-    pub fn of(path: Arc<Path>, number: u64, unit: Unit) -> Self {
+    pub fn of(path: Arc<Path>, number: u64, unit: PlaceUnit) -> Self {
         debug_assert!(number > 0, "lines, records and rows count from 1");
         Self { path, number, unit }
     }
 
     /// Replaces it by another one. A path that it has already is not counted once more: threads that share it would wait
     /// for one another.
-    pub(super) fn replace(&mut self, path: &Arc<Path>, number: u64, unit: Unit) {
+    pub(super) fn replace(&mut self, path: &Arc<Path>, number: u64, unit: PlaceUnit) {
         if !Arc::ptr_eq(&self.path, path) {
             self.path = Arc::clone(path);
         }
@@ -61,9 +61,9 @@ impl Place {
     /// The file, and what is counted and how far, in one number.
     pub(crate) fn packed(&self) -> (&Arc<Path>, u64) {
         let unit = match self.unit {
-            Unit::Line => 0,
-            Unit::Record => 1,
-            Unit::Row => 2,
+            PlaceUnit::Line => 0,
+            PlaceUnit::Record => 1,
+            PlaceUnit::Row => 2,
         };
         (&self.path, self.number << 2 | unit)
     }
@@ -71,9 +71,9 @@ impl Place {
     /// The place that was [packed](Self::packed) so.
     pub(crate) fn unpacked(path: Arc<Path>, packed: u64) -> Self {
         let unit = match packed & 3 {
-            0 => Unit::Line,
-            1 => Unit::Record,
-            _ => Unit::Row,
+            0 => PlaceUnit::Line,
+            1 => PlaceUnit::Record,
+            _ => PlaceUnit::Row,
         };
         Self { path, number: packed >> 2, unit }
     }
@@ -93,9 +93,9 @@ impl fmt::Display for Place {
         let (path, number) = (self.path.display(), self.number);
         match self.unit {
             _ if number == 0 => write!(f, "{path}"),
-            Unit::Line => write!(f, "{path}:{number}"),
-            Unit::Record => write!(f, "{path}, record {number}"),
-            Unit::Row => write!(f, "{path}, row {number}"),
+            PlaceUnit::Line => write!(f, "{path}:{number}"),
+            PlaceUnit::Record => write!(f, "{path}, record {number}"),
+            PlaceUnit::Row => write!(f, "{path}, row {number}"),
         }
     }
 }
@@ -108,8 +108,8 @@ mod tests {
     fn a_line_is_shown_after_the_path_a_record_by_its_number_and_a_whole_file_by_its_path_alone() {
         let path: Arc<Path> = Arc::from(Path::new("a/b.jsonl"));
         assert_eq!(Place::line(Arc::clone(&path), 17).to_string(), "a/b.jsonl:17");
-        assert_eq!(Place::of(Arc::clone(&path), 3, Unit::Record).to_string(), "a/b.jsonl, record 3");
-        assert_eq!(Place::of(Arc::clone(&path), 4, Unit::Row).to_string(), "a/b.jsonl, row 4");
+        assert_eq!(Place::of(Arc::clone(&path), 3, PlaceUnit::Record).to_string(), "a/b.jsonl, record 3");
+        assert_eq!(Place::of(Arc::clone(&path), 4, PlaceUnit::Row).to_string(), "a/b.jsonl, row 4");
         assert_eq!(Place::file(path).to_string(), "a/b.jsonl");
     }
 
@@ -125,9 +125,9 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_was_packed_is_the_same() {
+    fn packed_place_unpacks_to_the_same() {
         let path: Arc<Path> = Arc::from(Path::new("a"));
-        let units = [Unit::Line, Unit::Record, Unit::Row];
+        let units = [PlaceUnit::Line, PlaceUnit::Record, PlaceUnit::Row];
         let places = units.map(|unit| Place::of(Arc::clone(&path), 1 << 60, unit));
         for place in places.into_iter().chain([Place::file(Arc::clone(&path))]) {
             let (path, packed) = place.packed();

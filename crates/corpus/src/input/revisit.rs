@@ -14,7 +14,7 @@ const PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload
 /// The digits of Base32 (RFC 4648, section 6), in which digests of SHA-1 are written.
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// What a response record captured.
+/// The capture of a response record.
 struct Capture<'r> {
     head: &'r [u8],
     http_head: &'r [u8],
@@ -27,7 +27,7 @@ impl<'r> Capture<'r> {
         let (head, content) = record.split_at(head_end(record)?);
         let is_answer = field(head, "WARC-Type")? == b"response"
             && http::is_http(field(head, "Content-Type").unwrap_or_default());
-        // What was cut off may have differed.
+        // The part that was cut off may have differed.
         let is_whole = field(head, "WARC-Truncated").is_none();
         let (http_head, payload) = content.split_at(head_end(content)?);
         (is_answer && is_whole).then_some(Self { head, http_head, payload })
@@ -129,13 +129,13 @@ mod tests {
     const PAGE: &str = "HTTP/1.1 200 OK\r\nServer: a\r\n\r\n";
 
     #[test]
-    fn digests_are_written_as_archives_write_them() {
+    fn digests_are_written_in_base32_like_in_archives() {
         // RFC 3174, of no bytes; the digest that archives have for empty payloads.
         assert_eq!(base32(&Sha1::from(b"").digest().bytes()), b"3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ");
     }
 
     #[test]
-    fn equal_payloads_make_a_revisit_that_says_where_the_other_is() {
+    fn equal_payloads_make_a_revisit_record_that_refers_to_the_other() {
         let kept = response("http://a/", DATE, "", &format!("{PAGE}words"));
         let copy = response("http://b/", DATE, "", "HTTP/1.1 200 OK\r\nServer: b\r\n\r\nwords");
         let made = revisit(&copy, &kept).unwrap();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn other_payloads_and_records_that_say_too_little_make_none() {
+    fn different_payloads_and_incomplete_records_make_no_revisit() {
         let kept = response("http://a/", DATE, "", &format!("{PAGE}words"));
         let same = format!("{PAGE}words");
         assert!(revisit(&response("http://b/", DATE, "", &same), &kept).is_some());
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_that_both_records_state_is_kept_and_another_is_not() {
+    fn digest_is_kept_if_both_records_state_it() {
         let digest = |one: &str, other: &str| {
             let stated = |digest: &str| format!("WARC-Payload-Digest: {digest}\r\n");
             let kept = response("http://a/", DATE, &stated(one), &format!("{PAGE}words"));

@@ -9,13 +9,13 @@ use super::cuts::part_without;
 pub use super::cuts::without;
 use super::fields::{Fields, Selection, push_text};
 use super::form::Form;
-use super::parser::{Buffers, Parser, Understood, understand};
+use super::parser::{ParseBuffers, Parser, ParsedLine, understand};
 use super::{InvalidUtf8, charset, nested, warc};
 
 /// Whether the text of a document is in its line as it is, so that parts of it can be left out there. Pages of HTML
 /// are written as objects of key and text instead.
 #[must_use]
-pub fn stands_in_line(form: Form, line: &[u8], text: &str) -> bool {
+pub fn is_verbatim_in_line(form: Form, line: &[u8], text: &str) -> bool {
     match form {
         Form::Html | Form::Arc => false,
         Form::Archive { .. } => line.ends_with(text.as_bytes()),
@@ -45,7 +45,7 @@ pub fn object(key: &[u8], text: &str, parser: &Parser) -> anyhow::Result<Vec<u8>
 /// The line of a document without the bytes of these ranges of its text, which ascend, do not overlap and end at
 /// characters. Everything else of the line stays; of a record of an archive its length changes, and digests go. The line
 /// is read again, so that what is written is what was meant. A row of Parquet has its text [where it is
-/// copied](super::Kept::without).
+/// copied](super::KeptWriter::without).
 ///
 /// # Errors
 ///
@@ -68,10 +68,10 @@ pub fn line_without(
         Form::Archive { .. } => (archive_without(line, text, cut)?, without(text, cut)),
         Form::Html | Form::Arc | Form::Columns(_) => bail!("its text is not in its line"),
     };
-    let mut buffers = Buffers::default();
+    let mut buffers = ParseBuffers::default();
     let parser = Parser { invalid_utf8: InvalidUtf8::Error, ..parser.clone() };
     match understand(form, &line, &parser, &mut buffers) {
-        Ok(Understood::Document { content: Content::Text(left), .. }) if left == expected => Ok(line),
+        Ok(ParsedLine::Document { content: Content::Text(left), .. }) if left == expected => Ok(line),
         Ok(_) => bail!("cannot be written in its own form: it would be read as another text"),
         Err(reason) => bail!("cannot be written in its own form: {reason}"),
     }
@@ -163,13 +163,13 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_json_lose_parts_of_their_texts_and_nothing_else() {
+    fn cutting_spans_changes_only_the_text_of_json_lines() {
         let line = r#"{"n": 1.50, "text":"a\u0062c \"d\" é", "id":"k","o":{"text":"abc"}}"#;
         let left = line_without(Form::Json, line.as_bytes(), "abc \"d\" é", &[1..2, 4..7], &parser("text"));
         let expected = r#"{"n": 1.50, "text":"ac  é", "id":"k","o":{"text":"abc"}}"#;
         assert_eq!(String::from_utf8(left.unwrap()).unwrap(), expected);
 
-        // Of several fields, one inside of another, in another order, one null.
+        // Several fields: one inside another, in another order, one null.
         let line = r#"{"meta":{"body":"xyz"},"title":"abc","other":null}"#;
         let text = "abc\n\nxyz";
         let left =

@@ -14,10 +14,10 @@ use csv_core::{ReadRecordResult, Reader};
 
 use super::charset::{self, Charset};
 use super::cuts::part_without;
-use super::dialect::Written;
+use super::dialect::RowDialect;
 use super::fields::{self, Ids, Selection, push_key, push_text};
 use super::form::Ending;
-use super::jsonl::Found;
+use super::jsonl::FoundLine;
 use super::window::Window;
 use super::{OwnAttached, Place, Problem, UTF16_ADVICE};
 
@@ -33,17 +33,17 @@ const READ_AGAIN: u64 = 16;
 /// Delimiters that a table may have instead.
 const OTHER_DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// What the names of a table's columns say.
+/// The columns of a table, by their names.
 #[derive(Clone, Debug)]
-pub struct Header {
-    /// What is before the rows, without its end: the first row, and what says how the table is written; nothing where no
-    /// row names the columns.
+pub struct TableHeader {
+    /// The lines before the rows, without their end: a line `sep=`, and the first row; none if no row names the
+    /// columns.
     pub line: Option<Vec<u8>>,
     /// Whether a byte order mark precedes it.
     pub is_marked: bool,
     /// How it ends.
     pub ending: Ending,
-    written: Written,
+    written: RowDialect,
     columns: usize,
     /// The columns of the key; none where keys are those of lines.
     id: Vec<usize>,
@@ -55,9 +55,9 @@ pub struct Header {
     url: Option<usize>,
 }
 
-impl Header {
+impl TableHeader {
     /// How its rows are written.
-    pub(super) fn written(&self) -> Written {
+    pub(super) fn written(&self) -> RowDialect {
         self.written
     }
 
@@ -67,7 +67,7 @@ impl Header {
     }
 
     /// Whether it describes rows in the same way. Byte order marks and line ends do not matter.
-    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+    pub(super) fn is_equal_header(&self, other: &Self) -> bool {
         let said = |header: &Self| {
             let Self { id, value, stamp, number, inside, columns, .. } = header;
             (id.clone(), *value, *stamp, *number, *inside, *columns)
@@ -76,7 +76,7 @@ impl Header {
     }
 
     /// The header of an empty table, without names of columns.
-    fn of_no_rows(written: Written) -> Self {
+    fn of_no_rows(written: RowDialect) -> Self {
         Self {
             line: None,
             is_marked: false,
@@ -95,11 +95,11 @@ impl Header {
 
     fn parse(
         line: &[u8],
-        written: Written,
+        written: RowDialect,
         charset: Option<Charset>,
         fields: &fields::Fields,
     ) -> Result<Self, String> {
-        let mut names = Fields::default();
+        let mut names = RowFields::default();
         names.parse(charset::line(line, charset).text.as_bytes(), written);
         let all: Vec<String> = if written.has_header {
             (0..names.ends.len()).map(|at| String::from_utf8_lossy(names.field(at)).into_owned()).collect()
@@ -153,7 +153,7 @@ impl Header {
     pub(super) fn pick<'f>(
         &self,
         line: &[u8],
-        fields: &'f mut Fields,
+        fields: &'f mut RowFields,
     ) -> Result<(Option<&'f [u8]>, &'f [u8]), String> {
         fields.parse(line, self.written);
         if fields.ends.len() != self.columns {
@@ -182,7 +182,7 @@ impl Header {
 
     /// A row without the bytes of these ranges of its text, and the text that is left. All other fields keep their values.
     pub(super) fn line_without(&self, line: &[u8], cut: &[Range<usize>]) -> anyhow::Result<(Vec<u8>, String)> {
-        let mut fields = Fields::default();
+        let mut fields = RowFields::default();
         fields.parse(line, self.written);
         let mut values: Vec<Vec<u8>> =
             (0..fields.ends.len()).map(|at| fields.field(at).to_vec()).collect();
@@ -198,7 +198,7 @@ impl Header {
             *value = kept.into_bytes();
         }
         let out = self.written.row(&values);
-        let mut again = Fields::default();
+        let mut again = RowFields::default();
         again.parse(&out, self.written);
         let same = again.ends.len() == values.len() && (0..values.len()).all(|at| again.field(at) == values[at]);
         anyhow::ensure!(same, "cannot be written in its own form: a field would be read as another value");
@@ -206,31 +206,31 @@ impl Header {
     }
 }
 
-/// What may be meant where a column is not there: another delimiter.
-fn hint(line: &[u8], wanted: &str, written: Written) -> String {
+/// A hint about a missing column: another delimiter may be meant.
+fn hint(line: &[u8], wanted: &str, written: RowDialect) -> String {
     let names = |delimiter: &u8| {
-        let mut names = Fields::default();
-        names.parse(line, Written { delimiter: *delimiter, ..written });
+        let mut names = RowFields::default();
+        names.parse(line, RowDialect { delimiter: *delimiter, ..written });
         (0..names.ends.len()).any(|at| names.field(at) == wanted.as_bytes())
     };
     let other = OTHER_DELIMITERS.iter().find(|delimiter| **delimiter != written.delimiter && names(delimiter));
     other.map_or_else(String::new, |other| format!(" (--delimiter {:?} finds it)", char::from(*other)))
 }
 
-impl Header {
-    /// What is wrong with a row of this number of fields.
+impl TableHeader {
+    /// The message about a row of this number of fields.
     fn width(&self, fields: usize) -> String {
         let row = if self.written.has_header { "the first row names" } else { "the first row has" };
         format!("{fields} fields, where {row} {}", self.columns)
     }
 
-    /// What a row has beside its text.
+    /// The values beside a row's text.
     ///
     /// # Errors
     ///
     /// It lacks a stamp, or has something else in its place.
     pub(super) fn attached(&self, line: &[u8], fields: &fields::Fields) -> anyhow::Result<OwnAttached> {
-        let mut row = Fields::default();
+        let mut row = RowFields::default();
         row.parse(line, self.written);
         anyhow::ensure!(row.ends.len() == self.columns, "another number of fields than the first row");
         let value = self.value.map(|at| row.field(at).to_vec());
@@ -243,15 +243,15 @@ impl Header {
 
 /// The fields of a row, without quotes. Scratch, reused from row to row.
 #[derive(Debug, Default)]
-pub(super) struct Fields {
+pub(super) struct RowFields {
     /// The reader for rows that are written so: to make one takes longer than to read a row.
-    reader: Option<(Written, Box<Reader>)>,
+    reader: Option<(RowDialect, Box<Reader>)>,
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Fields {
-    fn parse(&mut self, line: &[u8], written: Written) {
+impl RowFields {
+    fn parse(&mut self, line: &[u8], written: RowDialect) {
         let delimiter = written.delimiter;
         let reader = match &mut self.reader {
             Some((of, reader)) if *of == written => reader,
@@ -285,31 +285,31 @@ impl Fields {
 }
 
 /// The rows of one stream.
-pub(super) struct Rows {
+pub(super) struct TableRows {
     window: Window,
     reader: Reader,
-    written: Written,
+    written: RowDialect,
     /// Fields of a row; 0 as long as that is not known.
     columns: usize,
     /// Bytes of bad rows that were read again.
     read_again: u64,
     row_bytes_max: usize,
-    /// Where fields go that are not looked at.
+    /// Buffer for unused fields.
     fields: Vec<u8>,
     ends: Vec<usize>,
 }
 
-/// What is between two ends of rows.
+/// The bytes between two ends of rows.
 struct Row {
     /// Bytes of the window, up to where the next row begins.
     taken: usize,
     /// The line that it begins in, counted from 1.
     line: u64,
-    /// What is wrong with it.
+    /// Its error.
     problem: Option<String>,
 }
 
-impl Rows {
+impl TableRows {
     /// Begins to read a table: its header, which the rows are to be understood by, and the rows after it.
     ///
     /// # Errors
@@ -317,12 +317,12 @@ impl Rows {
     /// The stream cannot be read, or the header lacks a column that is wanted.
     pub(super) fn open(
         window: Window,
-        mut written: Written,
-        is_said: bool,
+        mut written: RowDialect,
+        is_given: bool,
         charset: Option<Charset>,
         fields: &fields::Fields,
         row_bytes_max: usize,
-    ) -> Result<(Self, Header), Problem> {
+    ) -> Result<(Self, TableHeader), Problem> {
         let mut rows = Self {
             window,
             reader: written.reader(),
@@ -343,7 +343,7 @@ impl Rows {
             return Err(Problem { place, reason: UTF16_ADVICE.to_owned() });
         }
         let mut before = Vec::new();
-        if !is_said && let Some((delimiter, bytes)) = sep(rows.window.bytes()) {
+        if !is_given && let Some((delimiter, bytes)) = sep(rows.window.bytes()) {
             before.extend_from_slice(&rows.window.bytes()[..bytes]);
             rows.window.take(bytes);
             written.delimiter = delimiter;
@@ -353,7 +353,7 @@ impl Rows {
         let of_file = |rows: &Self, reason| Problem { place: Place::file(Arc::clone(rows.name())), reason };
         let Some(row) = rows.find()? else {
             if !written.has_header {
-                let header = Header { is_marked, ..Header::of_no_rows(written) };
+                let header = TableHeader { is_marked, ..TableHeader::of_no_rows(written) };
                 return Ok((rows, header));
             }
             return Err(of_file(
@@ -367,7 +367,7 @@ impl Rows {
         let ending = rows.ending(row.taken)?;
         let line = trimmed(&rows.window.bytes()[..row.taken]).0;
         let mut header =
-            Header::parse(line, written, charset, fields).map_err(|reason| of_file(&rows, reason))?;
+            TableHeader::parse(line, written, charset, fields).map_err(|reason| of_file(&rows, reason))?;
         (header.is_marked, header.ending) = (is_marked, ending);
         if let (Some(line), false) = (&mut header.line, before.is_empty()) {
             *line = [before, line.clone()].concat();
@@ -384,12 +384,12 @@ impl Rows {
     /// Begins a row at the front of the window, which is this line.
     fn start_at(&mut self, line: u64) {
         self.reader.reset();
-        // As in `Fields::parse`.
+        // As in `RowFields::parse`.
         self.reader.read_record(b"\n", &mut self.fields, &mut self.ends);
         self.reader.set_line(line);
     }
 
-    /// What messages call the stream.
+    /// The name of the stream in messages.
     pub(super) fn name(&self) -> &Arc<Path> {
         self.window.name()
     }
@@ -402,7 +402,7 @@ impl Rows {
     /// The stream cannot be read on.
     pub(super) fn next(
         &mut self,
-        take: impl FnOnce(u64, Result<Found<'_>, String>),
+        take: impl FnOnce(u64, Result<FoundLine<'_>, String>),
     ) -> Result<bool, Problem> {
         let Some(row) = self.find()? else { return Ok(false) };
         if let Some(reason) = row.problem {
@@ -411,7 +411,7 @@ impl Rows {
             let ending = self.ending(row.taken)?;
             let (line, before) = trimmed(&self.window.bytes()[..row.taken]);
             let offset = self.window.offset().map(|offset| offset + before as u64);
-            take(row.line, Ok(Found { line, offset, ending }));
+            take(row.line, Ok(FoundLine { line, offset, ending }));
         }
         self.window.take(row.taken);
         Ok(true)
@@ -439,7 +439,7 @@ impl Rows {
                 if !discarded && lines(&self.window.bytes()[..taken]) == 1 {
                     return self.rest_of_line(taken, line).map(Some);
                 }
-                // What is too long is read to its end all the same, and thrown away.
+                // A row over the limit is read to its end and discarded.
                 self.window.take(taken);
                 (taken, discarded) = (0, true);
             }
@@ -475,7 +475,7 @@ impl Rows {
                     } else {
                         None
                     };
-                    // Of a row that was thrown away the first line is gone.
+                    // The first line of a discarded row is no longer in memory.
                     let again = problem.as_deref().filter(|_| !discarded);
                     let again = again.and_then(|problem| self.first_line(taken, line, problem));
                     return Ok(Some(again.unwrap_or(Row { taken, line, problem })));
@@ -561,7 +561,7 @@ fn sep(bytes: &[u8]) -> Option<(u8, usize)> {
 
 /// Whether a row, which is the last, ends in a field between quotes that none has ended: as `csv-core` reads it, a
 /// quote opens a field at its beginning alone, and inside of one two of them are a quote.
-fn ends_in_quotes(row: &[u8], written: Written) -> bool {
+fn ends_in_quotes(row: &[u8], written: RowDialect) -> bool {
     let Some(quote) = written.quote else { return false };
     let (mut quoted, mut begins) = (false, true);
     let mut bytes = trimmed(row).0.iter().copied().peekable();
@@ -593,9 +593,9 @@ mod tests {
     use super::*;
 
     /// A row's line, and its key and text or what is wrong with it.
-    type Said = (u64, Result<[String; 2], String>);
+    type RowResult = (u64, Result<[String; 2], String>);
 
-    fn rows(bytes: &[u8], delimiter: u8, max: usize) -> Result<Vec<Said>, String> {
+    fn rows(bytes: &[u8], delimiter: u8, max: usize) -> Result<Vec<RowResult>, String> {
         let reader = Box::new(std::io::Cursor::new(bytes.to_vec()));
         let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
         let window = Window::new(Stream::open_verbatim(origin, &Arc::default()).unwrap());
@@ -606,11 +606,11 @@ mod tests {
             ..Default::default()
         };
         let dialect = Dialect { quote: Quote::Byte(b'"'), ..Dialect::default() };
-        let written = Written::of(dialect, delimiter == b'\t');
+        let written = RowDialect::of(dialect, delimiter == b'\t');
         let (mut rows, header) =
-            Rows::open(window, written, false, None, &fields, max).map_err(|problem| problem.to_string())?;
+            TableRows::open(window, written, false, None, &fields, max).map_err(|problem| problem.to_string())?;
         let mut all = Vec::new();
-        let mut buffers = Fields::default();
+        let mut buffers = RowFields::default();
         while rows
             .next(|line, found| {
                 let picked = found.and_then(|found| {
@@ -624,12 +624,12 @@ mod tests {
         Ok(all)
     }
 
-    fn good(line: u64, key: &str, text: &str) -> Said {
+    fn good(line: u64, key: &str, text: &str) -> RowResult {
         (line, Ok([key.to_owned(), text.to_owned()]))
     }
 
     #[test]
-    fn fields_are_found_by_the_names_of_their_columns_wherever_they_stand() {
+    fn fields_are_found_by_column_name_in_any_order() {
         let table = b"\xef\xbb\xbftext,other,id\r\n\"one, two\",,a\r\n\n\"a \"\"b\"\"\nc\",x,b\r\nlast,,c";
         let wanted = vec![good(2, "a", "one, two"), good(4, "b", "a \"b\"\nc"), good(6, "c", "last")];
         assert_eq!(rows(table, b',', 1000).unwrap(), wanted);
@@ -646,7 +646,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_another_width_and_one_that_is_too_long_are_bad_and_the_next_is_not() {
+    fn row_of_another_width_or_over_the_limit_is_bad_and_the_next_is_read() {
         let long = "x".repeat(600_000);
         let table = format!("id,text\n1\n2,{long}\n3,\"{long}\n\"\n4,d\n5,e,f\n6,\n");
         let found = rows(table.as_bytes(), b',', 1000).unwrap();
@@ -664,12 +664,12 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_too_long_are_the_same_however_the_stream_is_cut() {
+    fn rows_over_the_limit_do_not_depend_on_read_sizes() {
         struct Pieces(std::io::Cursor<Vec<u8>>, usize);
         impl std::io::Read for Pieces {
             fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-                let most = self.1.min(buffer.len());
-                self.0.read(&mut buffer[..most])
+                let upper = self.1.min(buffer.len());
+                self.0.read(&mut buffer[..upper])
             }
         }
         let table = b"id,text\n1,\"ab\ncd\"\n2,\"x\r\n\n\n3,z\"\r\n\n\n\n\n4,\"long long\n5,q\n6,r\n\"\r7,s\n";
@@ -678,9 +678,9 @@ mod tests {
             let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
             let window = Window::new(Stream::open_verbatim(origin, &Arc::default()).unwrap());
             let fields = fields::Fields { id: "id".into(), text: "text".into(), ..Default::default() };
-            let written = Written::of(Dialect { quote: Quote::Byte(b'"'), ..Dialect::default() }, false);
+            let written = RowDialect::of(Dialect { quote: Quote::Byte(b'"'), ..Dialect::default() }, false);
             let (mut rows, _) =
-                Rows::open(window, written, false, None, &fields, max).map_err(|problem| problem.to_string()).unwrap();
+                TableRows::open(window, written, false, None, &fields, max).map_err(|problem| problem.to_string()).unwrap();
             let mut all = Vec::new();
             while rows.next(|line, found| all.push((line, found.map(|found| found.line.to_vec())))).unwrap() {}
             all
@@ -692,7 +692,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_around_every_size_of_what_is_read_at_once_are_whole() {
+    fn rows_across_every_read_buffer_boundary_are_whole() {
         for pad in [1, 1000, 65_530, 131_070, 262_140, 262_150, 600_000] {
             let text = "y".repeat(pad);
             let table = format!("id,text\na,{text}\nb,\"{text}\"\nc,z\n");
@@ -703,7 +703,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_that_is_never_closed_is_told_and_does_not_become_a_document() {
+    fn unclosed_quote_is_reported_and_makes_no_document() {
         let found = rows(b"id,text\n1,\"one\n2,two\n", b',', 1000).unwrap();
         let not_ended = "a field that begins with a quote is not ended by one";
         let bad = |line| (line, Err(not_ended.to_owned()));
@@ -723,7 +723,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_behind_a_quote_that_another_one_ends_are_rows_and_rows_over_lines_stay_whole() {
+    fn rows_after_a_stray_quote_are_read_and_multiline_rows_stay_whole() {
         let found = rows(b"id,text\n1,\"open\n2,two\n3,\"a, b\"\n4,\"four\nlines\"\n5,x\n", b',', 1000).unwrap();
         assert_eq!(found[0].0, 2);
         assert!(found[0].1.as_ref().unwrap_err().contains("3 lines of it, and only this one"), "{found:?}");
@@ -734,7 +734,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_without_a_wanted_column_is_refused_with_the_names_it_has() {
+    fn table_without_a_requested_column_is_refused_with_its_column_names() {
         let message = rows(b"key,\"bo\"\"dy\"\n", b',', 1000).unwrap_err();
         assert_eq!(
             message,

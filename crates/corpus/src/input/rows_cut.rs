@@ -8,12 +8,12 @@ use parquet::file::metadata::{ParquetMetaData, SortingColumn};
 
 use super::cuts::{Cuts, checked_part_without};
 
-/// What is left out of the texts of a group of rows, column after column of the text.
+/// The spans to cut from the texts of a group of rows, column by column.
 #[derive(Clone)]
 pub(super) struct TextCuts<'c> {
     cuts: Cuts<'c>,
     documents: &'c [u32],
-    /// Of each row where the value of the column that is next begins in the text.
+    /// For each row, the start of the next column's value in the text.
     starts: Vec<usize>,
 }
 

@@ -24,7 +24,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 
-use super::columns::{Columns, File, Stamp, guarded, row, rows_at_once};
+use super::columns::{ParquetColumns, ParquetFile, Stamp, guarded, row, rows_at_once};
 use super::cuts::Cuts;
 use super::form::PARQUET;
 use super::rows_cut::{TextColumn, TextCuts, sorting_without, text_columns};
@@ -43,25 +43,25 @@ pub(super) struct Writers<'n> {
     /// How the names of the files begin.
     stem: &'static str,
     annotation: Option<Annotation<'n>>,
-    /// What is left out of texts.
+    /// The spans to cut from texts.
     cuts: Option<Cuts<'n>>,
-    files: Vec<Output>,
+    files: Vec<ParquetOutput>,
     pending: Option<Pending>,
 }
 
 /// A file of rows that are kept.
-struct Output {
-    columns: Columns,
+struct ParquetOutput {
+    columns: ParquetColumns,
     /// None before the first rows are copied.
     writer: Option<SerializedFileWriter<fs::File>>,
     rows: u64,
     /// Keys that the rows do not say.
-    keys: Option<kept_keys::Writer>,
+    keys: Option<kept_keys::KeyWriter>,
     /// Under which names something is said of all rows.
     said: HashSet<String>,
 }
 
-impl Output {
+impl ParquetOutput {
     /// Takes over what a file says of all of its rows, as far as no earlier one said anything under that name: writers say
     /// there how many rows there are, or where they were.
     fn say(&mut self, metadata: &ParquetMetaData, has_more_columns: bool) {
@@ -79,7 +79,7 @@ impl Output {
 
 /// Rows that are still to be copied: ascending, of one file, and where they go.
 struct Pending {
-    file: Arc<File>,
+    file: Arc<ParquetFile>,
     at: usize,
     rows: Vec<u64>,
     /// Their numbers among all documents.
@@ -107,8 +107,8 @@ impl<'n> Writers<'n> {
     ///
     /// # Errors
     ///
-    /// Those of reading rows again, and of writing them.
-    pub(super) fn push(&mut self, file: &Arc<File>, line: &[u8], document: u32, key: Option<&[u8]>) -> anyhow::Result<()> {
+    /// The errors of reading rows again, and of writing them.
+    pub(super) fn push(&mut self, file: &Arc<ParquetFile>, line: &[u8], document: u32, key: Option<&[u8]>) -> anyhow::Result<()> {
         let row = row(line).context("a row without its number")?;
         let at = match &mut self.pending {
             Some(Pending { file: pending, at, rows, documents }) if Arc::ptr_eq(pending, file) => {
@@ -131,7 +131,7 @@ impl<'n> Writers<'n> {
         let mut write = || -> std::io::Result<()> {
             let keys = match &mut output.keys {
                 Some(keys) => keys,
-                none => none.insert(kept_keys::Writer::open(&self.folder, &name)?),
+                none => none.insert(kept_keys::KeyWriter::open(&self.folder, &name)?),
             };
             keys.push(output.rows, key)
         };
@@ -139,10 +139,10 @@ impl<'n> Writers<'n> {
     }
 
     /// The number of the file that rows of such columns go to.
-    fn place(&mut self, file: &File) -> usize {
+    fn place(&mut self, file: &ParquetFile) -> usize {
         self.files.iter().position(|output| output.columns == file.columns).unwrap_or_else(|| {
             let columns = file.columns.clone();
-            self.files.push(Output { columns, writer: None, rows: 0, keys: None, said: HashSet::new() });
+            self.files.push(ParquetOutput { columns, writer: None, rows: 0, keys: None, said: HashSet::new() });
             self.files.len() - 1
         })
     }
@@ -152,7 +152,7 @@ impl<'n> Writers<'n> {
     /// # Errors
     ///
     /// The file of the columns cannot be read again, or the other cannot be made.
-    pub(super) fn make(&mut self, file: &Arc<File>) -> anyhow::Result<()> {
+    pub(super) fn make(&mut self, file: &Arc<ParquetFile>) -> anyhow::Result<()> {
         self.flush()?;
         let at = self.place(file);
         if self.files[at].writer.is_some() {
@@ -174,7 +174,7 @@ impl<'n> Writers<'n> {
             Stamp::of(&input)? == file.stamp,
             "{shown}: changed since it was read; run again when nothing writes to the input"
         );
-        let input = guarded(|| Input::open(input)).map_err(|why| anyhow!("{shown}: its rows cannot be copied: {why}"))?;
+        let input = guarded(|| ParquetInput::open(input)).map_err(|why| anyhow!("{shown}: its rows cannot be copied: {why}"))?;
         let (name, annotation, cuts) = (self.name(at), self.annotation, self.cuts);
         let output = &mut self.files[at];
         let writer = match &mut output.writer {
@@ -206,13 +206,13 @@ impl<'n> Writers<'n> {
     ///
     /// # Errors
     ///
-    /// Those of [`Writers::push`].
+    /// The errors of [`Writers::push`].
     pub(super) fn finish(&mut self) -> anyhow::Result<Vec<String>> {
         self.flush()?;
         let mut names = Vec::new();
-        for (at, Output { writer, keys, .. }) in std::mem::take(&mut self.files).into_iter().enumerate() {
+        for (at, ParquetOutput { writer, keys, .. }) in std::mem::take(&mut self.files).into_iter().enumerate() {
             let name = kept_names::name(self.stem, PARQUET, at);
-            let finished = keys.map_or(Ok(()), kept_keys::Writer::finish);
+            let finished = keys.map_or(Ok(()), kept_keys::KeyWriter::finish);
             finished.with_context(|| format!("{name}.keys: cannot write"))?;
             let Some(writer) = writer else { continue };
             let whole = || -> anyhow::Result<()> {
@@ -228,16 +228,16 @@ impl<'n> Writers<'n> {
 }
 
 /// A file that was looked into before.
-struct Input {
+struct ParquetInput {
     file: Arc<Checked>,
     metadata: ParquetMetaData,
 }
 
-impl Input {
+impl ParquetInput {
     fn open(file: fs::File) -> Result<Self, String> {
         thrift::check_footer(&file)?;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).map_err(|error| error.to_string())?;
-        // Of a row that is copied no more is known than that its file was read; its other columns may be of any size.
+        // A copied row is known only to be of a file that was read; its other columns may be of any size.
         let file = Checked::new(file, usize::MAX).map_err(|error| error.to_string())?;
         Ok(Self { file: Arc::new(file), metadata })
     }
@@ -282,7 +282,7 @@ fn properties(metadata: &ParquetMetaData, sorting: Option<Vec<SortingColumn>>) -
 
 /// Copies rows, ascending, from one file to the end of another.
 fn copy(
-    input: &Input,
+    input: &ParquetInput,
     (rows, documents): (&[u64], &[u32]),
     (annotation, text): (Option<Annotation<'_>>, Option<(Cuts<'_>, &[usize])>),
     output: &mut SerializedFileWriter<fs::File>,
@@ -329,9 +329,9 @@ fn copy(
     if rest.is_empty() { Ok(()) } else { Err(format!("{} of {} are there", rows.len() - rest.len(), rows.len())) }
 }
 
-/// What is left out of each column of the text in rows of a group; nothing where no text changes.
+/// The spans to cut from each text column in rows of a group; none if no text changes.
 fn cut_texts<'c>(
-    input: &Input,
+    input: &ParquetInput,
     group: &RowGroupMetaData,
     (cuts, text): (Cuts<'c>, &[usize]),
     documents: &'c [u32],
@@ -414,7 +414,7 @@ fn copy_values<T: DataType>(
     let mut write = |held: usize, values: &mut Vec<T::T>, defined: &mut Vec<i16>, repeated: &mut Vec<i16>| {
         change(values, defined, written)?;
         written += held;
-        // Of columns that are there in each row once, there are none.
+        // Columns with one value in each row have none.
         let (of_values, of_lists) = (Some(&defined[..]), Some(&repeated[..]));
         let (of_values, of_lists) = (of_values.filter(|all| !all.is_empty()), of_lists.filter(|all| !all.is_empty()));
         to.write_batch(values, of_values, of_lists).map_err(failed)?;

@@ -15,22 +15,22 @@ use super::fields::Fields;
 /// Objects and arrays inside each other, as many as a word has bits; deeper ones are left to the parser.
 const DEPTH_MAX: u32 = 64;
 
-/// Where the key and the text of a line are.
+/// The positions of the key and the text of a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scanned {
     /// None where the line has no such field.
-    pub(super) key: Option<Taken>,
-    pub(super) text: Taken,
+    pub(super) key: Option<ScannedValue>,
+    pub(super) text: ScannedValue,
 }
 
 /// A value of a wanted field: a part of the line, or what was unescaped into the buffer.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Taken {
+pub(super) enum ScannedValue {
     Borrowed { start: usize, end: usize },
     Unescaped,
 }
 
-impl Taken {
+impl ScannedValue {
     /// The value, of this line and buffer.
     pub(super) fn of<'s>(self, line: &'s str, buffer: &'s Unescaped) -> &'s str {
         match self {
@@ -98,13 +98,13 @@ fn has_controls(bytes: &[u8]) -> bool {
         #[inline(always)]
         || {
             let (blocks, rest) = bytes.as_chunks::<64>();
-            let mut least = [u8::MAX; 64];
+            let mut min = [u8::MAX; 64];
             for block in blocks {
-                for (least, &byte) in least.iter_mut().zip(block) {
-                    *least = (*least).min(byte);
+                for (min, &byte) in min.iter_mut().zip(block) {
+                    *min = (*min).min(byte);
                 }
             }
-            least.iter().chain(rest).any(|&byte| byte < b' ')
+            min.iter().chain(rest).any(|&byte| byte < b' ')
         },
     )
 }
@@ -181,20 +181,20 @@ impl<'s> Scan<'s> {
     }
 
     /// A string of a wanted field, unescaped.
-    fn string(&mut self, buffer: &mut Unescaped) -> Option<Taken> {
+    fn string(&mut self, buffer: &mut Unescaped) -> Option<ScannedValue> {
         self.token(b'"')?;
         let start = self.at;
         let end = self.special()?;
         if self.bytes[end] == b'"' {
             self.at = end + 1;
-            return Some(Taken::Borrowed { start, end });
+            return Some(ScannedValue::Borrowed { start, end });
         }
         buffer.clear();
         loop {
             let end = buffer.append(self.line, self.at)?;
             self.at = end + 1;
             if self.bytes[end] == b'"' {
-                return Some(Taken::Unescaped);
+                return Some(ScannedValue::Unescaped);
             }
             // Texts that are not English, written in ASCII, are one escape after the other.
             loop {
@@ -234,7 +234,7 @@ impl<'s> Scan<'s> {
     }
 
     /// An integer that fits in 64 bits for certain, and is written as integers are.
-    fn integer(&mut self) -> Option<Taken> {
+    fn integer(&mut self) -> Option<ScannedValue> {
         let start = self.at;
         let negative = self.peek()? == b'-';
         self.at += usize::from(negative);
@@ -248,7 +248,7 @@ impl<'s> Scan<'s> {
         if matches!(self.peek(), Some(b'.' | b'e' | b'E')) {
             return None;
         }
-        Some(Taken::Borrowed { start, end: self.at })
+        Some(ScannedValue::Borrowed { start, end: self.at })
     }
 
     /// Passes digits and counts them.
@@ -259,7 +259,7 @@ impl<'s> Scan<'s> {
         count
     }
 
-    /// Passes over the value of a field that nobody asked for.
+    /// Skips the value of an unused field.
     fn pass_value(&mut self) -> Option<()> {
         // The innermost object or array is the lowest bit: 1 for an object.
         let (mut inside, mut depth) = (0_u64, 0_u32);
@@ -315,7 +315,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Passes over a name in an object that nobody asked for, and its colon.
+    /// Skips the name of an unused field, and its colon.
     fn pass_name(&mut self) -> Option<()> {
         if self.peek()? != b'"' {
             return None;
@@ -382,7 +382,7 @@ mod tests {
         Fields { id: "id".to_owned(), text: "text".to_owned(), features: false, ..Default::default() }
     }
 
-    /// What the fast way finds; the parser must find the same.
+    /// The result of the fast path, which must equal that of the parser.
     #[track_caller]
     fn agree(line: &str) -> Option<(String, String)> {
         let (mut key, mut text) = ("left".to_owned().into(), "over".to_owned().into());
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_lines_go_the_fast_way() {
+    fn common_lines_take_the_fast_path() {
         for (line, key, text) in [
             (r#"{"id":"k","text":"t"}"#, "k", "t"),
             (r#"  { "text" : "a\nb\t\"\\\/\b\f\r" , "id" : 17 }  "#, "17", "a\nb\t\"\\/\u{8}\u{c}\r"),
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unusual_or_wrong_is_left_to_the_parser() {
+    fn unusual_or_invalid_lines_are_left_to_the_parser() {
         for line in [
             "",
             "{",
@@ -504,7 +504,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 4096, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn no_row_of_pieces_of_json_is_read_otherwise_than_by_the_parser(line in pieces()) {
+        fn fast_path_agrees_with_the_parser_on_random_json_fragments(line in pieces()) {
             agree(&line);
             agree(&format!("{{\"id\":1,\"text\":\"t\",\"a\":{line}}}"));
             agree(&format!("{{\"id\":1,\"text\":\"{line}\"}}"));

@@ -1,4 +1,4 @@
-//! What a file is by its beginning, where its name does not say it, and what it is that nobody reads.
+//! The format of a file by its first bytes, where its name does not determine it, and files that no reader takes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::{Kind, Problem};
 /// How much of a file is checked: a line of JSON that is longer is known by how it begins.
 const LOOKED_AT: usize = 64 << 10;
 
-/// What the plain bytes of a file are, if they are records for certain.
+/// The format of a file's decompressed bytes, if they are certainly records.
 ///
 /// # Errors
 ///
@@ -42,10 +42,10 @@ fn kind_of(start: &[u8]) -> Option<Kind> {
 }
 
 /// Whether the first line is a whole object.
-fn is_line_of_json(text: &[u8], goes_on: bool) -> bool {
+fn is_line_of_json(text: &[u8], continues: bool) -> bool {
     match memchr::memchr(b'\n', text) {
         Some(end) => serde_json::from_slice::<IgnoredAny>(&text[..end]).is_ok(),
-        None if goes_on => text[1..].trim_ascii_start().starts_with(b"\""),
+        None if continues => text[1..].trim_ascii_start().starts_with(b"\""),
         None => serde_json::from_slice::<IgnoredAny>(text).is_ok(),
     }
 }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_what_they_begin_with_and_texts_are_none_of_these() {
+    fn formats_are_recognised_by_their_first_bytes_and_texts_are_not() {
         for (start, wanted) in [
             (&b"{\"id\":1}\n{\"id\":2}\n"[..], Some(Kind::Jsonl)),
             (b"\xef\xbb\xbf{\"id\":1}", Some(Kind::Jsonl)),

@@ -14,14 +14,14 @@ struct Document {
 }
 
 /// Documents one by one, each looked into and accounted for before the next.
-struct OneByOne {
+struct SingleDocuments {
     documents: Documents,
     batch: Batch,
     at: usize,
     failed: Option<String>,
 }
 
-impl OneByOne {
+impl SingleDocuments {
     fn open(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
         Documents::open(paths, options).map(Self::of)
     }
@@ -135,7 +135,7 @@ fn options(format: InputFormat, skip_bad: u64) -> InputOptions {
     InputOptions { format, skip_bad, ..InputOptions::default() }
 }
 
-fn drain(documents: &mut OneByOne) -> anyhow::Result<Vec<Document>> {
+fn drain(documents: &mut SingleDocuments) -> anyhow::Result<Vec<Document>> {
     let mut all = Vec::new();
     while let Some(document) = documents.next_document()? {
         all.push(document);
@@ -144,7 +144,7 @@ fn drain(documents: &mut OneByOne) -> anyhow::Result<Vec<Document>> {
 }
 
 fn read(paths: &[PathBuf], options: &InputOptions) -> (Vec<Document>, Counts) {
-    let mut documents = OneByOne::open(paths, options).unwrap();
+    let mut documents = SingleDocuments::open(paths, options).unwrap();
     let all = drain(&mut documents).unwrap();
     let (total, read) = (documents.documents.total_bytes(), documents.documents.bytes_read());
     assert_eq!(total, Some(read), "progress ends at its total");
@@ -176,7 +176,7 @@ fn inputs_are_read_in_the_order_given_and_lines_carry_their_place() {
 }
 
 #[test]
-fn compressed_lines_are_read_like_plain_ones_however_many_streams_they_are_made_of() {
+fn compressed_lines_of_one_or_several_streams_are_read_like_plain_ones() {
     let files = Files::new();
     let plain = read(&[files.write("a.jsonl", records(0, 4000))], &InputOptions::default()).0;
     for (name, compress) in [("a.jsonl.gz", gzip as fn(&[u8]) -> Vec<u8>), ("a.jsonl.zst", zstd)] {
@@ -222,7 +222,7 @@ fn a_truncated_archive_is_an_error_with_its_path_and_length_after_the_records_be
         let path = files.write(name, cut);
         // Not a bad record: nothing says how many are lost.
         let mut documents =
-            OneByOne::open(std::slice::from_ref(&path), &options(InputFormat::Auto, 100)).unwrap();
+            SingleDocuments::open(std::slice::from_ref(&path), &options(InputFormat::Auto, 100)).unwrap();
         let message = drain(&mut documents).unwrap_err().to_string();
         assert!(message.starts_with(&format!("{}: truncated: ", path.display())), "{message}");
         assert!(message.ends_with(&format!("{} bytes were read", cut.len())), "{message}");
@@ -237,13 +237,13 @@ fn a_damaged_archive_is_an_error_with_its_path() {
     let last = bytes.len() - 6;
     bytes[last] ^= 1;
     let path = files.write("a.jsonl.gz", bytes);
-    let mut documents = OneByOne::open(std::slice::from_ref(&path), &InputOptions::default()).unwrap();
+    let mut documents = SingleDocuments::open(std::slice::from_ref(&path), &InputOptions::default()).unwrap();
     let message = drain(&mut documents).unwrap_err().to_string();
     assert!(message.starts_with(&format!("{}: cannot undo gzip after ", path.display())), "{message}");
 }
 
 #[test]
-fn a_zstd_window_that_takes_too_much_memory_is_refused_at_opening_with_the_way_round() {
+fn zstd_window_over_the_memory_limit_is_refused_at_opening_with_a_workaround() {
     let files = Files::new();
     let mut encoder = ::zstd::Encoder::new(Vec::new(), 1).unwrap();
     encoder.window_log(30).unwrap();
@@ -254,7 +254,7 @@ fn a_zstd_window_that_takes_too_much_memory_is_refused_at_opening_with_the_way_r
 }
 
 #[test]
-fn a_missing_input_is_named_at_opening_even_as_the_last() {
+fn missing_input_is_reported_at_opening_even_if_it_is_the_last() {
     let files = Files::new();
     let there = files.write("a.jsonl", records(0, 1));
     let missing = files.path("b.jsonl");
@@ -263,7 +263,7 @@ fn a_missing_input_is_named_at_opening_even_as_the_last() {
 }
 
 #[test]
-fn any_other_file_is_one_text_with_its_path_as_key() {
+fn file_of_unknown_format_is_one_text_with_its_path_as_key() {
     let files = Files::new();
     let plain = files.write("a.txt", "\u{feff}one \"text\"");
     let packed = files.write("b.md.gz", gzip(b"two"));
@@ -278,7 +278,7 @@ fn any_other_file_is_one_text_with_its_path_as_key() {
 }
 
 #[test]
-fn a_named_file_that_is_no_text_is_a_bad_record() {
+fn named_binary_file_is_a_bad_record() {
     let files = Files::new();
     let binary = files.write("a.bin", b"PART\0\0");
     let latin = files.write("b.txt", b"f\xfcr");
@@ -286,7 +286,7 @@ fn a_named_file_that_is_no_text_is_a_bad_record() {
         (&binary, "not text: a zero byte at offset 4".to_owned()),
         (&latin, format!("not UTF-8: a bad byte at offset 1 ({LOSSY_ADVICE})")),
     ] {
-        let mut documents = OneByOne::open(std::slice::from_ref(path), &InputOptions::default()).unwrap();
+        let mut documents = SingleDocuments::open(std::slice::from_ref(path), &InputOptions::default()).unwrap();
         let message = drain(&mut documents).unwrap_err().to_string();
         assert_eq!(message, format!("{}: {said}{SKIP}", path.display()));
     }
@@ -295,7 +295,7 @@ fn a_named_file_that_is_no_text_is_a_bad_record() {
 }
 
 #[test]
-fn a_folder_gives_its_texts_in_order_and_counts_what_it_passes_over() {
+fn folder_gives_its_texts_in_order_and_counts_skipped_files() {
     let files = Files::new();
     files.write("in/b/two.txt", "2");
     files.write("in/a.txt", "1");
@@ -327,7 +327,7 @@ fn an_empty_folder_and_empty_files_are_inputs_without_documents() {
 fn a_file_that_appears_after_opening_is_not_read() {
     let files = Files::new();
     files.write("in/a", "1");
-    let mut documents = OneByOne::open(&[files.path("in")], &InputOptions::default()).unwrap();
+    let mut documents = SingleDocuments::open(&[files.path("in")], &InputOptions::default()).unwrap();
     files.write("in/out/pairs.tsv", "2");
     assert_eq!(keys(&drain(&mut documents).unwrap()), ["a"]);
 }
@@ -338,8 +338,8 @@ fn a_file_of_a_folder_that_cannot_be_read_is_an_error_unless_bad_ones_are_skippe
     files.write("in/a", "1");
     let gone = files.write("in/b", "2");
     files.write("in/c", "3");
-    let mut strict = OneByOne::open(&[files.path("in")], &InputOptions::default()).unwrap();
-    let mut lenient = OneByOne::open(&[files.path("in")], &options(InputFormat::Auto, 1)).unwrap();
+    let mut strict = SingleDocuments::open(&[files.path("in")], &InputOptions::default()).unwrap();
+    let mut lenient = SingleDocuments::open(&[files.path("in")], &options(InputFormat::Auto, 1)).unwrap();
     fs::remove_file(&gone).unwrap();
     let message = drain(&mut strict).unwrap_err().to_string();
     let start = format!("{}: cannot open: ", gone.display());
@@ -349,7 +349,7 @@ fn a_file_of_a_folder_that_cannot_be_read_is_an_error_unless_bad_ones_are_skippe
 }
 
 #[test]
-fn a_folder_below_that_cannot_be_listed_is_told_at_opening_unless_bad_ones_are_skipped() {
+fn unreadable_subfolder_is_reported_at_opening_unless_bad_records_are_skipped() {
     let listing = || folder::Listing {
         unreadable: vec![open::cannot(Path::new("in/b"), "list", &std::io::Error::other("why"))],
         ..folder::list(Files::new().folder.path(), |_| true)
@@ -364,7 +364,7 @@ fn a_folder_below_that_cannot_be_listed_is_told_at_opening_unless_bad_ones_are_s
 
 #[cfg(unix)]
 #[test]
-fn a_path_that_is_not_utf8_is_a_key_all_the_same() {
+fn path_that_is_not_utf8_is_a_valid_key() {
     use std::os::unix::ffi::OsStrExt;
     let files = Files::new();
     fs::create_dir(files.path("in")).unwrap();
@@ -380,7 +380,7 @@ fn a_path_that_is_not_utf8_is_a_key_all_the_same() {
 }
 
 #[test]
-fn as_json_lines_a_folder_gives_the_records_of_the_files_named_so() {
+fn folder_read_as_json_lines_gives_the_records_of_files_with_that_suffix() {
     let files = Files::new();
     files.write("in/b/two.jsonl.zst", zstd(&records(20, 2)));
     files.write("in/a.jsonl", records(10, 2));
@@ -393,7 +393,7 @@ fn as_json_lines_a_folder_gives_the_records_of_the_files_named_so() {
 }
 
 #[test]
-fn a_folder_without_json_lines_is_refused_where_they_are_wanted() {
+fn folder_without_json_lines_is_refused_if_they_are_requested() {
     let files = Files::new();
     files.write("in/README.md", "text");
     let message = open_error(&[files.path("in")], &options(InputFormat::Records(Kind::Jsonl), 0));
@@ -415,7 +415,7 @@ fn a_shard_that_is_not_compressed_as_its_name_says_is_refused_at_opening() {
 #[cfg(unix)]
 #[test]
 fn a_device_or_pipe_is_read_as_a_stream_of_lines() {
-    let mut documents = OneByOne::open(&[PathBuf::from("/dev/null")], &InputOptions::default()).unwrap();
+    let mut documents = SingleDocuments::open(&[PathBuf::from("/dev/null")], &InputOptions::default()).unwrap();
     assert_eq!(documents.documents.total_bytes(), None);
     assert!(documents.next_document().unwrap().is_none());
 }
@@ -438,7 +438,7 @@ fn standard_input_is_json_lines_plain_or_compressed_and_has_no_total() {
     for bytes in [records(0, 2), gzip(&records(0, 2)), zstd(&records(0, 2))] {
         let mut stdin = || Box::new(std::io::Cursor::new(bytes.clone())) as Box<dyn Read + Send>;
         let paths = [PathBuf::from("-")];
-        let mut documents = OneByOne::with(&paths, &InputOptions::default(), &mut stdin).unwrap();
+        let mut documents = SingleDocuments::with(&paths, &InputOptions::default(), &mut stdin).unwrap();
         assert_eq!(documents.documents.total_bytes(), None);
         let all = drain(&mut documents).unwrap();
         assert_eq!(keys(&all), ["0", "1"]);
@@ -451,7 +451,7 @@ fn standard_input_is_json_lines_plain_or_compressed_and_has_no_total() {
 fn standard_input_as_text_is_one_document() {
     let mut stdin = || Box::new(&b"some text"[..]) as Box<dyn Read + Send>;
     let paths = [PathBuf::from("-")];
-    let mut documents = OneByOne::with(&paths, &options(InputFormat::Text, 0), &mut stdin).unwrap();
+    let mut documents = SingleDocuments::with(&paths, &options(InputFormat::Text, 0), &mut stdin).unwrap();
     let all = drain(&mut documents).unwrap();
     assert_eq!((keys(&all), all[0].text.as_str()), (vec!["-"], "some text"));
 }
@@ -480,7 +480,7 @@ fn the_fields_can_be_named() {
 
 /// Found by fuzzing: two of these keys are one in JSON.
 #[test]
-fn a_key_of_a_row_or_an_archive_that_is_not_utf8_is_a_bad_record_whatever_is_done_about_texts() {
+fn key_that_is_not_utf8_is_a_bad_record_with_every_treatment_of_texts() {
     let files = Files::new();
     let archive =
         b"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: b\xfe\r\nContent-Type: text/plain\r\n\
@@ -513,14 +513,14 @@ fn bad_records_are_skipped_and_counted_up_to_the_number_allowed() {
     assert_eq!((counts.documents, counts.skipped_bad, counts.first_bad.len()), (3, 3, 3));
     assert!(counts.first_bad[1].starts_with(&format!("{}:4: no field \"text\"", path.display())));
 
-    let mut documents = OneByOne::open(std::slice::from_ref(&path), &options(InputFormat::Auto, 2)).unwrap();
+    let mut documents = SingleDocuments::open(std::slice::from_ref(&path), &options(InputFormat::Auto, 2)).unwrap();
     let message = drain(&mut documents).unwrap_err().to_string();
     assert!(message.starts_with(&format!("{}:6: invalid JSON", path.display())), "{message}");
     assert!(message.ends_with("; as many bad records as --skip-bad 2 allows came before it"), "{message}");
 }
 
 #[test]
-fn of_many_bad_records_the_first_few_are_kept() {
+fn only_the_first_bad_records_are_listed() {
     let files = Files::new();
     let path = files.write("a.jsonl", "x\n".repeat(100));
     let (_, counts) = read(&[path], &options(InputFormat::Auto, 100));
@@ -532,17 +532,17 @@ fn a_text_longer_than_the_limit_is_a_bad_record() {
     let files = Files::new();
     let limited = InputOptions { record_bytes_max: 4, ..InputOptions::default() };
     for path in [files.write("a.txt", "12345"), files.write("in/b.txt", "12345").parent().unwrap().into()] {
-        let mut documents = OneByOne::open(&[path], &limited).unwrap();
+        let mut documents = SingleDocuments::open(&[path], &limited).unwrap();
         let message = drain(&mut documents).unwrap_err().to_string();
         assert!(message.ends_with(&format!(".txt: a text of more than 4 bytes{SKIP}")), "{message}");
     }
 }
 
 #[test]
-fn after_an_error_every_call_fails_and_nothing_is_resumed() {
+fn reader_fails_at_every_call_after_an_error() {
     let files = Files::new();
     let path = files.write("a.jsonl", [&b"x\n"[..], &records(1, 2)].concat());
-    let mut documents = OneByOne::open(&[path], &InputOptions::default()).unwrap();
+    let mut documents = SingleDocuments::open(&[path], &InputOptions::default()).unwrap();
     let first = documents.next_document().unwrap_err().to_string();
     for _ in 0..3 {
         let again = documents.next_document().unwrap_err().to_string();
@@ -552,10 +552,10 @@ fn after_an_error_every_call_fails_and_nothing_is_resumed() {
 }
 
 #[test]
-fn after_the_end_every_call_says_so_again() {
+fn reader_reports_the_end_at_every_later_call() {
     let files = Files::new();
     let mut documents =
-        OneByOne::open(&[files.write("a.jsonl", records(0, 1))], &InputOptions::default()).unwrap();
+        SingleDocuments::open(&[files.write("a.jsonl", records(0, 1))], &InputOptions::default()).unwrap();
     assert!(documents.next_document().unwrap().is_some());
     assert!(documents.next_document().unwrap().is_none());
     assert!(documents.next_document().unwrap().is_none());
@@ -569,7 +569,7 @@ fn documents_can_be_read_on_another_thread() {
 }
 
 #[test]
-fn records_without_a_field_of_keys_have_those_of_their_lines_unless_one_was_named() {
+fn records_without_a_key_are_keyed_by_line_unless_a_key_field_is_named() {
     let files = Files::new();
     let jsonl = files.write("a.jsonl", "{\"text\":\"one\"}\n\n{\"id\":\"k\",\"text\":\"two\"}\n");
     let csv = files.write("b.csv", "text,n\n\"one\nline\",1\ntwo,2\n");
@@ -594,20 +594,20 @@ fn records_without_a_field_of_keys_have_those_of_their_lines_unless_one_was_name
         InputOptions { ids: Ids::Field, ..InputOptions::default() },
         InputOptions { id_field: "url".to_owned(), ..InputOptions::default() },
     ] {
-        let mut documents = OneByOne::open(std::slice::from_ref(&jsonl), &named).unwrap();
+        let mut documents = SingleDocuments::open(std::slice::from_ref(&jsonl), &named).unwrap();
         let message = drain(&mut documents).unwrap_err().to_string();
         assert!(message.contains(&format!(":1: no field {:?}", named.id_field)), "{message}");
         assert!(Documents::open(std::slice::from_ref(&csv), &named).is_err());
-        let mut documents = OneByOne::open(std::slice::from_ref(&warc), &named).unwrap();
+        let mut documents = SingleDocuments::open(std::slice::from_ref(&warc), &named).unwrap();
         assert!(drain(&mut documents).is_err());
     }
     let stdin = &mut || -> Box<dyn Read + Send> { Box::new(&b"{\"text\":\"one\"}\n"[..]) };
-    let mut documents = OneByOne::with(&["-".into()], &InputOptions::default(), stdin).unwrap();
+    let mut documents = SingleDocuments::with(&["-".into()], &InputOptions::default(), stdin).unwrap();
     assert_eq!(keys(&drain(&mut documents).unwrap()), ["-:1"]);
 }
 
 #[test]
-fn several_columns_and_several_fields_of_a_head_make_one_key() {
+fn several_columns_or_header_fields_make_one_key() {
     let files = Files::new();
     let csv = files.write("b.csv", "meta.url,shard,row,title,body\nu,\"a,b\",1,T,B\nv,c,2,,X\n");
     let of = |id: &str, text: &str| {

@@ -25,7 +25,7 @@ const HEAD_BYTES: u64 = 1 << 10;
 const HEAD_BYTES_MAX: u64 = 16 << 20;
 /// Pages of this size are allowed whatever the records, if not by [`GROWTH_MAX`].
 const PAGE_BYTES: u64 = 32 << 20;
-/// By how much what is decoded may be longer than what it was, beyond [`PAGE_BYTES`]: gzip does no more.
+/// The most bytes that a compressed byte may decode to, beyond [`PAGE_BYTES`]: the limit of gzip.
 const GROWTH_MAX: u64 = 1032;
 
 /// The field of a footer, itself in plain text, that says how columns are encrypted.
@@ -37,20 +37,20 @@ const ENCRYPTED: &str = "it is encrypted, which twindex does not decode: write i
 const TAIL_BYTES: u64 = 8;
 
 /// Walks over one structure.
-struct Walk<'b> {
+struct ThriftWalker<'b> {
     bytes: &'b [u8],
     at: usize,
 }
 
-/// What is wrong.
+/// The error of a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wrong {
+enum ThriftError {
     /// It goes on past the end of the bytes.
     Short,
     Bad,
 }
 
-type Walked<T> = std::result::Result<T, Wrong>;
+type ThriftResult<T> = std::result::Result<T, ThriftError>;
 
 /// The types of the protocol that fields have here.
 const BOOLEAN: Field = Field(1, &[]); // true; false is a type of its own, 2
@@ -69,7 +69,7 @@ struct Field(u8, &'static [Field]);
 const FOOTER: &[Field] = &[I32, LIST];
 /// An element of a schema.
 const ELEMENT: &[Field] = &[I32, I32, I32, BINARY, I32, I32, I32, I32, I32, Field(STRUCT, LOGICAL)];
-/// What a column means.
+/// The logical type of a column.
 const LOGICAL: &[Field] = &[
     EMPTY,
     EMPTY,
@@ -103,28 +103,28 @@ const PAGE: &[Field] = &[
     Field(STRUCT, &[I32, I32, I32, I32, I32, I32, BOOLEAN]),
 ];
 
-impl<'b> Walk<'b> {
+impl<'b> ThriftWalker<'b> {
     fn new(bytes: &'b [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    fn byte(&mut self) -> Walked<u8> {
-        let byte = *self.bytes.get(self.at).ok_or(Wrong::Short)?;
+    fn byte(&mut self) -> ThriftResult<u8> {
+        let byte = *self.bytes.get(self.at).ok_or(ThriftError::Short)?;
         self.at += 1;
         Ok(byte)
     }
 
-    fn pass(&mut self, bytes: u64) -> Walked<()> {
+    fn pass(&mut self, bytes: u64) -> ThriftResult<()> {
         let rest = (self.bytes.len() - self.at) as u64;
         // guard: a text does not end before it begins
         if bytes > rest {
-            return Err(Wrong::Short);
+            return Err(ThriftError::Short);
         }
         self.at += bytes as usize;
         Ok(())
     }
 
-    fn varint(&mut self) -> Walked<u64> {
+    fn varint(&mut self) -> ThriftResult<u64> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
@@ -134,25 +134,25 @@ impl<'b> Walk<'b> {
             }
         }
         // guard: a number has ten bytes at most
-        // without it: Err(Wrong::Bad) -> Ok(value)
-        Err(Wrong::Bad)
+        // without it: Err(ThriftError::Bad) -> Ok(value)
+        Err(ThriftError::Bad)
     }
 
     /// A signed number.
-    fn number(&mut self) -> Walked<i64> {
+    fn number(&mut self) -> ThriftResult<i64> {
         let value = self.varint()?;
         Ok((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
     }
 
     /// A number of 32 bits, not negative.
-    fn count(&mut self) -> Walked<u64> {
+    fn count(&mut self) -> ThriftResult<u64> {
         // guard: lengths of pages are in their range
         // without it: return Ok(self.number()? as u64);
-        i32::try_from(self.number()?).ok().and_then(|count| u64::try_from(count).ok()).ok_or(Wrong::Bad)
+        i32::try_from(self.number()?).ok().and_then(|count| u64::try_from(count).ok()).ok_or(ThriftError::Bad)
     }
 
     /// The type of the items and their number.
-    fn list(&mut self) -> Walked<(u8, u64)> {
+    fn list(&mut self) -> ThriftResult<(u8, u64)> {
         let head = self.byte()?;
         let items = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
         Ok((head & 15, items))
@@ -163,8 +163,8 @@ impl<'b> Walk<'b> {
         &mut self,
         known: &[Field],
         depth: u32,
-        take: &mut dyn FnMut(&mut Self, i16) -> Walked<bool>,
-    ) -> Walked<()> {
+        take: &mut dyn FnMut(&mut Self, i16) -> ThriftResult<bool>,
+    ) -> ThriftResult<()> {
         let mut id = 0_i16;
         loop {
             let head = self.byte()?;
@@ -173,14 +173,14 @@ impl<'b> Walk<'b> {
             }
             let next = if head >> 4 == 0 { self.number()? } else { i64::from(id) + i64::from(head >> 4) };
             // guard: the number of a field is in its range
-            // without it: i16::try_from(next).map_err(|_| Wrong::Bad)? -> i16::try_from(next).unwrap_or(100)
-            id = i16::try_from(next).map_err(|_| Wrong::Bad)?;
+            // without it: i16::try_from(next).map_err(|_| ThriftError::Bad)? -> i16::try_from(next).unwrap_or(100)
+            id = i16::try_from(next).map_err(|_| ThriftError::Bad)?;
             // Both booleans are one type.
             let of_type = if head & 15 == 2 { BOOLEAN.0 } else { head & 15 };
             let field = usize::try_from(id).ok().and_then(|id| known.get(id.checked_sub(1)?));
             // guard: a field that is known has its type
             if field.is_some_and(|field| field.0 != of_type) {
-                return Err(Wrong::Bad);
+                return Err(ThriftError::Bad);
             }
             if !take(self, id)? && of_type != BOOLEAN.0 {
                 self.value(of_type, field.map_or(&[], |field| field.1), depth + 1)?;
@@ -190,10 +190,10 @@ impl<'b> Walk<'b> {
 
     /// Walks over a value, other than a boolean of a structure, which is in its type. One in a list is a byte, over
     /// which arrow-rs does not pass: no list here has any.
-    fn value(&mut self, of_type: u8, known: &[Field], depth: u32) -> Walked<()> {
+    fn value(&mut self, of_type: u8, known: &[Field], depth: u32) -> ThriftResult<()> {
         // guard: structures are not too deep
         if depth > DEPTH_MAX {
-            return Err(Wrong::Bad);
+            return Err(ThriftError::Bad);
         }
         match of_type {
             // guard: a list has no booleans
@@ -222,13 +222,13 @@ impl<'b> Walk<'b> {
             }
             STRUCT => self.fields(known, depth, &mut |_, _| Ok(false)),
             13 => self.pass(16),
-            _ => Err(Wrong::Bad),
+            _ => Err(ThriftError::Bad),
         }
     }
 }
 
 /// Whether the groups of a schema are as many and as deep as they may be.
-fn check_schema(walk: &mut Walk<'_>) -> Walked<()> {
+fn check_schema(walk: &mut ThriftWalker<'_>) -> ThriftResult<()> {
     let (_, elements) = walk.list()?;
     // How many more are wanted inside of each group that is open.
     let mut open: Vec<u64> = Vec::new();
@@ -243,13 +243,13 @@ fn check_schema(walk: &mut Walk<'_>) -> Walked<()> {
         })?;
         // guard: a group has no more columns than there are
         if children > elements {
-            return Err(Wrong::Bad);
+            return Err(ThriftError::Bad);
         }
         if children > 0 {
             open.push(children);
             // guard: groups of columns are not too deep
             if open.len() > GROUPS_MAX {
-                return Err(Wrong::Bad);
+                return Err(ThriftError::Bad);
             }
         } else {
             // A leaf ends all groups that it is the last child of.
@@ -271,13 +271,13 @@ fn check_schema(walk: &mut Walk<'_>) -> Walked<()> {
 ///
 /// It is none, or says what cannot be.
 pub(super) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
-    let told = |error: io::Error| error.to_string();
+    let message = |error: io::Error| error.to_string();
     let mut file = file;
-    let bytes = file.metadata().map_err(told)?.len();
+    let bytes = file.metadata().map_err(message)?.len();
     let no_parquet = || "it does not end as a Parquet file does".to_owned();
     let before = bytes.checked_sub(TAIL_BYTES).ok_or_else(no_parquet)?;
     let mut tail = [0; TAIL_BYTES as usize];
-    file.seek(SeekFrom::Start(before)).and_then(|_| file.read_exact(&mut tail)).map_err(told)?;
+    file.seek(SeekFrom::Start(before)).and_then(|_| file.read_exact(&mut tail)).map_err(message)?;
     let [a, b, c, d, magic @ ..] = tail;
     let length = u64::from(u32::from_le_bytes([a, b, c, d]));
     // guard: a Parquet file ends as one
@@ -290,9 +290,9 @@ pub(super) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
         .checked_sub(length)
         .ok_or_else(|| format!("its footer is of {length} bytes, and the file of {bytes}"))?;
     let mut footer = vec![0; length as usize];
-    file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut footer)).map_err(told)?;
+    file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut footer)).map_err(message)?;
     let (mut has_schema, mut is_encrypted) = (false, false);
-    let walked = Walk::new(&footer).fields(FOOTER, 0, &mut |walk, id| {
+    let walked = ThriftWalker::new(&footer).fields(FOOTER, 0, &mut |walk, id| {
         // The first schema counts. Only the version may precede it: an unknown field could hide another schema.
         let is_schema = id == 2 && !has_schema;
         is_encrypted |= id == ENCRYPTION_ALGORITHM;
@@ -302,15 +302,15 @@ pub(super) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
         }
         // guard: only the version precedes a schema
         // without it: has_schema || id == 1 -> true
-        if has_schema || id == 1 { Ok(is_schema) } else { Err(Wrong::Bad) }
+        if has_schema || id == 1 { Ok(is_schema) } else { Err(ThriftError::Bad) }
     });
     walked.map_err(|_| "its footer is damaged, or has too many groups of columns in each other".to_owned())?;
     if is_encrypted { Err(ENCRYPTED.to_owned()) } else { Ok(()) }
 }
 
 /// Reads the header of a page: the compressed and the decompressed size, and the length of the header.
-fn page(bytes: &[u8]) -> Walked<(u64, u64, usize)> {
-    let mut walk = Walk::new(bytes);
+fn page(bytes: &[u8]) -> ThriftResult<(u64, u64, usize)> {
+    let mut walk = ThriftWalker::new(bytes);
     let (mut unpacked, mut packed) = (None, None);
     walk.fields(PAGE, 0, &mut |walk, id| {
         let wanted = match id {
@@ -323,7 +323,7 @@ fn page(bytes: &[u8]) -> Walked<(u64, u64, usize)> {
     })?;
     match (unpacked, packed) {
         (Some(unpacked), Some(packed)) => Ok((unpacked, packed, walk.at)),
-        _ => Err(Wrong::Bad),
+        _ => Err(ThriftError::Bad),
     }
 }
 
@@ -353,12 +353,12 @@ impl Length for Checked {
 }
 
 impl ChunkReader for Checked {
-    type T = Head;
+    type T = PageHeader;
 
     /// What arrow-rs reads so are headers of pages, and of these not each.
-    fn get_read(&self, start: u64) -> Result<Head> {
+    fn get_read(&self, start: u64) -> Result<PageHeader> {
         let (file, bytes) = (Arc::clone(&self.file), self.bytes);
-        Ok(Head { file, start, bytes, page_bytes_max: self.page_bytes_max, read: None })
+        Ok(PageHeader { file, start, bytes, page_bytes_max: self.page_bytes_max, read: None })
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
@@ -371,7 +371,7 @@ impl ChunkReader for Checked {
 }
 
 /// The header of a page, which is read and looked at once it is wanted.
-pub(super) struct Head {
+pub(super) struct PageHeader {
     file: Arc<fs::File>,
     start: u64,
     bytes: u64,
@@ -380,7 +380,7 @@ pub(super) struct Head {
     read: Option<Cursor<Vec<u8>>>,
 }
 
-impl Head {
+impl PageHeader {
     fn load(&self) -> io::Result<Vec<u8>> {
         // guard: a header of a page is not read to any length
         // without it: HEAD_BYTES_MAX -> u64::MAX
@@ -392,16 +392,16 @@ impl Head {
             file.seek(SeekFrom::Start(self.start))?;
             file.take(wanted.min(rest)).read_to_end(&mut bytes)?;
             match page(&bytes) {
-                Err(Wrong::Short) if wanted < rest => wanted *= 8,
+                Err(ThriftError::Short) if wanted < rest => wanted *= 8,
                 Err(_) => return Err(io::Error::other("the header of a page is damaged")),
                 Ok((unpacked, packed, length)) => {
                     // guard: a page does not grow by more than it can
                     // without it: GROWTH_MAX -> u64::MAX
-                    let most = packed.saturating_mul(GROWTH_MAX).max(PAGE_BYTES).min(self.page_bytes_max);
+                    let max = packed.saturating_mul(GROWTH_MAX).max(PAGE_BYTES).min(self.page_bytes_max);
                     // guard: a page is not longer than pages are
-                    if unpacked > most {
+                    if unpacked > max {
                         return Err(io::Error::other(format!(
-                            "a page of {packed} bytes has {unpacked} by its header once decompressed, more than the limit of {most}"
+                            "a page of {packed} bytes has {unpacked} by its header once decompressed, more than the limit of {max}"
                         )));
                     }
                     bytes.truncate(length);
@@ -412,7 +412,7 @@ impl Head {
     }
 }
 
-impl Read for Head {
+impl Read for PageHeader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.read.is_none() {
             self.read = Some(Cursor::new(self.load()?));
@@ -475,18 +475,18 @@ mod tests {
         footer
     }
 
-    /// What opening such a file as one of documents says.
+    /// The message of opening such a file as documents.
     fn opened(bytes: &[u8]) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("in.parquet");
         fs::write(&path, bytes).unwrap();
         let fields = super::super::fields::Fields::default();
-        let rows = super::super::columns::Rows::open(&path, &fields, 1000, &Arc::default());
+        let rows = super::super::columns::ParquetRows::open(&path, &fields, 1000, &Arc::default());
         rows.err().unwrap().to_string()
     }
 
     #[test]
-    fn groups_of_columns_are_refused_before_they_fill_the_stack_or_the_memory() {
+    fn deeply_nested_columns_are_refused_before_they_exhaust_stack_or_memory() {
         let deep = |groups: usize| of_schema(&[vec![1; groups], vec![0]].concat());
         let said = opened(&deep(GROUPS_MAX));
         assert!(said.contains("no column"), "{said}");
@@ -503,7 +503,7 @@ mod tests {
 
     /// Found by reading: arrow-rs takes 65,538 for 2, and reads what it knows as what it should be.
     #[test]
-    fn what_arrow_would_read_otherwise_than_it_is_walked_over_is_refused() {
+    fn structures_that_arrow_would_read_differently_are_refused() {
         let deep = schema(&[vec![1; 200_000], vec![0]].concat());
         let far = [&b"\x15\x02\x09"[..], &number((1 << 16) + 2), &deep[1..]].concat();
         // Our walk sees a text, the reader a version followed by the schema.
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_footer_is_told() {
+    fn invalid_footer_is_reported() {
         for (bytes, wanted) in [
             (&b""[..], "does not end as a Parquet file does"),
             (b"PAR1", "does not end as a Parquet file does"),
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_says_more_than_can_be_is_not_believed() {
+    fn page_with_an_impossible_size_is_refused() {
         let head = |unpacked: u64, packed: u64, more: &[u8]| {
             [b"\x15\x00\x15", &number(unpacked)[..], b"\x15", &number(packed), more, b"\x00"].concat()
         };

@@ -9,9 +9,9 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use super::archive::{self, Bad, Format, Stream};
+use super::archive::{self, BadRecord, ArchiveFormat, ArchiveStream};
 use super::charset::Charset;
-use super::fields::{Fields, Ids, in_the_way, push_key};
+use super::fields::{Fields, Ids, name_conflict, push_key};
 use super::{AttachedFields, OwnAttached, Problem, http};
 
 /// The longest head of a record, in bytes.
@@ -24,18 +24,18 @@ static NEXT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nWARC/"
 const VERSION_BYTES: usize = 8;
 
 /// The records of one stream.
-pub(super) type Records = archive::Records<Warc>;
+pub(super) type ArchiveRecords = archive::ArchiveRecords<Warc>;
 
 /// WARC and WET.
 pub(super) enum Warc {}
 
-impl Format for Warc {
-    fn measure(stream: &mut Stream) -> Result<Result<(usize, usize), Bad>, Problem> {
+impl ArchiveFormat for Warc {
+    fn measure(stream: &mut ArchiveStream) -> Result<Result<(usize, usize), BadRecord>, Problem> {
         stream.window.hold(VERSION_BYTES)?;
         if !begins(stream.window.bytes()) {
             let start = &stream.window.bytes()[..stream.window.bytes().len().min(VERSION_BYTES)];
             let found = start.escape_ascii();
-            return Ok(Err(Bad {
+            return Ok(Err(BadRecord {
                 reason: format!("expected a record, so WARC/1.0, found \"{found}\""),
                 skip: 0,
                 // A file of nothing else is no archive.
@@ -51,10 +51,10 @@ impl Format for Warc {
             if bytes.len() >= HEAD_BYTES_MAX || !stream.window.more()? {
                 let reason = "its head is not ended by an empty line".to_owned();
                 let is_short = stream.window.bytes().len() < HEAD_BYTES_MAX;
-                return Ok(Err(Bad { reason, skip: VERSION_BYTES, is_short }));
+                return Ok(Err(BadRecord { reason, skip: VERSION_BYTES, is_short }));
             }
         };
-        let bad = |reason, skip| Ok(Err(Bad { reason, skip, is_short: false }));
+        let bad = |reason, skip| Ok(Err(BadRecord { reason, skip, is_short: false }));
         let Some(length) = field(&stream.window.bytes()[..head], "Content-Length") else {
             return bad("no Content-Length".to_owned(), head - 1);
         };
@@ -66,26 +66,26 @@ impl Format for Warc {
         // A record that was cut may be followed by a whole one: the search begins at the end of the head.
         // guard: a long record of an archive is refused
         if length > stream.record_bytes_max {
-            let most = stream.record_bytes_max;
+            let upper = stream.record_bytes_max;
             return bad(
-                format!("a record of more than {most} bytes: its Content-Length is {length}"),
+                format!("a record of more than {upper} bytes: its Content-Length is {length}"),
                 head - 1,
             );
         }
         let end = head + length;
         let whole = stream.window.hold(end)?;
-        let goes_on = stream.window.hold(end + ENDS_MAX + VERSION_BYTES)?;
-        // No further than what was asked for: what came with it depends on the stream, which what is said must not.
+        let continues = stream.window.hold(end + ENDS_MAX + VERSION_BYTES)?;
+        // Ignores over-read bytes: their number depends on read sizes, and messages must be deterministic.
         let bytes = stream.window.bytes();
         // guard: what is said of a length does not depend on how a stream is cut
         // without it: &bytes[..bytes.len().min(end + ENDS_MAX + VERSION_BYTES)] -> bytes
         let bytes = &bytes[..bytes.len().min(end + ENDS_MAX + VERSION_BYTES)];
         if whole {
-            let behind = &bytes[end..];
-            let ends = behind.iter().take(ENDS_MAX).take_while(|byte| b"\r\n".contains(byte)).count();
-            let next = &behind[ends..];
-            // Where the stream ends in the beginning of the next record, this one is whole.
-            if next.is_empty() || begins(next) || !goes_on && can_begin(next) {
+            let after = &bytes[end..];
+            let ends = after.iter().take(ENDS_MAX).take_while(|byte| b"\r\n".contains(byte)).count();
+            let next = &after[ends..];
+            // If the stream ends in the beginning of the next record, this record is whole.
+            if next.is_empty() || begins(next) || !continues && can_begin(next) {
                 return Ok(Ok((end, end + ends)));
             }
         }
@@ -103,7 +103,7 @@ impl Format for Warc {
                 }
                 None => format!("the file ends after {} of its {length} bytes{of}", bytes.len() - head),
             };
-        Ok(Err(Bad { reason, skip: head - 1, is_short }))
+        Ok(Err(BadRecord { reason, skip: head - 1, is_short }))
     }
 
     fn next_record(bytes: &[u8]) -> Option<usize> {
@@ -126,12 +126,12 @@ fn can_begin(bytes: &[u8]) -> bool {
     bytes.len() < VERSION_BYTES && bytes.iter().zip(b"WARC/0.0").all(is_one)
 }
 
-/// Where the next line begins that begins as a record does.
+/// The start of the next line that begins like a record.
 fn next_record(bytes: &[u8]) -> Option<usize> {
     NEXT.find_iter(bytes).map(|at| at + 1).find(|&at| begins(&bytes[at..]))
 }
 
-/// Where the head ends: after the first empty line.
+/// The end of the header: after the first empty line.
 pub(super) fn head_end(bytes: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b'\n', bytes).find_map(|at| match &bytes[at + 1..] {
         [b'\n', ..] => Some(at + 2),
@@ -148,8 +148,8 @@ pub(super) fn field<'h>(head: &'h [u8], name: &str) -> Option<&'h [u8]> {
     })
 }
 
-/// What a record says.
-pub(super) enum Says<'r> {
+/// The content of a record.
+pub(super) enum RecordContent<'r> {
     Text {
         key: Option<Cow<'r, [u8]>>,
         text: &'r [u8],
@@ -157,9 +157,9 @@ pub(super) enum Says<'r> {
     /// A text that is not in the record so.
     Made {
         key: Option<Cow<'r, [u8]>>,
-        shown: http::Shown,
+        shown: http::PageText,
     },
-    /// Of another kind, or of another type than text.
+    /// A record of another kind, or of another type than text.
     NoDocument,
     /// That what was captured is as it was before.
     Revisit,
@@ -172,31 +172,31 @@ pub(super) fn understand<'r>(
     fields: &Fields,
     bytes_max: usize,
     charset: Option<Charset>,
-) -> Result<Says<'r>, String> {
+) -> Result<RecordContent<'r>, String> {
     let head_bytes = head_end(record).ok_or("its head is not ended by an empty line")?;
     let (head, content) = record.split_at(head_bytes);
     let kind = field(head, "WARC-Type").ok_or("no WARC-Type")?;
     let of_type = field(head, "Content-Type").unwrap_or_default();
     let page = match kind {
         b"conversion" | b"resource" => {
-            http::Page { of_type: Cow::Borrowed(of_type), content: content.into() }
+            http::HttpPage { of_type: Cow::Borrowed(of_type), content: content.into() }
         }
         b"response" if http::is_http(of_type) => match http::page(content, bytes_max)? {
             Some(page) => page,
-            None => return Ok(Says::NoDocument),
+            None => return Ok(RecordContent::NoDocument),
         },
-        b"revisit" => return Ok(Says::Revisit),
-        _ => return Ok(Says::NoDocument),
+        b"revisit" => return Ok(RecordContent::Revisit),
+        _ => return Ok(RecordContent::NoDocument),
     };
     if let Some(name) = fields.reserved.iter().find(|name| field(head, name).is_some()) {
-        return Err(in_the_way(name));
+        return Err(name_conflict(name));
     }
     let key = key(head, fields)?;
     // The texts that are made of archives are UTF-8, whatever they were before.
     if kind == b"conversion" && http::is_plain_text(of_type) {
-        return Ok(Says::Text { key, text: content });
+        return Ok(RecordContent::Text { key, text: content });
     }
-    Ok(page.text(charset)?.map_or(Says::NoDocument, |shown| Says::Made { key, shown }))
+    Ok(page.text(charset)?.map_or(RecordContent::NoDocument, |shown| RecordContent::Made { key, shown }))
 }
 
 /// The key of a record, by its head: the address, unless other fields are named; none where it is to be that of the line.
@@ -226,7 +226,7 @@ fn key<'r>(head: &'r [u8], fields: &Fields) -> Result<Option<Cow<'r, [u8]>>, Str
     }
 }
 
-/// What a record has beside its text, by the fields of its head.
+/// The value and stamp of a record, from the fields of its header.
 pub(super) fn attached(record: &[u8], fields: &Fields) -> anyhow::Result<OwnAttached> {
     let head = &record[..head_end(record).unwrap_or(record.len())];
     let named = |name: &Option<String>| name.as_deref().and_then(|name| field(head, name));
@@ -266,7 +266,7 @@ mod tests {
         let reader = Box::new(std::io::Cursor::new(bytes.to_vec()));
         let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
         let window = Window::new(Reader::open_verbatim(origin, &Arc::default()).unwrap());
-        let mut records = Records::new(window, max);
+        let mut records = ArchiveRecords::new(window, max);
         let mut all = Vec::new();
         let fields = fields();
         while records
@@ -277,10 +277,10 @@ mod tests {
                         format!("{}={}", String::from_utf8_lossy(key), String::from_utf8_lossy(text))
                     };
                     Ok(match understand(&line, &fields, max, None)? {
-                        Says::Text { key, text } => pair(&key.unwrap(), text),
-                        Says::Made { key, shown } => pair(&key.unwrap(), shown.text.as_bytes()),
-                        Says::NoDocument => "none".to_owned(),
-                        Says::Revisit => "revisit".to_owned(),
+                        RecordContent::Text { key, text } => pair(&key.unwrap(), text),
+                        RecordContent::Made { key, shown } => pair(&key.unwrap(), shown.text.as_bytes()),
+                        RecordContent::NoDocument => "none".to_owned(),
+                        RecordContent::Revisit => "revisit".to_owned(),
                     })
                 });
                 assert_eq!(number as usize, all.len() + 1);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_their_addresses_and_their_contents_and_others_are_none() {
+    fn warc_records_give_address_and_content_and_other_records_give_none() {
         let info = "WARC/1.0\r\nWARC-Type: warcinfo\r\nContent-Length: 2\r\n\r\na\n\r\n\r\n";
         let archive =
             [info.into(), text("http://a/", "one\nWARC/1.0\ntwo"), text("<http://b/>", "")].concat();
@@ -301,16 +301,16 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_that_were_changed_outside_of_contents_do_no_harm() {
+    fn changed_line_ends_outside_of_contents_are_tolerated() {
         let archive = [text("a", "one"), text("b", "two")].concat().replace("\r\n", "\n");
         assert_eq!(read(archive.as_bytes(), 1000), [Ok("a=one".to_owned()), Ok("b=two".to_owned())]);
         assert_eq!(read(archive.trim_end().as_bytes(), 1000).len(), 2);
     }
 
     #[test]
-    fn a_length_that_is_not_true_makes_one_record_bad_and_no_other() {
+    fn wrong_length_makes_only_its_own_record_bad() {
         let good = |key: &str| Ok(format!("{key}=right"));
-        for (wrong, told) in [
+        for (wrong, message) in [
             ("12", "its Content-Length is 12, but the next record begins after 9 bytes, of b"),
             ("2", "its Content-Length is 2, but the next record begins after 9 bytes, of b"),
             ("100", "its Content-Length is 100, but the next record begins after 9 bytes, of b"),
@@ -321,12 +321,12 @@ mod tests {
             let bad = text("b", "wrong").replace("Content-Length: 5", &format!("Content-Length: {wrong}"));
             let archive = [text("a", "right"), bad, text("c", "right"), text("d", "right")].concat();
             let found = read(archive.as_bytes(), 1000);
-            assert_eq!(found, [good("a"), Err(told.to_owned()), good("c"), good("d")], "{wrong}");
+            assert_eq!(found, [good("a"), Err(message.to_owned()), good("c"), good("d")], "{wrong}");
         }
     }
 
     #[test]
-    fn what_is_cut_or_no_archive_is_told() {
+    fn truncated_archives_and_other_files_are_reported() {
         let archive = text("a", "right");
         let cut = &archive.as_bytes()[..archive.len() - 7];
         assert_eq!(read(cut, 1000), [], "the record that breaks off is none");
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_archive_that_breaks_off_has_the_records_before_and_says_where() {
+    fn truncated_plain_archive_gives_the_records_before_the_break_and_reports_its_offset() {
         let archive = [text("a", "right"), text("b", "right"), text("c", "cut off")].concat();
         for (bytes, why) in [
             (archive.len() - 7, "the file ends after 4 of its 7 bytes, of c"),
@@ -353,7 +353,7 @@ mod tests {
             let reader = Box::new(std::io::Cursor::new(archive.as_bytes()[..bytes].to_vec()));
             let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
             let mut records =
-                Records::new(Window::new(Reader::open_verbatim(origin, &Arc::default()).unwrap()), 1000);
+                ArchiveRecords::new(Window::new(Reader::open_verbatim(origin, &Arc::default()).unwrap()), 1000);
             let mut all = 0;
             while records.next(|_, found| all += u64::from(found.is_ok())).unwrap() {}
             let cut = records.cut().unwrap();
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn records_around_every_size_of_what_is_read_at_once_are_whole() {
+    fn records_across_every_read_buffer_boundary_are_whole() {
         for pad in [1, 262_000, 262_100, 262_140, 262_144, 600_000] {
             let long = "y".repeat(pad);
             let archive = [text("a", &long), text("b", "short"), text("c", &long)].concat();

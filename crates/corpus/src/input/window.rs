@@ -9,7 +9,7 @@ use super::open::Reader;
 /// How much is asked of the stream at once. In fuzzing so little that short inputs come to its ends.
 const CHUNK: usize = if cfg!(fuzzing) { 128 } else { 256 << 10 };
 
-/// What was read of a stream and not yet taken.
+/// Bytes read from a stream and not yet taken.
 pub(super) struct Window {
     reader: Reader,
     /// Bytes of the stream before the buffer.
@@ -37,7 +37,7 @@ impl Window {
         self.reader.broke_off()
     }
 
-    /// What messages call the stream.
+    /// The name of the stream in messages.
     pub(super) fn name(&self) -> &Arc<Path> {
         self.reader.name()
     }
@@ -47,12 +47,12 @@ impl Window {
         &self.buffer[self.start..self.end]
     }
 
-    /// Where the window begins in its file, if that is a regular one read as it is.
+    /// The offset of the window in its file, if that is a regular one read without decompression.
     pub(super) fn offset(&self) -> Option<u64> {
         self.reader.plain_bytes().map(|_| self.position())
     }
 
-    /// Where the window begins in the plain bytes of the stream.
+    /// The offset of the window in the decompressed bytes of the stream.
     pub(super) fn position(&self) -> u64 {
         self.before + self.start as u64
     }

@@ -17,16 +17,16 @@ pub(super) enum Scale {
 }
 
 impl Scale {
-    /// In powers of ten, from 1 to no less than `most`.
-    pub(super) fn log_to(most: f64) -> Self {
-        Self::Log(1.0, 10_f64.powf(most.max(10.0).log10().ceil()))
+    /// In powers of ten, from 1 to no less than `max`.
+    pub(super) fn log_to(max: f64) -> Self {
+        Self::Log(1.0, 10_f64.powf(max.max(10.0).log10().ceil()))
     }
 
     /// The position of a value, from 0 to 1.
     fn place(self, value: f64) -> f64 {
         let place = match self {
-            Self::Linear(least, most) => (value - least) / (most - least),
-            Self::Log(least, most) => (value / least).log10() / (most / least).log10(),
+            Self::Linear(min, max) => (value - min) / (max - min),
+            Self::Log(min, max) => (value / min).log10() / (max / min).log10(),
         };
         place.clamp(0.0, 1.0)
     }
@@ -34,16 +34,16 @@ impl Scale {
     /// Values to be named beside the axis.
     fn ticks(self) -> Vec<f64> {
         match self {
-            Self::Linear(least, most) => {
-                (0..=5).map(|fifth| least + (most - least) * f64::from(fifth) / 5.0).collect()
+            Self::Linear(min, max) => {
+                (0..=5).map(|fifth| min + (max - min) * f64::from(fifth) / 5.0).collect()
             }
-            Self::Log(least, most) => {
-                let decades = (most / least).log10().round().max(1.0);
+            Self::Log(min, max) => {
+                let decades = (max / min).log10().round().max(1.0);
                 let step = (decades / 6.0).ceil().max(1.0);
                 let mut ticks = Vec::new();
                 let mut decade = 0.0;
                 while decade <= decades {
-                    ticks.push(least * 10_f64.powf(decade));
+                    ticks.push(min * 10_f64.powf(decade));
                     decade += step;
                 }
                 ticks
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_stand_where_their_scale_says_and_never_outside_the_frame() {
+    fn values_are_drawn_at_their_scaled_position_inside_the_frame() {
         let chart = Chart::new(Scale::Linear(0.0, 2.0), Scale::Log(1.0, 100.0));
         let (left, top, right, bottom) = FRAME;
         assert_eq!(chart.at((0.0, 1.0)), (left, bottom));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_says_what_it_shows_and_nothing_in_it_is_taken_for_a_tag() {
+    fn figure_has_a_description_and_escapes_markup() {
         let mut chart = Chart::new(Scale::Linear(0.0, 1.0), Scale::log_to(5e6));
         chart.bars("a", [(0.0, 0.5, 3.0)]);
         chart.line("b", [(0.0, 1.0), (1.0, 5.0)]);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_beside_axes_are_short() {
+    fn axis_labels_are_short() {
         let shown = [0.0, 0.25, 0.5, 1.0, 999.0, 1000.0, 1500.0, 2e6, 3e9, 1e13].map(short);
         assert_eq!(shown, ["0", "0.25", "0.5", "1", "999", "1k", "1.5k", "2M", "3G", "10T"]);
     }

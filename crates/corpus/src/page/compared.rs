@@ -13,7 +13,7 @@ use crate::numbers::{bytes, count};
 const CONTEXT: usize = 300;
 /// Bytes of a passage that are shown at its beginning, and at its end.
 const HALF: usize = 2_000;
-/// Bytes of a text after which nothing more of it is shown.
+/// The most bytes of a text that are shown.
 const EXCERPT_MAX: usize = 16_000;
 /// Passages of a pair of texts that are listed with their places.
 const LISTED_MAX: usize = 50;
@@ -29,7 +29,7 @@ sup{color:var(--soft);font-size:.7rem;user-select:none}
 
 /// The page.
 #[derive(Clone, Debug, Default)]
-pub struct Compared {
+pub struct PassagePage {
     /// Its heading.
     pub title: String,
     /// Figures above the texts: their names and values.
@@ -37,28 +37,28 @@ pub struct Compared {
     /// A sentence on what is shown.
     pub note: String,
     /// Pairs of texts, in their order.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<ComparedPair>,
 }
 
 /// Two texts.
 #[derive(Clone, Debug)]
-pub struct Pair {
+pub struct ComparedPair {
     /// The text that repeats something.
-    pub left: Side,
+    pub left: TextSide,
     /// The text that has it, too.
-    pub right: Side,
+    pub right: TextSide,
     /// Shared passages: where each begins and ends on the left, the same on the right, and its words.
     pub passages: Vec<[u32; 5]>,
 }
 
 /// One of two texts.
 #[derive(Clone, Debug)]
-pub struct Side {
-    /// What it is.
+pub struct TextSide {
+    /// Its role, such as "document".
     pub name: &'static str,
     /// Its key.
     pub key: String,
-    /// What is shown of it.
+    /// The excerpt that is shown.
     pub excerpt: Excerpt,
 }
 
@@ -186,7 +186,7 @@ impl Excerpt {
     }
 }
 
-impl Compared {
+impl PassagePage {
     /// The page as HTML.
     #[must_use]
     pub fn html(&self) -> String {
@@ -217,7 +217,7 @@ impl Compared {
     }
 }
 
-impl Pair {
+impl ComparedPair {
     fn push(&self, page: &mut String, number: usize) {
         let words: u64 = self.passages.iter().map(|passage| u64::from(passage[4])).sum();
         let several = if self.passages.len() == 1 { "passage" } else { "passages" };
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn excerpts_show_passages_with_what_is_around_them_and_no_markup_of_texts() {
+    fn excerpts_show_passages_with_context_and_escape_markup() {
         let text = format!("{}<b>shared</b>\nand & more{}", "é".repeat(400), "x".repeat(1000));
         let start = 800;
         let passage = start..start + "<b>shared</b>\nand & more".len();

@@ -7,11 +7,11 @@ use serde::Serialize;
 use twindex::params::FEATURE_BITS_MAX;
 use twindex::params::FeatureScheme;
 use twindex::{KeyBuf, Snapshot};
-use twindex_join::scores::{Alike, Scores};
-use twindex_join::{Effort, Forest, band_scores, block_scores, scored_pairs};
+use twindex_join::scores::{EqualSignatures, Scores};
+use twindex_join::{JoinResources, Forest, band_scores, block_scores, scored_pairs};
 
 use super::groups::GroupSizes;
-use super::{Look, Space};
+use super::{VerifyOptions, Space};
 use crate::dedup::Hosts;
 
 /// The lowest score of fingerprints that is listed: distance 8, as in the study whose table it is.
@@ -25,7 +25,7 @@ const CLUSTERS_HELD: usize = 1 << 12;
 /// Keys of a cluster that are shown.
 pub const KEYS_SHOWN: usize = 5;
 
-/// What a report says.
+/// The figures of a report.
 #[derive(Debug, Serialize)]
 pub struct Figures {
     pub(crate) name: String,
@@ -38,21 +38,21 @@ pub struct Figures {
     pub(crate) bytes: BTreeMap<&'static str, u64>,
     pub(crate) params: Vec<(&'static str, String)>,
     /// Pairs that share a block of their fingerprints.
-    pub(crate) blocks: Option<Meetings>,
+    pub(crate) blocks: Option<CollisionFigures>,
     /// Pairs that share a band.
-    pub(crate) bands: Option<Banded>,
-    pub(crate) clusters: Option<Clustered>,
-    /// Where they were asked for.
+    pub(crate) bands: Option<BandFigures>,
+    pub(crate) clusters: Option<ClusterFigures>,
+    /// Sizes of groups, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) groups: Option<GroupSizes>,
-    /// Where near documents come from, where they have URLs.
+    /// Counts of duplicates by host, if documents have URLs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hosts: Option<Hosts>,
 }
 
 /// Pairs that collide in buckets.
 #[derive(Debug, Serialize)]
-pub(crate) struct Meetings {
+pub(crate) struct CollisionFigures {
     /// For each block or band, the pairs of each score or bin of resemblance.
     pub(crate) pairs: Vec<Vec<u64>>,
     /// The number of pairs that agree in everything, in every block or band.
@@ -63,7 +63,7 @@ pub(crate) struct Meetings {
     pub(crate) capped_buckets: u64,
 }
 
-impl Meetings {
+impl CollisionFigures {
     /// `place` puts a score into one of `places`, or leaves it out.
     fn of(scores: &Scores, places: usize, place: impl Fn(usize) -> Option<usize>) -> Self {
         let fold = |counts: &Vec<u64>| {
@@ -85,13 +85,13 @@ impl Meetings {
     }
 }
 
-/// What bands find.
+/// Figures of the candidates of bands.
 #[derive(Debug, Serialize)]
-pub(crate) struct Banded {
+pub(crate) struct BandFigures {
     pub(crate) bands: u16,
     pub(crate) rows: u16,
     pub(crate) minima: usize,
-    pub(crate) meetings: Meetings,
+    pub(crate) collisions: CollisionFigures,
     /// Resemblance, the share of pairs that share a band as predicted, and as measured, with the pairs it was
     /// measured on.
     pub(crate) curve: Vec<(f64, f64, Option<f64>, u64)>,
@@ -103,12 +103,12 @@ pub(crate) struct Banded {
 
 /// Clusters of documents.
 #[derive(Debug, Serialize)]
-pub struct Clustered {
-    /// What near documents are, in words.
+pub struct ClusterFigures {
+    /// The near relation, in words.
     pub(crate) near: String,
-    /// Those of two documents or more.
+    /// Clusters of two documents or more.
     pub(crate) clusters: u64,
-    /// Documents that go for another one in their cluster.
+    /// Documents removed for another one in their cluster.
     pub(crate) redundant: u64,
     /// How many clusters have each size.
     pub(crate) sizes: BTreeMap<u64, u64>,
@@ -116,13 +116,13 @@ pub struct Clustered {
     pub(crate) largest: Vec<(u64, Vec<String>)>,
 }
 
-impl Clustered {
+impl ClusterFigures {
     /// `near` says in words which documents are. Clusters are their documents, which may be of any kind and each stand
     /// for some; `keys` names a few of those that are shown.
     ///
     /// # Errors
     ///
-    /// Those of `keys`.
+    /// The bytes of `keys`.
     pub fn of(
         near: String,
         clusters: impl IntoIterator<Item = (u64, u32)>,
@@ -159,7 +159,7 @@ impl Figures {
 
     /// With clusters that were found otherwise.
     #[must_use]
-    pub fn with_clusters(self, clusters: Clustered) -> Self {
+    pub fn with_clusters(self, clusters: ClusterFigures) -> Self {
         Self { clusters: Some(clusters), ..self }
     }
 
@@ -181,21 +181,21 @@ impl Figures {
     pub(crate) fn of(
         snapshot: &Snapshot,
         index: &Path,
-        look: Look,
-        effort: Effort<'_>,
+        look: VerifyOptions,
+        resources: JoinResources<'_>,
         by_signatures: bool,
     ) -> anyhow::Result<Self> {
         let space = Space::of(snapshot, index);
         let params = snapshot.params();
         let blocks = match params.simhash {
             Some(_) => {
-                let scores = block_scores(snapshot, look.max_bucket, effort)?;
+                let scores = block_scores(snapshot, look.max_bucket, resources)?;
                 let places = u64::BITS as usize - SCORE_MIN + 1;
-                Some(Meetings::of(&scores, places, |score| score.checked_sub(SCORE_MIN)))
+                Some(CollisionFigures::of(&scores, places, |score| score.checked_sub(SCORE_MIN)))
             }
             None => None,
         };
-        let (bands, clusters) = Banded::of(snapshot, look, effort, by_signatures)?.unzip();
+        let (bands, clusters) = BandFigures::of(snapshot, look, resources, by_signatures)?.unzip();
         Ok(Self {
             name: name_of(index),
             documents: snapshot.documents(),
@@ -214,15 +214,15 @@ impl Figures {
     }
 }
 
-impl Banded {
+impl BandFigures {
     /// What bands find, and, if asked for, the clusters of what is near by signatures. None where no bands, or no
     /// signatures to compare, are kept.
     fn of(
         snapshot: &Snapshot,
-        look: Look,
-        effort: Effort<'_>,
+        look: VerifyOptions,
+        resources: JoinResources<'_>,
         by_signatures: bool,
-    ) -> anyhow::Result<Option<(Self, Option<Clustered>)>> {
+    ) -> anyhow::Result<Option<(Self, Option<ClusterFigures>)>> {
         let Some(minhash) = snapshot.params().minhash.filter(|minhash| minhash.signature_bits > 0) else {
             return Ok(None);
         };
@@ -232,7 +232,7 @@ impl Banded {
         let (found, clusters) = if by_signatures {
             // No more different signatures than documents.
             let mut forest = Forest::new(u32::try_from(snapshot.documents()).unwrap_or(u32::MAX));
-            let found = scored_pairs(snapshot, look.max_bucket, effort, |a, b, score| {
+            let found = scored_pairs(snapshot, look.max_bucket, resources, |a, b, score| {
                 if is_near[score as usize] {
                     forest.join(a, b);
                 }
@@ -241,7 +241,7 @@ impl Banded {
             let clusters = clusters_of(snapshot, &found.alike, &mut forest, look)?;
             (found, Some(clusters))
         } else {
-            (band_scores(snapshot, look.max_bucket, effort)?, None)
+            (band_scores(snapshot, look.max_bucket, resources)?, None)
         };
 
         // 32 bits agree by chance so rarely that it makes no difference, 8 do not.
@@ -249,7 +249,7 @@ impl Banded {
         let scheme = FeatureScheme { feature_bits, ..FeatureScheme::new(minhash.bands, minhash.rows, 1) };
         let bin = |score: usize| {
             let resemblance = estimate(score).value();
-            // The last bin ends with what is alike in everything.
+            // The last bin includes a resemblance of 1.
             (0..BINS).rev().find(|&place| resemblance >= place as f64 / BINS as f64)
         };
         let curve = (0..BINS).map(|place| {
@@ -271,7 +271,7 @@ impl Banded {
             rows: minhash.rows,
             minima,
             curve: curve.collect(),
-            meetings: Meetings::of(&found.scores, BINS, bin),
+            collisions: CollisionFigures::of(&found.scores, BINS, bin),
             threshold: look.threshold,
             scheme,
         };
@@ -282,10 +282,10 @@ impl Banded {
 /// The clusters that estimates make of documents by signature.
 fn clusters_of(
     snapshot: &Snapshot,
-    alike: &[Alike],
+    alike: &[EqualSignatures],
     forest: &mut Forest,
-    look: Look,
-) -> anyhow::Result<Clustered> {
+    look: VerifyOptions,
+) -> anyhow::Result<ClusterFigures> {
     let mut members: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for number in 0..alike.len() as u32 {
         members.entry(forest.root(number)).or_default().push(number);
@@ -294,7 +294,7 @@ fn clusters_of(
         members.iter().map(|&number| u64::from(alike[number as usize].documents)).sum()
     };
     let segments: Vec<_> = snapshot.segments().map(|(segment, _)| segment).collect();
-    Ok(Clustered::of(
+    Ok(ClusterFigures::of(
         format!("an estimated resemblance of {} or more", look.threshold),
         members.iter().map(|(&root, members)| (documents(members), root)),
         |root| {

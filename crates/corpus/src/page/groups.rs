@@ -40,11 +40,11 @@ impl GroupSizes {
         for (size, groups) in &self.sizes {
             *classes.entry(size.next_power_of_two()).or_default() += groups;
         }
-        let name = |most: u32| match most / 2 + 1 {
-            least if least >= most => format!("of {most}"),
-            least => format!("of {least} to {most}"),
+        let name = |max: u32| match max / 2 + 1 {
+            min if min >= max => format!("of {max}"),
+            min => format!("of {min} to {max}"),
         };
-        let of_classes = classes.into_iter().map(|(most, groups)| (name(most), groups));
+        let of_classes = classes.into_iter().map(|(max, groups)| (name(max), groups));
         let all = if self.is_estimate { "groups, by estimates" } else { "groups" };
         std::iter::once((all.to_owned(), self.groups)).chain(of_classes).collect()
     }
@@ -59,8 +59,8 @@ impl GroupSizes {
             count(self.largest.into())
         );
         if self.groups > 0 {
-            let most = self.sizes.values().copied().max().unwrap_or(1);
-            let mut chart = Chart::new(Scale::log_to(self.largest.into()), Scale::log_to(most as f64));
+            let max = self.sizes.values().copied().max().unwrap_or(1);
+            let mut chart = Chart::new(Scale::log_to(self.largest.into()), Scale::log_to(max as f64));
             chart.dots("a", self.sizes.iter().map(|(&size, &groups)| (f64::from(size), groups as f64)));
             page.push_str(&chart.figure(
                 "documents of a group",

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::chart::{Chart, Scale, escaped};
 use super::hosts::hosts;
-use super::figures::{BINS, Banded, Clustered, Figures, Meetings, SCORE_MIN};
+use super::figures::{BINS, BandFigures, ClusterFigures, Figures, CollisionFigures, SCORE_MIN};
 use crate::numbers::{bytes, count};
 
 pub(super) const STYLE: &str = "\
@@ -56,7 +56,7 @@ pub fn html(figures: &Figures) -> String {
         fingerprints(&mut page, blocks);
     }
     let skew = [
-        figures.bands.as_ref().map(|bands| ("bands", &bands.meetings)),
+        figures.bands.as_ref().map(|bands| ("bands", &bands.collisions)),
         figures.blocks.as_ref().map(|blocks| ("blocks of fingerprints", blocks)),
     ];
     buckets(&mut page, &skew.into_iter().flatten().collect::<Vec<_>>());
@@ -93,7 +93,7 @@ fn summary(page: &mut String, figures: &Figures) {
     page.push_str("</dl>\n");
 }
 
-fn clusters(page: &mut String, found: &Clustered) {
+fn clusters(page: &mut String, found: &ClusterFigures) {
     add(page, format_args!("<h2 id=\"clusters\">Clusters</h2>"));
     add(
         page,
@@ -106,8 +106,8 @@ fn clusters(page: &mut String, found: &Clustered) {
     );
     if found.clusters > 0 {
         let largest = found.sizes.keys().next_back().copied().unwrap_or(1);
-        let most = found.sizes.values().copied().max().unwrap_or(1);
-        let mut chart = Chart::new(Scale::log_to(largest as f64), Scale::log_to(most as f64));
+        let upper = found.sizes.values().copied().max().unwrap_or(1);
+        let mut chart = Chart::new(Scale::log_to(largest as f64), Scale::log_to(upper as f64));
         chart.dots("a", found.sizes.iter().map(|(&size, &clusters)| (size as f64, clusters as f64)));
         page.push_str(&chart.figure(
             "documents of a cluster",
@@ -127,7 +127,7 @@ fn clusters(page: &mut String, found: &Clustered) {
     }
 }
 
-fn resemblance(page: &mut String, bands: &Banded) {
+fn resemblance(page: &mut String, bands: &BandFigures) {
     add(page, format_args!("<h2 id=\"bands\">Pairs that share a band</h2>"));
     add(
         page,
@@ -136,18 +136,18 @@ fn resemblance(page: &mut String, bands: &Banded) {
              be.</p>",
             bands.bands,
             bands.rows,
-            count(bands.meetings.identical_pairs),
+            count(bands.collisions.identical_pairs),
             bands.minima
         ),
     );
     let spans: Vec<(u64, u64)> = (0..BINS)
         .map(|bin| {
-            let of_bin = || bands.meetings.pairs.iter().map(|counts| counts[bin]);
+            let of_bin = || bands.collisions.pairs.iter().map(|counts| counts[bin]);
             (of_bin().min().unwrap_or(0), of_bin().max().unwrap_or(0))
         })
         .collect();
-    let most = spans.iter().map(|span| span.1).max().unwrap_or(1);
-    let mut chart = Chart::new(Scale::Linear(0.0, 1.0), Scale::log_to(most as f64));
+    let upper = spans.iter().map(|span| span.1).max().unwrap_or(1);
+    let mut chart = Chart::new(Scale::Linear(0.0, 1.0), Scale::log_to(upper as f64));
     let bar =
         |bin: usize, pairs: u64| (bin as f64 / BINS as f64, (bin + 1) as f64 / BINS as f64, pairs as f64);
     let filled = || spans.iter().enumerate().filter(|(_, span)| span.1 > 0);
@@ -175,12 +175,12 @@ fn resemblance(page: &mut String, bands: &Banded) {
         "The share of pairs that share a band: predicted from bands and minima, and measured by how many bands the pairs \
          share that share one.",
     ));
-    band_table(page, "Pairs by band and estimated resemblance", "band", &bands.meetings, |bin| {
+    band_table(page, "Pairs by band and estimated resemblance", "band", &bands.collisions, |bin| {
         format!("{:.2}", bin as f64 / BINS as f64)
     });
 }
 
-fn fingerprints(page: &mut String, blocks: &Meetings) {
+fn fingerprints(page: &mut String, blocks: &CollisionFigures) {
     add(page, format_args!("<h2 id=\"blocks\">Pairs that share 16 bits of their fingerprints</h2>"));
     add(
         page,
@@ -190,9 +190,9 @@ fn fingerprints(page: &mut String, blocks: &Meetings) {
             count(blocks.identical_pairs)
         ),
     );
-    let most = blocks.pairs.iter().flatten().copied().max().unwrap_or(1);
+    let upper = blocks.pairs.iter().flatten().copied().max().unwrap_or(1);
     let scores = blocks.pairs.first().map_or(0, Vec::len);
-    let mut chart = Chart::new(Scale::Linear(SCORE_MIN as f64 - 0.5, 64.5), Scale::log_to(most as f64));
+    let mut chart = Chart::new(Scale::Linear(SCORE_MIN as f64 - 0.5, 64.5), Scale::log_to(upper as f64));
     for (block, counts) in blocks.pairs.iter().enumerate() {
         let width = 0.8 / blocks.pairs.len() as f64;
         let class = if block % 2 == 0 { "a" } else { "b" };
@@ -218,12 +218,12 @@ fn band_table(
     page: &mut String,
     caption: &str,
     unit: &str,
-    meetings: &Meetings,
+    collisions: &CollisionFigures,
     name: impl Fn(usize) -> String,
 ) {
-    let columns = meetings.pairs.first().map_or(0, Vec::len);
+    let columns = collisions.pairs.first().map_or(0, Vec::len);
     let columns: Vec<usize> =
-        (0..columns).filter(|&column| meetings.pairs.iter().any(|counts| counts[column] > 0)).collect();
+        (0..columns).filter(|&column| collisions.pairs.iter().any(|counts| counts[column] > 0)).collect();
     add(
         page,
         format_args!(
@@ -235,7 +235,7 @@ fn band_table(
         add(page, format_args!("<th scope=\"col\">{}</th>", name(column)));
     }
     page.push_str("</tr>\n");
-    for (band, counts) in meetings.pairs.iter().enumerate() {
+    for (band, counts) in collisions.pairs.iter().enumerate() {
         let all: u64 = counts.iter().sum();
         add(page, format_args!("<tr><th scope=\"row\">{band}</th>"));
         for &column in &columns {
@@ -245,29 +245,29 @@ fn band_table(
         page.push_str("</tr>\n");
     }
     page.push_str("</table></div>\n");
-    if meetings.capped_buckets > 0 {
+    if collisions.capped_buckets > 0 {
         add(
             page,
             format_args!(
                 "<p class=\"soft\">In {} buckets, the largest of {} members, only neighbours were compared.</p>",
-                count(meetings.capped_buckets),
-                count(meetings.largest_bucket)
+                count(collisions.capped_buckets),
+                count(collisions.largest_bucket)
             ),
         );
     }
 }
 
-fn buckets(page: &mut String, all: &[(&'static str, &Meetings)]) {
+fn buckets(page: &mut String, all: &[(&'static str, &CollisionFigures)]) {
     if all.is_empty() {
         return;
     }
     page.push_str("<h2 id=\"buckets\">How full buckets are</h2>\n");
-    let widest = all.iter().map(|(_, meetings)| meetings.buckets.len()).max().unwrap_or(1);
-    let most = all.iter().flat_map(|(_, meetings)| &meetings.buckets).copied().max().unwrap_or(1);
+    let widest = all.iter().map(|(_, collisions)| collisions.buckets.len()).max().unwrap_or(1);
+    let upper = all.iter().flat_map(|(_, collisions)| &collisions.buckets).copied().max().unwrap_or(1);
     let reach = 2_f64.powf(widest as f64);
-    let mut chart = Chart::new(Scale::log_to(reach), Scale::log_to(most as f64));
-    for ((name, meetings), class) in all.iter().zip(["a", "b"]) {
-        let points = meetings.buckets.iter().enumerate().filter(|(_, buckets)| **buckets > 0);
+    let mut chart = Chart::new(Scale::log_to(reach), Scale::log_to(upper as f64));
+    for ((name, collisions), class) in all.iter().zip(["a", "b"]) {
+        let points = collisions.buckets.iter().enumerate().filter(|(_, buckets)| **buckets > 0);
         let points = points.map(|(place, &buckets)| (2_f64.powf(place as f64), buckets as f64));
         chart.line(class, points.clone());
         chart.dots(class, points);
@@ -278,8 +278,8 @@ fn buckets(page: &mut String, all: &[(&'static str, &Meetings)]) {
         "buckets",
         "Buckets by their members, both in powers of ten; a point shows the buckets of n up to 2n members.",
     ));
-    for (name, meetings) in all {
-        let largest = count(meetings.largest_bucket);
+    for (name, collisions) in all {
+        let largest = count(collisions.largest_bucket);
         add(page, format_args!("<p>The largest bucket of {name} has {largest} different members.</p>"));
     }
 }

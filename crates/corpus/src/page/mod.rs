@@ -14,26 +14,26 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use twindex::Snapshot;
-use twindex_join::Effort;
+use twindex_join::JoinResources;
 
-pub use compared::{Compared, Excerpt, Pair, Side};
-pub use figures::{Clustered, Figures, KEYS_SHOWN};
+pub use compared::{PassagePage, Excerpt, ComparedPair, TextSide};
+pub use figures::{ClusterFigures, Figures, KEYS_SHOWN};
 pub use groups::GroupSizes;
 pub use html::html;
 pub use space::Space;
 
 /// How the documents are verified.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct VerifyOptions {
     /// Resemblance, estimated, from which on documents make a cluster.
     pub threshold: f64,
     /// Only neighbours are compared in buckets of more than this many different members.
     pub max_bucket: usize,
 }
 
-/// Where the clusters on a page are from.
+/// The source of the clusters on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clusters {
+pub enum ClusterSource {
     /// They are made of what is near by signatures.
     BySignatures,
     /// They are [added](Figures::with_clusters).
@@ -41,7 +41,7 @@ pub enum Clusters {
 }
 
 /// Everything that the page shows of an index, with the clusters that signatures make or without clusters.
-/// What is over the memory of `effort` goes to scratch files.
+/// What is over the memory of `resources` goes to scratch files.
 ///
 /// # Errors
 ///
@@ -49,11 +49,11 @@ pub enum Clusters {
 pub fn look(
     snapshot: &Snapshot,
     index: &Path,
-    look: Look,
-    effort: Effort<'_>,
-    clusters: Clusters,
+    look: VerifyOptions,
+    resources: JoinResources<'_>,
+    clusters: ClusterSource,
 ) -> anyhow::Result<Figures> {
-    Figures::of(snapshot, index, look, effort, clusters == Clusters::BySignatures)
+    Figures::of(snapshot, index, look, resources, clusters == ClusterSource::BySignatures)
 }
 
 /// Writes the page as a whole: under a temporary name first.

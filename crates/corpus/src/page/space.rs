@@ -6,23 +6,23 @@ use std::path::Path;
 use twindex::Snapshot;
 use twindex::format::contents::Kind;
 
-/// Where the bytes of an index go.
+/// The use of an index's bytes.
 pub struct Space {
     /// Bytes by kind of section; `other` is headers, contents, checksums, gaps, the manifest and `CURRENT`.
     pub sections: BTreeMap<&'static str, u64>,
-    /// Of the files that make up the index now: not of earlier generations, the lock, or files of others.
+    /// The bytes of the files of the current generation: without the lock, earlier generations and foreign files.
     pub on_disk: u64,
     /// Distinct fingerprints, counted by segment.
     pub distinct: u64,
 }
 
 impl Space {
-    /// Of the index in `dir`, as the snapshot has it.
+    /// The space of the index in `dir` at this snapshot.
     #[must_use]
     pub fn of(snapshot: &Snapshot, dir: &Path) -> Self {
         let mut sections: BTreeMap<&'static str, u64> = BTreeMap::new();
         let mut distinct = 0;
-        // What is in the log is no segment on disk.
+        // Documents in the log are in no segment on disk.
         let on_disk = snapshot.entries().len();
         for (place, (segment, _)) in snapshot.segments().enumerate() {
             distinct += segment.distinct_fingerprints();

@@ -11,7 +11,7 @@ use super::PassageAnswer;
 use crate::input::{Content, Documents, InputOptions, Parser, Record};
 use crate::numbers::count;
 use crate::observer::Observer;
-use crate::page::{self, Compared, Excerpt, Pair, Side};
+use crate::page::{self, ComparedPair, Excerpt, PassagePage, TextSide};
 use crate::sketching::{Job, for_each_chunk};
 
 /// Pairs of a text and a document that are shown.
@@ -47,17 +47,17 @@ const PASSAGES: usize = 1_000;
 /// ```
 #[derive(Debug, Default)]
 pub struct SharedPage {
-    pairs: BTreeMap<Rank, Shown>,
+    pairs: BTreeMap<ExampleRank, SharedPassage>,
     texts: u64,
     found: u64,
     documents: u64,
 }
 
 /// The order of pairs: the most words first, then the order of the answers.
-type Rank = (Reverse<u32>, u64, usize);
+type ExampleRank = (Reverse<u32>, u64, usize);
 
 #[derive(Debug)]
-struct Shown {
+struct SharedPassage {
     text: String,
     document: Vec<u8>,
     matches: Vec<Match>,
@@ -99,7 +99,7 @@ impl SharedPage {
                 .iter()
                 .map(|one| (range(one.start, one.end), range(one.document_start, one.document_end)))
                 .collect();
-            let shown = Shown {
+            let shown = SharedPassage {
                 text: String::from_utf8_lossy(&answer.key).into_owned(),
                 document: document.key.clone(),
                 left: Excerpt::of(&answer.text, &left).unwrap_or_default(),
@@ -123,7 +123,7 @@ impl SharedPage {
         input: &InputOptions,
         observer: &dyn Observer,
     ) -> anyhow::Result<usize> {
-        let mut wanted: HashMap<Vec<u8>, Vec<Rank>> = HashMap::new();
+        let mut wanted: HashMap<Vec<u8>, Vec<ExampleRank>> = HashMap::new();
         for (rank, shown) in &self.pairs {
             wanted.entry(shown.document.clone()).or_default().push(*rank);
         }
@@ -163,9 +163,9 @@ impl SharedPage {
     ///
     /// It cannot be written.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
-        let pairs = self.pairs.values().map(|shown| Pair {
-            left: Side { name: "Text", key: shown.text.clone(), excerpt: shown.left.clone() },
-            right: Side {
+        let pairs = self.pairs.values().map(|shown| ComparedPair {
+            left: TextSide { name: "Text", key: shown.text.clone(), excerpt: shown.left.clone() },
+            right: TextSide {
                 name: if shown.has_text { "Document" } else { "Document, its passages alone" },
                 key: String::from_utf8_lossy(&shown.document).into_owned(),
                 excerpt: shown.right.clone(),
@@ -176,7 +176,7 @@ impl SharedPage {
                 .map(|one| [one.start, one.end, one.document_start, one.document_end, one.words])
                 .collect(),
         });
-        let page = Compared {
+        let page = PassagePage {
             title: "Shared passages".to_owned(),
             figures: vec![
                 ("Texts", count(self.texts)),

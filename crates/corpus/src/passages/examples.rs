@@ -8,10 +8,10 @@ use std::path::Path;
 use twindex_passages::{Hashed, Line};
 
 use super::PassageReport;
-use super::options::How;
+use super::options::CutSettings;
 use super::texts::Hashing;
 use crate::numbers::{bytes, count};
-use crate::page::{Compared, Excerpt, Pair, Side};
+use crate::page::{ComparedPair, Excerpt, PassagePage, TextSide};
 
 /// Spans that are shown.
 const SHOWN: usize = 25;
@@ -20,14 +20,14 @@ const SHOWN: usize = 25;
 #[derive(Default)]
 pub(super) struct Examples {
     /// None where no page is asked for.
-    best: Option<BTreeMap<Rank, Example>>,
-    by_source: HashMap<(u32, u32), Rank>,
+    best: Option<BTreeMap<ExampleRank, Example>>,
+    by_source: HashMap<(u32, u32), ExampleRank>,
     /// Examples by the documents that they show, after the last offer.
-    wanted: HashMap<u32, Vec<Rank>>,
+    wanted: HashMap<u32, Vec<ExampleRank>>,
 }
 
 /// The order of examples: the most words first, then the order of spans.tsv.
-type Rank = (Reverse<u32>, u32, u32);
+type ExampleRank = (Reverse<u32>, u32, u32);
 
 struct Example {
     line: Line,
@@ -103,7 +103,7 @@ impl Examples {
     }
 
     /// Takes what is shown of the text of a document.
-    pub(super) fn see(&mut self, document: u32, text: &str, how: &How) {
+    pub(super) fn see(&mut self, document: u32, text: &str, how: &CutSettings) {
         let (Some(best), Some(ranks)) = (&mut self.best, self.wanted.get(&document)) else { return };
         let mut hashed = None;
         for rank in ranks {
@@ -131,7 +131,7 @@ impl Examples {
     /// Writes the page.
     pub(super) fn write(self, path: &Path, report: &PassageReport) -> anyhow::Result<()> {
         let share = report.repeated_bytes as f64 * 100.0 / report.input.text_bytes.max(1) as f64;
-        let mut page = Compared {
+        let mut page = PassagePage {
             title: "Repeated passages".to_owned(),
             figures: vec![
                 ("Documents", count(report.input.documents)),
@@ -157,9 +157,13 @@ impl Examples {
                 let excerpt = Excerpt::of_other(&example.passage, std::slice::from_ref(&places));
                 (excerpt, "First occurrence, in an index", example.first_start.saturating_add(length))
             };
-            page.pairs.push(Pair {
-                left: Side { name: "Document", key: example.key, excerpt: example.left.unwrap_or_default() },
-                right: Side { name, key: example.first_key, excerpt: right },
+            page.pairs.push(ComparedPair {
+                left: TextSide {
+                    name: "Document",
+                    key: example.key,
+                    excerpt: example.left.unwrap_or_default(),
+                },
+                right: TextSide { name, key: example.first_key, excerpt: right },
                 passages: vec![[start, end, example.first_start, there_end, words]],
             });
         }
@@ -167,7 +171,7 @@ impl Examples {
     }
 }
 
-/// Where the source of a line is in its text, whose units these are.
+/// The span of the source of a line in its text, whose units these are.
 fn place_of_source(hashed: &Hashed, line: &Line) -> Option<Range<u32>> {
     let first = line.first_position as usize;
     let mut words = 0_u32;

@@ -4,20 +4,20 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use twindex::Error;
-use twindex::sys::Room;
-use twindex_join::Watched;
-use twindex_passages::{Exact, Gram, Grams, Hashed, Line, Recurring, Work};
+use twindex::sys::MemoryBudget;
+use twindex_join::SharedProgress;
+use twindex_passages::{Exact, FinderScratch, Gram, Grams, Hashed, Line, Recurring};
 
-use super::options::{How, Passages};
+use super::options::{CutSettings, Passages};
 use super::texts::Hashing;
-use crate::dedup::{Beside, Keep};
+use crate::dedup::{Keep, TextAttributes};
 use crate::error::InvalidOptions;
 use crate::text::TextOptions;
 
 /// Texts that are worked on together.
 const TOGETHER: usize = 4096;
 
-/// What texts in memory share with those before them: the definition of [`Passages`], without files.
+/// The passages that texts in memory share with earlier ones: the definition of [`Passages`], without files.
 ///
 /// ```
 /// use twindex_corpus::PassagesOfTexts;
@@ -32,12 +32,12 @@ const TOGETHER: usize = 4096;
 pub struct PassagesOfTexts {
     /// The fewest words of a passage, 1 to 65,535; 50 by default.
     pub min_words: usize,
-    /// What makes passages equal: their tokens by default.
+    /// Whether passages are equal by tokens, the default, or by bytes.
     pub exact: Exact,
     /// Whether a passage may repeat one of its own text.
     pub within: bool,
-    /// Which texts come first: of equal passages that of the first text stays. [`Keep::First`] by default; others go by
-    /// what texts have [beside](Self::run_beside) them, as in [`DedupTexts`](crate::DedupTexts).
+    /// The order of texts: of equal passages, that of the first text stays. [`Keep::First`] by default; others use the data
+    /// [beside](Self::run_with_attributes) texts, as in [`DedupTexts`](crate::DedupTexts).
     pub keep: Keep,
     /// How texts are cut into words.
     pub text: TextOptions,
@@ -62,18 +62,18 @@ impl PassagesOfTexts {
     /// [`InvalidOptions`](crate::InvalidOptions); a text of 4 GiB or more; the system's, of scratch files in its folder of
     /// temporary files.
     pub fn run(&self, texts: &[&str]) -> anyhow::Result<Vec<Line>> {
-        self.run_watched(texts, Beside::default(), &Watched::default())
+        self.run_watched(texts, TextAttributes::default(), &SharedProgress::default())
     }
 
     /// As [`run`](Self::run), with the numbers or keys by which [`keep`](Self::keep) goes.
     ///
     /// ```
-    /// use twindex_corpus::{Beside, FieldNumber, Keep, PassagesOfTexts};
+    /// use twindex_corpus::{TextAttributes, FieldNumber, Keep, PassagesOfTexts};
     ///
     /// let texts = ["x all rights are reserved y", "All rights are reserved!"];
     /// let numbers = [1, 2].map(|number| FieldNumber::integer(number).expect("of few bits"));
     /// let job = PassagesOfTexts { min_words: 4, keep: Keep::Max, ..PassagesOfTexts::default() };
-    /// let lines = job.run_beside(&texts, Beside { numbers: Some(&numbers), ..Beside::default() })?;
+    /// let lines = job.run_with_attributes(&texts, TextAttributes { numbers: Some(&numbers), ..TextAttributes::default() })?;
     /// assert_eq!((lines[0].document, lines[0].first_document), (0, 1));
     /// # Ok::<(), anyhow::Error>(())
     /// ```
@@ -82,21 +82,25 @@ impl PassagesOfTexts {
     ///
     /// As there; [`InvalidOptions`](crate::InvalidOptions) for numbers or keys that are not there for each text, a
     /// history, and values of `inside`.
-    pub fn run_beside(&self, texts: &[&str], beside: Beside<'_>) -> anyhow::Result<Vec<Line>> {
-        self.run_watched(texts, beside, &Watched::default())
+    pub fn run_with_attributes(
+        &self,
+        texts: &[&str],
+        beside: TextAttributes<'_>,
+    ) -> anyhow::Result<Vec<Line>> {
+        self.run_watched(texts, beside, &SharedProgress::default())
     }
 
-    /// As [`run_beside`](Self::run_beside), while another thread sees how far it has come, and may end it. Its stages are
+    /// As [`run_with_attributes`](Self::run_with_attributes), while another thread sees how far it has come, and may end it. Its stages are
     /// `counting` and `finding`, of texts.
     ///
     /// # Errors
     ///
-    /// As there; what [`Watched::check`] says.
+    /// As there; what [`SharedProgress::check`] says.
     pub fn run_watched(
         &self,
         texts: &[&str],
-        beside: Beside<'_>,
-        watched: &Watched,
+        beside: TextAttributes<'_>,
+        watched: &SharedProgress,
     ) -> anyhow::Result<Vec<Line>> {
         let how = self.how()?;
         beside.check(self.keep, texts.len())?;
@@ -173,16 +177,21 @@ impl PassagesOfTexts {
     }
 
     /// How texts are cut and hashed.
-    pub(super) fn how(&self) -> anyhow::Result<How> {
+    pub(super) fn how(&self) -> anyhow::Result<CutSettings> {
         self.job().how()
     }
 
     /// The order of texts of these numbers of words; none if it is their own.
-    fn order(&self, words: &[u32], beside: Beside<'_>, folder: &Path) -> anyhow::Result<Option<Order>> {
+    fn order(
+        &self,
+        words: &[u32],
+        beside: TextAttributes<'_>,
+        folder: &Path,
+    ) -> anyhow::Result<Option<Order>> {
         if self.keep == Keep::First {
             return Ok(None);
         }
-        let keys = beside.sorted_keys(&Room::new(folder, self.memory / 4), self.memory / 4)?;
+        let keys = beside.sorted_keys(&MemoryBudget::new(folder, self.memory / 4), self.memory / 4)?;
         let keys = keys.as_ref().map(|(keys, by_key)| (keys, by_key));
         let numbers = beside.numbers.unwrap_or_default();
         let choice = |&document: &u32| {
@@ -204,12 +213,12 @@ impl PassagesOfTexts {
 struct State<'h> {
     hashing: Hashing<'h>,
     hashed: Hashed,
-    work: Work,
+    work: FinderScratch,
 }
 
 impl<'h> State<'h> {
-    fn new(how: &'h How) -> Self {
-        let work = Work::new(how.shape, how.hasher);
+    fn new(how: &'h CutSettings) -> Self {
+        let work = FinderScratch::new(how.shape, how.hasher);
         Self { hashing: Hashing::new(how), hashed: Hashed::default(), work }
     }
 }

@@ -21,16 +21,16 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde::Serialize;
-use twindex_passages::index::{Builder, Built};
+use twindex_passages::index::{Builder, BuiltPart};
 use twindex_passages::{PassageIndex, Recurring};
 
 pub use self::compared::SharedPage;
 use self::examples::Examples;
 pub use self::memory::PassagesOfTexts;
 pub use self::options::{Exact, Passages, Unit};
-use self::out::Place;
+use self::out::PassageOutput;
 pub use self::query::{PassageAnswer, PassageQuery, SharedDocument};
-use self::read::Corpus;
+use self::read::PassageCorpus;
 pub use self::steps::PassageSteps;
 use self::written::Files;
 use crate::dedup::layout::kept_files;
@@ -40,10 +40,10 @@ use crate::observer::Observer;
 use crate::page;
 use crate::watch::{self, Stages, Stopwatch};
 
-/// What was found, and what it took.
+/// The results, and their times.
 #[derive(Clone, Debug, Serialize)]
 pub struct PassageReport {
-    /// What was read.
+    /// Counts of the inputs.
     #[serde(flatten)]
     pub input: Counts,
     /// Lines of spans.tsv: repeated passages.
@@ -94,7 +94,7 @@ impl Passages {
     pub fn run_watched(&self, observer: &dyn Observer) -> anyhow::Result<PassageReport> {
         let how = self.how()?;
         let history = self.history(&how)?;
-        let place = Place::resolve(&self.out)?;
+        let place = PassageOutput::resolve(&self.out)?;
         place.check(&self.inputs, self.force)?;
         if let Some(html) = &self.html {
             page::check(html, &self.inputs)?;
@@ -141,7 +141,7 @@ impl Passages {
     }
 
     /// Opens the index whose documents come first, and refuses one that was made otherwise; also one that is to be added to.
-    fn history(&self, how: &options::How) -> anyhow::Result<Option<PassageIndex>> {
+    fn history(&self, how: &options::CutSettings) -> anyhow::Result<Option<PassageIndex>> {
         if let Some(path) = &self.index
             && let Some(index) = PassageIndex::open_if_there(path)?
         {
@@ -156,17 +156,17 @@ impl Passages {
 
     fn work(
         &self,
-        (how, history): (&options::How, Option<&PassageIndex>),
+        (how, history): (&options::CutSettings, Option<&PassageIndex>),
         mut documents: Documents,
         examples: &mut Examples,
         (folder, observer): (&Path, &dyn Observer),
-    ) -> anyhow::Result<(PassageReport, Option<Built>)> {
+    ) -> anyhow::Result<(PassageReport, Option<BuiltPart>)> {
         let whole = Stopwatch::start();
         let mut stages = Stages::default();
 
         let watch = Stopwatch::start();
         let recurring = Recurring::new(self.filter_bytes(documents.total_bytes()))?;
-        let mut corpus = Corpus::new(folder, self.memory / 8, self.keep, history);
+        let mut corpus = PassageCorpus::new(folder, self.memory / 8, self.keep, history);
         corpus.count(self, how, &mut documents, &recurring, observer)?;
         stages.add("count", watch);
 

@@ -12,14 +12,14 @@ use twindex_passages::{Hasher, PassageIndex, Shape, WIDTH_MAX};
 use super::out::SETTINGS;
 use crate::dedup::Keep;
 use crate::error::InvalidOptions;
-use crate::input::{Documents, InputOptions, Noted, Notes};
+use crate::input::{AnnotatedFields, AnnotationOptions, Documents, InputOptions};
 use crate::repeated::RepeatedKeys;
 use crate::text::TextOptions;
 use twindex::sys::DurableFile;
 
 pub use twindex_passages::Exact;
 
-/// What is repeated as a whole.
+/// The unit that is repeated as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
     /// Runs of words.
@@ -27,7 +27,7 @@ pub enum Unit {
     Words,
     /// Lines of the text.
     Line,
-    /// What is between lines without words and symbols.
+    /// The text between lines without words and symbols.
     Paragraph,
     /// Sentences by UAX #29, which end where lines end.
     Sentence,
@@ -70,7 +70,7 @@ pub struct Passages {
     pub inputs: Vec<PathBuf>,
     /// How they are read.
     pub input: InputOptions,
-    /// What is done about a key that comes again; [`RepeatedKeys::Number`] by default.
+    /// How repeated keys are treated; [`RepeatedKeys::Number`] by default.
     pub repeated_keys: RepeatedKeys,
     /// The folder to make for the results.
     pub out: PathBuf,
@@ -78,13 +78,13 @@ pub struct Passages {
     pub force: bool,
     /// The fewest words of a passage, 1 to 65,535: 50 by default, or 1 of a unit.
     pub min_words: Option<usize>,
-    /// What is repeated as a whole; runs of words by default.
+    /// The unit that is repeated as a whole; runs of words by default.
     pub unit: Unit,
-    /// What makes passages equal: their tokens by default.
+    /// Whether passages are equal by tokens, the default, or by bytes.
     pub exact: Exact,
     /// Whether a passage may repeat one of its own document.
     pub within: bool,
-    /// Which documents come first: of equal passages that of the first document stays. [`Keep::First`], the order of the
+    /// The order of documents: of equal passages, that of the first document stays. [`Keep::First`], the order of the
     /// input, by default. Documents of an index come before all others in any case.
     pub keep: Keep,
     /// The field, or column, of the number that [`Keep::Max`] and [`Keep::Min`] go by.
@@ -93,7 +93,7 @@ pub struct Passages {
     pub cut: bool,
     /// Whether documents are written with the places of their repeated passages: a field `repeated_spans`.
     pub mark: bool,
-    /// What is before the name of that field.
+    /// The prefix of the name of that field.
     pub annotation_prefix: String,
     /// A page of HTML to write with examples of long passages, beside the passages that they repeat.
     pub html: Option<PathBuf>,
@@ -108,8 +108,8 @@ pub struct Passages {
     pub memory: usize,
 }
 
-/// How documents are cut and hashed.
-pub(super) struct How {
+/// How documents are cut into units and hashed.
+pub(super) struct CutSettings {
     pub(super) cutter: Cutter,
     pub(super) hasher: Hasher,
     pub(super) shape: Shape,
@@ -121,7 +121,7 @@ pub(super) struct How {
     pub(super) seed: u64,
 }
 
-impl How {
+impl CutSettings {
     /// Refuses an index of passages that was made otherwise.
     pub(super) fn check(&self, index: &PassageIndex, path: &Path) -> anyhow::Result<()> {
         let made = Params::decode(index.settings()?);
@@ -188,9 +188,9 @@ impl Passages {
         }
     }
 
-    /// How documents are cut and hashed.
-    pub(super) fn how(&self) -> anyhow::Result<How> {
-        let refuse = |why: String| -> anyhow::Result<How> { Err(InvalidOptions::new(why).into()) };
+    /// How documents are cut into units and hashed.
+    pub(super) fn how(&self) -> anyhow::Result<CutSettings> {
+        let refuse = |why: String| -> anyhow::Result<CutSettings> { Err(InvalidOptions::new(why).into()) };
         if self.input.features {
             return refuse("--features-field: passages are parts of texts, and features have none".into());
         }
@@ -202,7 +202,7 @@ impl Passages {
             }
         }
         self.keep.check_field(self.keep_field.as_deref())?;
-        Noted::check_prefix(&self.annotation_prefix)?;
+        AnnotationOptions::check_prefix(&self.annotation_prefix)?;
         if !self.annotation_prefix.is_empty() && !self.mark {
             return refuse("--annotation-prefix goes with --mark".into());
         }
@@ -242,10 +242,10 @@ impl Passages {
             "seed": shingling.seed,
         });
         let (hasher, seed) = (Hasher::new(shingling.seed), shingling.seed);
-        Ok(How { cutter, hasher, shape, unit: self.unit, exact: self.exact, settings, cutting, seed })
+        Ok(CutSettings { cutter, hasher, shape, unit: self.unit, exact: self.exact, settings, cutting, seed })
     }
 
-    /// What decides which documents come first, as the command has it.
+    /// The order of documents, as an option of the command.
     fn keep_name(&self) -> String {
         let field = self.keep_field.as_deref().unwrap_or_default();
         match self.keep {
@@ -259,8 +259,11 @@ impl Passages {
     }
 
     /// The field that says where the repeated passages are, if it is written.
-    pub(super) fn marked(&self) -> Option<Noted> {
-        self.mark.then(|| Noted { prefix: self.annotation_prefix.clone(), notes: Notes::Spans })
+    pub(super) fn marked(&self) -> Option<AnnotationOptions> {
+        self.mark.then(|| AnnotationOptions {
+            prefix: self.annotation_prefix.clone(),
+            notes: AnnotatedFields::Spans,
+        })
     }
 
     /// How the inputs are read: with the number that decides which documents come first.
@@ -289,8 +292,8 @@ impl Passages {
     /// The size of the filter: enough for what inputs of this number of bytes select, within a quarter of the memory. Compressed
     /// inputs have more text than bytes.
     pub(super) fn filter_bytes(&self, total: Option<u64>) -> usize {
-        let most = self.memory / 4;
-        let wanted = total.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(most);
-        wanted.clamp(1 << 16, most.max(1 << 16))
+        let upper = self.memory / 4;
+        let wanted = total.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(upper);
+        wanted.clamp(1 << 16, upper.max(1 << 16))
     }
 }

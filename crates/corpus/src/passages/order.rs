@@ -2,22 +2,22 @@
 
 use std::path::Path;
 
-use twindex::sys::{Column, Room};
+use twindex::sys::{Column, MemoryBudget};
 use twindex_join::Sorter;
 
 use crate::dedup::Keep;
-use crate::dedup::keys::{ByKey, Keys};
+use crate::dedup::keys::{ByKey, DocumentKeys};
 
-/// By what documents come before others, beside their keys: a number each, as far as the choice needs one.
-pub(super) struct Standing {
+/// The numbers by which documents come before others, beside their keys, as far as the choice needs them.
+pub(super) struct SourceOrder {
     keep: Keep,
     tokens: Column<u64>,
     numbers: Column<u128>,
 }
 
-impl Standing {
-    pub(super) fn new(keep: Keep, room: &Room) -> Self {
-        Self { keep, tokens: Column::new(room), numbers: Column::new(room) }
+impl SourceOrder {
+    pub(super) fn new(keep: Keep, budget: &MemoryBudget) -> Self {
+        Self { keep, tokens: Column::new(budget), numbers: Column::new(budget) }
     }
 
     /// Adds the next document: its words, and the number of its field.
@@ -40,18 +40,18 @@ impl Order {
     /// The order of these documents, by an external sort within about `memory` bytes; none if it is that of
     /// the input.
     pub(super) fn of(
-        standing: &Standing,
-        keys: &Keys,
+        standing: &SourceOrder,
+        keys: &DocumentKeys,
         folder: &Path,
-        room: &Room,
+        budget: &MemoryBudget,
         memory: usize,
     ) -> twindex::Result<Option<Self>> {
-        let Standing { keep, tokens, numbers } = standing;
+        let SourceOrder { keep, tokens, numbers } = standing;
         if *keep == Keep::First {
             return Ok(None);
         }
         let count = keys.len() as u32;
-        let by_key = keep.by_key().then(|| ByKey::of(keys, 0..count, room, memory)).transpose()?;
+        let by_key = keep.by_key().then(|| ByKey::of(keys, 0..count, budget, memory)).transpose()?;
         let by_key = by_key.as_ref().map(|by_key| (keys, by_key));
         let mut sorter: Sorter<[u64; 4]> = Sorter::new(folder, memory);
         for document in 0..count {
@@ -60,8 +60,8 @@ impl Order {
             let place = keep.place(document, by_key);
             sorter.push([(choice >> 64) as u64, choice as u64, place.into(), document.into()])?;
         }
-        let mut ranks = Column::filled(room, keys.len(), 0)?;
-        let mut documents = Column::new(room);
+        let mut ranks = Column::filled(budget, keys.len(), 0)?;
+        let mut documents = Column::new(budget);
         sorter.finish()?.for_each(|[.., document]: [u64; 4]| {
             ranks[document as usize] = documents.len() as u32;
             documents.push(document as u32)

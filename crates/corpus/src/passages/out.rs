@@ -11,17 +11,17 @@ use crate::input::{is_name_of_kept, is_name_of_keys, is_name_of_marked};
 
 /// The repeated passages.
 pub(super) const SPANS: &str = "spans.tsv";
-/// What was asked for.
+/// The file of the options.
 pub(super) const SETTINGS: &str = "passages.json";
 
-/// Where the results go.
-pub(super) struct Place<'a> {
+/// The folder of results, under a temporary name.
+pub(super) struct PassageOutput<'a> {
     given: &'a Path,
     path: PathBuf,
     parent: PathBuf,
 }
 
-impl<'a> Place<'a> {
+impl<'a> PassageOutput<'a> {
     pub(super) fn resolve(given: &'a Path) -> anyhow::Result<Self> {
         let Some(name) = given.file_name() else {
             let why = format!("--out {}: expected the name of a folder to make", given.display());

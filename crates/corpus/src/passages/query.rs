@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use twindex_passages::index::{Limits, Match};
-use twindex_passages::{Hashed, PassageIndex, Work};
+use twindex_passages::{FinderScratch, Hashed, PassageIndex};
 
-use super::options::How;
+use super::options::CutSettings;
 use super::texts::Hashing;
 use crate::input::{Content, Counts, Documents, InputOptions, Parser, Record};
 use crate::observer::Observer;
@@ -28,7 +28,7 @@ pub struct PassageQuery {
     pub max_places: Option<usize>,
 }
 
-/// What a text shares with the documents of an index.
+/// The passages that a text shares with the documents of an index.
 #[derive(Clone, Debug, Serialize)]
 pub struct PassageAnswer {
     /// The key of the text.
@@ -49,7 +49,7 @@ pub struct PassageAnswer {
     pub capped: u32,
 }
 
-/// What a text shares with one document.
+/// The passages that a text shares with one document.
 #[derive(Clone, Debug, Serialize)]
 pub struct SharedDocument {
     /// The key of the document.
@@ -80,14 +80,14 @@ impl PassageQuery {
         each: impl FnMut(PassageAnswer) -> anyhow::Result<()>,
     ) -> anyhow::Result<Counts> {
         let index = PassageIndex::open(&self.index)?;
-        let how = How::of_index(&index)?;
+        let how = CutSettings::of_index(&index)?;
         let mut documents = Documents::open(&self.inputs, &self.input)?;
         let progress = observer.begin("asking", documents.total_bytes());
         let mut each = each;
         let job = Job {
-            state: || (Hashing::new(&how), Hashed::default(), Work::new(how.shape, how.hasher)),
+            state: || (Hashing::new(&how), Hashed::default(), FinderScratch::new(how.shape, how.hasher)),
             begin: Vec::new,
-            work: |state: &mut (Hashing<'_>, Hashed, Work),
+            work: |state: &mut (Hashing<'_>, Hashed, FinderScratch),
                    made: &mut Vec<PassageAnswer>,
                    _: &Parser,
                    record: Record<'_>| {
@@ -113,7 +113,7 @@ impl PassageQuery {
         index: &PassageIndex,
         (key, text): (&[u8], &str),
         hashed: &Hashed,
-        work: &mut Work,
+        work: &mut FinderScratch,
     ) -> anyhow::Result<PassageAnswer> {
         let places = self.max_places.unwrap_or(usize::MAX);
         let answer = index.find(hashed, work, Limits { documents: self.limit, places })?;

@@ -4,39 +4,38 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail, ensure};
-use twindex::sys::{Column, Room};
+use twindex::sys::{Column, MemoryBudget};
 use twindex_passages::index::{Builder, Extract};
-use twindex_passages::{Gram, Grams, Hashed, Line, PassageIndex, Recurring, Work};
+use twindex_passages::{FinderScratch, Gram, Grams, Hashed, Line, PassageIndex, Recurring};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::options::{How, Passages, Unit};
-use super::order::{Order, Standing};
+use super::options::{CutSettings, Passages, Unit};
+use super::order::{Order, SourceOrder};
 use super::texts::Hashing;
 use crate::dedup::Keep;
-use crate::dedup::keys::Keys;
+use crate::dedup::keys::DocumentKeys;
 use crate::input::{Content, Documents, Parser, Place, Record};
 use crate::observer::Observer;
-use crate::repeated::{Fate, RepeatedKeys, SeenKeys};
-use crate::sketching::{Job, Wanted, announce, for_each_chunk, for_each_chunk_counted};
+use crate::repeated::{KeyDecision, RepeatedKeys, SeenKeys};
+use crate::sketching::{Job, SketchOptions, announce, for_each_chunk, for_each_chunk_counted};
 
 /// Bytes of memory for each byte of a text that is cut: of units, fingerprints and t-grams.
 const BYTES_FOR_BYTE: usize = 12;
 /// Texts that take less are never too long, however little the memory.
 const ALWAYS: usize = 64 << 20;
 
-/// What is remembered of the documents: some 30 bytes each and their keys, in memory up to a bound, and beyond it in
-/// scratch files.
-pub(super) struct Corpus<'h> {
-    keys: Keys,
-    standing: Standing,
-    /// Of each record a hash of its text, and in the lowest bit whether it is a document.
+/// Data of the documents: some 30 bytes each and their keys, in memory up to a bound, and beyond it in scratch files.
+pub(super) struct PassageCorpus<'h> {
+    keys: DocumentKeys,
+    standing: SourceOrder,
+    /// For each record a hash of its text, and in the lowest bit whether it is a document.
     records: Column<u64>,
-    /// Of each document where its first unit begins and where its last one ends.
+    /// For each document the start of its first unit and the end of its last one.
     extents: Column<u64>,
     /// Documents, and what of each is covered by lines, in order.
     covered: Column<[u64; 2]>,
-    room: Room,
-    /// Whose documents come first, and have the first numbers.
+    budget: MemoryBudget,
+    /// The index whose documents come first, and have the first numbers.
     history: Option<&'h PassageIndex>,
 }
 
@@ -47,8 +46,8 @@ pub(super) struct KnownPlaces {
     places: Vec<(u32, u32)>,
 }
 
-/// A record as the first reading sees it.
-struct First {
+/// The data of a record in the first reading.
+struct FirstReading {
     key: Vec<u8>,
     place: Place,
     hash: u64,
@@ -61,26 +60,26 @@ struct First {
 
 /// The t-grams of the records of a chunk.
 #[derive(Default)]
-struct Collected {
+struct PassageGrams {
     /// Each with its source, if that is in the history.
     grams: Vec<(Gram, Option<(u32, u32)>)>,
     /// The hash of each text, and where its t-grams end.
     records: Vec<(u64, usize)>,
-    /// What an index keeps of each, if one is made.
+    /// The data of each for an index, if one is made.
     extracts: Vec<Extract>,
 }
 
-impl<'h> Corpus<'h> {
+impl<'h> PassageCorpus<'h> {
     pub(super) fn new(folder: &Path, memory: usize, keep: Keep, history: Option<&'h PassageIndex>) -> Self {
-        let room = Room::new(folder, memory);
+        let budget = MemoryBudget::new(folder, memory);
         Self {
             history,
-            keys: Keys::new(&room),
-            standing: Standing::new(keep, &room),
-            records: Column::new(&room),
-            extents: Column::new(&room),
-            covered: Column::new(&room),
-            room,
+            keys: DocumentKeys::new(&budget),
+            standing: SourceOrder::new(keep, &budget),
+            records: Column::new(&budget),
+            extents: Column::new(&budget),
+            covered: Column::new(&budget),
+            budget,
         }
     }
 
@@ -96,7 +95,7 @@ impl<'h> Corpus<'h> {
 
     /// The order of priority of the documents that were read; none if it is that of the input.
     pub(super) fn order(&self, folder: &Path, memory: usize) -> twindex::Result<Option<Order>> {
-        Order::of(&self.standing, &self.keys, folder, &self.room, memory)
+        Order::of(&self.standing, &self.keys, folder, &self.budget, memory)
     }
 
     /// The key of the source of a line, and where it begins in its text.
@@ -116,7 +115,7 @@ impl<'h> Corpus<'h> {
         }
     }
 
-    /// Where the first unit of a document begins, and where its last one ends.
+    /// The start of the first unit of a document, and the end of its last one.
     pub(super) fn extent(&self, document: u32) -> (u32, u32) {
         let extent = self.extents[document as usize];
         ((extent >> 32) as u32, extent as u32)
@@ -135,23 +134,23 @@ impl<'h> Corpus<'h> {
     pub(super) fn count(
         &mut self,
         passages: &Passages,
-        how: &How,
+        how: &CutSettings,
         documents: &mut Documents,
         recurring: &Recurring,
         observer: &dyn Observer,
     ) -> anyhow::Result<()> {
         let progress = observer.begin("counting", documents.total_bytes());
         let repeated = passages.repeated_keys;
-        let mut seen = SeenKeys::new(repeated, &self.room)?;
+        let mut seen = SeenKeys::new(repeated, &self.budget)?;
         if repeated == RepeatedKeys::Last {
-            announce(documents, &mut seen, &Wanted::default(), &*progress)?;
+            announce(documents, &mut seen, &SketchOptions::default(), &*progress)?;
         }
         let memory = passages.memory;
         let job = Job {
-            state: || (Hashing::new(how), Hashed::default(), Work::new(how.shape, how.hasher)),
+            state: || (Hashing::new(how), Hashed::default(), FinderScratch::new(how.shape, how.hasher)),
             begin: Vec::new,
-            work: |state: &mut (Hashing<'_>, Hashed, Work),
-                   made: &mut Vec<First>,
+            work: |state: &mut (Hashing<'_>, Hashed, FinderScratch),
+                   made: &mut Vec<FirstReading>,
                    parser: &Parser,
                    record: Record<'_>| {
                 let (hashing, hashed, work) = state;
@@ -160,7 +159,7 @@ impl<'h> Corpus<'h> {
                 hashing.hash(text, hashed);
                 work.count(hashed, recurring, passages.within);
                 let extent = if hashed.is_empty() { 0..0 } else { hashed.place(0, hashed.len()) };
-                made.push(First {
+                made.push(FirstReading {
                     tokens: hashed.words_of_all().into(),
                     number,
                     key: record.key.to_vec(),
@@ -184,26 +183,26 @@ impl<'h> Corpus<'h> {
     /// Whether a record is taken as a document, by its key.
     fn take(
         &mut self,
-        first: &mut First,
+        first: &mut FirstReading,
         repeated: RepeatedKeys,
         seen: &mut SeenKeys,
         documents: &mut Documents,
     ) -> anyhow::Result<bool> {
         let length = first.key.len();
         match seen.next(&mut first.key)? {
-            Fate::Taken => {}
-            Fate::Numbered => {
+            KeyDecision::Taken => {}
+            KeyDecision::Numbered => {
                 if let Err(reason) = crate::input::check_key(&first.key) {
                     documents.refuse(crate::input::bad_at(&first.place, &reason), first.text_bytes)?;
                     return Ok(false);
                 }
                 documents.repeated(&first.place, &first.key[..length], Some(&first.key), 0);
             }
-            Fate::PassedOver => {
+            KeyDecision::PassedOver => {
                 documents.repeated(&first.place, &first.key, None, first.text_bytes);
                 return Ok(false);
             }
-            Fate::Refused => {
+            KeyDecision::Refused => {
                 let key = String::from_utf8_lossy(&first.key);
                 return Err(anyhow!(
                     "{}: the key `{}` came before; --repeated-keys number, first or last takes it all the same",
@@ -224,7 +223,7 @@ impl<'h> Corpus<'h> {
     pub(super) fn collect(
         &self,
         passages: &Passages,
-        how: &How,
+        how: &CutSettings,
         documents: &Documents,
         (recurring, order): (&Recurring, Option<&Order>),
         folder: &Path,
@@ -243,10 +242,10 @@ impl<'h> Corpus<'h> {
             None => None,
         };
         let job = Job {
-            state: || (Hashing::new(how), Hashed::default(), Work::new(how.shape, how.hasher)),
-            begin: Collected::default,
-            work: |state: &mut (Hashing<'_>, Hashed, Work),
-                   made: &mut Collected,
+            state: || (Hashing::new(how), Hashed::default(), FinderScratch::new(how.shape, how.hasher)),
+            begin: PassageGrams::default,
+            work: |state: &mut (Hashing<'_>, Hashed, FinderScratch),
+                   made: &mut PassageGrams,
                    parser: &Parser,
                    record: Record<'_>| {
                 let (hashing, hashed, work) = state;
@@ -298,7 +297,7 @@ impl<'h> Corpus<'h> {
         Ok((grams, builder))
     }
 
-    /// What is repeated of a document: ranges that ascend and do not overlap.
+    /// The repeated spans of a document: ranges that ascend and do not overlap.
     pub(super) fn cuts_of(&self, document: u32) -> Vec<Range<usize>> {
         let first = self.covered.partition_point(|&[other, _]| other < u64::from(document));
         let own = self.covered[first..].iter().take_while(|&&[other, _]| other == u64::from(document));
@@ -333,10 +332,10 @@ impl<'h> Corpus<'h> {
 
 /// The same documents once more; what is said of them was said when they were first read.
 pub(super) fn again(documents: &Documents, passages: &Passages) -> anyhow::Result<Documents> {
-    documents.open_beside(&passages.inputs, &passages.input_options())
+    documents.open_second(&passages.inputs, &passages.input_options())
 }
 
-/// What is compared of a record: nothing of a text that does not say all that was there.
+/// The text of a record to compare: empty if the text lost bytes.
 pub(super) fn text_of<'r>(record: &Record<'r>) -> &'r str {
     match record.content {
         Content::Text(text) => text,

@@ -8,28 +8,28 @@ use twindex_passages::{Line, Repeats};
 
 use super::examples::Examples;
 use super::out::SPANS;
-use super::read::{Corpus, KnownPlaces};
+use super::read::{KnownPlaces, PassageCorpus};
 use crate::tsv;
 use twindex::sys::DurableFile;
 
-/// What was written.
+/// Totals of the written spans.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct SpanTotals {
     pub(super) lines: u64,
     pub(super) documents: u64,
     pub(super) bytes: u64,
     pub(super) whole: u64,
 }
 
-/// What the lines of one document cover, as it grows.
+/// The part of one document that its lines cover, as it grows.
 #[derive(Clone, Copy)]
-struct Covered {
+struct CoveredSpan {
     document: u32,
     start: u32,
     end: u32,
     /// Bytes before it in the same document.
     bytes: u32,
-    /// Where the first begins.
+    /// The start of the first.
     first: u32,
     /// Whether only characters that are no tokens are between the first and this one.
     is_one: bool,
@@ -38,14 +38,14 @@ struct Covered {
 /// Writes the lines in the order of the documents, and notes in the corpus what they cover.
 pub(super) fn write(
     repeats: &Repeats,
-    corpus: &mut Corpus<'_>,
+    corpus: &mut PassageCorpus<'_>,
     examples: &mut Examples,
     folder: &Path,
-) -> anyhow::Result<Written> {
+) -> anyhow::Result<SpanTotals> {
     let file = DurableFile::create_new(&folder.join(SPANS)).context("spans.tsv: cannot write")?;
     let mut out = BufWriter::with_capacity(1 << 20, file);
-    let mut written = Written::default();
-    let mut covered: Option<Covered> = None;
+    let mut written = SpanTotals::default();
+    let mut covered: Option<CoveredSpan> = None;
     let (mut known, before) = (KnownPlaces::default(), corpus.before());
     out.write_all(b"key\tstart\tend\tfirst_key\tfirst_start\twords\n")?;
     repeats.for_each_line(|line| -> anyhow::Result<()> {
@@ -57,16 +57,22 @@ pub(super) fn write(
         write_line(&mut out, &line, key, (first_key, first_start)).context("spans.tsv: cannot write")?;
         let first = line.first_document.checked_sub(before);
         examples.offer(&line, document, key, (first, first_key, first_start));
-        let new =
-            Covered { document, start: line.start, end: line.end, bytes: 0, first: line.start, is_one: true };
+        let new = CoveredSpan {
+            document,
+            start: line.start,
+            end: line.end,
+            bytes: 0,
+            first: line.start,
+            is_one: true,
+        };
         covered = Some(match covered {
             Some(before) if before.document == document => {
                 if line.start <= before.end {
-                    Covered { end: before.end.max(line.end), ..before }
+                    CoveredSpan { end: before.end.max(line.end), ..before }
                 } else {
                     corpus.cover(before.document, before.start..before.end)?;
                     let bytes = before.bytes + (before.end - before.start);
-                    Covered { bytes, first: before.first, is_one: false, ..new }
+                    CoveredSpan { bytes, first: before.first, is_one: false, ..new }
                 }
             }
             before => {
@@ -84,7 +90,11 @@ pub(super) fn write(
 }
 
 /// Ends a document.
-fn end(covered: Option<Covered>, corpus: &mut Corpus<'_>, written: &mut Written) -> anyhow::Result<()> {
+fn end(
+    covered: Option<CoveredSpan>,
+    corpus: &mut PassageCorpus<'_>,
+    written: &mut SpanTotals,
+) -> anyhow::Result<()> {
     let Some(last) = covered else { return Ok(()) };
     corpus.cover(last.document, last.start..last.end)?;
     written.documents += 1;

@@ -1,10 +1,10 @@
 //! The two passes over texts as steps, for jobs that move rows by themselves, as Spark does.
 
 use twindex::Error;
-use twindex_passages::{Gram, Hashed, Work};
+use twindex_passages::{FinderScratch, Gram, Hashed};
 
 use super::memory::PassagesOfTexts;
-use super::options::How;
+use super::options::CutSettings;
 use super::texts::Hashing;
 
 /// The steps of [`PassagesOfTexts`] on one text at a time. The caller joins the results of all texts: fingerprints that
@@ -34,9 +34,9 @@ use super::texts::Hashing;
 /// # Ok::<(), anyhow::Error>(())
 /// ```
 pub struct PassageSteps {
-    how: How,
+    how: CutSettings,
     hashed: Hashed,
-    work: Work,
+    work: FinderScratch,
 }
 
 impl PassageSteps {
@@ -47,7 +47,7 @@ impl PassageSteps {
     /// [`InvalidOptions`](crate::InvalidOptions).
     pub fn new(job: &PassagesOfTexts) -> anyhow::Result<Self> {
         let how = job.how()?;
-        let work = Work::new(how.shape, how.hasher);
+        let work = FinderScratch::new(how.shape, how.hasher);
         Ok(Self { how, hashed: Hashed::default(), work })
     }
 

@@ -5,17 +5,17 @@ use std::ops::Range;
 use twindex::sketch::cut::PlacedUnits;
 use twindex_passages::{Exact, Hashed};
 
-use super::options::{How, Unit};
+use super::options::{CutSettings, Unit};
 
 /// Cuts and hashes texts, with working memory of a thread.
 pub(super) struct Hashing<'h> {
-    how: &'h How,
+    how: &'h CutSettings,
     placed: PlacedUnits,
     identity: Vec<u8>,
 }
 
 impl<'h> Hashing<'h> {
-    pub(super) fn new(how: &'h How) -> Self {
+    pub(super) fn new(how: &'h CutSettings) -> Self {
         Self { how, placed: PlacedUnits::default(), identity: Vec::new() }
     }
 
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_are_the_whole_text_with_the_ends_that_belong_to_them() {
+    fn units_with_their_separators_make_up_the_whole_text() {
         let text = "One line.\nTwo.  Three!\n \n\nFour\n";
         let of = |cut: fn(&str, &mut dyn FnMut(Range<usize>))| {
             let mut all = Vec::new();

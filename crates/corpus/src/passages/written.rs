@@ -6,17 +6,17 @@ use anyhow::{Context, anyhow};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::examples::Examples;
-use super::options::{How, Passages};
-use super::read::{Corpus, again, check, text_of};
+use super::options::{CutSettings, Passages};
+use super::read::{PassageCorpus, again, check, text_of};
 use crate::input::{
-    Annotation, Block, Content, Cuts, Documents, Ending, Form, KEPT, Kept, MARKED, Note, Noted, Parser,
-    Place, Record, rewritten,
+    Annotation, AnnotationOptions, Content, Cuts, DocumentNote, Documents, Ending, Form, KEPT, KeptBlock,
+    KeptWriter, MARKED, Parser, Place, Record, rewritten,
 };
 use crate::observer::Observer;
 use crate::sketching::{Job, for_each_chunk};
 
-/// A record as the last reading sees it.
-struct Last {
+/// The data of a record in the last reading.
+struct LastReading {
     hash: u64,
     key: Vec<u8>,
     is_own_key: bool,
@@ -37,13 +37,13 @@ pub(super) struct Files {
 
 /// Files of documents, and those that are written next.
 struct Output<'n> {
-    files: Kept<'n>,
-    block: Block,
+    files: KeptWriter<'n>,
+    block: KeptBlock,
 }
 
 impl<'n> Output<'n> {
-    fn new(files: Kept<'n>) -> Self {
-        Self { files, block: Block::default() }
+    fn new(files: KeptWriter<'n>) -> Self {
+        Self { files, block: KeptBlock::default() }
     }
 
     fn write_full(&mut self) -> anyhow::Result<()> {
@@ -61,18 +61,18 @@ impl<'n> Output<'n> {
 }
 
 /// The repeated spans of a document, as JSON has them.
-fn spans_of(corpus: &Corpus<'_>, document: u32) -> Vec<u8> {
+fn spans_of(corpus: &PassageCorpus<'_>, document: u32) -> Vec<u8> {
     let spans: Vec<String> =
         corpus.cuts_of(document).iter().map(|span| format!("[{},{}]", span.start, span.end)).collect();
     format!("[{}]", spans.join(",")).into_bytes()
 }
 
-impl Corpus<'_> {
+impl PassageCorpus<'_> {
     /// The last reading: writes documents in the form in which they were read, and passes texts to the examples.
     pub(super) fn write_documents(
         &self,
         passages: &Passages,
-        how: &How,
+        how: &CutSettings,
         documents: &Documents,
         examples: &mut Examples,
         (folder, observer): (&Path, &dyn Observer),
@@ -81,25 +81,25 @@ impl Corpus<'_> {
         let progress = observer.begin("writing", documents.total_bytes());
         let parser = documents.parser().clone();
         let cuts_of = |document| self.cuts_of(document);
-        let note_of = |document| Note { spans: spans_of(self, document), ..Note::default() };
+        let note_of = |document| DocumentNote { spans: spans_of(self, document), ..DocumentNote::default() };
         let noted = passages.marked();
         let mut kept = passages.cut.then(|| {
-            let kept = Kept::new(folder, parser.headers().clone(), KEPT, None);
+            let kept = KeptWriter::new(folder, parser.headers().clone(), KEPT, None);
             Output::new(kept.without(Cuts { of: &cuts_of }))
         });
         let mut marked = noted.as_ref().map(|noted| {
             let annotation = Annotation { noted, of: &note_of };
-            Output::new(Kept::new(folder, parser.headers().clone(), MARKED, Some(annotation)))
+            Output::new(KeptWriter::new(folder, parser.headers().clone(), MARKED, Some(annotation)))
         });
         let is_written = kept.is_some() || marked.is_some();
         let job = Job {
             state: || (),
             begin: Vec::new,
-            work: |(): &mut (), made: &mut Vec<Last>, parser: &Parser, record: Record<'_>| {
+            work: |(): &mut (), made: &mut Vec<LastReading>, parser: &Parser, record: Record<'_>| {
                 let text = text_of(&record);
                 check(&record, text, parser, passages.memory)?;
                 let line = if is_written { record.line(parser)?.into_owned() } else { Vec::new() };
-                made.push(Last {
+                made.push(LastReading {
                     hash: xxh3_64(text.as_bytes()),
                     key: record.key.to_vec(),
                     is_own_key: record.is_own,
@@ -142,9 +142,15 @@ impl Corpus<'_> {
     }
 
     /// Adds a document without its repeated passages to a block.
-    fn keep(&self, last: &Last, document: u32, parser: &Parser, block: &mut Block) -> anyhow::Result<()> {
+    fn keep(
+        &self,
+        last: &LastReading,
+        document: u32,
+        parser: &Parser,
+        block: &mut KeptBlock,
+    ) -> anyhow::Result<()> {
         let (key, cuts) = (self.key(document), self.cuts_of(document));
-        if !rewritten::stands_in_line(last.form, &last.line, &last.text) {
+        if !rewritten::is_verbatim_in_line(last.form, &last.line, &last.text) {
             // A page has markup; what was compared is the text that it shows.
             let line = rewritten::object(key, &rewritten::without(&last.text, &cuts), parser)?;
             block.push(document, Form::Json, &line, Ending::default(), None);
@@ -164,15 +170,16 @@ impl Corpus<'_> {
     /// Adds a document with the places of its repeated passages to a block.
     fn mark(
         &self,
-        last: &Last,
+        last: &LastReading,
         document: u32,
-        (parser, noted): (&Parser, &Noted),
-        block: &mut Block,
+        (parser, noted): (&Parser, &AnnotationOptions),
+        block: &mut KeptBlock,
     ) -> anyhow::Result<()> {
-        let (key, note) = (self.key(document), Note { spans: spans_of(self, document), ..Note::default() });
+        let (key, note) =
+            (self.key(document), DocumentNote { spans: spans_of(self, document), ..DocumentNote::default() });
         let marked =
             |form, line: &[u8]| parser.annotated(noted, form, line, &note).map_err(|why| anyhow!(why));
-        if rewritten::stands_in_line(last.form, &last.line, &last.text) {
+        if rewritten::is_verbatim_in_line(last.form, &last.line, &last.text) {
             let line = marked(last.form, &last.line)?;
             block.push(document, last.form, &line, last.ending, other_key(last, key));
         } else {
@@ -185,7 +192,7 @@ impl Corpus<'_> {
 }
 
 /// The key of a document, where its line does not say it.
-fn other_key<'k>(last: &Last, key: &'k [u8]) -> Option<&'k [u8]> {
+fn other_key<'k>(last: &LastReading, key: &'k [u8]) -> Option<&'k [u8]> {
     let is_own = last.is_own_key && last.key == key;
     (!is_own).then_some(key)
 }

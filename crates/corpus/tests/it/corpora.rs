@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use twindex_corpus::{DedupTexts, Keep, NearBy};
+use twindex_corpus::{DedupTexts, Keep, NearMeasure};
 
 /// The number of random corpora compared with the definition; `TWINDEX_CASES` changes it.
 pub(crate) fn cases() -> u64 {
@@ -23,7 +23,7 @@ impl Random {
 /// Texts of families, chains and copies, with words that few have, or many; some have none.
 pub(crate) fn texts(seed: u64) -> Vec<String> {
     let mut random = Random(seed);
-    let (count, vocabulary, most) = (random.below(60), [12, 60, 2000][random.below(3)], 2 + random.below(25));
+    let (count, vocabulary, max) = (random.below(60), [12, 60, 2000][random.below(3)], 2 + random.below(25));
     let mut texts: Vec<Vec<String>> = Vec::new();
     for _ in 0..count {
         let drawn = |random: &mut Random| format!("w{}", random.below(vocabulary));
@@ -32,8 +32,8 @@ pub(crate) fn texts(seed: u64) -> Vec<String> {
             1 => texts.last().cloned().unwrap_or_default(),
             _ if texts.is_empty() => Vec::new(),
             2 => texts[random.below(texts.len())].clone(),
-            3 => texts[random.below(texts.len())].iter().take(most / 2).cloned().collect(),
-            _ => (0..random.below(most)).map(|_| drawn(&mut random)).collect(),
+            3 => texts[random.below(texts.len())].iter().take(max / 2).cloned().collect(),
+            _ => (0..random.below(max)).map(|_| drawn(&mut random)).collect(),
         };
         for _ in 0..random.below(3) {
             let at = random.below(text.len() + 1);
@@ -60,17 +60,17 @@ pub(crate) fn shingles(text: &str, width: usize) -> BTreeSet<Vec<&str>> {
     words.windows(width).map(<[&str]>::to_vec).collect()
 }
 
-/// What a text has beside it: a value, and a number in halves.
+/// The fields of a text: a value, and a number in halves.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct OfText {
+pub(crate) struct TextFields {
     pub(crate) value: usize,
     pub(crate) halves: i32,
 }
 
-/// Of each text the one that it goes for. Texts are compared inside their values.
+/// For each text the one that it is removed for. Texts are compared within their values.
 pub(crate) fn by_definition(
     texts: &[String],
-    beside: &[OfText],
+    beside: &[TextFields],
     job: &DedupTexts,
     width: usize,
     percent: usize,
@@ -86,8 +86,8 @@ pub(crate) fn by_definition(
         let (size, other) = (sets[text].len(), sets[kept].len());
         let both = sets[text].intersection(&sets[kept]).count();
         match job.near {
-            NearBy::Resemblance => both > 0 && 100 * both >= percent * (size + other - both),
-            NearBy::Containment => both > 0 && other >= size && 100 * both >= percent * size,
+            NearMeasure::Resemblance => both > 0 && 100 * both >= percent * (size + other - both),
+            NearMeasure::Containment => both > 0 && other >= size && 100 * both >= percent * size,
         }
     };
     let mut order: Vec<usize> = (0..texts.len()).collect();
@@ -97,15 +97,15 @@ pub(crate) fn by_definition(
         Keep::Min => order.sort_by_key(|&text| beside[text].halves),
         _ => {}
     }
-    if job.near == NearBy::Containment {
+    if job.near == NearMeasure::Containment {
         order.sort_by_key(|&text| usize::MAX - sets[text].len()); // which leaves the order of equal ones
     }
-    let (mut goes_for, mut kept): (BTreeMap<usize, usize>, Vec<usize>) = Default::default();
+    let (mut removed_for, mut kept): (BTreeMap<usize, usize>, Vec<usize>) = Default::default();
     for text in order {
         match kept.iter().find(|&&kept| is_near(text, kept)) {
-            Some(&other) => _ = goes_for.insert(text, other),
+            Some(&other) => _ = removed_for.insert(text, other),
             None => kept.push(text),
         }
     }
-    (0..texts.len()).map(|text| goes_for.get(&text).copied().unwrap_or(text) as u32).collect()
+    (0..texts.len()).map(|text| removed_for.get(&text).copied().unwrap_or(text) as u32).collect()
 }

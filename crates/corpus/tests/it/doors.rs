@@ -79,7 +79,7 @@ fn files_and_memory_leave_the_same_spans_out() {
 }
 
 #[test]
-fn files_and_memory_are_decided_alike() {
+fn files_and_texts_in_memory_give_the_same_decisions() {
     let texts = texts();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("in.jsonl");
@@ -156,7 +156,7 @@ fn numbers_out_of_range_are_refused_by_name_before_anything_is_read() {
 
 #[test]
 fn texts_without_tokens_are_identical_only_where_their_bytes_are() {
-    // Of these the third is the first again, and the last the second.
+    // The third equals the first, and the last equals the second.
     let texts = ["?!", "", "?!", "? !", "\u{ad}", "\u{200b}", "\u{301}", "\u{1f600}", "\u{1f621}", ""];
     let kept_of = [0, 1, 0, 3, 4, 5, 6, 7, 8, 1];
     let mut folded = Shingling::words(5, 0);

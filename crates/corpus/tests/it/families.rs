@@ -27,7 +27,7 @@ fn family(count: usize) -> Vec<String> {
     (0..count).map(of_each).collect()
 }
 
-/// Of each text that goes the kept one, by their keys.
+/// For each removed text the kept one, by their keys.
 fn by_rule(count: usize, is_near: impl Fn(usize, usize) -> bool) -> BTreeMap<String, String> {
     let (mut goes, mut kept) = (BTreeMap::new(), Vec::new());
     for text in 0..count {
@@ -44,7 +44,7 @@ fn key(text: usize) -> String {
 }
 
 #[test]
-fn bands_and_sketches_keep_of_a_family_over_any_cap_what_the_rule_keeps() {
+fn bands_and_sketches_keep_the_documents_of_the_rule_for_families_over_any_cap() {
     let texts = family(500);
     let dir = tempfile::tempdir().unwrap();
     let input = dir.path().join("in.jsonl");

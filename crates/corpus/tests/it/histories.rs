@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use crate::corpora::{Random, cases, texts, words};
 use twindex::Key;
 use twindex::params::Shingling;
-use twindex_corpus::{Beside, DedupTexts, InvalidOptions, Keep, NearBy, Watched, Weights};
+use twindex_corpus::{
+    DedupTexts, InvalidOptions, Keep, NearMeasure, SharedProgress, TextAttributes, Weights,
+};
 
 /// How often each shingle occurs in a text; once, where frequencies do not count.
 fn frequencies(text: &str, width: usize, weights: Weights) -> BTreeMap<Vec<&str>, usize> {
@@ -37,7 +39,7 @@ fn in_order(keep: Keep, texts: &[String], keys: &[&[u8]], history: usize) -> Vec
 }
 
 #[test]
-fn after_a_history_and_by_keys_and_frequencies_goes_what_the_rule_says() {
+fn rule_decides_with_a_history_with_priorities_by_key_and_with_frequencies() {
     let (mut removed, mut for_history, mut contained, mut all) = (0, 0, 0, 0);
     let mut differ = 0;
     for seed in 0..cases() / 6 {
@@ -51,10 +53,10 @@ fn after_a_history_and_by_keys_and_frequencies_goes_what_the_rule_says() {
         let percent = [5, 50, 80, 90, 100][(seed / 3 % 5) as usize];
         let threshold = percent as f64 / 100.0;
         for (keep, near, weights) in [
-            (Keep::First, NearBy::Resemblance, Weights::Distinct),
-            (Keep::KeyHash, NearBy::Resemblance, Weights::Frequencies),
-            (Keep::SmallestKey, NearBy::Containment, Weights::Distinct),
-            (Keep::Longest, NearBy::Containment, Weights::Frequencies),
+            (Keep::First, NearMeasure::Resemblance, Weights::Distinct),
+            (Keep::KeyHash, NearMeasure::Resemblance, Weights::Frequencies),
+            (Keep::SmallestKey, NearMeasure::Containment, Weights::Distinct),
+            (Keep::Longest, NearMeasure::Containment, Weights::Frequencies),
         ] {
             let sets: Vec<_> = texts.iter().map(|text| frequencies(text, width, weights)).collect();
             let size = |text: usize| sets[text].values().sum::<usize>();
@@ -67,13 +69,17 @@ fn after_a_history_and_by_keys_and_frequencies_goes_what_the_rule_says() {
                 let (both, size, other_size) = (both(text, other), size(text), size(other));
                 texts[text] == texts[other]
                     || match near {
-                        NearBy::Resemblance => both > 0 && 100 * both >= percent * (size + other_size - both),
-                        NearBy::Containment => both > 0 && other_size >= size && 100 * both >= percent * size,
+                        NearMeasure::Resemblance => {
+                            both > 0 && 100 * both >= percent * (size + other_size - both)
+                        }
+                        NearMeasure::Containment => {
+                            both > 0 && other_size >= size && 100 * both >= percent * size
+                        }
                     }
             };
             let mut order = in_order(keep, &texts, &keys, history);
             let mut kept: Vec<usize> = (0..history).collect();
-            if near == NearBy::Containment {
+            if near == NearMeasure::Containment {
                 order.sort_by_key(|&text| Reverse(size(text)));
                 kept.sort_by_key(|&text| Reverse(size(text)));
             }
@@ -101,8 +107,8 @@ fn after_a_history_and_by_keys_and_frequencies_goes_what_the_rule_says() {
                 memory: 1 << 20,
                 ..DedupTexts::default()
             };
-            let beside = Beside { history, keys: Some(&keys), ..Beside::default() };
-            let found = job.run_beside(&bytes, beside).unwrap();
+            let beside = TextAttributes { history, keys: Some(&keys), ..TextAttributes::default() };
+            let found = job.run_with_attributes(&bytes, beside).unwrap();
             assert_eq!(
                 found.kept_of, wanted,
                 "{seed} {history} {keep:?} {near:?} {percent} of {width}: {texts:?}"
@@ -116,17 +122,17 @@ fn after_a_history_and_by_keys_and_frequencies_goes_what_the_rule_says() {
             // Texts of the history that a later text contains, which stays.
             let later: Vec<usize> = kept.iter().copied().filter(|&text| text >= history).collect();
             let mut stands = Vec::new();
-            for text in (0..history).filter(|&text| near == NearBy::Containment && size(text) > 0) {
+            for text in (0..history).filter(|&text| near == NearMeasure::Containment && size(text) > 0) {
                 let mut larger_first = later.clone();
                 larger_first.sort_by_key(|&other| Reverse(size(other)));
                 let first = larger_first.iter().find(|&&other| is_near(text, other));
                 stands.extend(first.map(|&other| (text as u32, other as u32)));
             }
-            let told: Vec<_> = found.contained.iter().map(|found| (found.0, found.1)).collect();
-            assert_eq!(told, stands, "{seed} {history} {keep:?}: {texts:?}");
-            contained += told.len();
+            let contained_pairs: Vec<_> = found.contained.iter().map(|found| (found.0, found.1)).collect();
+            assert_eq!(contained_pairs, stands, "{seed} {history} {keep:?}: {texts:?}");
+            contained += contained_pairs.len();
             let first = DedupTexts { keep: Keep::First, weights: Weights::Distinct, ..job };
-            differ += usize::from(first.run_beside(&bytes, beside).unwrap().kept_of != wanted);
+            differ += usize::from(first.run_with_attributes(&bytes, beside).unwrap().kept_of != wanted);
         }
     }
     assert!(
@@ -136,36 +142,43 @@ fn after_a_history_and_by_keys_and_frequencies_goes_what_the_rule_says() {
 }
 
 #[test]
-fn what_does_not_fit_a_history_is_refused() {
+fn options_that_contradict_a_history_are_refused() {
     let texts = [&b"a"[..], b"b"];
     let keys = [&b"x"[..]];
     for (beside, part) in [
-        (Beside { history: 3, ..Beside::default() }, "history: expected at most 2, found 3"),
-        (Beside { keys: Some(&keys), ..Beside::default() }, "keys: expected 2, one a text, found 1"),
+        (TextAttributes { history: 3, ..TextAttributes::default() }, "history: expected at most 2, found 3"),
         (
-            Beside { history: 2, keys: Some(&keys), ..Beside::default() },
+            TextAttributes { keys: Some(&keys), ..TextAttributes::default() },
+            "keys: expected 2, one a text, found 1",
+        ),
+        (
+            TextAttributes { history: 2, keys: Some(&keys), ..TextAttributes::default() },
             "keys: expected 0, one a text, found 1",
         ),
     ] {
-        let error = DedupTexts::default().run_beside(&texts, beside).unwrap_err();
+        let error = DedupTexts::default().run_with_attributes(&texts, beside).unwrap_err();
         assert!(error.to_string().contains(part) && error.is::<InvalidOptions>(), "{error}");
     }
-    assert!(DedupTexts::default().run_beside(&texts, Beside { history: 2, ..Beside::default() }).is_ok());
+    assert!(
+        DedupTexts::default()
+            .run_with_attributes(&texts, TextAttributes { history: 2, ..TextAttributes::default() })
+            .is_ok()
+    );
 }
 
 #[test]
-fn a_job_says_how_far_it_is_and_stops_when_it_is_asked_to() {
+fn job_reports_progress_and_stops_on_request() {
     let texts: Vec<String> =
         (0..3000).map(|at| format!("a{at} b{} c d e f g h{}", at % 7, at % 11)).collect();
     let bytes: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
-    let watched = Watched::default();
+    let watched = SharedProgress::default();
     DedupTexts { threshold: 0.5, ..DedupTexts::default() }
-        .run_watched(&bytes, Beside::default(), &watched)
+        .run_watched(&bytes, TextAttributes::default(), &watched)
         .unwrap();
     let (stage, done, parts) = watched.now();
     assert!(stage == "comparing" && parts == 3000 && done > 0, "{stage} {done} of {parts}");
     watched.stop();
-    let error = DedupTexts::default().run_watched(&bytes, Beside::default(), &watched).unwrap_err();
+    let error = DedupTexts::default().run_watched(&bytes, TextAttributes::default(), &watched).unwrap_err();
     assert!(error.to_string().contains("stopped"), "{error}");
     assert_eq!(watched.now().0, "shingling");
 }

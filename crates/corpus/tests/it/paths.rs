@@ -10,7 +10,7 @@ use twindex::{Admitted, Document, Index, Params};
 use twindex_corpus::{Dedup, DedupTexts, Keep, Method};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::corpora::{OfText, Random, by_definition, cases, texts};
+use crate::corpora::{Random, TextFields, by_definition, cases, texts};
 
 /// Writes documents whose keys are their places.
 fn write(path: &Path, texts: &[String], places: Range<usize>) {
@@ -57,10 +57,10 @@ fn one_run_and_a_run_a_day_and_one_document_at_a_time_keep_the_same() {
         let mut random = Random(seed ^ 0xda15);
         let (width, percent) = (1 + (seed % 3) as usize, [50, 80, 90, 100][(seed / 3 % 4) as usize]);
         let threshold = percent as f64 / 100.0;
-        let beside = vec![OfText::default(); texts.len()];
-        let goes_for = by_definition(&texts, &beside, &DedupTexts::default(), width, percent);
+        let beside = vec![TextFields::default(); texts.len()];
+        let removed_for = by_definition(&texts, &beside, &DedupTexts::default(), width, percent);
         let wanted: Vec<usize> =
-            (0..texts.len()).filter(|&place| goes_for[place] as usize == place).collect();
+            (0..texts.len()).filter(|&place| removed_for[place] as usize == place).collect();
 
         let run = |input: &str, out: &str, against: &[String], sets: bool| {
             let mut dedup = Dedup::new([dir.path().join(input)], dir.path().join(out));
@@ -102,7 +102,7 @@ fn one_run_and_a_run_a_day_and_one_document_at_a_time_keep_the_same() {
 }
 
 #[test]
-fn within_a_radius_what_goes_is_what_the_rule_says_in_every_order() {
+fn rule_within_a_radius_decides_in_every_order_of_input() {
     let (mut removed, mut copies, mut all) = (0, 0, 0);
     for seed in 0..cases() / 6 {
         let dir = tempfile::tempdir().unwrap();
@@ -134,10 +134,10 @@ fn within_a_radius_what_goes_is_what_the_rule_says_in_every_order() {
                 Keep::KeyHash => order.sort_by_key(|&text| xxh3_64(format!("{text:03}").as_bytes())),
                 _ => {}
             }
-            let (mut goes_for, mut stays) = (BTreeMap::new(), Vec::new());
+            let (mut removed_for, mut stays) = (BTreeMap::new(), Vec::new());
             for text in order {
                 match stays.iter().find(|&&other| is_near(text, other)) {
-                    Some(&other) => _ = goes_for.insert(format!("{text:03}"), format!("{other:03}")),
+                    Some(&other) => _ = removed_for.insert(format!("{text:03}"), format!("{other:03}")),
                     None => stays.push(text),
                 }
             }
@@ -150,8 +150,8 @@ fn within_a_radius_what_goes_is_what_the_rule_says_in_every_order() {
                 .map(|row| row.split('\t').collect::<Vec<_>>())
                 .map(|row| (row[0].to_owned(), row[1].to_owned()))
                 .collect();
-            assert_eq!(pairs, goes_for, "{seed} {keep:?} {within}: {texts:?}");
-            removed += goes_for.len();
+            assert_eq!(pairs, removed_for, "{seed} {keep:?} {within}: {texts:?}");
+            removed += removed_for.len();
             copies += texts.len() - texts.iter().collect::<BTreeSet<_>>().len();
             all += texts.len();
         }

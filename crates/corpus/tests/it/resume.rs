@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use twindex_corpus::{
-    Annotations, Clustering, Dedup, Join, Keep, ListedPairs, Method, NearBy, Observer, Progress,
+    Annotations, Clustering, Dedup, Join, Keep, ListedPairs, Method, NearMeasure, Observer, Progress,
     RepeatedKeys, Report, Verify,
 };
 
 use crate::corpora::Random;
 
-/// Ends a run as a kill does, at a moment that is chosen, and hears what it says.
+/// Ends a run at a chosen moment as a kill does, and records its messages.
 #[derive(Default)]
 struct Killer {
     /// The number of the part that lasts, from 0, after which the run ends.
@@ -212,7 +212,7 @@ fn results_after_kills_are_those_of_a_run_that_was_not_killed() {
 }
 
 #[test]
-fn every_kind_of_job_is_gone_on_with() {
+fn every_kind_of_job_is_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let plain = job(folder.path(), 350);
     let mut history = Dedup::new([&plain.inputs[0]], folder.path().join("before"));
@@ -224,7 +224,10 @@ fn every_kind_of_job_is_gone_on_with() {
         job
     };
     let jobs = [
-        ("containment, longest", with(&|job| (job.near, job.keep) = (NearBy::Containment, Keep::Longest))),
+        (
+            "containment, longest",
+            with(&|job| (job.near, job.keep) = (NearMeasure::Containment, Keep::Longest)),
+        ),
         ("simhash", with(&|job| job.method = Method::Simhash)),
         (
             "exact, annotated",
@@ -339,7 +342,7 @@ fn other_options_and_inputs_are_refused_by_name() {
     run(&job, &Killer::default(), 2).unwrap().unwrap();
     check_same(&files(&job.out), &results, "after all of it");
     assert!(refusal(&job).contains("already exists"));
-    // What was left goes with --force.
+    // --force removes the rest of the stopped run.
     fs::remove_dir_all(&job.out).unwrap();
     killed_after(&job, "reading-000001");
     run(&Dedup { force: true, ..plain }, &Killer::default(), 2).unwrap().unwrap();
@@ -348,7 +351,7 @@ fn other_options_and_inputs_are_refused_by_name() {
 }
 
 #[test]
-fn damage_to_what_was_kept_is_refused_and_names_the_file() {
+fn damaged_journal_file_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let job = Dedup { resume: true, ..job(folder.path(), 250) };
     let (results, _) = expected(&job);

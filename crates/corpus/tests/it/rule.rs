@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::corpora::{OfText, Random, by_definition, cases, shingles, texts};
+use crate::corpora::{Random, TextFields, by_definition, cases, shingles, texts};
 use twindex::params::{Shingling, Widths};
 use twindex_corpus::{
-    Beside, Clustering, Dedup, DedupTexts, FieldNumber, InvalidOptions, Keep, ListedPairs, NearBy,
+    Clustering, Dedup, DedupTexts, FieldNumber, InvalidOptions, Keep, ListedPairs, NearMeasure,
+    TextAttributes,
 };
 
 #[test]
-fn what_goes_is_what_the_rule_says_in_every_order_and_by_every_count() {
+fn rule_decides_in_every_order_of_input_and_by_every_measure() {
     let (mut removed, mut all) = (0, 0);
     for seed in 0..cases() {
         let texts = texts(seed);
@@ -21,13 +22,13 @@ fn what_goes_is_what_the_rule_says_in_every_order_and_by_every_count() {
         let percent = [5, 50, 80, 90, 100][(seed / 3 % 5) as usize];
         let threshold: f64 = format!("{}.{:02}", percent / 100, percent % 100).parse().unwrap();
         for keep in [Keep::First, Keep::Longest] {
-            for near in [NearBy::Resemblance, NearBy::Containment] {
+            for near in [NearMeasure::Resemblance, NearMeasure::Containment] {
                 let shingling = Shingling::words(width as u8, 0);
                 let memory = if seed % 2 == 0 { 1 << 16 } else { 1 << 24 };
                 let job = DedupTexts { threshold, near, shingling, keep, memory, ..DedupTexts::default() };
                 let found = job.run(&bytes).unwrap();
                 let wanted =
-                    by_definition(&texts, &vec![OfText::default(); texts.len()], &job, width, percent);
+                    by_definition(&texts, &vec![TextFields::default(); texts.len()], &job, width, percent);
                 assert_eq!(found.kept_of, wanted, "{seed} {keep:?} {near:?} {percent} of {width}: {texts:?}");
                 let goes = (0..).zip(&wanted).filter(|&(text, &kept)| text != kept);
                 let pairs: Vec<(u32, u32)> = goes.map(|(text, &kept)| (text, kept)).collect();
@@ -49,7 +50,7 @@ fn number(halves: i32) -> FieldNumber {
 }
 
 #[test]
-fn numbers_decide_and_each_value_keeps_its_survivor_as_the_rule_says() {
+fn rule_decides_by_priority_numbers_and_separately_within_each_value() {
     let (mut removed, mut across, mut all) = (0, 0, 0);
     for seed in 0..cases() {
         let texts = texts(seed);
@@ -57,9 +58,9 @@ fn numbers_decide_and_each_value_keeps_its_survivor_as_the_rule_says() {
         let mut random = Random(seed ^ 0xbe51);
         let values = 1 + random.below(3);
         // Few numbers, so that many are equal; negative ones too.
-        let beside: Vec<OfText> = texts
+        let beside: Vec<TextFields> = texts
             .iter()
-            .map(|_| OfText {
+            .map(|_| TextFields {
                 value: random.below(values),
                 halves: [-3, -2, -1, 0, 1, 2, 3][random.below(7)],
             })
@@ -71,21 +72,21 @@ fn numbers_decide_and_each_value_keeps_its_survivor_as_the_rule_says() {
         let percent = [5, 50, 80, 90, 100][(seed / 3 % 5) as usize];
         let threshold: f64 = format!("{}.{:02}", percent / 100, percent % 100).parse().unwrap();
         for (keep, near) in [
-            (Keep::Max, NearBy::Resemblance),
-            (Keep::Min, NearBy::Containment),
-            (Keep::Longest, NearBy::Resemblance),
+            (Keep::Max, NearMeasure::Resemblance),
+            (Keep::Min, NearMeasure::Containment),
+            (Keep::Longest, NearMeasure::Resemblance),
         ] {
             let shingling = Shingling::words(width as u8, 0);
             let memory = if seed % 2 == 0 { 1 << 16 } else { 1 << 24 };
             let job = DedupTexts { threshold, near, shingling, keep, memory, ..DedupTexts::default() };
             let numbers = keep.by_number().then_some(&numbers[..]);
-            let given = Beside { numbers, inside: Some(&inside), ..Beside::default() };
-            let found = job.run_beside(&bytes, given).unwrap();
+            let given = TextAttributes { numbers, inside: Some(&inside), ..TextAttributes::default() };
+            let found = job.run_with_attributes(&bytes, given).unwrap();
             let wanted = by_definition(&texts, &beside, &job, width, percent);
             assert_eq!(found.kept_of, wanted, "{seed} {keep:?} {near:?} {percent} of {width}: {texts:?}");
             let goes = |wanted: &[u32]| (0..).zip(wanted).filter(|&(text, &kept)| text != kept).count();
             removed += goes(&wanted);
-            let alike: Vec<OfText> = beside.iter().map(|one| OfText { value: 0, ..*one }).collect();
+            let alike: Vec<TextFields> = beside.iter().map(|one| TextFields { value: 0, ..*one }).collect();
             across += goes(&by_definition(&texts, &alike, &job, width, percent));
             all += texts.len();
         }
@@ -96,7 +97,7 @@ fn numbers_decide_and_each_value_keeps_its_survivor_as_the_rule_says() {
     );
 }
 
-/// Keys of the rows of a table and what they are said to go for, or to be in.
+/// The keys in the rows of a table, and the documents that they are removed for or contained in.
 fn first_columns(path: &Path) -> BTreeMap<String, String> {
     let table = fs::read_to_string(path).unwrap();
     let rows = table.lines().skip(1).map(|row| row.split('\t').collect::<Vec<_>>());
@@ -104,7 +105,7 @@ fn first_columns(path: &Path) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn against_a_history_what_stands_in_it_goes_and_what_of_it_stands_in_later_documents_is_reported() {
+fn documents_contained_in_a_history_are_removed_and_history_documents_contained_in_later_ones_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let (mut dropped, mut contained) = (0, 0);
     for seed in 0..cases() / 6 {
@@ -121,7 +122,7 @@ fn against_a_history_what_stands_in_it_goes_and_what_of_it_stands_in_later_docum
         let run = |input: &str, out: &str, against: &[&str]| {
             let mut dedup = Dedup::new([dir.path().join(input)], dir.path().join(out));
             dedup.force = true;
-            dedup.near = NearBy::Containment;
+            dedup.near = NearMeasure::Containment;
             dedup.threshold = Some(percent as f64 / 100.0);
             dedup.text.words = Some(Widths::one(width as u8).unwrap());
             dedup.memory = 1 << 20;
@@ -131,7 +132,7 @@ fn against_a_history_what_stands_in_it_goes_and_what_of_it_stands_in_later_docum
         run("old.jsonl", "old", &[]);
         let report = run("new.jsonl", "new", &["old"]);
 
-        let stands_in = |text: usize, other: usize| {
+        let is_contained = |text: usize, other: usize| {
             let both = sets[text].intersection(&sets[other]).count();
             let is_part = sets[other].len() >= sets[text].len() && 100 * both >= percent * sets[text].len();
             texts[text] == texts[other] || (both > 0 && is_part)
@@ -147,15 +148,15 @@ fn against_a_history_what_stands_in_it_goes_and_what_of_it_stands_in_later_docum
         let (mut against, mut kept) = (BTreeMap::new(), Vec::new());
         for text in documents {
             let name = |other: &usize| (format!("{text:03}"), format!("{other:03}"));
-            if let Some(other) = history.iter().find(|&&other| stands_in(text, other)) {
+            if let Some(other) = history.iter().find(|&&other| is_contained(text, other)) {
                 against.extend([name(other)]);
-            } else if !kept.iter().any(|&other| stands_in(text, other)) {
+            } else if !kept.iter().any(|&other| is_contained(text, other)) {
                 kept.push(text);
             }
         }
         let mut found = BTreeMap::new();
         for &text in history.iter().filter(|&&text| !sets[text].is_empty()) {
-            if let Some(other) = kept.iter().find(|&&other| stands_in(text, other)) {
+            if let Some(other) = kept.iter().find(|&&other| is_contained(text, other)) {
                 found.insert(format!("{text:03}"), format!("{other:03}"));
             }
         }
@@ -183,19 +184,25 @@ fn numbers_and_values_that_do_not_fit_the_texts_are_refused() {
         (&first, None, Some(&inside[..1]), "inside: expected 2, one a text, found 1"),
         (&first, None, Some(&inside[..]), "inside: the value at 1 is empty"),
     ] {
-        let error = job.run_beside(&texts, Beside { numbers, inside, ..Beside::default() }).unwrap_err();
+        let error = job
+            .run_with_attributes(&texts, TextAttributes { numbers, inside, ..TextAttributes::default() })
+            .unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
         assert!(error.is::<InvalidOptions>());
     }
     let cut = DedupTexts { clusters: Clustering::Components, max_cluster: Some(9), ..by_max };
-    let error =
-        cut.run_beside(&texts, Beside { numbers: Some(&numbers[..2]), ..Beside::default() }).unwrap_err();
+    let error = cut
+        .run_with_attributes(
+            &texts,
+            TextAttributes { numbers: Some(&numbers[..2]), ..TextAttributes::default() },
+        )
+        .unwrap_err();
     assert!(error.to_string().contains("--max-cluster does not go with"), "{error}");
 }
 
 #[test]
-fn what_does_not_go_together_is_refused() {
-    let contained = DedupTexts { near: NearBy::Containment, ..DedupTexts::default() };
+fn contradicting_options_are_refused() {
+    let contained = DedupTexts { near: NearMeasure::Containment, ..DedupTexts::default() };
     for (job, part) in [
         (DedupTexts { clusters: Clustering::Components, ..contained.clone() }, "--clusters leaders"),
         (DedupTexts { pairs: ListedPairs::All, ..contained.clone() }, "--pairs covering"),

@@ -38,8 +38,8 @@ pub use near::SketchMeasure;
 use std::ops::Range;
 use std::path::Path;
 
-use self::postings::{ALONE, Capping, Lists, Pairs};
-use crate::candidates::Work;
+use self::postings::{ALONE, Capping, PostingLists, SharedPairs};
+use crate::candidates::BucketWork;
 use crate::runs::Sorter;
 use crate::sets::ShingleSets;
 use twindex::error::{Error, Result};
@@ -47,9 +47,9 @@ use twindex_sketch::{Containment, Resemblance, Sample};
 
 /// Candidate pairs, once for each shared element, for each document, above which the cap is lowered; and in all where that
 /// is more. Each takes a nanosecond or two, and 12 bytes of a scratch file at most.
-pub const MEETINGS: u64 = 4_000;
-/// See [`MEETINGS`].
-const MEETINGS_LEAST: u64 = 100_000_000;
+pub const CANDIDATES_PER_SET: u64 = 4_000;
+/// See [`CANDIDATES_PER_SET`].
+const CANDIDATES_MIN: u64 = 100_000_000;
 /// Over-common elements that are remembered, those of most documents.
 const REMEMBERED: usize = 10;
 
@@ -58,7 +58,7 @@ const REMEMBERED: usize = 10;
 pub enum SampledBy {
     /// The smallest hashes, this number of them.
     Bottom(u16),
-    /// Those that this divides.
+    /// The hashes that this number divides.
     Modulus(u32),
 }
 
@@ -108,8 +108,8 @@ impl Common {
 /// The documents of each element that more than one has, and what was seen of them.
 #[derive(Debug)]
 pub struct Merged {
-    lists: Lists,
-    work: Work,
+    lists: PostingLists,
+    work: BucketWork,
     documents: u32,
     /// The most common: documents, element, and the first of the documents.
     most_common: Vec<(u64, u64, u32)>,
@@ -136,8 +136,8 @@ pub fn merge_elements(sketches: &ShingleSets, (dir, memory): (&Path, usize)) -> 
         }
     }
     let mut merged = Merged {
-        lists: Lists::new(dir, memory / 2),
-        work: Work::default(),
+        lists: PostingLists::new(dir, memory / 2),
+        work: BucketWork::default(),
         documents: sketches.len() as u32,
         most_common: Vec::new(),
         shared: 0,
@@ -179,7 +179,7 @@ fn remember(most_common: &mut Vec<(u64, u64, u32)>, one: (u64, u64, u32)) {
 
 impl Merged {
     /// Makes a pair of every two documents of an element: *pair formation*. Where an element has more than `max_bucket`
-    /// documents, or of fewer where there would be more than [`MEETINGS`] a document, not all pairs are made: see the
+    /// documents, or of fewer where there would be more than [`CANDIDATES_PER_SET`] a document, not all pairs are made: see the
     /// [module](self).
     ///
     /// Memory: the lists and as much again where they are in memory and that is no more than `memory` bytes; otherwise
@@ -193,8 +193,8 @@ impl Merged {
             let limit = u64::from(ALONE - 1);
             return Err(Error::Limit { what: "sketches that are joined", limit, found: documents.into() });
         }
-        let most = (MEETINGS * u64::from(documents)).max(MEETINGS_LEAST);
-        let cap = self.work.cap_for(max_bucket as u64, most);
+        let max = (CANDIDATES_PER_SET * u64::from(documents)).max(CANDIDATES_MIN);
+        let cap = self.work.cap_for(max_bucket as u64, max);
         most_common.retain(|&(documents, ..)| documents > cap);
         let mut capping = Capping { cap, capped: 0, uncounted: vec![0; documents as usize] };
         let pairs = lists.into_pairs(&mut capping, (dir, memory))?;
@@ -206,7 +206,7 @@ impl Merged {
 /// Pairs of documents, once for each element that they share.
 #[derive(Debug)]
 pub struct FormedPairs {
-    pairs: Pairs,
+    pairs: SharedPairs,
     /// Over-common elements of each document: what it shares of these was not counted.
     uncounted: Vec<u32>,
     /// Over-common elements.
@@ -248,23 +248,21 @@ impl FormedPairs {
         let (mut of_a, mut of_b, mut held) = (Vec::new(), Vec::new(), None);
         let is_whole = |size: u64| by.is_whole(size);
         let are_whole = (0..sketches.len() as u32).all(|document| is_whole(sketches.size(document)));
-        let least = |a: u32| {
+        let min = |a: u32| {
             let (size, uncounted) = (sketches.size(a) as u32, self.uncounted[a as usize]);
             if are_whole { by.least_shared(size, uncounted, &is_wanted) } else { 1 }
         };
-        self.pairs.for_each(least, |a, b, count| {
+        self.pairs.for_each(min, |a, b, count| {
             let (in_a, in_b) = (sketches.size(a), sketches.size(b));
             let uncounted = self.uncounted[a as usize].min(self.uncounted[b as usize]);
             // Pairs through over-common elements were counted too; there are few of these.
             let both = count.saturating_add(uncounted).min(in_a.min(in_b) as u32);
-            let most = by.at_most(both, (in_a + in_b).saturating_sub(both.into()) as u32);
+            let max = by.at_most(both, (in_a + in_b).saturating_sub(both.into()) as u32);
             match by {
-                SampledBy::Modulus(_)
-                    if is_whole(in_a.max(in_b)) && (uncounted == 0 || !is_wanted(&most)) =>
-                {
-                    return if is_wanted(&most) { each(a, b, most) } else { Ok(()) };
+                SampledBy::Modulus(_) if is_whole(in_a.max(in_b)) && (uncounted == 0 || !is_wanted(&max)) => {
+                    return if is_wanted(&max) { each(a, b, max) } else { Ok(()) };
                 }
-                SampledBy::Bottom(_) if !is_wanted(&most) => return Ok(()),
+                SampledBy::Bottom(_) if !is_wanted(&max) => return Ok(()),
                 _ => {}
             }
             if held != Some(a) {
@@ -334,21 +332,25 @@ mod tests {
         (kept, all)
     }
 
-    type Counts = BTreeMap<(u32, u32), u32>;
+    type PairCounts = BTreeMap<(u32, u32), u32>;
 
     /// Counts of a merge, and whether it needed a scratch file.
-    struct Seen {
+    struct MergeTrace {
         shared: u64,
         largest: u64,
         on_disk: bool,
     }
 
-    fn joined(kept: &ShingleSets, max_bucket: usize, room: (&Path, usize)) -> (Counts, Seen, FormedPairs) {
-        let merged = merge_elements(kept, room).unwrap();
+    fn joined(
+        kept: &ShingleSets,
+        max_bucket: usize,
+        budget: (&Path, usize),
+    ) -> (PairCounts, MergeTrace, FormedPairs) {
+        let merged = merge_elements(kept, budget).unwrap();
         let seen =
-            Seen { shared: merged.shared, largest: merged.largest, on_disk: merged.lists.is_on_disk() };
-        let formed = merged.form_pairs(max_bucket, room).unwrap();
-        let mut counts = Counts::new();
+            MergeTrace { shared: merged.shared, largest: merged.largest, on_disk: merged.lists.is_on_disk() };
+        let formed = merged.form_pairs(max_bucket, budget).unwrap();
+        let mut counts = PairCounts::new();
         let each = |a, b, count| {
             assert!(counts.insert((a, b), count).is_none() && a < b, "each pair once");
             Ok::<_, Error>(())
@@ -362,13 +364,13 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_that_shares_an_element_comes_once_with_the_number_of_those() {
+    fn each_pair_with_common_elements_is_reported_once_with_their_number() {
         let dir = tempfile::tempdir().unwrap();
         let sets = shingle_sets(40, 8);
         for by in [SampledBy::Modulus(4), SampledBy::Bottom(60)] {
             let (kept, all) = sketches(&sets, by, dir.path(), usize::MAX);
             let (counts, merged, formed) = joined(&kept, usize::MAX, (dir.path(), 1 << 26));
-            let mut wanted = Counts::new();
+            let mut wanted = PairCounts::new();
             for b in 0..all.len() {
                 for a in 0..b {
                     let count = in_common(&all[a], &all[b]);
@@ -384,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn scratch_files_change_nothing() {
+    fn results_do_not_depend_on_scratch_files() {
         let dir = tempfile::tempdir().unwrap();
         let sets = shingle_sets(60, 12);
         for (by, max_bucket) in [
@@ -397,8 +399,8 @@ mod tests {
             let (on_disk, _) = sketches(&sets, by, dir.path(), 1000);
             let (wanted, _, formed) = joined(&in_memory, max_bucket, (dir.path(), 1 << 28));
             let (found, merged, spilled) = joined(&on_disk, max_bucket, (dir.path(), 0));
-            assert!(merged.on_disk && matches!(formed.pairs, Pairs::Met(_)));
-            let Pairs::Counted(pairs) = &spilled.pairs else { panic!("in memory") };
+            assert!(merged.on_disk && matches!(formed.pairs, SharedPairs::Met(_)));
+            let SharedPairs::Counted(pairs) = &spilled.pairs else { panic!("in memory") };
             assert!(pairs.is_on_disk() || max_bucket == 500);
             assert!(found == wanted && formed.most_common == spilled.most_common);
             assert_eq!(formed.capped > 0, max_bucket == 500);
@@ -416,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_sketches_have_in_common_is_what_samples_say_over_common_elements_included() {
+    fn overlap_of_sketches_equals_that_of_samples_also_with_common_elements() {
         let dir = tempfile::tempdir().unwrap();
         let sets = shingle_sets(30, 9);
         for (by, max_bucket) in [
@@ -453,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_larger_than_the_cap_hangs_together() {
+    fn family_over_the_cap_stays_connected() {
         let dir = tempfile::tempdir().unwrap();
         let set: Vec<u64> = (0..50).collect();
         let sets = vec![set; 40];

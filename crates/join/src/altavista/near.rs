@@ -17,7 +17,7 @@ impl SampledBy {
     pub(super) fn at_most(self, both: u32, either: u32) -> Common {
         match self {
             Self::Modulus(modulus) => Common { both, either, share: 1.0 / f64::from(modulus) },
-            // Of the first t of the union; of all of it, if that is less.
+            // Counts in the first t of the union, or in all of it, if that is less.
             Self::Bottom(t) => Common { both, either: either.min(t.into()), share: 0.0 },
         }
     }
@@ -49,7 +49,7 @@ where
     W: Fn(&Common) -> bool + Sync,
     S: Fn(u32, u32, &Common) -> Result<Option<u64>> + Sync,
 {
-    /// Of these sketches, whose elements were chosen so.
+    /// Measures these sketches, whose elements were chosen so.
     pub fn new(sketches: &'s ShingleSets, by: SampledBy, is_wanted: W, score: S) -> Self {
         let are_whole = (0..sketches.len() as u32).all(|sketch| by.is_whole(sketches.size(sketch)));
         Self { sketches, by, are_whole, is_wanted, score }

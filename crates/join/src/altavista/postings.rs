@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{io, mem};
 
-use crate::runs::{Counted, Sorted, Sorter};
+use crate::runs::{NumberCount, Sorted, Sorter};
 use twindex::error::{Error, Result};
 use twindex::sys::Spill;
 
@@ -18,40 +18,40 @@ pub(super) struct Capping {
     pub(super) cap: u64,
     /// Elements of more.
     pub(super) capped: u64,
-    /// Those of each document.
+    /// The lists of each document.
     pub(super) uncounted: Vec<u32>,
 }
 
 /// Pairs of documents, and the number of elements that they share.
 #[derive(Debug)]
-pub(super) enum Pairs {
+pub(super) enum SharedPairs {
     /// Counted whenever they are asked for.
     Met(Postings),
-    /// Of lists that are more than memory holds.
-    Counted(Sorted<Counted>),
+    /// Pairs of lists that exceed the memory.
+    Counted(Sorted<NumberCount>),
 }
 
-impl Pairs {
+impl SharedPairs {
     /// Hands each to `each`, ascending, the smaller document first, with the number of common elements, if that is at least what
-    /// `least` has for the first of them. Returns the number of candidate pairs.
+    /// `min` has for the first of them. Returns the number of candidate pairs.
     pub(super) fn for_each<E: From<Error>>(
         &self,
-        mut least: impl FnMut(u32) -> u32,
+        mut min: impl FnMut(u32) -> u32,
         mut each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, E> {
         match self {
-            Self::Met(postings) => postings.for_each(least, each),
+            Self::Met(postings) => postings.for_each(min, each),
             Self::Counted(pairs) => {
-                let (mut met, mut now, mut least_now) = (0, None, 0);
-                pairs.for_each(|Counted { number, count }| {
+                let (mut collisions, mut now, mut least_now) = (0, None, 0);
+                pairs.for_each(|NumberCount { number, count }| {
                     let (a, b) = ((number >> 32) as u32, number as u32);
-                    met += 1;
+                    collisions += 1;
                     if now.replace(a) != Some(a) {
-                        least_now = least(a);
+                        least_now = min(a);
                     }
                     if count >= least_now { each(a, b, count) } else { Ok(()) }
                 })?;
-                Ok(met)
+                Ok(collisions)
             }
         }
     }
@@ -67,14 +67,14 @@ pub(super) const ALONE: u32 = 1 << 31;
 pub(super) struct Postings {
     /// The documents of an element, ascending, and [`END`]; so of each.
     lists: Vec<u32>,
-    /// Where the places of each document begin; and the end.
+    /// The start of the places of each document; and the end.
     starts: Vec<u32>,
-    /// Where the part after a document begins in one of its lists.
+    /// The start of the part after a document in one of its lists.
     places: Vec<u32>,
 }
 
 impl Postings {
-    /// Of up to [`ALONE`] numbers.
+    /// Pairs of up to [`ALONE`] numbers.
     fn new(lists: Vec<u32>, capping: &mut Capping) -> Self {
         let documents = capping.uncounted.len();
         // Each start is kept two places further on while they are counted, and one while places are filled in.
@@ -113,22 +113,22 @@ impl Postings {
         Self { lists, starts, places }
     }
 
-    /// As [`Pairs::for_each`].
+    /// As [`SharedPairs::for_each`].
     fn for_each<E>(
         &self,
-        mut least: impl FnMut(u32) -> u32,
+        mut min: impl FnMut(u32) -> u32,
         mut each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, E> {
         let documents = self.starts.len() - 1;
         // The collisions of each document, and the documents that have some; one is written after the last before it is known to be
         // a new one, as no branch could be foreseen.
-        let (mut counts, mut met) = (vec![0_u32; documents], vec![0_u32; documents + 1]);
+        let (mut counts, mut collisions) = (vec![0_u32; documents], vec![0_u32; documents + 1]);
         let (mut wanted, mut pairs) = (Vec::new(), 0);
         for a in 0..documents {
             let mut new = 0;
             let mut meet = |b: u32| {
                 let count = &mut counts[b as usize];
-                met[new] = b;
+                collisions[new] = b;
                 new += usize::from(*count == 0);
                 *count += 1;
             };
@@ -143,10 +143,10 @@ impl Postings {
                 continue;
             }
             pairs += new as u64;
-            let least = least(a as u32);
-            for &b in &met[..new] {
+            let min = min(a as u32);
+            for &b in &collisions[..new] {
                 let count = mem::take(&mut counts[b as usize]);
-                if count >= least {
+                if count >= min {
                     wanted.push((b, count));
                 }
             }
@@ -160,20 +160,20 @@ impl Postings {
 /// Lists of documents, one after the other, each ended by [`END`]: in memory up to a budget, from then on in a
 /// scratch file.
 #[derive(Debug)]
-pub(super) struct Lists {
+pub(super) struct PostingLists {
     dir: PathBuf,
     /// Numbers held in memory.
-    most: usize,
+    max: usize,
     held: Vec<u32>,
     spill: Option<Spill>,
     bytes: Vec<u8>,
 }
 
-impl Lists {
+impl PostingLists {
     pub(super) fn new(dir: &Path, memory: usize) -> Self {
         Self {
             dir: dir.to_owned(),
-            most: memory / size_of::<u32>(),
+            max: memory / size_of::<u32>(),
             held: Vec::new(),
             spill: None,
             bytes: Vec::new(),
@@ -181,7 +181,7 @@ impl Lists {
     }
 
     pub(super) fn push(&mut self, documents: &[u32]) -> Result<()> {
-        if self.spill.is_none() && self.held.len() + documents.len() < self.most {
+        if self.spill.is_none() && self.held.len() + documents.len() < self.max {
             self.held.extend_from_slice(documents);
             self.held.push(END);
             return Ok(());
@@ -207,7 +207,7 @@ impl Lists {
     fn for_each(&self, mut each: impl FnMut(&[u32]) -> Result<()>) -> Result<()> {
         self.held.split_inclusive(|&number| number == END).try_for_each(&mut each)?;
         let Some(spill) = &self.spill else { return Ok(()) };
-        let mut window = Window { spill, at: 0, waiting: Vec::new(), next: 0 };
+        let mut window = CountWindow { spill, at: 0, waiting: Vec::new(), next: 0 };
         let mut list = Vec::new();
         while window.is_left() {
             list.push(window.next().map_err(|e| Error::io("read a scratch file in", &self.dir, e))?);
@@ -223,32 +223,37 @@ impl Lists {
     ///
     /// Memory: places, as much as the lists, where these are in memory and that is no more than `memory` bytes; otherwise
     /// `memory` bytes, at least 2 MiB, and an unnamed file in `dir` for pairs.
-    pub(super) fn into_pairs(self, capping: &mut Capping, (dir, memory): (&Path, usize)) -> Result<Pairs> {
-        let most = |memory: usize| (memory / size_of::<u32>()).min(ALONE as usize);
-        if self.spill.is_none() && self.held.len() <= most(memory) {
-            return Ok(Pairs::Met(Postings::new(self.held, capping)));
+    pub(super) fn into_pairs(
+        self,
+        capping: &mut Capping,
+        (dir, memory): (&Path, usize),
+    ) -> Result<SharedPairs> {
+        let max = |memory: usize| (memory / size_of::<u32>()).min(ALONE as usize);
+        if self.spill.is_none() && self.held.len() <= max(memory) {
+            return Ok(SharedPairs::Met(Postings::new(self.held, capping)));
         }
-        // Of a part the lists take three eighths, and its places as much.
-        let part = most((memory / 8 * 3).max(LEAST));
-        Ok(Pairs::Counted(self.count_pairs(capping, part, Sorter::new(dir, memory / 4))?))
+        // The lists of a part take three eighths, and its places as much.
+        let part = max((memory / 8 * 3).max(LEAST));
+        Ok(SharedPairs::Counted(self.count_pairs(capping, part, Sorter::new(dir, memory / 4))?))
     }
 
-    /// Counts the pairs of one part of the lists after the other, each of `most` numbers or of one list, and adds them
+    /// Counts the pairs of one part of the lists after the other, each of `max` numbers or of one list, and adds them
     /// up.
     fn count_pairs(
         &self,
         capping: &mut Capping,
-        most: usize,
-        mut pairs: Sorter<Counted>,
-    ) -> Result<Sorted<Counted>> {
+        max: usize,
+        mut pairs: Sorter<NumberCount>,
+    ) -> Result<Sorted<NumberCount>> {
         let mut count = |part: &mut Vec<u32>| {
             let postings = Postings::new(mem::take(part), capping);
-            let add = |a, b, count| pairs.push(Counted { number: u64::from(a) << 32 | u64::from(b), count });
+            let add =
+                |a, b, count| pairs.push(NumberCount { number: u64::from(a) << 32 | u64::from(b), count });
             postings.for_each(|_| 1, add).map(|_| ())
         };
         let mut part = Vec::new();
         self.for_each(|list| {
-            if part.len() + list.len() > most {
+            if part.len() + list.len() > max {
                 count(&mut part)?;
             }
             part.extend_from_slice(list);
@@ -260,15 +265,15 @@ impl Lists {
 }
 
 /// Numbers of a scratch file, read one after the other.
-struct Window<'s> {
+struct CountWindow<'s> {
     spill: &'s Spill,
-    /// Where the next bytes are read.
+    /// The offset of the next bytes.
     at: u64,
     waiting: Vec<u8>,
     next: usize,
 }
 
-impl Window<'_> {
+impl CountWindow<'_> {
     fn is_left(&self) -> bool {
         self.next < self.waiting.len() || self.at < self.spill.len()
     }
@@ -293,11 +298,11 @@ mod tests {
 
     use super::*;
 
-    type Counts = BTreeMap<(u32, u32), u32>;
+    type PairCounts = BTreeMap<(u32, u32), u32>;
 
     /// Pair by pair: counts, elements that are capped, and those of each document.
-    fn slowly(lists: &[Vec<u32>], documents: u32, cap: u64) -> (Counts, u64, Vec<u32>) {
-        let (mut counts, mut capped, mut uncounted) = (Counts::new(), 0, vec![0; documents as usize]);
+    fn slowly(lists: &[Vec<u32>], documents: u32, cap: u64) -> (PairCounts, u64, Vec<u32>) {
+        let (mut counts, mut capped, mut uncounted) = (PairCounts::new(), 0, vec![0; documents as usize]);
         for list in lists {
             let is_capped = list.len() as u64 > cap;
             capped += u64::from(is_capped);
@@ -315,32 +320,32 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn lists_counted_at_once_and_part_by_part_are_counted_pair_by_pair(
+        fn counting_at_once_and_in_parts_equals_counting_pair_by_pair(
             lists in proptest::collection::vec(proptest::collection::btree_set(0..40_u32, 2..20), 0..60),
-            (cap, most, memory, least) in (0..20_u64, 1..200_usize, 0..800_usize, 0..4_u32),
+            (cap, max, memory, min) in (0..20_u64, 1..200_usize, 0..800_usize, 0..4_u32),
         ) {
             let dir = tempfile::tempdir().unwrap();
             let lists: Vec<Vec<u32>> = lists.into_iter().map(|list| list.into_iter().collect()).collect();
             let (wanted, capped, uncounted) = slowly(&lists, 40, cap);
-            let mut pushed = Lists::new(dir.path(), memory);
+            let mut pushed = PostingLists::new(dir.path(), memory);
             for list in &lists {
                 pushed.push(list).unwrap();
             }
             let whole: Vec<u32> = lists.iter().flat_map(|list| list.iter().copied().chain([END])).collect();
             let new = || Capping { cap, capped: 0, uncounted: vec![0; 40] };
             let (mut at_once, mut by_parts) = (new(), new());
-            let parts = pushed.count_pairs(&mut by_parts, most, Sorter::new(dir.path(), 0)).unwrap();
+            let parts = pushed.count_pairs(&mut by_parts, max, Sorter::new(dir.path(), 0)).unwrap();
             let pairs =
-                [Pairs::Met(Postings::new(whole, &mut at_once)), Pairs::Counted(parts)];
+                [SharedPairs::Met(Postings::new(whole, &mut at_once)), SharedPairs::Counted(parts)];
             for (pairs, capping) in pairs.into_iter().zip([at_once, by_parts]) {
                 proptest::prop_assert_eq!((capping.capped, &capping.uncounted), (capped, &uncounted));
                 let mut found = Vec::new();
-                let met = pairs.for_each(|a| (a + least) % 4, |a, b, count| {
+                let collisions = pairs.for_each(|a| (a + min) % 4, |a, b, count| {
                     found.push(((a, b), count));
                     Ok::<_, Error>(())
                 });
-                proptest::prop_assert_eq!(met.unwrap(), wanted.len() as u64);
-                let enough = wanted.iter().filter(|((a, _), count)| **count >= (a + least) % 4);
+                proptest::prop_assert_eq!(collisions.unwrap(), wanted.len() as u64);
+                let enough = wanted.iter().filter(|((a, _), count)| **count >= (a + min) % 4);
                 proptest::prop_assert_eq!(found, enough.map(|(&pair, &count)| (pair, count)).collect::<Vec<_>>());
             }
         }

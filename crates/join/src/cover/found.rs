@@ -1,11 +1,11 @@
 //! Where sets are compared with what an index of the kept ones finds.
 
-use super::super::hamming::Effort;
+use super::super::hamming::JoinResources;
 use super::super::threads::{cut, on_threads};
-use super::index::Index;
-use super::places::Places;
-use super::rarity::{Head, Rarity};
-use super::{BLOCK_ELEMENTS, BLOCK_SETS, Counting, Covering, Looked, PIECE_ELEMENTS, PIECE_SETS};
+use super::index::CoverIndex;
+use super::places::LookupScratch;
+use super::rarity::{RareElements, Rarity};
+use super::{BLOCK_ELEMENTS, BLOCK_SETS, Covering, LookupOutcome, PIECE_ELEMENTS, PIECE_SETS, SetComparer};
 use twindex::error::Result;
 use twindex::sys::Column;
 use twindex_sketch::Nearness;
@@ -13,8 +13,8 @@ use twindex_sketch::Nearness;
 /// The sets of a piece that are not near a set kept before.
 #[derive(Default)]
 struct Piece {
-    looked: Vec<Looked>,
-    /// Of each set that is left where its elements and the words of its sketch end.
+    looked: Vec<LookupOutcome>,
+    /// For each of these sets the end of its elements and of the words of its sketch.
     ends: Vec<(usize, usize)>,
     /// The elements by which these sets are looked up.
     elements: Vec<u64>,
@@ -23,25 +23,25 @@ struct Piece {
 
 /// A thread's working memory. No two share a line of a cache.
 #[repr(align(128))]
-struct Worker<'a> {
-    counting: Counting<'a>,
-    head: Head,
+struct LookupWorker<'a> {
+    counting: SetComparer<'a>,
+    head: RareElements,
     sketch: Vec<u64>,
-    places: Places,
+    places: LookupScratch,
 }
 
 /// Decides on all sets.
-pub(super) fn cover(covering: &mut Covering<'_>, effort: Effort<'_>) -> Result<()> {
+pub(super) fn cover(covering: &mut Covering<'_>, resources: JoinResources<'_>) -> Result<()> {
     let (sets, near) = (covering.sets, covering.near);
-    let threads = effort.threads.max(1);
-    let rarity = Rarity::of(sets, 1.0 - near.threshold(), effort.memory / 2, threads)?;
-    let most = effort.memory.saturating_sub(rarity.bytes());
-    let mut workers: Vec<Worker<'_>> = (0..threads)
-        .map(|_| Worker {
-            counting: Counting::new(sets, near),
-            head: Head::default(),
+    let threads = resources.threads.max(1);
+    let rarity = Rarity::of(sets, 1.0 - near.threshold(), resources.memory / 2, threads)?;
+    let max = resources.memory.saturating_sub(rarity.bytes());
+    let mut workers: Vec<LookupWorker<'_>> = (0..threads)
+        .map(|_| LookupWorker {
+            counting: SetComparer::new(sets, near),
+            head: RareElements::default(),
             sketch: Vec::new(),
-            places: Places::default(),
+            places: LookupScratch::default(),
         })
         .collect();
     // Ranks that are not decided on; all of them at first.
@@ -49,7 +49,7 @@ pub(super) fn cover(covering: &mut Covering<'_>, effort: Effort<'_>) -> Result<(
     covering.covered.passes = 0;
     loop {
         covering.covered.passes += 1;
-        let mut pass = Pass { rarity: &rarity, index: Index::new(most), postponed: None };
+        let mut pass = Pass { rarity: &rarity, index: CoverIndex::new(max), postponed: None };
         let number = left.as_ref().map_or(sets.len(), |left| left.len());
         let rank = |at: usize| left.as_ref().map_or(at as u32, |left| left[at]);
         let mut start = 0;
@@ -76,7 +76,7 @@ pub(super) fn cover(covering: &mut Covering<'_>, effort: Effort<'_>) -> Result<(
 /// Once through all sets that are left.
 struct Pass<'a> {
     rarity: &'a Rarity,
-    index: Index,
+    index: CoverIndex,
     /// Ranks of sets that are near nothing in the index, after it was full.
     postponed: Option<Column<u32>>,
 }
@@ -87,7 +87,7 @@ impl Pass<'_> {
         &mut self,
         covering: &mut Covering<'_>,
         block: &[u32],
-        workers: &mut [Worker<'_>],
+        workers: &mut [LookupWorker<'_>],
     ) -> Result<()> {
         let pieces = pieces(covering, block);
         let (before, index, rarity) = (&*covering, &self.index, self.rarity);
@@ -113,7 +113,7 @@ impl Pass<'_> {
                 }
                 let worker = &mut workers[0];
                 if !covering.is_fixed(rank) {
-                    let lookup = Lookup { covering, set, index: &self.index, from: first };
+                    let lookup = SetLookup { covering, set, index: &self.index, from: first };
                     let looked =
                         lookup.nearest(elements, sketch, &mut worker.places, &mut worker.counting)?;
                     if covering.take(set, looked)? {
@@ -137,8 +137,8 @@ impl Pass<'_> {
         rank: u32,
         elements: &[u64],
         sketch: &[u64],
-        counting: &mut Counting<'_>,
-        head: &mut Head,
+        counting: &mut SetComparer<'_>,
+        head: &mut RareElements,
     ) -> Result<()> {
         let set = covering.at(rank);
         let elements = match covering.near {
@@ -150,7 +150,7 @@ impl Pass<'_> {
             }
         };
         if self.index.is_full(elements.len()) {
-            self.postponed = Some(Column::of(covering.sets.room(), [rank])?);
+            self.postponed = Some(Column::of(covering.sets.column_budget(), [rank])?);
             return Ok(());
         }
         self.index.add(set, covering.sets.size(set) as u32, elements, sketch)
@@ -163,20 +163,20 @@ fn pieces<'b>(covering: &Covering<'_>, block: &'b [u32]) -> Vec<&'b [u32]> {
     cut(0..block.len(), (PIECE_SETS, PIECE_ELEMENTS), size).map(|piece| &block[piece]).collect()
 }
 
-impl Worker<'_> {
+impl LookupWorker<'_> {
     /// Compares a set with what is in the index, and adds what there is to know of it to `made`.
     fn look(
         &mut self,
         covering: &Covering<'_>,
         rank: u32,
         rarity: &Rarity,
-        index: &Index,
+        index: &CoverIndex,
         made: &mut Piece,
     ) -> Result<()> {
         let Self { counting, head, sketch, places } = self;
         let set = covering.at(rank);
         let elements = counting.set(set)?;
-        let mut looked = Looked::default();
+        let mut looked = LookupOutcome::default();
         // One that has enough elements of its own is near no other, and no other is near it, unless it is in it.
         let is_alone = !rarity.head(elements, covering.near.prefix(elements.len()), head);
         if is_alone {
@@ -185,7 +185,7 @@ impl Worker<'_> {
         if !is_alone || matches!(covering.near, Nearness::Containment(_)) {
             index.odd.make(elements, sketch);
             if !covering.is_fixed(rank) {
-                let lookup = Lookup { covering, set, index, from: 0 };
+                let lookup = SetLookup { covering, set, index, from: 0 };
                 looked = lookup.nearest(&head.shared, sketch, places, counting)?;
             }
             if looked.by.is_none() {
@@ -200,23 +200,23 @@ impl Worker<'_> {
 }
 
 /// A set that is looked for in the index, from a place on.
-struct Lookup<'l> {
+struct SetLookup<'l> {
     covering: &'l Covering<'l>,
     set: u32,
-    index: &'l Index,
+    index: &'l CoverIndex,
     from: u32,
 }
 
-impl Lookup<'_> {
+impl SetLookup<'_> {
     /// The first of the index that the set is near.
     fn nearest(
         &self,
         elements: &[u64],
         sketch: &[u64],
-        places: &mut Places,
-        counting: &mut Counting<'_>,
-    ) -> Result<Looked> {
-        let mut looked = Looked::default();
+        places: &mut LookupScratch,
+        counting: &mut SetComparer<'_>,
+    ) -> Result<LookupOutcome> {
+        let mut looked = LookupOutcome::default();
         places.visit(self.index, elements, self.from, |place| {
             self.is_near(place, sketch, counting, &mut looked)
         })?;
@@ -229,15 +229,15 @@ impl Lookup<'_> {
         &self,
         place: u32,
         sketch: &[u64],
-        counting: &mut Counting<'_>,
-        looked: &mut Looked,
+        counting: &mut SetComparer<'_>,
+        looked: &mut LookupOutcome,
     ) -> Result<bool> {
         let Covering { sets, near, .. } = *self.covering;
         let (size, other) = (sets.size(self.set) as usize, self.index.sizes[place as usize] as usize);
-        let Some(least) = near.least_shared(size, other) else { return Ok(false) };
+        let Some(min) = near.least_shared(size, other) else { return Ok(false) };
         looked.comparisons += 1;
-        let most = (size + other - 2 * least) as u64;
-        if self.index.odd.least_difference_from(sketch, place) > most {
+        let max = (size + other - 2 * min) as u64;
+        if self.index.odd.least_difference_from(sketch, place) > max {
             return Ok(false);
         }
         looked.counted += 1;

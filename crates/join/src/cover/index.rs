@@ -3,35 +3,35 @@
 use super::super::odd_sketches::OddSketches;
 use super::super::slots::{NUMBERS, Postings, Slots};
 use twindex::error::Result;
-use twindex::sys::Room;
+use twindex::sys::MemoryBudget;
 
 /// Sets by the elements they are to be found by. They are numbered by their *places*, in the order in which they were
 /// added.
-pub(super) struct Index {
+pub(super) struct CoverIndex {
     slots: Slots,
     /// The number of the set at each place.
     pub(super) members: Vec<u32>,
     pub(super) sizes: Vec<u32>,
     pub(super) odd: OddSketches,
-    most: usize,
+    max: usize,
 }
 
-impl Index {
-    /// Nothing yet. When it takes `most` bytes, it [is full](Self::is_full).
-    pub(super) fn new(most: usize) -> Self {
+impl CoverIndex {
+    /// Nothing yet. When it takes `max` bytes, it [is full](Self::is_full).
+    pub(super) fn new(max: usize) -> Self {
         Self {
             slots: Slots::new(),
             members: Vec::new(),
             sizes: Vec::new(),
-            odd: OddSketches::within(most / 4, &Room::unlimited()),
-            most,
+            odd: OddSketches::within(max / 4, &MemoryBudget::unlimited()),
+            max,
         }
     }
 
     /// Whether a set with this number of elements does not fit any more. An empty index is never full.
     pub(super) fn is_full(&self, elements: usize) -> bool {
         let members = 2 * size_of::<u32>() * self.members.capacity();
-        let is_over = self.slots.bytes_with(elements) + members + self.odd.bytes() > self.most;
+        let is_over = self.slots.bytes_with(elements) + members + self.odd.bytes() > self.max;
         !self.members.is_empty() && (is_over || self.members.len() >= NUMBERS)
     }
 
@@ -64,14 +64,14 @@ mod tests {
 
     #[test]
     fn an_index_is_full_when_a_set_does_not_fit_and_never_while_it_is_empty() {
-        let mut index = Index::new(1 << 20);
+        let mut index = CoverIndex::new(1 << 20);
         for place in 0..2000_u32 {
             let elements: Vec<u64> = (0..20).map(|at| u64::from(place) << 8 | at).collect();
             index.add(place + 7, 20, &elements, &[0]).unwrap();
         }
         assert_eq!((index.members[3], index.sizes[3]), (10, 20));
         assert_eq!(index.postings(3 << 8), Postings::One(3));
-        assert!(!Index::new(0).is_full(1 << 20) && index.is_full(1 << 20));
-        assert!(!Index { most: 1 << 30, ..index }.is_full(100));
+        assert!(!CoverIndex::new(0).is_full(1 << 20) && index.is_full(1 << 20));
+        assert!(!CoverIndex { max: 1 << 30, ..index }.is_full(100));
     }
 }

@@ -2,19 +2,19 @@
 
 use super::super::runs::Sorted;
 use super::super::threads::on_threads;
-use super::{BLOCK_SETS, Counting, Covering, Looked, PIECE_SETS};
+use super::{BLOCK_SETS, Covering, LookupOutcome, PIECE_SETS, SetComparer};
 use twindex::error::Result;
 
 /// The pairs of a block: of each later set, in their order, the earlier ones, ascending. By their places in the order.
 #[derive(Default)]
-struct Block {
+struct PairList {
     later: Vec<u32>,
-    /// Where the earlier ones of each end.
+    /// The end of the earlier ones of each.
     ends: Vec<usize>,
     earlier: Vec<u32>,
 }
 
-impl Block {
+impl PairList {
     fn push(&mut self, later: u32, earlier: u32) {
         if self.later.last() != Some(&later) {
             self.later.push(later);
@@ -41,8 +41,9 @@ impl Block {
 /// Decides on all sets. Pairs have the place of the later set in their upper half, and that of the earlier one below.
 pub(super) fn cover(covering: &mut Covering<'_>, pairs: &Sorted<u64>, threads: usize) -> Result<()> {
     let (sets, near) = (covering.sets, covering.near);
-    let mut states: Vec<Counting<'_>> = (0..threads.max(1)).map(|_| Counting::new(sets, near)).collect();
-    let mut block = Block::default();
+    let mut states: Vec<SetComparer<'_>> =
+        (0..threads.max(1)).map(|_| SetComparer::new(sets, near)).collect();
+    let mut block = PairList::default();
     pairs.for_each(|pair| {
         let (later, earlier) = ((pair >> 32) as u32, pair as u32);
         if block.later.len() >= BLOCK_SETS && block.later.last() != Some(&later) {
@@ -56,7 +57,7 @@ pub(super) fn cover(covering: &mut Covering<'_>, pairs: &Sorted<u64>, threads: u
 }
 
 /// Decides on the sets of a block, after all sets before it.
-fn decide(covering: &mut Covering<'_>, block: &Block, states: &mut [Counting<'_>]) -> Result<()> {
+fn decide(covering: &mut Covering<'_>, block: &PairList, states: &mut [SetComparer<'_>]) -> Result<()> {
     let Some(&first) = block.later.first() else { return Ok(()) };
     let pieces: Vec<_> = (0..block.later.len())
         .step_by(PIECE_SETS)
@@ -73,7 +74,7 @@ fn decide(covering: &mut Covering<'_>, block: &Block, states: &mut [Counting<'_>
                 let earlier = &earlier[..earlier.partition_point(|&rank| rank < first)];
                 look(before, counting, block.later[number], earlier)
             })
-            .collect::<Result<Vec<Looked>>>()
+            .collect::<Result<Vec<LookupOutcome>>>()
     })?;
     for (number, looked) in looked.into_iter().flatten().enumerate() {
         let set = covering.at(block.later[number]);
@@ -88,8 +89,13 @@ fn decide(covering: &mut Covering<'_>, block: &Block, states: &mut [Counting<'_>
 }
 
 /// Compares a set with those of some others that are kept.
-fn look(covering: &Covering<'_>, counting: &mut Counting<'_>, rank: u32, earlier: &[u32]) -> Result<Looked> {
-    let (set, mut looked) = (covering.at(rank), Looked::default());
+fn look(
+    covering: &Covering<'_>,
+    counting: &mut SetComparer<'_>,
+    rank: u32,
+    earlier: &[u32],
+) -> Result<LookupOutcome> {
+    let (set, mut looked) = (covering.at(rank), LookupOutcome::default());
     if covering.is_fixed(rank) {
         return Ok(looked);
     }

@@ -3,14 +3,14 @@
 //! Features of minima lead to texts whose shingles are counted; sketches to estimates. Kept things alone are in the index and
 //! are compared with, and no list of it is cut, so that a family of any size is linear beside its kept members.
 
-use super::index::Index;
-use super::places::Places;
-use super::rarity::{Head, Rarity};
+use super::index::CoverIndex;
+use super::places::LookupScratch;
+use super::rarity::{RareElements, Rarity};
 use super::{BLOCK_ELEMENTS, BLOCK_SETS, PIECE_ELEMENTS, PIECE_SETS, Priority};
-use crate::hamming::Effort;
+use crate::hamming::JoinResources;
 use crate::sets::ShingleSets;
 use crate::threads::{cut, on_threads};
-use crate::watched::Watched;
+use crate::watched::SharedProgress;
 use twindex::error::Result;
 use twindex::sys::Column;
 
@@ -32,8 +32,8 @@ pub trait Measure: Sync {
 
 /// The kept things, and for each removed one the kept one that it is near, by a [`Measure`].
 #[derive(Debug)]
-pub struct Measured {
-    /// Of each thing the kept one that it goes for: of those near it and before it the first. One that is kept goes for itself.
+pub struct MeasuredCover {
+    /// For each thing the first kept one before it that it is near; itself for a kept one.
     pub by: Column<u32>,
     /// The score of the two; 0 for what stays.
     pub scores: Column<u64>,
@@ -49,10 +49,10 @@ const NO_SKETCH: [u64; 1] = [0];
 /// Decides which things stay, in the order of their priority: see [`cover_sets`](super::cover_sets). `elements` has a set for
 /// each. Any order of elements finds all that is near; rare ones come first.
 ///
-/// Takes about `effort.memory` bytes beside what `elements` holds, and 12 to 20 bytes a thing, in memory or in scratch files.
+/// Takes about `resources.memory` bytes beside what `elements` holds, and 12 to 20 bytes a thing, in memory or in scratch files.
 ///
 /// ```
-/// use twindex_join::{Effort, Measure, ShingleSets, cover_measured};
+/// use twindex_join::{JoinResources, Measure, ShingleSets, cover_measured};
 ///
 /// /// Numbers are near if they differ by 2 at most. Those of a decade and of the next one share an element.
 /// struct Difference(Vec<u32>);
@@ -77,8 +77,8 @@ const NO_SKETCH: [u64; 1] = [0];
 ///     let decade = u64::from(number / 10);
 ///     decades.push(&[decade, decade + 1])?;
 /// }
-/// let found = cover_measured(&decades, &numbers, Default::default(), Effort::in_dir(dir.path()))?;
-/// // 19 is near 17 alone, which goes for 15.
+/// let found = cover_measured(&decades, &numbers, Default::default(), JoinResources::in_dir(dir.path()))?;
+/// // 19 is near 17 alone, which is removed for 15.
 /// assert_eq!((&found.by[..], &found.scores[..]), (&[0, 0, 2, 3][..], &[0, 2, 0, 0][..]));
 /// # Ok::<(), twindex::Error>(())
 /// ```
@@ -87,28 +87,28 @@ const NO_SKETCH: [u64; 1] = [0];
 ///
 /// # Errors
 /// [`Error::Io`](twindex::Error::Io) from a scratch file; [`Error::Limit`](twindex::Error::Limit) for more comparisons than are
-/// allowed; what [`Watched::check`](crate::Watched::check) or the measure says.
+/// allowed; what [`SharedProgress::check`](crate::SharedProgress::check) or the measure says.
 pub fn cover_measured<M: Measure>(
     elements: &ShingleSets,
     measure: &M,
     priority: Priority<'_>,
-    effort: Effort<'_>,
-) -> Result<Measured> {
+    resources: JoinResources<'_>,
+) -> Result<MeasuredCover> {
     if let Some(watched) = priority.watched {
         watched.begin("comparing", elements.len() as u64);
     }
-    let threads = effort.threads.max(1);
-    let rarity = Rarity::of(elements, part(elements, measure), effort.memory / 2, threads)?;
-    let most = effort.memory.saturating_sub(rarity.bytes());
-    let mut workers: Vec<Worker<M>> = (0..threads).map(|_| Worker::default()).collect();
-    let mut deciding = Deciding {
+    let threads = resources.threads.max(1);
+    let rarity = Rarity::of(elements, part(elements, measure), resources.memory / 2, threads)?;
+    let max = resources.memory.saturating_sub(rarity.bytes());
+    let mut workers: Vec<LookupWorker<M>> = (0..threads).map(|_| LookupWorker::default()).collect();
+    let mut deciding = MeasuredDecider {
         elements,
         measure,
         priority,
         rarity,
-        measured: Measured {
-            by: Column::of(elements.room(), 0..elements.len() as u32)?,
-            scores: Column::filled(elements.room(), elements.len(), 0)?,
+        measured: MeasuredCover {
+            by: Column::of(elements.column_budget(), 0..elements.len() as u32)?,
+            scores: Column::filled(elements.column_budget(), elements.len(), 0)?,
             comparisons: 0,
             passes: 0,
         },
@@ -117,7 +117,7 @@ pub fn cover_measured<M: Measure>(
     let mut left: Option<Column<u32>> = None;
     loop {
         deciding.measured.passes += 1;
-        left = deciding.pass(left.as_ref(), most, &mut workers)?;
+        left = deciding.pass(left.as_ref(), max, &mut workers)?;
         if left.is_none() {
             return Ok(deciding.measured);
         }
@@ -136,29 +136,29 @@ fn prefix(measure: &impl Measure, size: usize) -> usize {
     (size + 1).saturating_sub(measure.least_shared(size).max(1))
 }
 
-struct Deciding<'a, M> {
+struct MeasuredDecider<'a, M> {
     elements: &'a ShingleSets,
     measure: &'a M,
     priority: Priority<'a>,
     rarity: Rarity,
-    measured: Measured,
+    measured: MeasuredCover,
 }
 
 /// A thread's working memory. No two share a line of a cache.
 #[repr(align(128))]
-struct Worker<M: Measure> {
+struct LookupWorker<M: Measure> {
     read: Vec<u64>,
-    head: Head,
-    places: Places,
+    head: RareElements,
+    places: LookupScratch,
     scratch: M::Scratch,
 }
 
-impl<M: Measure> Default for Worker<M> {
+impl<M: Measure> Default for LookupWorker<M> {
     fn default() -> Self {
         Self {
             read: Vec::new(),
-            head: Head::default(),
-            places: Places::default(),
+            head: RareElements::default(),
+            places: LookupScratch::default(),
             scratch: M::Scratch::default(),
         }
     }
@@ -166,7 +166,7 @@ impl<M: Measure> Default for Worker<M> {
 
 /// The first kept thing that one is near, with their score, and what it took to find it.
 #[derive(Clone, Copy, Default)]
-struct Found {
+struct FirstNear {
     by: Option<(u32, u64)>,
     comparisons: u64,
 }
@@ -174,21 +174,21 @@ struct Found {
 /// The things of a piece that are not near one kept before.
 #[derive(Default)]
 struct Piece {
-    found: Vec<Found>,
-    /// Of each set where the elements by which it is looked for end; of one that goes there are none.
+    found: Vec<FirstNear>,
+    /// For each set the end of the elements by which it is looked up; a removed set has none.
     ends: Vec<usize>,
     heads: Vec<u64>,
 }
 
-impl<M: Measure> Deciding<'_, M> {
+impl<M: Measure> MeasuredDecider<'_, M> {
     /// Goes once through what is left. Returns what is left then, if the index was full before the end.
     fn pass(
         &mut self,
         left: Option<&Column<u32>>,
-        most: usize,
-        workers: &mut [Worker<M>],
+        max: usize,
+        workers: &mut [LookupWorker<M>],
     ) -> Result<Option<Column<u32>>> {
-        let (mut index, mut postponed) = (Index::new(most), None);
+        let (mut index, mut postponed) = (CoverIndex::new(max), None);
         let count = left.map_or(self.elements.len(), |left| left.len());
         let rank = |at: usize| left.map_or(at as u32, |left| left[at]);
         let (mut start, mut block) = (0, Vec::new());
@@ -212,9 +212,9 @@ impl<M: Measure> Deciding<'_, M> {
     fn decide(
         &mut self,
         block: &[u32],
-        index: &mut Index,
+        index: &mut CoverIndex,
         postponed: &mut Option<Column<u32>>,
-        workers: &mut [Worker<M>],
+        workers: &mut [LookupWorker<M>],
     ) -> Result<()> {
         let size = |at: usize| self.elements.size(self.priority.at(block[at]));
         let pieces: Vec<&[u32]> =
@@ -239,7 +239,7 @@ impl<M: Measure> Deciding<'_, M> {
                 if let Some(postponed) = postponed {
                     postponed.push(rank)?;
                 } else if index.is_full(head.len()) {
-                    *postponed = Some(Column::of(self.elements.room(), [rank])?);
+                    *postponed = Some(Column::of(self.elements.column_budget(), [rank])?);
                 } else {
                     index.add(set, self.elements.size(set) as u32, head, &NO_SKETCH)?;
                 }
@@ -249,12 +249,12 @@ impl<M: Measure> Deciding<'_, M> {
     }
 
     /// Compares the sets of a piece with what was kept before its block.
-    fn piece(&self, ranks: &[u32], index: &Index, worker: &mut Worker<M>) -> Result<Piece> {
-        self.priority.watched.map_or(Ok(()), Watched::check)?;
+    fn piece(&self, ranks: &[u32], index: &CoverIndex, worker: &mut LookupWorker<M>) -> Result<Piece> {
+        self.priority.watched.map_or(Ok(()), SharedProgress::check)?;
         let mut made = Piece::default();
         for &rank in ranks {
             let set = self.priority.at(rank);
-            let mut found = Found::default();
+            let mut found = FirstNear::default();
             if self.head(set, worker)? {
                 let head = std::mem::take(&mut worker.head);
                 if rank >= self.priority.fixed {
@@ -272,8 +272,8 @@ impl<M: Measure> Deciding<'_, M> {
     }
 
     /// Finds the elements by which a set is looked for. False if no other set has them.
-    fn head(&self, set: u32, worker: &mut Worker<M>) -> Result<bool> {
-        let Worker { read, head, .. } = worker;
+    fn head(&self, set: u32, worker: &mut LookupWorker<M>) -> Result<bool> {
+        let LookupWorker { read, head, .. } = worker;
         read.clear();
         let elements = self.elements.set(set, read)?;
         let wanted = prefix(self.measure, elements.len());
@@ -285,12 +285,12 @@ impl<M: Measure> Deciding<'_, M> {
         &self,
         set: u32,
         head: &[u64],
-        index: &Index,
+        index: &CoverIndex,
         from: u32,
-        worker: &mut Worker<M>,
-    ) -> Result<Found> {
-        let mut found = Found::default();
-        let Worker { places, scratch, .. } = worker;
+        worker: &mut LookupWorker<M>,
+    ) -> Result<FirstNear> {
+        let mut found = FirstNear::default();
+        let LookupWorker { places, scratch, .. } = worker;
         places.visit(index, head, from, |place| {
             let kept = index.members[place as usize];
             found.comparisons += 1;
@@ -301,7 +301,7 @@ impl<M: Measure> Deciding<'_, M> {
     }
 
     /// Takes note of what was found; true if the set goes.
-    fn take(&mut self, set: u32, found: Found) -> Result<bool> {
+    fn take(&mut self, set: u32, found: FirstNear) -> Result<bool> {
         self.measured.comparisons += found.comparisons;
         self.priority.check_work(self.measured.comparisons)?;
         let Some((by, score)) = found.by else { return Ok(false) };

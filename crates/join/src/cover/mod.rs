@@ -29,28 +29,27 @@ mod places;
 mod rarity;
 
 use super::bitmaps::bitmap_candidates;
-use super::hamming::Effort;
+use super::hamming::JoinResources;
 use super::runs::Sorter;
 use super::sets::{SetReader, ShingleSets};
-use super::watched::Watched;
+use super::watched::SharedProgress;
 use twindex::error::{Error, Result};
-use twindex::sys::{Column, Room};
+use twindex::sys::{Column, MemoryBudget};
 use twindex_sketch::{Nearness, intersection_from};
 
-pub use measured::{Measure, Measured, cover_measured};
-pub use pairs::Pairs;
+pub use measured::{Measure, MeasuredCover, cover_measured};
+pub use pairs::CoverPairs;
 
 /// The kept sets, and for each removed set the kept one that it is near.
 #[derive(Debug)]
-pub struct Covered {
-    /// Of each set the kept one that it goes for: of those near it and before it the first. A set that is kept goes for
-    /// itself.
+pub struct CoverResult {
+    /// For each set the first kept set before it that it is near; itself for a kept set.
     pub by: Column<u32>,
-    /// Of each set the elements that it shares with that.
+    /// The number of elements that each set shares with that one.
     pub shared: Column<u32>,
     /// Comparisons of a set with a kept one.
     pub comparisons: u64,
-    /// Of these, those for which elements were counted; the others were ruled out by their sketches.
+    /// The comparisons for which elements were counted; sketches ruled the others out.
     pub counted: u64,
     /// How often sets were gone through: more than once where memory was short.
     pub passes: u32,
@@ -61,14 +60,14 @@ pub struct Covered {
 pub struct Priority<'a> {
     /// The numbers of all sets, the first to be kept first; their own order if it is not given.
     pub order: Option<&'a [u32]>,
-    /// How many of the first are kept in any case: a history that others are compared with.
+    /// The number of first sets that are always kept: a history that others are compared with.
     pub fixed: u32,
     /// Comparisons at most; any number if it is not given.
-    pub most: Option<u64>,
+    pub max: Option<u64>,
     /// Kept sets are found by their rarest elements, however few there are.
     pub by_index: bool,
-    /// Where it is said how many sets are decided on, and what may end the work.
-    pub watched: Option<&'a Watched>,
+    /// Progress as the number of decided sets, and the flag that ends the work.
+    pub watched: Option<&'a SharedProgress>,
 }
 
 impl Priority<'_> {
@@ -79,7 +78,7 @@ impl Priority<'_> {
 
     /// Refuses more comparisons than are allowed.
     fn check_work(&self, comparisons: u64) -> Result<()> {
-        match self.most {
+        match self.max {
             Some(limit) if comparisons > limit => {
                 Err(Error::Limit { what: "comparisons with kept sets", limit, found: comparisons })
             }
@@ -102,11 +101,11 @@ const PARTNERS: usize = 10_000;
 /// Decides which sets are kept, and for which kept set each other one is removed. Sets without elements are kept: they
 /// are near none.
 ///
-/// Takes about `effort.memory` bytes beside the memory of `sets`, 8 to 16 bytes a set of its [budget](ShingleSets::within),
+/// Takes about `resources.memory` bytes beside the memory of `sets`, 8 to 16 bytes a set of its [budget](ShingleSets::within),
 /// and the memory of the largest sets.
 ///
 /// ```
-/// use twindex_join::{Effort, ShingleSets, cover_sets};
+/// use twindex_join::{JoinResources, ShingleSets, cover_sets};
 /// use twindex_sketch::Nearness;
 ///
 /// # let dir = tempfile::tempdir().unwrap();
@@ -116,11 +115,11 @@ const PARTNERS: usize = 10_000;
 /// }
 /// // The second is near the first, and goes. The third is near the second alone, which is not kept.
 /// let near = Nearness::Resemblance(0.6);
-/// let covered = cover_sets(&sets, near, Default::default(), Effort::in_dir(dir.path()))?;
+/// let covered = cover_sets(&sets, near, Default::default(), JoinResources::in_dir(dir.path()))?;
 /// assert_eq!(covered.by[..], [0, 0, 2]);
-/// // In the other order the second goes for the third.
+/// // In the other order the second is removed for the third.
 /// let order = twindex_join::Priority { order: Some(&[2, 1, 0]), ..Default::default() };
-/// let covered = cover_sets(&sets, near, order, Effort::in_dir(dir.path()))?;
+/// let covered = cover_sets(&sets, near, order, JoinResources::in_dir(dir.path()))?;
 /// assert_eq!(covered.by[..], [0, 2, 2]);
 /// # Ok::<(), twindex::Error>(())
 /// ```
@@ -130,13 +129,13 @@ const PARTNERS: usize = 10_000;
 ///
 /// # Errors
 /// [`Error::Io`] from a scratch file; [`Error::Limit`] for more comparisons than are allowed; what
-/// [`Watched::check`] says.
+/// [`SharedProgress::check`] says.
 pub fn cover_sets(
     sets: &ShingleSets,
     near: Nearness,
     priority: Priority<'_>,
-    effort: Effort<'_>,
-) -> Result<Covered> {
+    resources: JoinResources<'_>,
+) -> Result<CoverResult> {
     let mut covering = Covering::new(sets, near, priority)?;
     if let Some(watched) = priority.watched {
         watched.begin("comparing", sets.len() as u64);
@@ -144,29 +143,31 @@ pub fn cover_sets(
     if let Nearness::Resemblance(threshold) = near
         && !priority.by_index
     {
-        let rank = priority.order.map(|order| ranks(order, sets.room())).transpose()?;
+        let rank = priority.order.map(|order| ranks(order, sets.column_budget())).transpose()?;
         let rank_of = |set: u32| rank.as_ref().map_or(set, |rank| rank[set as usize]);
         // The later one in front.
-        let mut listed: Sorter<u64> = Sorter::new(effort.dir, effort.memory / 2);
+        let mut listed: Sorter<u64> = Sorter::new(resources.dir, resources.memory / 2);
         let take = |batch: &[(u32, u32)]| {
-            priority.watched.map_or(Ok(()), Watched::check)?;
+            priority.watched.map_or(Ok(()), SharedProgress::check)?;
             batch.iter().try_for_each(|&(a, b)| {
                 let (a, b) = (rank_of(a), rank_of(b));
                 listed.push(u64::from(a.max(b)) << 32 | u64::from(a.min(b)))
             })
         };
-        if bitmap_candidates(sets, threshold, PARTNERS, effort.memory / 2, effort.threads, take)?.is_some() {
-            listed::cover(&mut covering, &listed.finish()?, effort.threads)?;
+        if bitmap_candidates(sets, threshold, PARTNERS, resources.memory / 2, resources.threads, take)?
+            .is_some()
+        {
+            listed::cover(&mut covering, &listed.finish()?, resources.threads)?;
             return Ok(covering.covered);
         }
     }
-    found::cover(&mut covering, effort)?;
+    found::cover(&mut covering, resources)?;
     Ok(covering.covered)
 }
 
-/// Of each set the place in this order.
-fn ranks(order: &[u32], room: &Room) -> Result<Column<u32>> {
-    let mut ranks = Column::filled(room, order.len(), 0)?;
+/// The place of each set in this order.
+fn ranks(order: &[u32], budget: &MemoryBudget) -> Result<Column<u32>> {
+    let mut ranks = Column::filled(budget, order.len(), 0)?;
     let places = &mut ranks[..];
     for (rank, &set) in (0..).zip(order) {
         places[set as usize] = rank;
@@ -179,12 +180,12 @@ struct Covering<'a> {
     sets: &'a ShingleSets,
     near: Nearness,
     priority: Priority<'a>,
-    covered: Covered,
+    covered: CoverResult,
 }
 
 /// The kept set that one set is near, and the work to find it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Looked {
+struct LookupOutcome {
     /// The kept set, and the elements that both have.
     by: Option<(u32, u32)>,
     comparisons: u64,
@@ -194,9 +195,9 @@ struct Looked {
 impl<'a> Covering<'a> {
     fn new(sets: &'a ShingleSets, near: Nearness, priority: Priority<'a>) -> Result<Self> {
         let numbers = 0..sets.len() as u32;
-        let shared = Column::of(sets.room(), numbers.clone().map(|set| sets.size(set) as u32))?;
-        let by = Column::of(sets.room(), numbers)?;
-        let covered = Covered { by, shared, comparisons: 0, counted: 0, passes: 1 };
+        let shared = Column::of(sets.column_budget(), numbers.clone().map(|set| sets.size(set) as u32))?;
+        let by = Column::of(sets.column_budget(), numbers)?;
+        let covered = CoverResult { by, shared, comparisons: 0, counted: 0, passes: 1 };
         Ok(Self { sets, near, priority, covered })
     }
 
@@ -217,7 +218,7 @@ impl<'a> Covering<'a> {
 
     /// Ends the work if it is to stop.
     fn check(&self) -> Result<()> {
-        self.priority.watched.map_or(Ok(()), Watched::check)
+        self.priority.watched.map_or(Ok(()), SharedProgress::check)
     }
 
     fn is_kept(&self, set: u32) -> bool {
@@ -225,7 +226,7 @@ impl<'a> Covering<'a> {
     }
 
     /// Takes note of what was found; true if the set goes.
-    fn take(&mut self, set: u32, looked: Looked) -> Result<bool> {
+    fn take(&mut self, set: u32, looked: LookupOutcome) -> Result<bool> {
         self.covered.comparisons += looked.comparisons;
         self.covered.counted += looked.counted;
         self.priority.check_work(self.covered.comparisons)?;
@@ -238,7 +239,7 @@ impl<'a> Covering<'a> {
 }
 
 /// Counts what sets have in common: of one set after the other, each with several others.
-struct Counting<'a> {
+struct SetComparer<'a> {
     sets: &'a ShingleSets,
     near: Nearness,
     one: SetReader<'a>,
@@ -246,7 +247,7 @@ struct Counting<'a> {
     read: [Vec<u64>; 2],
 }
 
-impl<'a> Counting<'a> {
+impl<'a> SetComparer<'a> {
     fn new(sets: &'a ShingleSets, near: Nearness) -> Self {
         let (one, other) = (SetReader::new(sets), SetReader::new(sets));
         Self { sets, near, one, other, read: [Vec::new(), Vec::new()] }
@@ -268,11 +269,11 @@ impl<'a> Counting<'a> {
     /// How many elements a set shares with another one, if it is near it.
     fn shared(&mut self, set: u32, other: u32) -> Result<Option<u32>> {
         let sizes = (self.sets.size(set) as usize, self.sets.size(other) as usize);
-        let Some(least) = self.near.least_shared(sizes.0, sizes.1) else { return Ok(None) };
+        let Some(min) = self.near.least_shared(sizes.0, sizes.1) else { return Ok(None) };
         let shared = if self.sets.are_of_one_family(set, other) {
-            self.sets.shared((set, other), least, &mut self.read)?
+            self.sets.shared((set, other), min, &mut self.read)?
         } else {
-            intersection_from(self.one.set(set)?, self.other.set(other)?, least)
+            intersection_from(self.one.set(set)?, self.other.set(other)?, min)
         };
         Ok(shared.filter(|&shared| self.near.is_met(shared, sizes.0, sizes.1)).map(|shared| shared as u32))
     }

@@ -3,14 +3,14 @@
 use super::super::runs::Sorter;
 use super::ranks;
 use twindex::error::Result;
-use twindex::sys::{Column, Room};
+use twindex::sys::{Column, MemoryBudget};
 
 /// Takes pairs that are near, and decides which of their numbers stay: see [`cover_sets`](super::cover_sets).
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
 /// // 1 is near 0 and 2, which are not near each other.
-/// let mut pairs = twindex_join::Pairs::new(&twindex::sys::Room::new(dir.path(), 0), 1 << 20, 3, None)?;
+/// let mut pairs = twindex_join::CoverPairs::new(&twindex::sys::MemoryBudget::new(dir.path(), 0), 1 << 20, 3, None)?;
 /// pairs.push(1, 2, 70)?;
 /// pairs.push(0, 1, 80)?;
 /// let (by, scores) = pairs.finish()?;
@@ -18,34 +18,34 @@ use twindex::sys::{Column, Room};
 /// # Ok::<(), twindex::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Pairs<'a> {
+pub struct CoverPairs<'a> {
     sorter: Sorter<u128>,
     count: usize,
     order: Option<&'a [u32]>,
     ranks: Option<Column<u32>>,
     fixed: u32,
-    room: Room,
+    budget: MemoryBudget,
 }
 
-impl<'a> Pairs<'a> {
-    /// Of numbers below `count`, in this order, or their own. Takes about `memory` bytes, and scratch files beyond, beside
-    /// 12 to 16 bytes a number in memory or scratch files.
+impl<'a> CoverPairs<'a> {
+    /// Pairs of numbers below `count`, in this order, or in ascending order. Takes about `memory` bytes, and scratch files
+    /// beyond, beside 12 to 16 bytes a number in memory or scratch files.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.
-    pub fn new(room: &Room, memory: usize, count: usize, order: Option<&'a [u32]>) -> Result<Self> {
-        let ranks = order.map(|order| ranks(order, room)).transpose()?;
+    pub fn new(budget: &MemoryBudget, memory: usize, count: usize, order: Option<&'a [u32]>) -> Result<Self> {
+        let ranks = order.map(|order| ranks(order, budget)).transpose()?;
         Ok(Self {
-            sorter: Sorter::new(room.dir(), memory),
+            sorter: Sorter::new(budget.dir(), memory),
             count,
             order,
             ranks,
             fixed: 0,
-            room: room.clone(),
+            budget: budget.clone(),
         })
     }
 
-    /// Sets how many of the first in the order are kept in any case.
+    /// Sets the number of first ones in the order that are always kept.
     #[must_use]
     pub fn fixing(self, fixed: u32) -> Self {
         Self { fixed, ..self }
@@ -61,15 +61,14 @@ impl<'a> Pairs<'a> {
         self.sorter.push(u128::from(a.max(b)) << 96 | u128::from(a.min(b)) << 64 | u128::from(score))
     }
 
-    /// Of each number the one that is kept for it, which is the number itself if it stays; and the score of the two, 0 for
-    /// what stays.
+    /// For each number the kept one, which is the number itself if it is kept; and the score of the two, 0 for a kept one.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.
     pub fn finish(self) -> Result<(Column<u32>, Column<u64>)> {
-        let Self { sorter, count, order, fixed, room, .. } = self;
+        let Self { sorter, count, order, fixed, budget, .. } = self;
         let at = |rank: u32| order.map_or(rank, |order| order[rank as usize]);
-        let mut all = (Column::of(&room, 0..count as u32)?, Column::filled(&room, count, 0)?);
+        let mut all = (Column::of(&budget, 0..count as u32)?, Column::filled(&budget, count, 0)?);
         let (by, scores) = (&mut all.0[..], &mut all.1[..]);
         // When the pairs of a number come, all before it are decided on.
         sorter.finish()?.for_each(|pair| {

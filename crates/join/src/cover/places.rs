@@ -1,6 +1,6 @@
 //! The kept sets that the elements of a set lead to, in their order.
 
-use super::index::Index;
+use super::index::CoverIndex;
 use crate::slots::Postings;
 use twindex::error::Result;
 
@@ -13,19 +13,19 @@ const AHEAD: usize = 8;
 
 /// Working memory of one look-up after the other.
 #[derive(Default)]
-pub(super) struct Places {
-    /// Of elements that one set has.
+pub(super) struct LookupScratch {
+    /// The places of elements that only one set has.
     single: Vec<u32>,
     /// Bits of a window.
     window: Vec<u64>,
 }
 
-impl Places {
+impl LookupScratch {
     /// Hands each place of `index` from `from` on that one of these elements leads to to `ends`, ascending, each once, until it
     /// returns true.
     pub(super) fn visit(
         &mut self,
-        index: &Index,
+        index: &CoverIndex,
         elements: &[u64],
         from: u32,
         mut ends: impl FnMut(u32) -> Result<bool>,

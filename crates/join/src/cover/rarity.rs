@@ -10,7 +10,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use super::super::prefix::order::Classes;
+use super::super::prefix::order::FrequencyClasses;
 use super::super::sets::{SetReader, ShingleSets};
 use super::super::threads::{cut, on_threads};
 use twindex::error::Result;
@@ -20,7 +20,7 @@ use twindex_kernel::prefetch;
 const CELLS: u64 = 4;
 /// The least cells for each: with fewer, fewer elements are counted.
 const CELLS_LEAST: u64 = 2;
-/// Of the elements of a set, those by which it is looked for, and this much of them more, are counted at least.
+/// At least the elements by which a set is looked up, times this factor, are counted.
 const SPARE: f64 = 1.5;
 /// The least bytes of the table.
 const LEAST: usize = 1 << 12;
@@ -29,18 +29,18 @@ const PIECE: u64 = 1 << 17;
 /// Classes of elements that several sets have.
 const CLASSES: u8 = 4;
 
-/// Which elements are rare.
+/// Estimates how rare elements are.
 pub(super) struct Rarity {
     cells: Vec<AtomicU8>,
     bits: u32,
     /// Elements up to this one were counted.
     last: u64,
-    classes: Classes,
+    classes: FrequencyClasses,
 }
 
-/// Of a set, the elements that others may have, by which it is looked for; in a buffer that is used again.
+/// The elements of a set that others may have, by which it is looked up, in a reused buffer.
 #[derive(Default)]
-pub(super) struct Head {
+pub(super) struct RareElements {
     pub(super) shared: Vec<u64>,
     others: Vec<u64>,
 }
@@ -50,8 +50,8 @@ impl Rarity {
     /// elements, about.
     pub(super) fn of(sets: &ShingleSets, part: f64, memory: usize, threads: usize) -> Result<Self> {
         let elements = sets.elements();
-        let most = 4 * memory.max(LEAST) as u64;
-        let bits = (CELLS * elements).clamp(64, most).ilog2();
+        let max = 4 * memory.max(LEAST) as u64;
+        let bits = (CELLS * elements).clamp(64, max).ilog2();
         let cells = 1_u64 << bits;
         // As many as the table has cells for, and enough to find out sets that share nothing.
         let fitting = cells as f64 / (CELLS_LEAST * elements.max(1)) as f64;
@@ -60,7 +60,7 @@ impl Rarity {
         let last = if share < 1.0 { (share * u64::MAX as f64) as u64 } else { u64::MAX };
         let mut table = Vec::new();
         table.resize_with((cells / 4) as usize, AtomicU8::default);
-        let rarity = Self { cells: table, bits, last, classes: Classes::of(sets)? };
+        let rarity = Self { cells: table, bits, last, classes: FrequencyClasses::of(sets)? };
         let pieces: Vec<_> = cut(0..sets.len(), (usize::MAX, PIECE), |set| sets.size(set as u32)).collect();
         let mut readers: Vec<_> = (0..threads.max(1)).map(|_| SetReader::new(sets)).collect();
         on_threads(&mut readers, &pieces, |reader, piece| {
@@ -78,7 +78,7 @@ impl Rarity {
         self.cells.len()
     }
 
-    /// Where an element is counted: the byte, and the place in it.
+    /// The counter of an element: the byte, and the position in it.
     #[inline(always)]
     fn cell(&self, element: u64) -> (usize, u32) {
         // Elements are hashes, but may be a caller's. Those of a set ascend: bits that are spread.
@@ -123,8 +123,8 @@ impl Rarity {
 
     /// Finds the first `wanted` elements of a set that others may have. False if none of them may: the first `wanted` are
     /// of this set alone.
-    pub(super) fn head(&self, set: &[u64], wanted: usize, head: &mut Head) -> bool {
-        let Head { shared, others } = head;
+    pub(super) fn head(&self, set: &[u64], wanted: usize, head: &mut RareElements) -> bool {
+        let RareElements { shared, others } = head;
         let (counted, rest) = set.split_at(set.partition_point(|&element| element <= self.last));
         // Each is written, and written over if it is of this set alone: that costs less than to guess.
         others.resize(set.len(), 0);
@@ -164,7 +164,7 @@ impl Rarity {
     }
 
     /// All elements of a set that others may have.
-    pub(super) fn all(&self, set: &[u64], head: &mut Head) {
+    pub(super) fn all(&self, set: &[u64], head: &mut RareElements) {
         head.shared.clear();
         head.shared
             .extend(set.iter().copied().filter(|&element| element > self.last || !self.is_alone(element)));

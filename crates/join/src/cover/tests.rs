@@ -6,7 +6,7 @@ use twindex_kernel::splitmix::SplitMix;
 
 /// Sets of all kinds: families, chains in which each has most of the one before, copies, and sets of their own; of
 /// elements that few have, or many.
-fn corpus(seed: u64, count: usize, most: u64) -> Vec<Vec<u64>> {
+fn corpus(seed: u64, count: usize, max: u64) -> Vec<Vec<u64>> {
     let mut random = SplitMix(seed);
     let mut sets: Vec<BTreeSet<u64>> = Vec::new();
     for _ in 0..count {
@@ -15,7 +15,7 @@ fn corpus(seed: u64, count: usize, most: u64) -> Vec<Vec<u64>> {
             let element = random.next();
             if common { SplitMix(element % 40).next() } else { element }
         };
-        let size = (random.next() % most) as usize;
+        let size = (random.next() % max) as usize;
         let mut set = match random.next() % 4 {
             0 => BTreeSet::new(),
             1 => sets.last().cloned().unwrap_or_default(),
@@ -23,7 +23,7 @@ fn corpus(seed: u64, count: usize, most: u64) -> Vec<Vec<u64>> {
             _ => sets[(random.next() % sets.len() as u64) as usize].clone(),
         };
         for _ in 0..random.next() % 3 {
-            let gone = set.iter().nth((random.next() % most) as usize).copied();
+            let gone = set.iter().nth((random.next() % max) as usize).copied();
             gone.map(|gone| set.remove(&gone));
         }
         let wanted = if set.is_empty() { size } else { set.len() + (random.next() % 3) as usize };
@@ -77,16 +77,16 @@ fn covered(
     near: Nearness,
     order: Option<&[u32]>,
     fixed: u32,
-    effort: Effort<'_>,
-) -> Vec<Covered> {
+    resources: JoinResources<'_>,
+) -> Vec<CoverResult> {
     let priority = Priority { order, fixed, ..Priority::default() };
     let mut by_index = Covering::new(sets, near, priority).unwrap();
-    found::cover(&mut by_index, effort).unwrap();
-    vec![cover_sets(sets, near, priority, effort).unwrap(), by_index.covered]
+    found::cover(&mut by_index, resources).unwrap();
+    vec![cover_sets(sets, near, priority, resources).unwrap(), by_index.covered]
 }
 
 #[test]
-fn what_stays_is_what_the_rule_says_whatever_the_memory_the_threads_and_the_order() {
+fn kept_sets_follow_the_rule_for_any_memory_threads_and_order() {
     let dir = tempfile::tempdir().unwrap();
     let (mut removed, mut passes) = (0, 0);
     // Each count with each width; TWINDEX_CASES asks for more.
@@ -105,8 +105,8 @@ fn what_stays_is_what_the_rule_says_whatever_the_memory_the_threads_and_the_orde
                     removed += (0..).zip(&by).filter(|&(set, &by)| set != by).count();
                     for (budget, memory, threads) in ways {
                         let stored = stored(&sets, dir.path(), budget);
-                        let effort = Effort { dir: dir.path(), memory, threads };
-                        for found in covered(&stored, near, order, fixed as u32, effort) {
+                        let resources = JoinResources { dir: dir.path(), memory, threads };
+                        for found in covered(&stored, near, order, fixed as u32, resources) {
                             assert_eq!(found.by[..], by, "{seed} {near:?} {budget} {memory}");
                             assert_eq!(found.shared[..], shared, "{seed} {near:?} {budget} {memory}");
                             passes = passes.max(found.passes);
@@ -132,9 +132,9 @@ fn sets_without_anything_in_common_take_one_pass_and_no_comparison_however_littl
             sets.push(&set).unwrap();
         }
         // A twentieth of the bytes of all elements.
-        let effort = Effort { dir: dir.path(), memory: 8 * 8 * count / 20, threads: 2 };
+        let resources = JoinResources { dir: dir.path(), memory: 8 * 8 * count / 20, threads: 2 };
         let priority = Priority { by_index: true, ..Priority::default() };
-        let found = cover_sets(&sets, Nearness::Resemblance(0.8), priority, effort).unwrap();
+        let found = cover_sets(&sets, Nearness::Resemblance(0.8), priority, resources).unwrap();
         let few = count as u64 / 100;
         assert!(
             found.passes == 1 && found.comparisons < few,
@@ -147,15 +147,15 @@ fn sets_without_anything_in_common_take_one_pass_and_no_comparison_however_littl
 }
 
 #[test]
-fn pairs_that_are_known_decide_as_sets_that_are_compared() {
+fn listed_pairs_decide_like_compared_sets() {
     let dir = tempfile::tempdir().unwrap();
     for seed in 0..40 {
         let sets = corpus(seed, 100, 30);
         let order = shuffled(sets.len(), seed);
         let near = Nearness::Resemblance(0.6);
         let (by, shared) = by_brute_force(&sets, &order, near, seed as usize);
-        let room = Room::new(dir.path(), if seed % 2 == 0 { 0 } else { 1 << 20 });
-        let mut pairs = Pairs::new(&room, 0, sets.len(), Some(&order)).unwrap().fixing(seed as u32);
+        let budget = MemoryBudget::new(dir.path(), if seed % 2 == 0 { 0 } else { 1 << 20 });
+        let mut pairs = CoverPairs::new(&budget, 0, sets.len(), Some(&order)).unwrap().fixing(seed as u32);
         for a in (0..sets.len()).rev() {
             for b in 0..a {
                 if let Some(shared) = near.shared(&sets[a], &sets[b]) {
@@ -172,13 +172,13 @@ fn pairs_that_are_known_decide_as_sets_that_are_compared() {
 }
 
 #[test]
-fn comparisons_are_bounded_where_that_is_asked_for() {
+fn comparisons_stop_at_the_requested_bound() {
     let dir = tempfile::tempdir().unwrap();
     let sets = stored(&corpus(3, 200, 30), dir.path(), usize::MAX);
-    let effort = Effort { dir: dir.path(), memory: 1 << 20, threads: 1 };
+    let resources = JoinResources { dir: dir.path(), memory: 1 << 20, threads: 1 };
     let near = Nearness::Resemblance(0.5);
-    let all = cover_sets(&sets, near, Priority::default(), effort).unwrap();
-    let with = |most| cover_sets(&sets, near, Priority { most: Some(most), ..Priority::default() }, effort);
+    let all = cover_sets(&sets, near, Priority::default(), resources).unwrap();
+    let with = |max| cover_sets(&sets, near, Priority { max: Some(max), ..Priority::default() }, resources);
     assert_eq!(with(all.comparisons).unwrap().by[..], all.by[..]);
     let error = with(all.comparisons - 1).unwrap_err().to_string();
     assert!(error.contains("comparisons with kept sets"), "{error}");
@@ -201,7 +201,7 @@ fn records(count: usize, common: usize, of: u64, own: usize) -> Vec<Vec<u64>> {
 }
 
 #[test]
-fn a_family_in_which_all_share_something_is_compared_with_its_kept_ones_only() {
+fn sets_of_a_family_are_compared_with_its_kept_sets_only() {
     let dir = tempfile::tempdir().unwrap();
     let sets = records(3000, 95, 105, 5);
     let near = Nearness::Resemblance(0.8);
@@ -210,32 +210,32 @@ fn a_family_in_which_all_share_something_is_compared_with_its_kept_ones_only() {
     let kept = (0..).zip(&by).filter(|&(set, &by)| set == by).count();
     let stored = stored(&sets, dir.path(), usize::MAX);
     for memory in [1 << 26, 1 << 18] {
-        for found in covered(&stored, near, None, 0, Effort { dir: dir.path(), memory, threads: 2 }) {
+        for found in covered(&stored, near, None, 0, JoinResources { dir: dir.path(), memory, threads: 2 }) {
             assert!(found.by[..] == by && found.shared[..] == shared, "{memory}");
             assert!(found.comparisons < 150 * 3000, "{memory}: {} {kept}", found.comparisons);
         }
     }
 }
 
-/// Near are sets that share `least` elements, and resemble each other by half.
-struct Half<'s> {
+/// Near are sets that share `min` elements, and resemble each other by half.
+struct HalfShared<'s> {
     sets: &'s [Vec<u64>],
-    least: usize,
+    min: usize,
 }
 
-impl Half<'_> {
+impl HalfShared<'_> {
     fn shared(&self, a: u32, b: u32) -> Option<u64> {
         let (a, b) = (&self.sets[a as usize], &self.sets[b as usize]);
-        let shared = intersection_from(a, b, self.least)?;
+        let shared = intersection_from(a, b, self.min)?;
         (2 * shared >= a.len() + b.len() - shared).then_some(shared as u64)
     }
 }
 
-impl Measure for Half<'_> {
+impl Measure for HalfShared<'_> {
     type Scratch = ();
 
     fn least_shared(&self, _: usize) -> usize {
-        self.least
+        self.min
     }
 
     fn score(&self, (): &mut (), later: u32, kept: u32) -> Result<Option<u64>> {
@@ -244,13 +244,13 @@ impl Measure for Half<'_> {
 }
 
 #[test]
-fn a_measure_decides_by_the_rule_whatever_the_memory_the_threads_and_the_order() {
+fn measure_decides_by_the_rule_for_any_memory_threads_and_order() {
     let dir = tempfile::tempdir().unwrap();
     let (mut removed, mut passes) = (0, 0);
     for seed in 0..60 {
         let count = [0, 1, 40, 200][(seed % 4) as usize];
         let sets = corpus(seed, count, [6, 30, 60][(seed % 3) as usize]);
-        let measure = Half { sets: &sets, least: [1, 2, 5][(seed / 3 % 3) as usize] };
+        let measure = HalfShared { sets: &sets, min: [1, 2, 5][(seed / 3 % 3) as usize] };
         let (order, fixed) = (shuffled(count, seed), seed as usize % 5);
         let (mut by, mut scores): (Vec<u32>, Vec<u64>) = ((0..count as u32).collect(), vec![0; count]);
         let mut kept: Vec<u32> = Vec::new();
@@ -265,13 +265,13 @@ fn a_measure_decides_by_the_rule_whatever_the_memory_the_threads_and_the_order()
         for (memory, threads) in [(1 << 24, 1), (1 << 13, 3), (0, 2)] {
             let stored = stored(&sets, dir.path(), memory);
             let priority = Priority { order: Some(&order), fixed: fixed as u32, ..Priority::default() };
-            let effort = Effort { dir: dir.path(), memory, threads };
-            let found = cover_measured(&stored, &measure, priority, effort).unwrap();
+            let resources = JoinResources { dir: dir.path(), memory, threads };
+            let found = cover_measured(&stored, &measure, priority, resources).unwrap();
             assert_eq!((&found.by[..], &found.scores[..]), (&by[..], &scores[..]), "{seed} {memory}");
             passes = passes.max(found.passes);
-            if let Some(most) = found.comparisons.checked_sub(1) {
-                let less = Priority { most: Some(most), ..priority };
-                let error = cover_measured(&stored, &measure, less, effort).unwrap_err().to_string();
+            if let Some(max) = found.comparisons.checked_sub(1) {
+                let less = Priority { max: Some(max), ..priority };
+                let error = cover_measured(&stored, &measure, less, resources).unwrap_err().to_string();
                 assert!(error.contains("comparisons with kept sets"), "{error}");
             }
         }

@@ -17,12 +17,12 @@ use super::rows::{Row, ShortRows, TableRow};
 use super::{TOGETHER, low_bits};
 use twindex::error::Result;
 use twindex_kernel::{
-    CACHE_LINE, Found, Kernel, Lanes, Level, Simd, across32, near_lanes, pairs32, prefetch_ahead,
+    CACHE_LINE, Kernel, Lanes, Level, PairBuffer, Simd, across32, near_lanes, pairs32, prefetch_ahead,
 };
 
 /// Two fingerprints within the radius, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Pair {
+pub struct NearPair {
     /// The number of the one: the smaller of a pair inside a set, the left of a pair across two.
     pub a: u32,
     /// The number of the other.
@@ -85,14 +85,14 @@ impl Slice<'_> {
 
 /// The condition under which a pair of a bucket is reported there and nowhere else.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct ReportCondition {
     /// Bits in which a pair must agree.
     pub(super) equal: u64,
     /// Groups of bits. It must differ in each of them, or an earlier table would have found it.
     pub(super) unequal: Vec<u64>,
 }
 
-impl Place {
+impl ReportCondition {
     /// Whether it is reported here. Without branches, which would be foreseen wrongly too often.
     #[inline(always)]
     pub(super) fn owns(&self, difference: u64) -> bool {
@@ -137,8 +137,8 @@ fn distributing(level: Level) -> u64 {
 #[derive(Debug, Default)]
 struct Buckets {
     ends: Vec<u32>,
-    /// Of each fingerprint the bits after those that lead to its bucket, the lane first, and where it is in what was
-    /// distributed: one write each.
+    /// For each fingerprint the bits after those of its bucket, the lane first, and its place in the distributed memory:
+    /// one write each.
     entries: Vec<u64>,
     /// Bits of its position.
     place_bits: u32,
@@ -148,26 +148,26 @@ struct Buckets {
 
 /// Scratch for the distributions of both sides, and for the pairs that are found.
 #[derive(Debug, Default)]
-struct Room {
+struct BucketScratch {
     buckets: [Buckets; 2],
-    found: Found,
+    found: PairBuffer,
 }
 
 /// Is handed pairs that were found.
-pub(super) type Take<'t> = dyn FnMut(&[Pair]) -> Result<()> + 't;
+pub(super) type PairSink<'t> = dyn FnMut(&[NearPair]) -> Result<()> + 't;
 
 /// Compares what is in buckets; keeps what is between.
 #[derive(Debug)]
-pub(super) struct Inside {
+pub(super) struct BucketJoin {
     within: u32,
     level: Level,
     /// Left and right are different sets; otherwise the right is empty.
     across: bool,
-    free: Vec<Room>,
-    /// Those of the pairs found that are near in all bits and reported where they were found, with their distances.
+    free: Vec<BucketScratch>,
+    /// The found pairs that are near in all bits and are to be reported by this bucket, with their distances.
     near: Vec<(u32, u32, u32)>,
     /// Pairs that are near and not yet taken.
-    pairs: Vec<Pair>,
+    pairs: Vec<NearPair>,
 }
 
 /// How the parities (numbers of ones modulo 2) of two reported fingerprints are related.
@@ -183,14 +183,14 @@ pub(super) enum Parity {
 
 /// The bits that choose a bucket.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum By {
+pub(super) enum Partitioner {
     /// This number of bits after the first `start`; after them by the parity, if anything is known of it.
     Bits { start: u32, bits: u32, parity: Option<Parity> },
     /// A hash of these bits, this number of bits long.
     Group { mask: u64, bits: u32 },
 }
 
-impl By {
+impl Partitioner {
     fn bits(self) -> u32 {
         match self {
             Self::Bits { bits, .. } | Self::Group { bits, .. } => bits,
@@ -224,14 +224,14 @@ fn hashed(masked: u64, bits: u32) -> usize {
 }
 
 /// One distribution of a side.
-struct Fill<'b, 's> {
+struct BucketFill<'b, 's> {
     buckets: &'b mut Buckets,
     side: Slice<'s>,
-    by: By,
+    by: Partitioner,
     turn: u32,
 }
 
-impl Kernel for Fill<'_, '_> {
+impl Kernel for BucketFill<'_, '_> {
     type Output = ();
 
     #[inline(always)]
@@ -239,17 +239,17 @@ impl Kernel for Fill<'_, '_> {
         let Self { buckets, side, by, turn } = self;
         // A copy of the loop for each way, as the way is the same for all.
         match (side, by) {
-            (Slice::Ascending { values, .. }, By::Bits { start, bits, .. }) => {
+            (Slice::Ascending { values, .. }, Partitioner::Bits { start, bits, .. }) => {
                 let (down, mask) = ((64 - start - bits) % 64, low_bits(bits));
                 buckets.cut(values, bits, |value| (value.wrapping_shr(down) & mask) as usize, turn);
             }
-            (Slice::Rows { rows, leads, .. }, By::Bits { bits, parity, .. }) => {
+            (Slice::Rows { rows, leads, .. }, Partitioner::Bits { bits, parity, .. }) => {
                 buckets.fill_by_bits(rows, bits, parity, leads);
             }
-            (Slice::Short(short), By::Bits { bits, parity, .. }) => {
+            (Slice::Short(short), Partitioner::Bits { bits, parity, .. }) => {
                 buckets.fill_by_bits(short.rows, bits, parity, short.leads);
             }
-            (side, By::Group { mask, bits }) => {
+            (side, Partitioner::Group { mask, bits }) => {
                 let lane = |value: u64| value.rotate_left(turn) << 32;
                 buckets.fill(&side.rows(), (bits, 32), |value| hashed(value & mask, bits), lane);
             }
@@ -258,28 +258,28 @@ impl Kernel for Fill<'_, '_> {
 }
 
 /// A comparison of the buckets of one distribution.
-struct Compare<'i, 's, 't> {
-    inside: &'i mut Inside,
+struct BucketComparison<'i, 's, 't> {
+    inside: &'i mut BucketJoin,
     sides: [Slice<'s>; 2],
     buckets: &'i [Buckets; 2],
-    found: &'i mut Found,
+    found: &'i mut PairBuffer,
     /// The memory that is distributed next, which is prefetched meanwhile.
     ahead: &'i [&'s [u8]],
-    by: By,
-    place: &'i Place,
-    take: &'i mut Take<'t>,
+    by: Partitioner,
+    place: &'i ReportCondition,
+    take: &'i mut PairSink<'t>,
 }
 
-impl Kernel for Compare<'_, '_, '_> {
+impl Kernel for BucketComparison<'_, '_, '_> {
     type Output = Result<()>;
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Result<()> {
         let Self { inside, sides, buckets, found, ahead, by, place, take } = self;
         let of = usize::from(inside.across);
-        // Where all bits that may differ are in entries, rows are checked for their numbers alone.
-        let told = match by {
-            By::Bits { start, bits, .. }
+        // If entries have all bits that may differ, rows are read for their numbers alone.
+        let entry_start = match by {
+            Partitioner::Bits { start, bits, .. }
                 if [0, of].iter().all(|&side| buckets[side].place_bits == SHORT_PLACE_BITS)
                     && place.equal.count_ones() >= SHORT_PLACE_BITS =>
             {
@@ -288,14 +288,14 @@ impl Kernel for Compare<'_, '_, '_> {
             _ => None,
         };
         found.clear();
-        // Of many buckets together: how many pairs one has is what a processor cannot foresee.
-        let keep = |inside: &mut Inside, found: &mut Found| {
+        // Pairs of many buckets are collected first, because the processor cannot predict how many pairs a bucket has.
+        let keep = |inside: &mut BucketJoin, found: &mut PairBuffer| {
             let (left, right) = (&buckets[0].entries[..], &buckets[of].entries[..]);
             let row = |side: usize, entry| sides[side].row(buckets[side].place(entry));
             let number = |side: usize, entry| sides[side].number(buckets[side].place(entry));
             inside.keep(
                 found.pairs(),
-                |i, j| match told {
+                |i, j| match entry_start {
                     Some(turn) => {
                         let difference = (left[i] ^ right[j]) & !low_bits(SHORT_PLACE_BITS);
                         difference.rotate_right(turn)
@@ -319,7 +319,7 @@ impl Kernel for Compare<'_, '_, '_> {
                     prefetch_ahead(bytes, start, end - start);
                 }
             }
-            // Of halves, the even one comes first.
+            // The even half comes first.
             let end = |side: &Buckets, half| {
                 let bucket = if halves { bucket << 1 | half } else { bucket };
                 side.ends.get(bucket).map_or(0, |&end| end as usize)
@@ -489,7 +489,7 @@ impl Buckets {
     }
 }
 
-impl Inside {
+impl BucketJoin {
     pub(super) fn new(within: u32, across: bool) -> Self {
         let level = Level::chosen();
         Self { within, level, across, free: Vec::new(), near: Vec::new(), pairs: Vec::new() }
@@ -500,25 +500,25 @@ impl Inside {
         &mut self,
         sides: [Slice<'_>; 2],
         ahead: &[&[u8]],
-        by: By,
-        place: &Place,
-        take: &mut Take<'_>,
+        by: Partitioner,
+        place: &ReportCondition,
+        take: &mut PairSink<'_>,
     ) -> Result<()> {
         let (level, turn) = (self.level, by.turn(place.equal));
-        let mut room = self.free.pop().unwrap_or_default();
-        let Room { buckets, found } = &mut room;
+        let mut scratch = self.free.pop().unwrap_or_default();
+        let BucketScratch { buckets, found } = &mut scratch;
         for (side, buckets) in sides.into_iter().zip(&mut *buckets) {
-            level.dispatch(Fill { buckets, side, by, turn });
+            level.dispatch(BucketFill { buckets, side, by, turn });
         }
-        level.dispatch(Compare { inside: self, sides, buckets, found, ahead, by, place, take })?;
-        self.free.push(room);
+        level.dispatch(BucketComparison { inside: self, sides, buckets, found, ahead, by, place, take })?;
+        self.free.push(scratch);
         Ok(())
     }
 
     /// Hands on the pairs that are kept, once there are this many.
     #[inline(always)]
-    pub(super) fn hand_on(&mut self, least: usize, take: &mut Take<'_>) -> Result<()> {
-        if self.pairs.len() >= least {
+    pub(super) fn hand_on(&mut self, min: usize, take: &mut PairSink<'_>) -> Result<()> {
+        if self.pairs.len() >= min {
             self.pairs.chunks(TOGETHER).try_for_each(take)?;
             self.pairs.clear();
         }
@@ -540,7 +540,12 @@ impl Inside {
 
     /// Finds the pairs of any number of fingerprints.
     #[inline(never)]
-    pub(super) fn large(&mut self, sides: [&[Row]; 2], place: &Place, take: &mut Take<'_>) -> Result<()> {
+    pub(super) fn large(
+        &mut self,
+        sides: [&[Row]; 2],
+        place: &ReportCondition,
+        take: &mut PairSink<'_>,
+    ) -> Result<()> {
         let [left, right] = sides.map(<[Row]>::len);
         let values = || sides.into_iter().flatten().map(|row| row.value);
         let first = values().next().unwrap_or_default();
@@ -566,7 +571,7 @@ impl Inside {
                     self.divide(
                         sides.map(|rows| Slice::Rows { rows, turn: 0, leads: 0 }),
                         &[],
-                        By::Group { mask: group, bits: bits_of(group) },
+                        Partitioner::Group { mask: group, bits: bits_of(group) },
                         &next,
                         take,
                     )?;
@@ -596,14 +601,14 @@ impl Inside {
         &mut self,
         sides: [&[Row]; 2],
         equal: u64,
-        place: &Place,
-        take: &mut Take<'_>,
+        place: &ReportCondition,
+        take: &mut PairSink<'_>,
     ) -> Result<()> {
-        let turn = By::Group { mask: 0, bits: 0 }.turn(equal);
+        let turn = Partitioner::Group { mask: 0, bits: 0 }.turn(equal);
         let lanes = sides
             .map(|rows| rows.iter().map(|row| { row.value }.rotate_left(turn) as u32).collect::<Vec<u32>>());
         let of = usize::from(self.across);
-        let mut found = Found::default();
+        let mut found = PairBuffer::default();
         for (i, left) in (0..).step_by(TILE).zip(lanes[0].chunks(TILE)) {
             let from = if self.across { 0 } else { i };
             for (j, right) in (from..).step_by(TILE).zip(lanes[of][from.min(lanes[of].len())..].chunks(TILE))
@@ -631,7 +636,7 @@ impl Inside {
         found: &[[u32; 2]],
         difference: impl Fn(usize, usize) -> u64,
         numbers: impl Fn(usize, usize) -> (u32, u32),
-        place: &Place,
+        place: &ReportCondition,
     ) {
         if self.near.len() < found.len() {
             self.near.resize(found.len(), (0, 0, 0));
@@ -648,7 +653,7 @@ impl Inside {
         for &(i, j, distance) in &near[..count] {
             let (a, b) = numbers(i as usize, j as usize);
             let (a, b) = if self.across || a < b { (a, b) } else { (b, a) };
-            self.pairs.push(Pair { a, b, distance });
+            self.pairs.push(NearPair { a, b, distance });
         }
     }
 }
@@ -681,8 +686,8 @@ fn informed_groups(bits: u64, groups: u32, sample: &[u64]) -> Vec<u64> {
     evenness.sort_unstable_by(|a, b| b.cmp(a));
     let mut all = vec![(0_usize, 0_u32, 0_u64); groups as usize];
     for (evenly, bit) in evenness {
-        if let Some(least) = all.iter_mut().min_by_key(|group| (group.0, group.1)) {
-            *least = (least.0 + evenly, least.1 + 1, least.2 | 1 << bit);
+        if let Some(min) = all.iter_mut().min_by_key(|group| (group.0, group.1)) {
+            *min = (min.0 + evenly, min.1 + 1, min.2 | 1 << bit);
         }
     }
     all.into_iter().map(|(_, _, mask)| mask).collect()

@@ -27,14 +27,14 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use inside::{By, Inside, Parity, Place, Slice};
+use inside::{BucketJoin, Parity, Partitioner, ReportCondition, Slice};
 use parking_lot::Mutex;
-use rows::{Ends, Parts, Row, ShortRow, ShortRows, Starts, TableRow};
+use rows::{PrefixEnds, PrefixStarts, Row, RowParts, ShortRow, ShortRows, TableRow};
 use zerocopy::IntoBytes;
 
-pub use inside::Pair;
+pub use inside::NearPair;
 pub(super) use sorted::Distinct;
-pub use values::{Piece, Read, Values};
+pub use values::{FingerprintValues, Piece, PieceReader};
 
 use twindex::error::{Error, Result};
 use twindex::segment::near::check_radius;
@@ -72,8 +72,8 @@ const TOGETHER: usize = 1 << 12;
 
 /// The resources of a join: scratch folder, memory and threads.
 #[derive(Clone, Copy, Debug)]
-pub struct Effort<'a> {
-    /// Where scratch files go; they have no name, and are gone when the work or the process ends.
+pub struct JoinResources<'a> {
+    /// The folder of scratch files, which have no name and end with the work or the process.
     pub dir: &'a Path,
     /// Bytes of memory.
     pub memory: usize,
@@ -81,7 +81,7 @@ pub struct Effort<'a> {
     pub threads: usize,
 }
 
-impl<'a> Effort<'a> {
+impl<'a> JoinResources<'a> {
     /// All cores, 1 GiB, and scratch files on the file system of `dir`.
     #[must_use]
     pub fn in_dir(dir: &'a Path) -> Self {
@@ -92,7 +92,7 @@ impl<'a> Effort<'a> {
 
 /// A table of a join.
 #[derive(Clone, Copy, Debug)]
-struct Table {
+struct JoinTable {
     /// Bits in front of its block.
     start: u32,
     /// Bits of it that are used.
@@ -103,7 +103,7 @@ struct Table {
     parity: Option<Parity>,
 }
 
-impl Table {
+impl JoinTable {
     /// The bits used.
     fn mask(self) -> u64 {
         !u64::MAX.unbounded_shr(self.bits) >> self.start
@@ -130,37 +130,37 @@ const fn low_bits(bits: u32) -> u64 {
 
 /// Tables that are not in use: memory that was used before costs less than fresh.
 #[derive(Debug, Default)]
-pub(super) struct Spare(Mutex<Vec<Parts>>);
+pub(super) struct TablePool(Mutex<Vec<RowParts>>);
 
-impl Spare {
-    fn take(&self) -> Parts {
+impl TablePool {
+    fn take(&self) -> RowParts {
         self.0.lock().pop().unwrap_or_default()
     }
 
-    fn put(&self, parts: Parts) {
+    fn put(&self, parts: RowParts) {
         self.0.lock().push(parts);
     }
 }
 
 /// One join.
-struct Join<'a> {
-    sides: &'a [Values<'a>],
-    tables: Vec<Table>,
+struct HammingJoin<'a> {
+    sides: &'a [FingerprintValues<'a>],
+    tables: Vec<JoinTable>,
     /// For each side, each piece of it and each table, the fingerprints of each part.
     counts: Vec<Vec<Vec<Vec<u32>>>>,
     /// For each side, how ranks are recovered from their last bits, where they can be: then its rows are short.
-    starts: Vec<Option<Starts<'a>>>,
+    starts: Vec<Option<PrefixStarts<'a>>>,
 }
 
 /// A thread of a join.
-struct Worker<S> {
-    /// Which piece of each side it distributes.
+struct JoinWorker<S> {
+    /// The piece of each side that it distributes.
     piece: usize,
     /// That piece, for each side.
-    parts: [Parts; 2],
+    parts: [RowParts; 2],
     /// The current part, for each side.
-    room: [Vec<u32>; 2],
-    inside: Inside,
+    gather_buffers: [Vec<u32>; 2],
+    inside: BucketJoin,
     state: S,
 }
 
@@ -171,61 +171,61 @@ struct Worker<S> {
 /// # Errors
 /// [`Error::Invalid`] for a radius that is not answered, or what reading fingerprints or `take` returns.
 pub(super) fn join<S: Send>(
-    sides: &[Values<'_>],
+    sides: &[FingerprintValues<'_>],
     within: u32,
-    effort: Effort<'_>,
-    spare: &Spare,
+    resources: JoinResources<'_>,
+    spare: &TablePool,
     begin: impl Fn() -> S + Sync,
-    take: impl Fn(&mut S, &[Pair]) -> Result<()> + Sync,
+    take: impl Fn(&mut S, &[NearPair]) -> Result<()> + Sync,
 ) -> Result<Vec<S>> {
     check_radius(within)?;
-    let most = sides.iter().map(Values::len).max().unwrap_or(0);
+    let max = sides.iter().map(FingerprintValues::len).max().unwrap_or(0);
     let across = sides.len() > 1;
     if sides.iter().any(|side| side.len() == 0) {
         return Ok(vec![begin()]);
     }
-    if sides.iter().map(Values::len).sum::<usize>() <= FEW {
+    if sides.iter().map(FingerprintValues::len).sum::<usize>() <= FEW {
         return few(sides, within, begin, take).map(|state| vec![state]);
     }
-    let all: usize = sides.iter().map(Values::len).sum();
-    let threads = effort.threads.clamp(1, (all / THREAD_LEAST).max(1));
-    let join = Join::new(sides, tables(most, within), threads)?;
-    let mut workers: Vec<Worker<S>> = (0..threads)
-        .map(|piece| Worker {
+    let all: usize = sides.iter().map(FingerprintValues::len).sum();
+    let threads = resources.threads.clamp(1, (all / THREAD_LEAST).max(1));
+    let join = HammingJoin::new(sides, tables(max, within), threads)?;
+    let mut workers: Vec<JoinWorker<S>> = (0..threads)
+        .map(|piece| JoinWorker {
             piece,
-            parts: [spare.take(), Parts::default()],
-            room: <[Vec<u32>; 2]>::default(),
-            inside: Inside::new(within, across),
+            parts: [spare.take(), RowParts::default()],
+            gather_buffers: <[Vec<u32>; 2]>::default(),
+            inside: BucketJoin::new(within, across),
             state: begin(),
         })
         .collect();
     for table in 0..join.tables.len() {
-        for parts in join.ranges(table, effort) {
+        for parts in join.ranges(table, resources) {
             join.run(table, &parts, &mut workers, &take)?;
         }
     }
     // Giving so much memory back takes the system long enough to do it side by side.
     on_threads(&mut workers, |worker| {
-        (worker.parts, worker.room) = Default::default();
+        (worker.parts, worker.gather_buffers) = Default::default();
         Ok(())
     })?;
     Ok(workers.into_iter().map(|worker| worker.state).collect())
 }
 
 /// The tables of a join of up to this number of fingerprints.
-fn tables(most: usize, within: u32) -> Vec<Table> {
+fn tables(max: usize, within: u32) -> Vec<JoinTable> {
     let groups = within + 1;
     (0..groups)
         .map(|block| {
             let (start, end) = (64 * block / groups, 64 * (block + 1) / groups);
-            let wanted = most.ilog2().saturating_sub(BUCKET_BITS).max(1);
+            let wanted = max.ilog2().saturating_sub(BUCKET_BITS).max(1);
             let bits = wanted.min(end - start).min(PARTS_BITS_MAX + BUCKETS_BITS_MAX);
             let even = bits.saturating_sub(BUCKETS_BITS);
-            let part_bits = most.ilog2().saturating_sub(PART_BITS).max(even).min(PARTS_BITS_MAX).min(bits);
+            let part_bits = max.ilog2().saturating_sub(PART_BITS).max(even).min(PARTS_BITS_MAX).min(bits);
             let is_last = block > 0 && block == within;
             let parity = if within % 2 == 1 { Parity::Different } else { Parity::Same };
-            let parity = (is_last && most >> bits >= HALVED).then_some(parity);
-            Table { start, bits, part_bits, parity }
+            let parity = (is_last && max >> bits >= HALVED).then_some(parity);
+            JoinTable { start, bits, part_bits, parity }
         })
         .collect()
 }
@@ -255,10 +255,10 @@ pub(super) fn on_threads<S: Send>(
 
 /// As [`join`], for few fingerprints.
 fn few<S>(
-    sides: &[Values<'_>],
+    sides: &[FingerprintValues<'_>],
     within: u32,
     begin: impl Fn() -> S,
-    take: impl Fn(&mut S, &[Pair]) -> Result<()>,
+    take: impl Fn(&mut S, &[NearPair]) -> Result<()>,
 ) -> Result<S> {
     let mut rows: [Vec<Row>; 2] = <[Vec<Row>; 2]>::default();
     for (side, rows) in sides.iter().zip(&mut rows) {
@@ -267,23 +267,23 @@ fn few<S>(
             Ok(())
         })?;
     }
-    let mut inside = Inside::new(within, sides.len() > 1);
+    let mut inside = BucketJoin::new(within, sides.len() > 1);
     let mut state = begin();
-    let mut take = |pairs: &[Pair]| take(&mut state, pairs);
-    inside.large(rows.each_ref().map(|rows| &rows[..]), &Place::default(), &mut take)?;
+    let mut take = |pairs: &[NearPair]| take(&mut state, pairs);
+    inside.large(rows.each_ref().map(|rows| &rows[..]), &ReportCondition::default(), &mut take)?;
     inside.hand_on(1, &mut take)?;
     Ok(state)
 }
 
-impl<'a> Join<'a> {
+impl<'a> HammingJoin<'a> {
     /// Counts what each piece of the sides has of each part.
-    fn new(sides: &'a [Values<'a>], tables: Vec<Table>, pieces: usize) -> Result<Self> {
+    fn new(sides: &'a [FingerprintValues<'a>], tables: Vec<JoinTable>, pieces: usize) -> Result<Self> {
         let mut join = Self { sides, tables, counts: Vec::new(), starts: Vec::new() };
         for (of, side) in sides.iter().enumerate() {
             let none = || join.tables.iter().map(|table| vec![0; 1 << table.part_bits]).collect();
             let first_bits = join.first_bits(side);
-            let mut counts: Vec<(usize, Vec<Vec<u32>>, Option<Ends>)> =
-                (0..pieces).map(|piece| (piece, none(), first_bits.map(Ends::new))).collect();
+            let mut counts: Vec<(usize, Vec<Vec<u32>>, Option<PrefixEnds>)> =
+                (0..pieces).map(|piece| (piece, none(), first_bits.map(PrefixEnds::new))).collect();
             on_threads(&mut counts, |(piece, counts, ends)| {
                 side.for_each_slice_of(Piece { number: *piece, of: pieces }, |first, values| {
                     for (first, some) in (first..).step_by(COUNTED).zip(values.chunks(COUNTED)) {
@@ -306,7 +306,7 @@ impl<'a> Join<'a> {
                     Ok(())
                 })
             })?;
-            if let Values::Sorted(values) = side {
+            if let FingerprintValues::Sorted(values) = side {
                 // Parts of what is in order begin where a search finds them.
                 let (turn, part, counts) =
                     (join.tables[0].turn(), join.tables[0].part(), &mut counts[0].1[0]);
@@ -322,7 +322,9 @@ impl<'a> Join<'a> {
                 counts.into_iter().map(|(_, counts, ends)| (counts, ends)).unzip();
             join.counts.push(counts);
             join.starts.push(match side {
-                Values::Sorted(values) => Starts::of(values, ends.into_iter().flatten(), join.rank_bits()),
+                FingerprintValues::Sorted(values) => {
+                    PrefixStarts::of(values, ends.into_iter().flatten(), join.rank_bits())
+                }
                 _ => None,
             });
         }
@@ -336,7 +338,7 @@ impl<'a> Join<'a> {
 
     /// Leading bits by which the ranks of a side are recovered from their last bits, if they ascend: enough that few
     /// fingerprints share them.
-    fn first_bits(&self, side: &Values<'_>) -> Option<u32> {
+    fn first_bits(&self, side: &FingerprintValues<'_>) -> Option<u32> {
         let is_of_use = side.ascends() && self.tables.len() > 1;
         is_of_use.then(|| (side.len().max(1).ilog2() + FIRST_BITS).saturating_sub(self.rank_bits()))
     }
@@ -352,12 +354,12 @@ impl<'a> Join<'a> {
     }
 
     /// Ranges of parts that fit memory.
-    fn ranges(&self, table: usize, effort: Effort<'_>) -> Vec<Range<usize>> {
+    fn ranges(&self, table: usize, resources: JoinResources<'_>) -> Vec<Range<usize>> {
         let parts = 1 << self.tables[table].part_bits;
         let distributed: Vec<usize> =
             (0..self.sides.len()).filter(|&of| !self.is_sorted(of, table)).collect();
         let are_short = distributed.iter().all(|&of| self.starts[of].is_some());
-        let most = effort.memory / if are_short { size_of::<ShortRow>() } else { size_of::<Row>() };
+        let max = resources.memory / if are_short { size_of::<ShortRow>() } else { size_of::<Row>() };
         let pieces = self.counts.first().map_or(1, Vec::len);
         // Parts that are in several pieces are put together, one by each thread.
         let needed = |rows: usize, largest: usize| {
@@ -367,7 +369,7 @@ impl<'a> Join<'a> {
         let (mut start, mut sum, mut largest) = (0, 0, 0);
         for part in 0..parts {
             let now: usize = distributed.iter().map(|&of| self.count(of, table, part)).sum();
-            if sum > 0 && needed(sum + now, largest.max(now)) > most {
+            if sum > 0 && needed(sum + now, largest.max(now)) > max {
                 ranges.push(start..part);
                 (start, sum, largest) = (part, 0, 0);
             }
@@ -383,8 +385,8 @@ impl<'a> Join<'a> {
         &self,
         table: usize,
         parts: &Range<usize>,
-        workers: &mut [Worker<S>],
-        take: &(impl Fn(&mut S, &[Pair]) -> Result<()> + Sync),
+        workers: &mut [JoinWorker<S>],
+        take: &(impl Fn(&mut S, &[NearPair]) -> Result<()> + Sync),
     ) -> Result<()> {
         on_threads(workers, |worker| {
             (0..self.sides.len()).filter(|&of| !self.is_sorted(of, table)).try_for_each(|of| {
@@ -396,7 +398,7 @@ impl<'a> Join<'a> {
                 }
             })
         })?;
-        let pieces: Vec<[Parts; 2]> =
+        let pieces: Vec<[RowParts; 2]> =
             workers.iter_mut().map(|worker| std::mem::take(&mut worker.parts)).collect();
         let starts: Vec<Vec<usize>> = (0..self.sides.len())
             .map(|of| {
@@ -430,22 +432,22 @@ impl<'a> Join<'a> {
         table: usize,
         parts: &Range<usize>,
         next: &AtomicUsize,
-        (distributed, starts): (&[[Parts; 2]], &[Vec<usize>]),
-        worker: &mut Worker<S>,
-        take: &impl Fn(&mut S, &[Pair]) -> Result<()>,
+        (distributed, starts): (&[[RowParts; 2]], &[Vec<usize>]),
+        worker: &mut JoinWorker<S>,
+        take: &impl Fn(&mut S, &[NearPair]) -> Result<()>,
     ) -> Result<()> {
-        let place = Place {
+        let place = ReportCondition {
             equal: self.tables[table].mask(),
             unequal: self.tables[..table].iter().map(|table| table.mask()).collect(),
         };
-        let Table { bits, part_bits, parity, .. } = self.tables[table];
+        let JoinTable { bits, part_bits, parity, .. } = self.tables[table];
         let turn = self.tables[table].turn();
-        let by = By::Bits { start: turn, bits: bits - part_bits, parity };
-        let pieces: Vec<Vec<&Parts>> =
+        let by = Partitioner::Bits { start: turn, bits: bits - part_bits, parity };
+        let pieces: Vec<Vec<&RowParts>> =
             (0..self.sides.len()).map(|of| distributed.iter().map(|piece| &piece[of]).collect()).collect();
-        let Worker { room, inside, state, .. } = worker;
+        let JoinWorker { gather_buffers, inside, state, .. } = worker;
         let first = parts.start;
-        let mut take = |pairs: &[Pair]| take(state, pairs);
+        let mut take = |pairs: &[NearPair]| take(state, pairs);
         let claim = || next.fetch_add(1, Ordering::Relaxed);
         let (mut claimed, mut ahead) = (claim(), Vec::<&[u8]>::new());
         loop {
@@ -464,11 +466,13 @@ impl<'a> Join<'a> {
                 continue;
             }
             let mut slices = [Slice::default(); 2];
-            for (of, (slice, room)) in slices.iter_mut().zip(&mut *room).enumerate().take(self.sides.len()) {
+            for (of, (slice, gather_buffers)) in
+                slices.iter_mut().zip(&mut *gather_buffers).enumerate().take(self.sides.len())
+            {
                 *slice = if let (Some(held), Some(&start)) = (self.sides[of].held(), starts[of].get(part)) {
                     Slice::Ascending { values: &held[start..start + counts[of]], first: start as u32 }
                 } else {
-                    self.slice(of, table, part, Parts::gathered(&pieces[of], part - first, room))
+                    self.slice(of, table, part, RowParts::gathered(&pieces[of], part - first, gather_buffers))
                 };
             }
             inside.divide(slices, &ahead, by, &place, &mut take)?;
@@ -491,7 +495,7 @@ impl<'a> Join<'a> {
         piece: usize,
         table: usize,
         parts: &Range<usize>,
-        to: &mut Parts,
+        to: &mut RowParts,
     ) -> Result<()> {
         let (pieces, counts) = (self.counts[of].len(), &self.counts[of][piece][table]);
         let table = self.tables[table];
@@ -501,7 +505,7 @@ impl<'a> Join<'a> {
             to.ends.push(sum);
             sum += count;
         }
-        let (rows, ends) = to.room::<R>(sum as usize)?;
+        let (rows, ends) = to.allocate::<R>(sum as usize)?;
         let leads = table.leads();
         let (first, all) = (parts.start, parts.len() == counts.len());
         self.sides[of].for_each_slice_of(Piece { number: piece, of: pieces }, |from, values| {
@@ -517,7 +521,7 @@ impl<'a> Join<'a> {
                     }
                 }
             } else {
-                // Those of the range are picked first: a branch for each would be guessed wrongly too often.
+                // Fingerprints of the range are picked first: a branch for each would be mispredicted too often.
                 let mut picked = [0_u16; TOGETHER];
                 for (some, from) in values.chunks(TOGETHER).zip((from..).step_by(TOGETHER)) {
                     let mut count = 0;

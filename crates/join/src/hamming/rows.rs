@@ -2,14 +2,14 @@
 //!
 //! A row is a fingerprint and its number, 12 bytes. Where fingerprints are held in ascending order, their numbers are
 //! ranks, and 8 bytes do for both: the bits that lead to a part of a table are the same in all of it, so that in their
-//! place a row has the last bits of the rank. The others follow from the fingerprint. [`Starts`] gives the ranks of those
+//! place a row has the last bits of the rank. The others follow from the fingerprint. [`PrefixStarts`] gives the ranks of those
 //! that begin with the same bits, and of these as a rule only one has such last bits; where they are more than there are
 //! numbers of this number of bits, the fingerprints themselves are checked. That is a third less of what each table writes and
 //! reads, which is most of what a join does.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::{Table, low_bits};
+use super::{JoinTable, low_bits};
 use twindex::error::Result;
 use twindex::sys::zeroed::Zeroed;
 
@@ -69,11 +69,16 @@ pub(super) struct ShortRows<'a> {
     part: u64,
     /// The bits of it.
     pub(super) leads: u64,
-    starts: &'a Starts<'a>,
+    starts: &'a PrefixStarts<'a>,
 }
 
 impl<'a> ShortRows<'a> {
-    pub(super) fn new(rows: &'a [ShortRow], table: Table, part: usize, starts: &'a Starts<'a>) -> Self {
+    pub(super) fn new(
+        rows: &'a [ShortRow],
+        table: JoinTable,
+        part: usize,
+        starts: &'a PrefixStarts<'a>,
+    ) -> Self {
         Self { rows, turn: table.turn(), part: part as u64, leads: table.leads(), starts }
     }
 
@@ -86,23 +91,23 @@ impl<'a> ShortRows<'a> {
     }
 }
 
-/// Where those of ascending fingerprints begin that have the same first bits.
+/// The first ranks of each prefix, for ascending fingerprints.
 #[derive(Debug)]
-pub(super) struct Starts<'a> {
+pub(super) struct PrefixStarts<'a> {
     values: &'a [u64],
     bits: u32,
-    /// Of each beginning the rank of the first fingerprint that has it or a later one, and their number after the last.
+    /// For each prefix the rank of the first fingerprint with it or a later one; then the number of fingerprints.
     ranks: Vec<u32>,
 }
 
-/// Notes where those that begin alike end.
-pub(super) struct Ends {
+/// Records the last rank of each prefix.
+pub(super) struct PrefixEnds {
     bits: u32,
-    /// Of each beginning the rank after the last that has it; 0 where none was seen.
+    /// For each prefix the rank after the last fingerprint with it; 0 if there is none.
     ends: Vec<u32>,
 }
 
-impl Ends {
+impl PrefixEnds {
     pub(super) fn new(bits: u32) -> Self {
         Self { bits, ends: vec![0; 1 << bits] }
     }
@@ -123,15 +128,15 @@ impl Ends {
 /// with more of them, rows that have whole numbers are better.
 const CROWDED: u64 = 4;
 
-impl<'a> Starts<'a> {
-    /// Of these fingerprints, by what all pieces noted of them, if `rank_bits` of their ranks tell enough. Some may be
+impl<'a> PrefixStarts<'a> {
+    /// The starts of these fingerprints, from the notes of all pieces, if `rank_bits` bits determine a rank. Some may be
     /// equal.
     pub(super) fn of(
         values: &'a [u64],
-        mut pieces: impl Iterator<Item = Ends>,
+        mut pieces: impl Iterator<Item = PrefixEnds>,
         rank_bits: u32,
     ) -> Option<Self> {
-        let Ends { bits, ends: mut ranks } = pieces.next()?;
+        let PrefixEnds { bits, ends: mut ranks } = pieces.next()?;
         for piece in pieces {
             ranks.iter_mut().zip(piece.ends).for_each(|(end, other)| *end = other.max(*end));
         }
@@ -173,11 +178,11 @@ impl<'a> Starts<'a> {
 
 /// Rows in parts.
 #[derive(Debug, Default)]
-pub(super) struct Parts {
+pub(super) struct RowParts {
     words: Zeroed<u32>,
     /// Numbers of 4 bytes of a row: rows are all of one kind.
     words_a_row: usize,
-    /// Where each part ends.
+    /// The end of each part.
     pub(super) ends: Vec<u32>,
 }
 
@@ -186,9 +191,9 @@ pub(super) fn of_words<R: TableRow>(words: &[u32]) -> &[R] {
     <[R]>::ref_from_bytes(words.as_bytes()).unwrap_or_default()
 }
 
-impl Parts {
+impl RowParts {
     /// Reserves capacity for this number of rows, whose content has no meaning.
-    pub(super) fn room<R: TableRow>(&mut self, rows: usize) -> Result<(&mut [R], &mut [u32])> {
+    pub(super) fn allocate<R: TableRow>(&mut self, rows: usize) -> Result<(&mut [R], &mut [u32])> {
         self.words_a_row = size_of::<R>() / size_of::<u32>();
         let words = rows.saturating_mul(self.words_a_row);
         if self.words.len() < words {
@@ -209,20 +214,20 @@ impl Parts {
         self.part(part).as_bytes()
     }
 
-    /// The rows of a part from all pieces, joined in `room` where there are several.
-    pub(super) fn gathered<'r>(pieces: &[&'r Self], part: usize, room: &'r mut Vec<u32>) -> &'r [u32] {
+    /// The rows of a part from all pieces, joined in `buffer` where there are several.
+    pub(super) fn gathered<'r>(pieces: &[&'r Self], part: usize, buffer: &'r mut Vec<u32>) -> &'r [u32] {
         if let [parts] = pieces {
             return parts.part(part);
         }
-        room.clear();
+        buffer.clear();
         for parts in pieces {
-            room.extend_from_slice(parts.part(part));
+            buffer.extend_from_slice(parts.part(part));
         }
-        room
+        buffer
     }
 }
 
-impl Table {
+impl JoinTable {
     /// The bits that lead to a part, in what is turned.
     pub(super) fn leads(self) -> u64 {
         low_bits(self.part_bits)
@@ -231,7 +236,7 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Effort, Join, Pair, Spare, Values, join, tables};
+    use super::super::{FingerprintValues, HammingJoin, JoinResources, NearPair, TablePool, join, tables};
     use super::*;
     use twindex_kernel::splitmix::SplitMix;
 
@@ -257,18 +262,18 @@ mod tests {
         values
     }
 
-    fn starts(values: &[u64], bits: u32, rank_bits: u32) -> Option<Starts<'_>> {
+    fn starts(values: &[u64], bits: u32, rank_bits: u32) -> Option<PrefixStarts<'_>> {
         let third = values.len() / 3;
         let pieces = [0..third, third..third, third..2 * third, 2 * third..values.len()].map(|range| {
-            let mut ends = Ends::new(bits);
+            let mut ends = PrefixEnds::new(bits);
             ends.note(range.start as u32, &values[range]);
             ends
         });
-        Starts::of(values, pieces.into_iter(), rank_bits)
+        PrefixStarts::of(values, pieces.into_iter(), rank_bits)
     }
 
     #[test]
-    fn a_short_row_tells_fingerprint_and_rank_however_many_begin_alike() {
+    fn short_row_decodes_to_fingerprint_and_rank_for_prefixes_of_any_frequency() {
         for (count, alike, bits, rank_bits) in
             [(5000, 0, 10, 5), (5000, 400, 10, 5), (5000, 100, 20, 0), (5, 0, 0, 3), (1, 0, 4, 0)]
         {
@@ -276,7 +281,7 @@ mod tests {
             let starts = starts(&values, bits, rank_bits).unwrap();
             for (start, part_bits) in [(16, rank_bits), (32, rank_bits + 2), (48, 10), (61, 3.max(rank_bits))]
             {
-                let table = Table { start, bits: part_bits, part_bits, parity: None };
+                let table = JoinTable { start, bits: part_bits, part_bits, parity: None };
                 for (rank, &value) in (0..).zip(&values) {
                     let turned = value.rotate_left(table.turn());
                     let rows = [ShortRow::of(turned, rank, table.leads())];
@@ -292,20 +297,21 @@ mod tests {
         assert!(starts(&values, 10, 13).is_some());
     }
 
-    fn pairs(sides: &[Values<'_>], within: u32, threads: usize, memory: usize) -> Vec<Pair> {
+    fn pairs(sides: &[FingerprintValues<'_>], within: u32, threads: usize, memory: usize) -> Vec<NearPair> {
         let dir = std::env::temp_dir();
-        let effort = Effort { dir: &dir, memory, threads };
-        let take = |found: &mut Vec<Pair>, pairs: &[Pair]| {
+        let resources = JoinResources { dir: &dir, memory, threads };
+        let take = |found: &mut Vec<NearPair>, pairs: &[NearPair]| {
             found.extend_from_slice(pairs);
             Ok(())
         };
-        let mut found = join(sides, within, effort, &Spare::default(), Vec::new, take).unwrap().concat();
+        let mut found =
+            join(sides, within, resources, &TablePool::default(), Vec::new, take).unwrap().concat();
         found.sort_unstable();
         found
     }
 
     #[test]
-    fn ascending_fingerprints_are_joined_by_short_rows_to_the_pairs_of_whole_ones() {
+    fn join_by_short_rows_finds_the_pairs_of_whole_rows() {
         let all = [3, 1, 2, 5];
         // With this number, wide blocks lead to a bucket by more bits than an entry has for a position.
         for (count, alike, radii) in
@@ -318,10 +324,10 @@ mod tests {
             other.sort_unstable();
             other.dedup();
             for &within in radii {
-                let sorted = [Values::Sorted(&values)];
-                let made = Join::new(&sorted, tables(values.len(), within), 2).unwrap();
+                let sorted = [FingerprintValues::Sorted(&values)];
+                let made = HammingJoin::new(&sorted, tables(values.len(), within), 2).unwrap();
                 assert!(made.starts[0].is_some(), "rows are short");
-                let expected = pairs(&[Values::Held(&values)], within, 1, 1 << 30);
+                let expected = pairs(&[FingerprintValues::Held(&values)], within, 1, 1 << 30);
                 assert!(expected.len() > count / 50, "{} pairs", expected.len());
                 for (threads, memory) in [(1, 1 << 30), (3, 1 << 30), (1, 100_000), (2, 300_000)] {
                     assert!(
@@ -331,18 +337,23 @@ mod tests {
                 }
             }
             for &within in radii {
-                let whole = pairs(&[Values::Held(&values), Values::Held(&other)], within, 1, 1 << 30);
+                let whole = pairs(
+                    &[FingerprintValues::Held(&values), FingerprintValues::Held(&other)],
+                    within,
+                    1,
+                    1 << 30,
+                );
                 assert!(whole.len() > count / 20, "{} pairs", whole.len());
                 for sides in [
-                    [Values::Sorted(&values), Values::Sorted(&other)],
-                    [Values::Held(&values), Values::Sorted(&other)],
-                    [Values::Sorted(&values), Values::Held(&other)],
+                    [FingerprintValues::Sorted(&values), FingerprintValues::Sorted(&other)],
+                    [FingerprintValues::Held(&values), FingerprintValues::Sorted(&other)],
+                    [FingerprintValues::Sorted(&values), FingerprintValues::Held(&other)],
                 ] {
                     assert!(pairs(&sides, within, 2, 1 << 30) == whole, "{count} {within} {sides:?}");
                 }
             }
         }
-        // Where ranks cannot be recovered, rows are whole: nearly all begin alike, or many are equal, but not two and two.
+        // If ranks cannot be recovered, rows are whole: nearly all have one prefix, or many are equal, but not in pairs.
         let mut many_equal = ascending(4, 20_000, 0);
         many_equal.extend([7; 300]);
         many_equal.sort_unstable();
@@ -351,9 +362,14 @@ mod tests {
             (many_equal, false),
             ((0..20_000).flat_map(|value| [value * (u64::MAX / 20_000); 2]).collect(), true),
         ] {
-            let sorted = [Values::Sorted(&values)];
-            assert_eq!(Join::new(&sorted, tables(values.len(), 3), 1).unwrap().starts[0].is_some(), is_short);
-            assert!(pairs(&sorted, 3, 1, 1 << 30) == pairs(&[Values::Held(&values)], 3, 1, 1 << 30));
+            let sorted = [FingerprintValues::Sorted(&values)];
+            assert_eq!(
+                HammingJoin::new(&sorted, tables(values.len(), 3), 1).unwrap().starts[0].is_some(),
+                is_short
+            );
+            assert!(
+                pairs(&sorted, 3, 1, 1 << 30) == pairs(&[FingerprintValues::Held(&values)], 3, 1, 1 << 30)
+            );
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::rows::{Parts, Row, of_words};
+use super::rows::{Row, RowParts, of_words};
 use super::{
-    Effort, Join, PART_BITS, PARTS_BITS_MAX, RANGES_A_THREAD, Spare, THREAD_LEAST, Table, Values,
-    check_count, on_threads,
+    FingerprintValues, HammingJoin, JoinResources, JoinTable, PART_BITS, PARTS_BITS_MAX, RANGES_A_THREAD,
+    THREAD_LEAST, TablePool, check_count, on_threads,
 };
 use twindex::error::Result;
 use twindex::segment::sorted::sort;
@@ -15,7 +15,7 @@ use twindex::sys::zeroed::Zeroed;
 #[derive(Debug, Default)]
 pub(crate) struct Distinct {
     pub(crate) values: Zeroed<u64>,
-    /// Where the numbers of each begin, and the end of the last.
+    /// The start of the numbers of each, and the end of the last.
     pub(crate) starts: Zeroed<u32>,
     /// The numbers that each had, ascending.
     pub(crate) numbers: Zeroed<u32>,
@@ -23,18 +23,27 @@ pub(crate) struct Distinct {
 
 impl Distinct {
     /// Sorts fingerprints: distributed by their first bits, as tables are, and part by part in the cache.
-    pub(crate) fn of(values: Values<'_>, effort: Effort<'_>, spare: &Spare) -> Result<Self> {
+    pub(crate) fn of(
+        values: FingerprintValues<'_>,
+        resources: JoinResources<'_>,
+        spare: &TablePool,
+    ) -> Result<Self> {
         let count = values.len();
         check_count(count as u64)?;
         if count == 0 {
             return Ok(Self { starts: Zeroed::new(1)?, ..Self::default() });
         }
         // Sorted or not, it is sorted here.
-        let sides = [values.held().map_or(values, Values::Held)];
+        let sides = [values.held().map_or(values, FingerprintValues::Held)];
         let bits = count.ilog2().saturating_sub(PART_BITS).clamp(1, PARTS_BITS_MAX);
-        let threads = effort.threads.clamp(1, (count / THREAD_LEAST).max(1));
-        let join = Join::new(&sides, vec![Table { start: 0, bits, part_bits: bits, parity: None }], threads)?;
-        let mut distributed: Vec<(usize, Parts)> = (0..threads).map(|piece| (piece, spare.take())).collect();
+        let threads = resources.threads.clamp(1, (count / THREAD_LEAST).max(1));
+        let join = HammingJoin::new(
+            &sides,
+            vec![JoinTable { start: 0, bits, part_bits: bits, parity: None }],
+            threads,
+        )?;
+        let mut distributed: Vec<(usize, RowParts)> =
+            (0..threads).map(|piece| (piece, spare.take())).collect();
         let turn = join.tables[0].turn();
         let mut sorting: Vec<Sorting> =
             (0..threads).map(|_| Sorting { turn, ..Sorting::default() }).collect();
@@ -43,27 +52,27 @@ impl Distinct {
             starts: Zeroed::shared(count + 1, threads)?,
             numbers: Zeroed::shared(count, threads)?,
         };
-        // Where each range of parts begins, and how many different fingerprints it has.
+        // The start of each range of parts, and its number of different fingerprints.
         let mut distinct: Vec<(usize, usize)> = Vec::new();
         let mut rest = (&mut all.values[..], &mut all.starts[..], &mut all.numbers[..]);
         let mut first = 0;
-        for parts in join.ranges(0, effort) {
+        for parts in join.ranges(0, resources) {
             on_threads(&mut distributed, |(piece, to)| join.distribute::<Row>(0, *piece, 0, &parts, to))?;
-            let pieces: Vec<&Parts> = distributed.iter().map(|(_, parts)| parts).collect();
+            let pieces: Vec<&RowParts> = distributed.iter().map(|(_, parts)| parts).collect();
             let some =
                 if threads > 1 { parts.len().div_ceil(threads * RANGES_A_THREAD) } else { parts.len() };
             let mut work: Vec<_> = sorting.iter_mut().map(|sorting| (sorting, Vec::new())).collect();
             for (at, start) in parts.clone().step_by(some).enumerate() {
                 let range = start..parts.end.min(start + some);
-                let most = range.clone().map(|part| join.count(0, 0, part)).sum();
+                let max = range.clone().map(|part| join.count(0, 0, part)).sum();
                 let (values, starts, numbers) = rest;
-                let (values, more_values) = values.split_at_mut(most);
-                let (starts, more_starts) = starts.split_at_mut(most);
-                let (numbers, more_numbers) = numbers.split_at_mut(most);
+                let (values, more_values) = values.split_at_mut(max);
+                let (starts, more_starts) = starts.split_at_mut(max);
+                let (numbers, more_numbers) = numbers.split_at_mut(max);
                 rest = (more_values, more_starts, more_numbers);
                 let range = range.start - parts.start..range.end - parts.start;
-                work[at % threads].1.push((first, range, Sorted { values, starts, numbers }));
-                first += most;
+                work[at % threads].1.push((first, range, SortedRows { values, starts, numbers }));
+                first += max;
             }
             on_threads(&mut work, |(sorting, work)| {
                 for (first, range, to) in work {
@@ -78,7 +87,7 @@ impl Distinct {
         for (_, parts) in distributed {
             spare.put(parts);
         }
-        // Ranges follow one another, without what was there more than once.
+        // Makes the ranges consecutive, without duplicates.
         distinct.sort_unstable();
         let end = distinct.iter().map(|(_, len)| len).sum();
         std::thread::scope(|scope| {
@@ -115,8 +124,8 @@ fn close_gaps<T: Copy>(all: &mut [T], stretches: &[(usize, usize)]) {
     }
 }
 
-/// Where a range of parts is sorted to: as in [`Distinct`].
-struct Sorted<'t> {
+/// The target of sorting a range of parts, as in [`Distinct`].
+struct SortedRows<'t> {
     values: &'t mut [u64],
     starts: &'t mut [u32],
     numbers: &'t mut [u32],
@@ -128,7 +137,7 @@ struct Sorted<'t> {
 struct Sorting {
     /// How far rows are turned.
     turn: u32,
-    room: Vec<u32>,
+    buffer: Vec<u32>,
     items: Vec<u128>,
     scratch: Vec<u128>,
 }
@@ -136,11 +145,17 @@ struct Sorting {
 impl Sorting {
     /// Sorts what the pieces have of these parts; returns how many different fingerprints that are. `first` is how many
     /// numbers are before.
-    fn sort(&mut self, pieces: &[&Parts], parts: Range<usize>, first: u32, to: &mut Sorted<'_>) -> usize {
-        let Self { turn, room, items, scratch } = self;
+    fn sort(
+        &mut self,
+        pieces: &[&RowParts],
+        parts: Range<usize>,
+        first: u32,
+        to: &mut SortedRows<'_>,
+    ) -> usize {
+        let Self { turn, buffer, items, scratch } = self;
         let (mut distinct, mut at, mut last) = (0, 0, None);
         for part in parts {
-            let rows: &[Row] = of_words(Parts::gathered(pieces, part, room));
+            let rows: &[Row] = of_words(RowParts::gathered(pieces, part, buffer));
             items.clear();
             let item =
                 |row: &Row| u128::from({ row.value }.rotate_right(*turn)) << 32 | u128::from(row.number);

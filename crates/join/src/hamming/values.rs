@@ -3,12 +3,12 @@
 use twindex::error::Result;
 
 /// Reads a piece of fingerprints and hands them out in slices, each with the number of its first.
-pub type Read<'a> = dyn Fn(Piece, &mut dyn FnMut(u32, &[u64]) -> Result<()>) -> Result<()> + Sync + 'a;
+pub type PieceReader<'a> = dyn Fn(Piece, &mut dyn FnMut(u32, &[u64]) -> Result<()>) -> Result<()> + Sync + 'a;
 
 /// One of this number of pieces, which are all there is, each once, and of about the same length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Which, from 0.
+    /// Its number, from 0.
     pub number: usize,
     /// How many.
     pub of: usize,
@@ -21,22 +21,22 @@ impl Piece {
 
 /// Fingerprints, numbered from 0.
 #[derive(Clone, Copy)]
-pub enum Values<'a> {
+pub enum FingerprintValues<'a> {
     /// In memory, ascending.
     Sorted(&'a [u64]),
     /// In memory, in any order.
     Held(&'a [u64]),
     /// This number of fingerprints, read by this function piece by piece; the same each time.
-    Read(usize, &'a Read<'a>),
+    Read(usize, &'a PieceReader<'a>),
 }
 
-impl std::fmt::Debug for Values<'_> {
+impl std::fmt::Debug for FingerprintValues<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} fingerprints", self.len())
     }
 }
 
-impl Values<'_> {
+impl FingerprintValues<'_> {
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Sorted(values) | Self::Held(values) => values.len(),

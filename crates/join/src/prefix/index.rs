@@ -9,50 +9,52 @@ use twindex_kernel::prefetch;
 
 /// An element of a set that others may have, too.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Met {
+pub(super) struct SharedElement {
     pub(super) element: u64,
     /// Elements of the set after this one.
-    pub(super) behind: u32,
+    pub(super) elements_after: u32,
     /// Capped elements of the set before this one, which are not looked up.
-    pub(super) crowded: u32,
+    pub(super) capped_elements: u32,
 }
 
-/// Elements of sets that follow one another, each set's in their order.
+/// The prefix elements of consecutive sets, each set's in their order.
 #[derive(Default)]
-pub(super) struct Heads {
-    pub(super) met: Vec<Met>,
-    pub(super) ends: Vec<Ends>,
+pub(super) struct SetPrefixes {
+    pub(super) shared_elements: Vec<SharedElement>,
+    pub(super) ends: Vec<ElementEnds>,
 }
 
-/// Of the elements of a set: where those end by which it is to be found, and where all of them do.
+/// The end of the elements of a set by which it is indexed, and the end of all.
 #[derive(Clone, Copy)]
-pub(super) struct Ends {
+pub(super) struct ElementEnds {
     pub(super) indexed: usize,
     pub(super) all: usize,
 }
 
-impl Heads {
+impl SetPrefixes {
     /// The elements of each set, and how many of them it is to be found by.
-    pub(super) fn sets(&self) -> impl Iterator<Item = (&[Met], usize)> {
+    pub(super) fn sets(&self) -> impl Iterator<Item = (&[SharedElement], usize)> {
         let starts = std::iter::once(0).chain(self.ends.iter().map(|ends| ends.all));
-        starts.zip(&self.ends).map(|(start, ends)| (&self.met[start..ends.all], ends.indexed - start))
+        starts
+            .zip(&self.ends)
+            .map(|(start, ends)| (&self.shared_elements[start..ends.all], ends.indexed - start))
     }
 }
 
 /// A set that has an element.
 #[derive(Clone, Copy, Debug, Default, IntoBytes, Immutable)]
 #[repr(C)]
-pub(super) struct Posting {
+pub(super) struct SetPosting {
     /// Place of the set in the block.
     pub(super) place: u32,
     /// Elements of the set after this one.
-    pub(super) behind: u32,
+    pub(super) elements_after: u32,
 }
 
-/// A place for an element, and where its postings end; they begin where those of the place before end.
+/// A place for an element, and the end of its postings; they begin at the end of those of the place before.
 #[derive(Clone, Copy, Debug, Default, IntoBytes, Immutable)]
 #[repr(C)]
-pub(super) struct Slot {
+pub(super) struct ElementSlot {
     /// Bits of the element that its place in the table does not tell. Elements that agree in these too, of one place,
     /// would be taken for one: sets then seem to share more than they do, which rules out less.
     tag: u32,
@@ -60,33 +62,33 @@ pub(super) struct Slot {
 }
 
 /// The elements of a block, and the sets that have them.
-pub(super) struct Index {
-    /// By the first bits of an element's place.
-    parts: Vec<Part>,
+pub(super) struct PrefixIndex {
+    /// Hash tables, chosen by the first bits of an element's place.
+    parts: Vec<PrefixPart>,
     part_bits: u32,
 }
 
-/// A hash table, in which those that fall together follow one another; a quarter of it at least is empty.
-struct Part {
+/// A hash table with linear probing; at least a quarter of it is empty.
+struct PrefixPart {
     /// After an empty one, before which all begin.
-    slots: Vec<Slot>,
+    slots: Vec<ElementSlot>,
     bits: u32,
-    /// Of each element, by place in the block.
-    postings: Vec<Posting>,
+    /// The postings of each element, by place in the block.
+    postings: Vec<SetPosting>,
 }
 
-impl Index {
-    /// Of the sets of a block, on as many threads as may be.
-    pub(super) fn of(block: &[Heads], threads: usize) -> Result<Self> {
+impl PrefixIndex {
+    /// Indexes the sets of a block, on up to `threads` threads.
+    pub(super) fn of(block: &[SetPrefixes], threads: usize) -> Result<Self> {
         let part_bits = threads.max(1).next_power_of_two().ilog2();
         let parts: Vec<usize> = (0..1 << part_bits).collect();
         let mut states = vec![(); threads.max(1)];
-        let parts = on_threads(&mut states, &parts, |(), &part| Ok(Part::of(block, part, part_bits)))?;
+        let parts = on_threads(&mut states, &parts, |(), &part| Ok(PrefixPart::of(block, part, part_bits)))?;
         Ok(Self { parts, part_bits })
     }
 
     #[inline(always)]
-    fn part(&self, element: u64) -> &Part {
+    fn part(&self, element: u64) -> &PrefixPart {
         &self.parts[part_of(element, self.part_bits)]
     }
 
@@ -94,7 +96,7 @@ impl Index {
     #[inline(always)]
     pub(super) fn prefetch_slot(&self, element: u64) {
         let part = self.part(element);
-        prefetch(part.slots.as_bytes(), place(element, part.bits, self.part_bits) * size_of::<Slot>());
+        prefetch(part.slots.as_bytes(), place(element, part.bits, self.part_bits) * size_of::<ElementSlot>());
     }
 
     /// Asks for its postings, where they most likely are.
@@ -102,12 +104,12 @@ impl Index {
     pub(super) fn prefetch_postings(&self, element: u64) {
         let part = self.part(element);
         let start = part.slots[place(element, part.bits, self.part_bits)].end;
-        prefetch(part.postings.as_bytes(), start as usize * size_of::<Posting>());
+        prefetch(part.postings.as_bytes(), start as usize * size_of::<SetPosting>());
     }
 
     /// The sets that have an element, by their places.
     #[inline(always)]
-    pub(super) fn postings(&self, element: u64) -> &[Posting] {
+    pub(super) fn postings(&self, element: u64) -> &[SetPosting] {
         let part = self.part(element);
         let tag = tag(element);
         let mut at = place(element, part.bits, self.part_bits);
@@ -129,12 +131,12 @@ fn tag(element: u64) -> u32 {
     element.wrapping_mul(0x9E37_79B9_7F4A_7C15) as u32
 }
 
-impl Part {
-    fn of(block: &[Heads], part: usize, part_bits: u32) -> Self {
+impl PrefixPart {
+    fn of(block: &[SetPrefixes], part: usize, part_bits: u32) -> Self {
         // First how many sets each element has, and which number it gets.
-        let mut numbers = Numbers::new();
+        let mut numbers = ElementNumbers::new();
         let mut of_postings = Vec::new();
-        let mut mine = Mine { part, part_bits, postings: Vec::new() };
+        let mut mine = PartPostings { part, part_bits, postings: Vec::new() };
         for heads in block {
             let mine = mine.of(heads, 0);
             for (at, &(element, _)) in mine.iter().enumerate() {
@@ -144,20 +146,20 @@ impl Part {
                 of_postings.push(numbers.of(element, part_bits));
             }
         }
-        let Numbers { slots, bits, mut counts, .. } = numbers;
+        let ElementNumbers { slots, bits, mut counts, .. } = numbers;
         // In the order of the slots, each begins where the one before ends.
         let mut end = 0;
         let mut ends = Vec::with_capacity(slots.len() + 1);
-        ends.push(Slot::default());
+        ends.push(ElementSlot::default());
         for slot in &slots {
             // None for an empty one.
             if let Some(count) = counts.get_mut(slot.number as usize) {
                 end += std::mem::replace(count, end);
             }
-            ends.push(Slot { tag: slot.tag, end });
+            ends.push(ElementSlot { tag: slot.tag, end });
         }
         drop(slots);
-        let mut postings = vec![Posting::default(); of_postings.len()];
+        let mut postings = vec![SetPosting::default(); of_postings.len()];
         let mut of_postings = of_postings.iter();
         let mut place = 0;
         for heads in block {
@@ -173,29 +175,32 @@ impl Part {
     }
 }
 
-/// Where the search for an element begins, in a table of 2^`bits` places for those of a part.
+/// The first place of the search for an element, in a part's table of 2^`bits` places.
 #[inline(always)]
 fn place(element: u64, bits: u32, part_bits: u32) -> usize {
     spread(element, bits + part_bits) & ((1 << bits) - 1)
 }
 
 /// The elements of a part by which sets are to be found, of a few sets at a time.
-struct Mine {
+struct PartPostings {
     part: usize,
     part_bits: u32,
-    postings: Vec<(u64, Posting)>,
+    postings: Vec<(u64, SetPosting)>,
 }
 
-impl Mine {
-    /// Of these sets; the first is at `place`.
-    fn of(&mut self, heads: &Heads, mut place: u32) -> &[(u64, Posting)] {
-        self.postings.resize(heads.met.len(), (0, Posting::default()));
+impl PartPostings {
+    /// The postings of these sets; the first set is at `place`.
+    fn of(&mut self, heads: &SetPrefixes, mut place: u32) -> &[(u64, SetPosting)] {
+        self.postings.resize(heads.shared_elements.len(), (0, SetPosting::default()));
         let mut count = 0;
-        for (met, indexed) in heads.sets() {
-            for met in &met[..indexed] {
+        for (shared_elements, indexed) in heads.sets() {
+            for shared_elements in &shared_elements[..indexed] {
                 // Written, and kept if it is of the part.
-                self.postings[count] = (met.element, Posting { place, behind: met.behind });
-                count += usize::from(part_of(met.element, self.part_bits) == self.part);
+                self.postings[count] = (
+                    shared_elements.element,
+                    SetPosting { place, elements_after: shared_elements.elements_after },
+                );
+                count += usize::from(part_of(shared_elements.element, self.part_bits) == self.part);
             }
             place += 1;
         }
@@ -204,9 +209,9 @@ impl Mine {
 }
 
 /// Elements, numbered as they come, and how often each came.
-struct Numbers {
+struct ElementNumbers {
     /// A hash table that grows with them.
-    slots: Vec<Numbered>,
+    slots: Vec<NumberSlot>,
     bits: u32,
     elements: Vec<u64>,
     counts: Vec<u32>,
@@ -215,24 +220,24 @@ struct Numbers {
 /// A place for an element.
 #[derive(Clone, Copy, IntoBytes, Immutable)]
 #[repr(C)]
-struct Numbered {
+struct NumberSlot {
     tag: u32,
     number: u32,
 }
 
-impl Numbered {
+impl NumberSlot {
     const EMPTY: Self = Self { tag: 0, number: u32::MAX };
 }
 
-impl Numbers {
+impl ElementNumbers {
     fn new() -> Self {
         let bits = 12;
-        Self { slots: vec![Numbered::EMPTY; 1 << bits], bits, elements: Vec::new(), counts: Vec::new() }
+        Self { slots: vec![NumberSlot::EMPTY; 1 << bits], bits, elements: Vec::new(), counts: Vec::new() }
     }
 
     fn prefetch(&self, element: u64, part_bits: u32) {
         let at = place(element, self.bits, part_bits);
-        prefetch(self.slots.as_bytes(), at * size_of::<Numbered>());
+        prefetch(self.slots.as_bytes(), at * size_of::<NumberSlot>());
     }
 
     /// The number of an element, which is counted.
@@ -242,7 +247,7 @@ impl Numbers {
         let mut at = place(element, self.bits, part_bits);
         loop {
             let slot = self.slots[at];
-            if slot.number == Numbered::EMPTY.number {
+            if slot.number == NumberSlot::EMPTY.number {
                 break;
             }
             if slot.tag == tag {
@@ -252,7 +257,7 @@ impl Numbers {
             at = (at + 1) & (self.slots.len() - 1);
         }
         let number = self.counts.len() as u32;
-        self.slots[at] = Numbered { tag, number };
+        self.slots[at] = NumberSlot { tag, number };
         self.counts.push(1);
         self.elements.push(element);
         if 4 * self.counts.len() > 3 * self.slots.len() {
@@ -266,13 +271,13 @@ impl Numbers {
     fn grow(&mut self, part_bits: u32) {
         self.bits += 1;
         self.slots.clear();
-        self.slots.resize(1 << self.bits, Numbered::EMPTY);
+        self.slots.resize(1 << self.bits, NumberSlot::EMPTY);
         for (number, &element) in (0..).zip(&self.elements) {
             let mut at = place(element, self.bits, part_bits);
-            while self.slots[at].number != Numbered::EMPTY.number {
+            while self.slots[at].number != NumberSlot::EMPTY.number {
                 at = (at + 1) & (self.slots.len() - 1);
             }
-            self.slots[at] = Numbered { tag: tag(element), number };
+            self.slots[at] = NumberSlot { tag: tag(element), number };
         }
     }
 }

@@ -9,9 +9,9 @@ use twindex::error::Result;
 use twindex_sketch::nearness::{could_resemble, least_intersection, least_part};
 
 /// How frequent elements are: 0 for rare ones to 3, four to a byte.
-pub(in super::super) struct Classes(Vec<u8>);
+pub(in super::super) struct FrequencyClasses(Vec<u8>);
 
-impl Classes {
+impl FrequencyClasses {
     /// The table has 2^20 places, a quarter of a megabyte, and stays in a cache.
     const BITS: u32 = 20;
     /// Elements that are counted, as many as there are places.
@@ -47,22 +47,22 @@ impl Classes {
 #[derive(Clone, Copy)]
 pub(super) struct Ordered<'a> {
     pub(super) sets: &'a ShingleSets,
-    pub(super) classes: &'a Classes,
+    pub(super) classes: &'a FrequencyClasses,
     pub(super) threshold: f64,
 }
 
 /// Working memory of [`Ordered::head`]. No two share a line of a cache.
 #[derive(Default)]
 #[repr(align(128))]
-pub(super) struct Room {
+pub(super) struct HeadScratch {
     read: Vec<u64>,
     head: Vec<u64>,
 }
 
 impl Ordered<'_> {
     /// The elements of a set that are to be looked up, and how many of them are to be found.
-    pub(super) fn head<'r>(&self, set: u32, room: &'r mut Room) -> Result<(&'r [u64], usize)> {
-        let Room { read, head } = room;
+    pub(super) fn head<'r>(&self, set: u32, head_scratch: &'r mut HeadScratch) -> Result<(&'r [u64], usize)> {
+        let HeadScratch { read, head } = head_scratch;
         read.clear();
         let elements = self.sets.set(set, read)?;
         let size = elements.len();
@@ -77,7 +77,7 @@ impl Ordered<'_> {
                 if found == wanted {
                     break;
                 }
-                // Written and, unless it is of the class, written over: that costs less than to guess.
+                // Writes every element, and overwrites those of other classes: that is cheaper than a mispredicted branch.
                 head[found] = element;
                 found += usize::from(self.classes.of_element(element) == class);
             }

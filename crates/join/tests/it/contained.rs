@@ -12,7 +12,7 @@ fn sets(random: &mut SplitMix, count: usize) -> Vec<Vec<u64>> {
     let mut sets: Vec<Vec<u64>> = Vec::new();
     for _ in 0..count {
         let below = [12, 200, 1 << 40][(random.next() % 3) as usize];
-        let mut set: Vec<u64> = (0..random.next() % 40).map(|_| random.next() % below << 20).collect();
+        let mut set: Vec<u64> = (0..random.next() % 40).map(|_| (random.next() % below) << 20).collect();
         if !sets.is_empty() && !random.next().is_multiple_of(3) {
             let other = &sets[random.next() as usize % sets.len()];
             let from = random.next() as usize % (other.len() + 1);
@@ -104,7 +104,7 @@ fn texts_and_documents_of_which_one_contains_the_other_are_those_of_the_definiti
                     for (all, some) in all.iter().zip(&some) {
                         let later: Vec<&ContainmentHit> =
                             all.hits.iter().filter(|hit| hit.key.to_string().as_str() > "d1").collect();
-                        assert!(all.hits.is_sorted_by_key(|hit| (-1.0 * hit.share(), &hit.key)), "{all:?}");
+                        assert!(all.hits.is_sorted_by_key(|hit| (-hit.share(), &hit.key)), "{all:?}");
                         assert_eq!(some.hits.iter().collect::<Vec<_>>(), later[..later.len().min(2)]);
                         assert_eq!(some.left_out as usize + some.hits.len(), later.len());
                     }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use twindex::{Error, Fingerprint, Index, Params};
 use twindex_join::{
-    Effort, Meeting, RawValues, Way, answers_within, choose, meetings_within, pairs_within,
-    raw_answers_within, raw_meetings_within, sorted_answers_within,
+    BatchStrategy, JoinResources, NearFingerprints, RawValues, answers_within, choose,
+    near_fingerprints_within, pairs_within, raw_answers_within, raw_near_fingerprints_within,
+    sorted_answers_within,
 };
 use twindex_kernel::splitmix::SplitMix;
 
@@ -70,8 +71,8 @@ fn defined(left: &[u64], right: Option<&[u64]>) -> Pairs {
     pairs
 }
 
-fn effort(dir: &tempfile::TempDir, threads: usize, memory: usize) -> Effort<'_> {
-    Effort { dir: dir.path(), memory, threads }
+fn resources(dir: &tempfile::TempDir, threads: usize, memory: usize) -> JoinResources<'_> {
+    JoinResources { dir: dir.path(), memory, threads }
 }
 
 fn within(all: &Pairs, radius: u32) -> Pairs {
@@ -88,15 +89,15 @@ fn joins_of_fingerprints_find_all_pairs_of_any_set_at_every_radius_once() {
             let ways = [(1, 1 << 30), (3, 20_000)];
             for &(threads, memory) in if radius == 3 { &ways[..] } else { &ways[radius as usize % 2..][..1] }
             {
-                let effort = effort(&dir, threads, memory);
+                let resources = resources(&dir, threads, memory);
                 for (values, other, all) in
                     [(&set[..], None, &inside), (left, Some(RawValues::Held(right)), &across)]
                 {
-                    let states = raw_meetings_within(
+                    let states = raw_near_fingerprints_within(
                         RawValues::Held(values),
                         other,
                         radius,
-                        effort,
+                        resources,
                         Vec::new,
                         |found: &mut Pairs, meeting| {
                             meeting.for_each(|a, b| {
@@ -111,13 +112,13 @@ fn joins_of_fingerprints_find_all_pairs_of_any_set_at_every_radius_once() {
                     found.sort_unstable();
                     assert!(found == within(all, radius), "{name}, {radius}, {threads} threads");
                 }
-                for way in [Way::Merge, Way::Scan] {
+                for way in [BatchStrategy::Merge, BatchStrategy::Scan] {
                     let states = raw_answers_within(
                         &RawValues::Held(right),
                         left,
                         radius,
                         way,
-                        effort,
+                        resources,
                         Vec::new,
                         |found: &mut Pairs, a, b, distance| {
                             found.push((a, b, distance));
@@ -148,7 +149,7 @@ fn a_part_of_more_than_65536_fingerprints_is_joined_as_any() {
             earlier.filter(|_| at % 3 == 2).map_or(new, |earlier| flipped(&mut random, earlier, flips));
         set.push(value);
     }
-    let (most, few) = set.split_at(77_000);
+    let (max, few) = set.split_at(77_000);
     let near = |left: &[u64], right: &[u64], from: fn(usize) -> usize| -> Pairs {
         let mut pairs = Vec::new();
         for (a, x) in left.iter().enumerate() {
@@ -164,14 +165,14 @@ fn a_part_of_more_than_65536_fingerprints_is_joined_as_any() {
     };
     for (left, right, expected) in [
         (&set[..], None, near(&set, &set, |a| a + 1)),
-        (most, Some(RawValues::Held(few)), near(most, few, |_| 0)),
-        (few, Some(RawValues::Held(most)), near(few, most, |_| 0)),
+        (max, Some(RawValues::Held(few)), near(max, few, |_| 0)),
+        (few, Some(RawValues::Held(max)), near(few, max, |_| 0)),
     ] {
-        let states = raw_meetings_within(
+        let states = raw_near_fingerprints_within(
             RawValues::Held(left),
             right,
             3,
-            effort(&dir, 1, 1 << 30),
+            resources(&dir, 1, 1 << 30),
             Vec::new,
             |found: &mut Pairs, meeting| {
                 meeting.for_each(|a, b| {
@@ -235,18 +236,18 @@ fn pairs_of_documents_come_sorted_by_key_whatever_segments_deletes_threads_and_m
                             .map(|(a, b, distance)| (mine.0[a as usize], others[b as usize], distance))
                             .collect();
                         let mut found = Vec::new();
-                        let effort = effort(&dir, threads, memory);
-                        pairs_within(&one, right, radius, effort, |a, b, distance| {
+                        let resources = resources(&dir, threads, memory);
+                        pairs_within(&one, right, radius, resources, |a, b, distance| {
                             found.push((a.key()?.as_u64().unwrap(), b.key()?.as_u64().unwrap(), distance));
                             Ok::<_, Error>(())
                         })
                         .unwrap();
                         assert!(found == wanted, "{name}, {commits} commits, {radius}");
-                        let counts = meetings_within(
+                        let counts = near_fingerprints_within(
                             &one,
                             right,
                             radius,
-                            effort,
+                            resources,
                             || 0,
                             |count, meeting| {
                                 *count += meeting.pairs();
@@ -267,8 +268,7 @@ fn an_index_that_memory_does_not_hold_is_read_in_pieces_whatever_its_codec() {
     let mut random = SplitMix(5);
     let mut set: Vec<u64> = (0..20_000).map(|_| random.next()).collect();
     set.extend((0..500).map(|at| set[at * 31] ^ 1 << (at % 64)).collect::<Vec<_>>());
-    let questions: Vec<Fingerprint> =
-        set.iter().skip(7).step_by(40).map(|&value| Fingerprint(value)).collect();
+    let queries: Vec<Fingerprint> = set.iter().skip(7).step_by(40).map(|&value| Fingerprint(value)).collect();
     for codec in ["planes", "compact", "manku", "plain"] {
         let tables = ("auto".parse().unwrap(), codec.parse().unwrap());
         let params = Params::builder().u64_keys().simhash(3).tables(tables.0, tables.1).build().unwrap();
@@ -281,24 +281,24 @@ fn an_index_that_memory_does_not_hold_is_read_in_pieces_whatever_its_codec() {
         writer.flush().unwrap();
         let snapshot = index.snapshot();
         for (threads, memory) in [(1, 1 << 30), (1, 1 << 16), (3, 1 << 16)] {
-            let effort = effort(&dir, threads, memory);
-            let add = |pairs: &mut u64, meeting: &Meeting<'_>| {
+            let resources = resources(&dir, threads, memory);
+            let add = |pairs: &mut u64, meeting: &NearFingerprints<'_>| {
                 *pairs += meeting.pairs();
                 Ok(())
             };
-            let pairs = meetings_within(&snapshot, None, 3, effort, || 0, add).unwrap();
+            let pairs = near_fingerprints_within(&snapshot, None, 3, resources, || 0, add).unwrap();
             assert_eq!(pairs.into_iter().sum::<u64>(), 500, "{codec} {threads} {memory}");
-            for way in [Way::Merge, Way::Scan] {
+            for way in [BatchStrategy::Merge, BatchStrategy::Scan] {
                 let mut found = Vec::new();
-                sorted_answers_within(&snapshot, &questions, 3, way, effort, |number, place, distance| {
+                sorted_answers_within(&snapshot, &queries, 3, way, resources, |number, place, distance| {
                     found.push((number, place.key()?.as_u64().unwrap(), distance));
                     Ok::<_, Error>(())
                 })
                 .unwrap();
                 let own = found.iter().filter(|(number, key, distance)| {
-                    *distance == 0 && set[*key as usize] == questions[*number].0
+                    *distance == 0 && set[*key as usize] == queries[*number].0
                 });
-                assert_eq!(own.count(), questions.len(), "{codec} {way} {threads} {memory}");
+                assert_eq!(own.count(), queries.len(), "{codec} {way} {threads} {memory}");
             }
         }
     }
@@ -311,7 +311,7 @@ fn answers_are_the_same_by_probes_merge_and_scan() {
         let (one, live) = index(&dir, name, &set, 3);
         let snapshot = one.snapshot();
         let mut random = SplitMix(9);
-        let questions: Vec<Fingerprint> = (0..3000)
+        let queries: Vec<Fingerprint> = (0..3000)
             .map(|at| {
                 Fingerprint(if at % 3 == 0 {
                     random.next()
@@ -322,7 +322,7 @@ fn answers_are_the_same_by_probes_merge_and_scan() {
             .collect();
         for radius in [0, 3, 5, 10] {
             let mut wanted = Vec::new();
-            for (number, question) in questions.iter().enumerate() {
+            for (number, question) in queries.iter().enumerate() {
                 for (&key, value) in &live {
                     let distance = (question.0 ^ value).count_ones();
                     if distance <= radius {
@@ -332,16 +332,16 @@ fn answers_are_the_same_by_probes_merge_and_scan() {
             }
             wanted.sort_unstable();
             assert!(radius < 3 || wanted.len() > 500, "a test of something");
-            for way in [Way::Probes, Way::Merge, Way::Scan] {
+            for way in [BatchStrategy::Probes, BatchStrategy::Merge, BatchStrategy::Scan] {
                 for (threads, memory) in [(1, 1 << 30), (3, 1 << 16)] {
-                    let effort = effort(&dir, threads, memory);
+                    let resources = resources(&dir, threads, memory);
                     let mut found = Vec::new();
                     sorted_answers_within(
                         &snapshot,
-                        &questions,
+                        &queries,
                         radius,
                         way,
-                        effort,
+                        resources,
                         |number, place, distance| {
                             found.push((number, distance, place.key()?.as_u64().unwrap()));
                             Ok::<_, Error>(())
@@ -351,10 +351,10 @@ fn answers_are_the_same_by_probes_merge_and_scan() {
                     assert!(found == wanted, "{name} {radius} {way} {threads}");
                     let states = answers_within(
                         &snapshot,
-                        &questions,
+                        &queries,
                         radius,
                         way,
-                        effort,
+                        resources,
                         Vec::new,
                         |found: &mut Vec<_>, number, _, place, distance| {
                             found.push((number, distance, place.key()?.as_u64().unwrap()));
@@ -367,13 +367,13 @@ fn answers_are_the_same_by_probes_merge_and_scan() {
                 }
             }
         }
-        assert_eq!(choose(&snapshot, 1, 3).unwrap(), Way::Probes);
-        assert_eq!(choose(&snapshot, 100_000_000, 3).unwrap(), Way::Merge);
+        assert_eq!(choose(&snapshot, 1, 3).unwrap(), BatchStrategy::Probes);
+        assert_eq!(choose(&snapshot, 100_000_000, 3).unwrap(), BatchStrategy::Merge);
     }
 }
 
 #[test]
-fn what_many_fingerprints_have_near_each_other_depends_on_neither_threads_nor_memory() {
+fn near_pairs_of_many_fingerprints_do_not_depend_on_threads_or_memory() {
     let dir = tempfile::tempdir().unwrap();
     let mut random = SplitMix(5);
     let mut set: Vec<u64> = Vec::new();
@@ -390,13 +390,13 @@ fn what_many_fingerprints_have_near_each_other_depends_on_neither_threads_nor_me
     for (threads, memory) in
         [(1, 1 << 30), (2, 1 << 30), (3, 1 << 30), (1, 1 << 20), (5, 1 << 20), (2, 3 << 20)]
     {
-        let effort = effort(&dir, threads, memory);
+        let resources = resources(&dir, threads, memory);
         let raw = |values: &[u64], other: Option<&[u64]>| {
-            let states = raw_meetings_within(
+            let states = raw_near_fingerprints_within(
                 RawValues::Held(values),
                 other.map(RawValues::Held),
                 3,
-                effort,
+                resources,
                 Vec::new,
                 |found: &mut Pairs, meeting| {
                     meeting.for_each(|a, b| {
@@ -407,12 +407,13 @@ fn what_many_fingerprints_have_near_each_other_depends_on_neither_threads_nor_me
             );
             states.unwrap().concat()
         };
-        let indexed = meetings_within(&all, None, 3, effort, Vec::new, |found: &mut Pairs, meeting| {
-            meeting.for_each(|a, b| {
-                found.push((a.ordinal.min(b.ordinal), a.ordinal.max(b.ordinal), meeting.distance));
-                Ok(())
-            })
-        });
+        let indexed =
+            near_fingerprints_within(&all, None, 3, resources, Vec::new, |found: &mut Pairs, meeting| {
+                meeting.for_each(|a, b| {
+                    found.push((a.ordinal.min(b.ordinal), a.ordinal.max(b.ordinal), meeting.distance));
+                    Ok(())
+                })
+            });
         let mut found = [raw(&set, None), raw(left, Some(right)), indexed.unwrap().concat()];
         for pairs in &mut found {
             pairs.sort_unstable();
@@ -428,20 +429,20 @@ fn the_first_failure_ends_a_join_and_is_returned_whatever_the_threads() {
     let dir = tempfile::tempdir().unwrap();
     let set = &sets(4)["clustered"];
     for threads in [1, 4] {
-        let ended = raw_meetings_within(
+        let ended = raw_near_fingerprints_within(
             RawValues::Held(set),
             None,
             3,
-            effort(&dir, threads, 1 << 20),
+            resources(&dir, threads, 1 << 20),
             || (),
             |(), _| Err(Error::Invalid("enough".into())),
         );
         assert!(matches!(ended, Err(Error::Invalid(why)) if why == "enough"));
-        let refused = raw_meetings_within(
+        let refused = raw_near_fingerprints_within(
             RawValues::Held(set),
             None,
             11,
-            effort(&dir, threads, 1 << 20),
+            resources(&dir, threads, 1 << 20),
             || (),
             |(), _| Ok(()),
         );

@@ -7,12 +7,12 @@ use twindex::params::{Shingling, Tokens};
 use twindex::sketch::Scratch;
 use twindex::{Fingerprint, Index, Params, Sketch, Sketcher};
 use twindex_join::{
-    Agreement, Effort, band_scores, block_scores, candidates, candidates_agreeing, numbered_pairs_within,
-    pairs_within, scored_pairs,
+    Agreement, JoinResources, band_scores, block_scores, candidates, candidates_agreeing,
+    numbered_pairs_within, pairs_within, scored_pairs,
 };
 
 #[test]
-fn pairs_are_those_of_a_question_for_each_document_and_numbers_join_what_is_one() {
+fn pairs_equal_those_of_one_query_per_document() {
     let dir = tempfile::tempdir().unwrap();
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let index = Index::create(dir.path().join("index"), params).unwrap();
@@ -48,7 +48,7 @@ fn pairs_are_those_of_a_question_for_each_document_and_numbers_join_what_is_one(
             }
         }
         let mut found = Vec::new();
-        pairs_within(&snapshot, None, within, Effort::in_dir(dir.path()), |a, b, distance| {
+        pairs_within(&snapshot, None, within, JoinResources::in_dir(dir.path()), |a, b, distance| {
             let (a, b) = (a.key()?.as_u64().unwrap(), b.key()?.as_u64().unwrap());
             found.push((a, b, distance));
             Ok::<_, twindex::Error>(())
@@ -72,7 +72,7 @@ fn pairs_are_those_of_a_question_for_each_document_and_numbers_join_what_is_one(
             numbered_pairs_within(
                 &snapshot,
                 within,
-                Effort { dir: dir.path(), memory: 0, threads },
+                JoinResources { dir: dir.path(), memory: 0, threads },
                 |place| Ok(number(place.key()?.as_u64().unwrap())),
                 |a, b, distance| {
                     found.push((a, b, distance));
@@ -127,19 +127,19 @@ fn scores_by_block_are_those_of_all_pairs_that_share_it() {
             }
         }
     }
-    let effort = Effort { memory: 0, ..Effort::in_dir(dir.path()) };
-    let found = block_scores(&index.snapshot(), usize::MAX, effort).unwrap();
+    let resources = JoinResources { memory: 0, ..JoinResources::in_dir(dir.path()) };
+    let found = block_scores(&index.snapshot(), usize::MAX, resources).unwrap();
     assert_eq!(found.pairs, expected);
     assert_eq!(found.capped_buckets, 0);
     assert!(expected[0][64] > 50 && expected.iter().all(|counts| counts[64] == expected[0][64]));
-    let capped = block_scores(&index.snapshot(), 3, effort).unwrap();
+    let capped = block_scores(&index.snapshot(), 3, resources).unwrap();
     assert!(capped.capped_buckets > 0 && capped.largest_bucket == found.largest_bucket);
     assert_eq!(capped.pairs[0][64], expected[0][64], "equal ones need no comparison");
 }
 
 #[test]
 fn scores_by_band_are_the_same_however_pairs_are_counted_once() {
-    // Of so few bits that documents of one signature differ in their bands.
+    // Few bits, so that documents with equal signatures differ in their bands.
     for bits in [1, 2, 32] {
         let dir = tempfile::tempdir().unwrap();
         let params =
@@ -157,8 +157,9 @@ fn scores_by_band_are_the_same_however_pairs_are_counted_once() {
         writer.commit().unwrap();
         let of = |max_bucket, memory| {
             let mut pairs = BTreeSet::new();
-            let effort = Effort { memory, threads: bits as usize % 3 + 1, ..Effort::in_dir(dir.path()) };
-            let found = scored_pairs(&index.snapshot(), max_bucket, effort, |a, b, score| {
+            let resources =
+                JoinResources { memory, threads: bits as usize % 3 + 1, ..JoinResources::in_dir(dir.path()) };
+            let found = scored_pairs(&index.snapshot(), max_bucket, resources, |a, b, score| {
                 assert!(pairs.insert((a, b, score)), "each pair once");
                 Ok(())
             })
@@ -212,8 +213,8 @@ fn scores_by_band_are_those_of_all_pairs_that_share_it_and_say_how_many_are_acce
         }
     }
     let mut distinct = 0;
-    let effort = |memory, threads| Effort { dir: dir.path(), memory, threads };
-    let found = scored_pairs(&snapshot, usize::MAX, effort(1 << 20, 1), |a, b, score| {
+    let resources = |memory, threads| JoinResources { dir: dir.path(), memory, threads };
+    let found = scored_pairs(&snapshot, usize::MAX, resources(1 << 20, 1), |a, b, score| {
         assert!(a < b && score < minima as u32);
         distinct += 1;
         Ok(())
@@ -221,16 +222,16 @@ fn scores_by_band_are_those_of_all_pairs_that_share_it_and_say_how_many_are_acce
     .unwrap();
     assert_eq!(found.scores.pairs, expected);
     // The other way to count them, for what does not fit in memory.
-    let sorted = band_scores(&snapshot, usize::MAX, effort(0, 1)).unwrap();
+    let sorted = band_scores(&snapshot, usize::MAX, resources(0, 1)).unwrap();
     assert_eq!((&sorted.scores.pairs, &sorted.shared), (&found.scores.pairs, &found.shared));
     assert_eq!((&sorted.scores.buckets, &sorted.alike[..]), (&found.scores.buckets, &found.alike[..]));
-    let threads = band_scores(&snapshot, usize::MAX, effort(1 << 20, 3)).unwrap();
+    let threads = band_scores(&snapshot, usize::MAX, resources(1 << 20, 3)).unwrap();
     assert_eq!((&threads.scores.pairs, &threads.shared), (&found.scores.pairs, &found.shared));
     assert_eq!((&threads.scores.buckets, &threads.alike[..]), (&found.scores.buckets, &found.alike[..]));
     assert_eq!(found.alike.iter().map(|alike| u64::from(alike.documents)).sum::<u64>(), 1000);
     assert_eq!(found.shared.iter().map(|shared| shared.0).sum::<u64>(), distinct);
     assert!(expected.iter().all(|counts| counts[minima] == expected[0][minima] && counts[minima] >= 200));
-    // Of pairs with most minima equal nearly all share a band, of those with few, few.
+    // Nearly all pairs with most minima equal share a band, and few pairs with few.
     let accepted = |score| found.accepted(score, 24).unwrap();
     assert!(accepted(65) > 0.99, "{}", accepted(65));
     let banding = twindex::planner::Banding { bands: 24, rows: 3 };
@@ -264,7 +265,7 @@ fn of_sets(params: twindex::params::ParamsBuilder) -> Params {
 }
 
 #[test]
-fn a_stored_index_accepts_as_many_fungible_documents_as_the_formula_says() {
+fn stored_index_accepts_the_share_of_fungible_documents_of_the_formula() {
     let mut state = 3;
     let bytes = |threshold| Preset {
         scheme: FeatureScheme { threshold, ..Preset::SMALL_8.scheme },
@@ -369,7 +370,7 @@ fn summary_vectors_are_bands_of_one_row_each() {
 }
 
 #[test]
-fn joins_and_questions_agree_about_who_agrees() {
+fn joins_and_queries_find_the_same_agreeing_documents() {
     let dir = tempfile::tempdir().unwrap();
     let params = of_sets(Params::builder().preset(Preset::SMALL_8).feature_bits(32).signature_bits(0));
     let index = Index::create(dir.path().join("index"), params).unwrap();
@@ -401,9 +402,9 @@ fn joins_and_questions_agree_about_who_agrees() {
         let agreement = Agreement { features, bits };
         let number =
             |place: twindex::store::snapshot::Place<'_>| Ok(place.key()?.as_u64().map(|key| key as u32));
-        let room = (dir.path(), 1 << 20);
+        let budget = (dir.path(), 1 << 20);
         let mut pairs = Vec::new();
-        let found = candidates_agreeing(&snapshot, agreement, 10_000, room, number).unwrap();
+        let found = candidates_agreeing(&snapshot, agreement, 10_000, budget, number).unwrap();
         let each = |batch: &[(u32, u32)]| {
             pairs.extend_from_slice(batch);
             Ok::<_, twindex::Error>(())

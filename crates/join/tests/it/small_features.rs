@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use twindex::format::attached::Attached;
-use twindex::format::log::{Batch, encode_head, record_salt};
+use twindex::format::log::{LogBatch, encode_head, record_salt};
 use twindex::format::manifest::Manifest;
 use twindex::format::sketches::Row;
 use twindex::params::{Family, ParamsBuilder, Shingling, Tokens};
@@ -61,7 +61,7 @@ fn put(index: &Index, sketches: &[Sketch], from: usize) {
     writer.commit().unwrap();
 }
 
-/// Who agrees with a document in at least this number of features, in all bits that are asked for.
+/// The documents that agree with a document in at least this number of features, in all requested bits.
 fn hits(snapshot: &Snapshot, sketch: &Sketch, features: usize, bits: Option<u32>) -> Vec<u64> {
     let query = snapshot.resembling(sketch, 0.0).sharing(features);
     let query = bits.into_iter().fold(query, twindex::Query::feature_bits);
@@ -101,7 +101,7 @@ fn index_of(dir: &TempDir, name: &str, bits: u8) -> Index {
 }
 
 #[test]
-fn bytes_of_features_are_found_in_memory_logs_segments_copies_and_what_is_merged_and_salvaged() {
+fn feature_bytes_are_found_in_memtables_logs_segments_copies_merges_and_salvaged_indexes() {
     let dir = tempfile::tempdir().unwrap();
     let index = index_of(&dir, "index", 8);
     let all = sketches(300, &mut SplitMix(7));
@@ -146,7 +146,7 @@ fn bytes_of_features_are_found_in_memory_logs_segments_copies_and_what_is_merged
 }
 
 #[test]
-fn a_log_whose_band_keys_have_bits_that_are_not_kept_is_damage_by_name_and_place() {
+fn band_keys_with_unstored_bits_in_a_log_are_damage_with_section_and_offset() {
     let dir = tempfile::tempdir().unwrap();
     let all = sketches(1, &mut SplitMix(9));
     let index = index_of(&dir, "index", 8);
@@ -159,7 +159,7 @@ fn a_log_whose_band_keys_have_bits_that_are_not_kept_is_damage_by_name_and_place
     let logged = manifest.logged.unwrap().logs[0];
     let log = |params: &Params| {
         let row = Row { features: all[0].features(), ..Row::default() };
-        let mut batch = Batch::default();
+        let mut batch = LogBatch::default();
         // More than the manifest knows to be durable.
         (0..5_u64).for_each(|key| batch.put(params, key.into(), Some(row), Attached::default()));
         let mut bytes = encode_head(manifest.uuid, &bytes_of(8), logged.number, logged.first);
@@ -178,7 +178,7 @@ fn a_log_whose_band_keys_have_bits_that_are_not_kept_is_damage_by_name_and_place
 }
 
 #[test]
-fn bytes_that_are_kept_answer_as_the_first_bytes_of_what_more_is_kept_of() {
+fn short_features_answer_like_the_first_bytes_of_longer_ones() {
     let dir = tempfile::tempdir().unwrap();
     let all = sketches(400, &mut SplitMix(5));
     let (narrow, wide) = (index_of(&dir, "narrow", 8), index_of(&dir, "wide", 32));
@@ -189,7 +189,7 @@ fn bytes_that_are_kept_answer_as_the_first_bytes_of_what_more_is_kept_of() {
         index.compact().unwrap();
     }
     let (narrow, wide) = (narrow.snapshot(), wide.snapshot());
-    let room = (dir.path(), 1 << 20);
+    let budget = (dir.path(), 1 << 20);
     let number = |place: Place<'_>| Ok(place.key()?.as_u64().map(|key| key as u32));
     let pairs = |found: twindex::Result<twindex_join::Candidates>| {
         let mut pairs = Vec::new();
@@ -202,7 +202,7 @@ fn bytes_that_are_kept_answer_as_the_first_bytes_of_what_more_is_kept_of() {
     };
     for features in [1, 3, 7] {
         let agreement = Agreement { features, bits: 8 };
-        let asked = |snapshot| pairs(candidates_agreeing(snapshot, agreement, 10_000, room, number));
+        let asked = |snapshot| pairs(candidates_agreeing(snapshot, agreement, 10_000, budget, number));
         assert_eq!(asked(&narrow), asked(&wide), "{features}");
         for sketch in all.iter().step_by(17) {
             let features = features.into();
@@ -210,28 +210,28 @@ fn bytes_that_are_kept_answer_as_the_first_bytes_of_what_more_is_kept_of() {
         }
     }
     assert_eq!(Agreement::in_one(narrow.params()), Agreement { features: 1, bits: 8 });
-    let by_one = pairs(candidates(&narrow, 10_000, room, number));
+    let by_one = pairs(candidates(&narrow, 10_000, budget, number));
     let agreement = Agreement { features: 1, bits: 8 };
-    assert_eq!(by_one, pairs(candidates_agreeing(&wide, agreement, 10_000, room, number)));
+    assert_eq!(by_one, pairs(candidates_agreeing(&wide, agreement, 10_000, budget, number)));
 
     // Two indexes are compared by what both keep, whichever comes first; each pair of two has a twin in the other.
     let right = |place: Place<'_>| Ok(place.key()?.as_u64().map(|key| 800 + key as u32));
     let across = [(&narrow, &wide), (&wide, &narrow), (&narrow, &narrow)]
-        .map(|both| pairs(candidates_across(both, 800, 10_000, room, number, right)));
+        .map(|both| pairs(candidates_across(both, 800, 10_000, budget, number, right)));
     assert!(across[0] == across[2] && across[1] == across[2]);
     let of_two = across[0].iter().filter(|(a, b)| a + 800 < *b).map(|&(a, b)| (a, b - 800));
     assert!(of_two.eq(by_one.iter().copied()));
 }
 
 #[test]
-fn more_bits_than_are_kept_are_refused_and_the_error_says_how_many_there_are() {
+fn query_with_more_bits_than_stored_is_refused_with_the_stored_number() {
     let dir = tempfile::tempdir().unwrap();
     let all = sketches(3, &mut SplitMix(3));
     let index = index_of(&dir, "index", 8);
     put(&index, &all, 0);
     index.compact().unwrap();
     let snapshot = index.snapshot();
-    let room: (&Path, usize) = (dir.path(), 0);
+    let budget: (&Path, usize) = (dir.path(), 0);
     for bits in [0, 9, 32, 33] {
         let query = snapshot.resembling(&all[0], 0.0).feature_bits(bits);
         let refused = query.run().unwrap_err().to_string();
@@ -239,7 +239,7 @@ fn more_bits_than_are_kept_are_refused_and_the_error_says_how_many_there_are() {
         assert!(refused.contains(&expected), "{refused}");
         let agreement = Agreement { features: 1, bits };
         let number = |_: Place<'_>| Ok(Some(0));
-        let refused = candidates_agreeing(&snapshot, agreement, 10, room, number).unwrap_err().to_string();
+        let refused = candidates_agreeing(&snapshot, agreement, 10, budget, number).unwrap_err().to_string();
         assert!(refused.contains(&expected), "{refused}");
     }
     for bits in [0, 33] {
@@ -249,7 +249,7 @@ fn more_bits_than_are_kept_are_refused_and_the_error_says_how_many_there_are() {
 }
 
 #[test]
-fn sketches_of_an_index_with_more_bits_go_into_one_with_fewer_and_ask_it() {
+fn sketches_with_more_feature_bits_can_be_put_into_and_query_an_index_with_fewer() {
     let dir = tempfile::tempdir().unwrap();
     let index = index_of(&dir, "index", 8);
     let wide = Sketcher::new(&bytes_of(32)).unwrap();
@@ -262,7 +262,7 @@ fn sketches_of_an_index_with_more_bits_go_into_one_with_fewer_and_ask_it() {
 }
 
 #[test]
-fn an_index_of_bytes_accepts_as_many_documents_as_the_formula_says() {
+fn index_of_feature_bytes_accepts_the_share_of_the_formula() {
     let pairs = 1500;
     let mut random = SplitMix(11);
     // The formula takes features for independent, which those of `linear` are.

@@ -7,19 +7,19 @@ use twindex::params::Shingling;
 use twindex::sys::{RealVfs, Spill, Vfs};
 use twindex::{Error, Result};
 
-use super::format::{Counted, DIGEST_BYTES, Header, SPAN_BYTES, digest_of, span_to_bytes};
-use super::shared::Shared;
-use crate::finder::Work;
+use super::format::{DIGEST_BYTES, ListHeader, ListTotals, SPAN_BYTES, digest_of, span_to_bytes};
+use super::shared::SharedGrams;
+use crate::finder::FinderScratch;
 use crate::hashed::Hashed;
 
 /// A t-gram, and in how many documents it occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Occurs {
+struct GramCount {
     hash: [u64; 2],
     documents: u32,
 }
 
-impl Record for Occurs {
+impl Record for GramCount {
     const HEAD: usize = 20;
 
     #[inline]
@@ -48,14 +48,14 @@ impl Record for Occurs {
     }
 }
 
-impl Work {
+impl FinderScratch {
     /// The first pass: counts each fingerprint that the document selects once.
-    pub fn count_shared(&mut self, hashed: &Hashed, shared: &Shared) {
+    pub fn count_shared(&mut self, hashed: &Hashed, shared: &SharedGrams) {
         self.for_each_distinct_selected(hashed, |fingerprint| shared.count(fingerprint));
     }
 
     /// The second pass: appends the hashes of the t-grams that more documents may have, each once, ascending.
-    pub fn append_shared(&mut self, hashed: &Hashed, shared: &Shared, grams: &mut Vec<[u64; 2]>) {
+    pub fn append_shared(&mut self, hashed: &Hashed, shared: &SharedGrams, grams: &mut Vec<[u64; 2]>) {
         self.append_wanted(hashed, |fingerprint| shared.is_shared(fingerprint), grams);
     }
 
@@ -85,7 +85,7 @@ impl Work {
 #[derive(Debug)]
 pub struct Builder {
     folder: PathBuf,
-    sorter: Sorter<Occurs>,
+    sorter: Sorter<GramCount>,
     documents: u64,
 }
 
@@ -103,7 +103,7 @@ impl Builder {
     /// [`Error::Io`] from a scratch file.
     pub fn push(&mut self, grams: &[[u64; 2]]) -> Result<()> {
         self.documents += 1;
-        grams.iter().try_for_each(|&hash| self.sorter.push(Occurs { hash, documents: 1 }))
+        grams.iter().try_for_each(|&hash| self.sorter.push(GramCount { hash, documents: 1 }))
     }
 
     /// Adds a t-gram of `documents` documents that were counted elsewhere; [`of_documents`](Self::of_documents) says of how
@@ -113,7 +113,7 @@ impl Builder {
     ///
     /// [`Error::Io`] from a scratch file.
     pub fn push_counted(&mut self, hash: [u64; 2], documents: u32) -> Result<()> {
-        self.sorter.push(Occurs { hash, documents })
+        self.sorter.push(GramCount { hash, documents })
     }
 
     /// Says how many documents were counted elsewhere.
@@ -135,7 +135,7 @@ impl Builder {
         };
         let sorted = sorter.finish()?;
         let mut spans = Spill::create(&folder).map_err(failed("create a scratch file in"))?;
-        sorted.for_each(|Occurs { hash, documents }| {
+        sorted.for_each(|GramCount { hash, documents }| {
             if documents > more_than {
                 spans.append(&span_to_bytes(hash)).map_err(failed("write a scratch file in"))?;
             }
@@ -143,8 +143,8 @@ impl Builder {
         })?;
         drop(sorted);
         let settings = shingling.encode();
-        let header = Header {
-            counted: Counted { words, more_than, documents },
+        let header = ListHeader {
+            counted: ListTotals { words, more_than, documents },
             seed: shingling.seed,
             spans: spans.len() / SPAN_BYTES as u64,
             settings_bytes: settings.len() as u64,

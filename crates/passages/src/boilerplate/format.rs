@@ -19,7 +19,7 @@ pub(super) const SETTINGS_BYTES_MAX: u64 = 1 << 20;
 
 /// The options and the number of documents of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
+pub struct ListTotals {
     /// Words of a span.
     pub words: u32,
     /// A span is in more documents than this.
@@ -30,31 +30,31 @@ pub struct Counted {
 
 /// The fields of the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) counted: Counted,
+pub(super) struct ListHeader {
+    pub(super) counted: ListTotals,
     pub(super) seed: u64,
     pub(super) spans: u64,
     pub(super) settings_bytes: u64,
 }
 
 /// The offset, what is expected there, and what is found.
-pub(super) type Fault = (u64, String, String);
+pub(super) type ListFault = (u64, String, String);
 
-impl Header {
+impl ListHeader {
     /// All but the digest.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         for number in [VERSION, self.counted.words] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
-        let Counted { more_than, documents, .. } = self.counted;
+        let ListTotals { more_than, documents, .. } = self.counted;
         for number in [more_than.into(), documents, self.seed, self.spans, self.settings_bytes, 0] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         bytes
     }
 
-    /// Where the settings are, and where the spans.
+    /// The ranges of the settings and of the spans.
     pub(super) fn places(&self) -> (Range<usize>, Range<usize>) {
         let settings = HEADER_BYTES..HEADER_BYTES + self.settings_bytes as usize;
         let end = settings.end + self.spans as usize * SPAN_BYTES;
@@ -62,7 +62,7 @@ impl Header {
     }
 
     /// Reads the header of a file, and checks the digest of all of it; returns the digest, too.
-    pub(super) fn from_bytes(bytes: &[u8]) -> Result<(Self, u128), Fault> {
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<(Self, u128), ListFault> {
         let fault = |offset: usize, expected: String, found: String| Err((offset as u64, expected, found));
         if bytes.get(..8) != Some(&MAGIC) {
             let found = bytes.get(..8).unwrap_or(bytes).escape_ascii().to_string();
@@ -101,7 +101,7 @@ impl Header {
         let Some(more_than) = u32::try_from(u64_at(16)).ok().filter(|&number| number > 0) else {
             return fault(16, format!("1 to {}", u32::MAX), u64_at(16).to_string());
         };
-        let counted = Counted { words, more_than, documents: u64_at(24) };
+        let counted = ListTotals { words, more_than, documents: u64_at(24) };
         let header = Self { counted, seed: u64_at(32), spans: u64_at(40), settings_bytes: u64_at(48) };
         if header.settings_bytes > SETTINGS_BYTES_MAX {
             let found = header.settings_bytes.to_string();
@@ -139,12 +139,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_stand_where_the_specification_says() {
+    fn fields_are_at_the_offsets_of_the_specification() {
         let counted =
-            Counted { words: 0x0101_0101, more_than: 0x0202_0202, documents: 0x0303_0303_0303_0303 };
+            ListTotals { words: 0x0101_0101, more_than: 0x0202_0202, documents: 0x0303_0303_0303_0303 };
         let (seed, spans, settings_bytes) =
             (0x0404_0404_0404_0404, 0x0505_0505_0505_0505, 0x0606_0606_0606_0606);
-        let bytes = Header { counted, seed, spans, settings_bytes }.to_bytes();
+        let bytes = ListHeader { counted, seed, spans, settings_bytes }.to_bytes();
         let spec = include_str!("../../../../format-spec.md");
         let part = spec.split("\n### List of spans\n").nth(1).expect("the heading");
         let rows =
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn span_comes_back_and_order_is_that_of_its_hashes() {
+    fn span_round_trips_and_is_ordered_by_hash() {
         let all = [[0, 0], [0, 1], [1, 0], [1, 7], [u64::MAX >> 3, 3]];
         let numbers = all.map(|hash| span_from_bytes(&span_to_bytes(hash)));
         assert!(numbers.is_sorted());

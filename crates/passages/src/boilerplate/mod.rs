@@ -4,7 +4,7 @@
 //! the run. A word that is in one of these runs is left out of a text. A suffix array over the words gives the same
 //! spans.
 //!
-//! Two passes find them. The first counts the selected fingerprints of each document in [`Shared`], a filter of fixed size;
+//! Two passes find them. The first counts the selected fingerprints of each document in [`SharedGrams`], a filter of fixed size;
 //! equal t-grams select equal fingerprints, so that one in more than `N` documents has a fingerprint that was counted
 //! as often. The second sorts the t-grams with such a fingerprint by their hashes of 122 bits, out of core, and counts
 //! them exactly. The list, a [`Boilerplate`], has the hashes, sorted.
@@ -12,8 +12,8 @@
 //! ```
 //! use twindex::params::Shingling;
 //! use twindex::sketch::{Cutter, LeavesOut, cut::PlacedUnits};
-//! use twindex_passages::boilerplate::{Boilerplate, Builder, Shared};
-//! use twindex_passages::{Exact, Hashed, Hasher, Shape, Work};
+//! use twindex_passages::boilerplate::{Boilerplate, Builder, SharedGrams};
+//! use twindex_passages::{Exact, Hashed, Hasher, Shape, FinderScratch};
 //!
 //! let texts = ["home about us a rose", "home about us the sun", "home about us: rain"];
 //! let (shape, hasher, shingling) = (Shape::words(3), Hasher::new(0), Shingling::words(1, 0));
@@ -27,7 +27,7 @@
 //!     hashed
 //! });
 //! let dir = tempfile::tempdir()?;
-//! let (shared, mut work) = (Shared::new(1 << 16, 2)?, Work::new(shape, hasher));
+//! let (shared, mut work) = (SharedGrams::new(1 << 16, 2)?, FinderScratch::new(shape, hasher));
 //! hashed.iter().for_each(|text| work.count_shared(text, &shared));
 //! let mut builder = Builder::new(dir.path(), 1 << 20);
 //! for text in &hashed {
@@ -61,9 +61,9 @@ use twindex::sys::{RealVfs, Vfs};
 use twindex::{Error, Result};
 
 pub use self::build::Builder;
-pub use self::format::Counted;
-use self::format::{Fault, HEADER_BYTES, Header, SPAN_BYTES, span_from_bytes};
-pub use self::shared::Shared;
+pub use self::format::ListTotals;
+use self::format::{HEADER_BYTES, ListFault, ListHeader, SPAN_BYTES, span_from_bytes};
+pub use self::shared::SharedGrams;
 use crate::hashed::{Exact, Hashed, Hasher};
 
 /// Bits of the filter for each span, and at most.
@@ -76,14 +76,14 @@ pub struct Boilerplate {
     path: PathBuf,
     bytes: Bytes,
     digest: u128,
-    counted: Counted,
+    counted: ListTotals,
     shingling: Shingling,
     spans: Range<usize>,
     cutter: Cutter,
     hasher: Hasher,
-    /// Of a run of words.
+    /// Factors of the hashes of a run of words.
     powers: [u64; 2],
-    /// Which spans there may be, by upper bits of a fingerprint.
+    /// A filter of the spans, by upper bits of a fingerprint.
     filter: Vec<u64>,
     /// Working memory that no thread uses.
     idle: Mutex<Vec<(PlacedUnits, Hashed)>>,
@@ -125,14 +125,14 @@ impl Boilerplate {
     }
 
     fn of(path: &Path, bytes: Bytes) -> Result<Self> {
-        let corrupt = |(offset, expected, found): Fault| Error::Corrupt {
+        let corrupt = |(offset, expected, found): ListFault| Error::Corrupt {
             path: path.to_owned(),
             section: "list of spans",
             offset,
             expected,
             found,
         };
-        let (header, digest) = Header::from_bytes(&bytes).map_err(corrupt)?;
+        let (header, digest) = ListHeader::from_bytes(&bytes).map_err(corrupt)?;
         let (settings, spans) = header.places();
         let shingling = std::str::from_utf8(&bytes[settings])
             .ok()
@@ -174,7 +174,7 @@ impl Boilerplate {
         })
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -188,7 +188,7 @@ impl Boilerplate {
 
     /// The options and the number of documents of the list.
     #[must_use]
-    pub fn counted(&self) -> Counted {
+    pub fn counted(&self) -> ListTotals {
         self.counted
     }
 

@@ -16,14 +16,14 @@ const BLOCK: usize = 64;
 /// sure; others are found if they share both counters with more frequent ones, or if the number is above 254, which costs
 /// work and changes no result. Threads count together, in any order.
 #[derive(Debug)]
-pub struct Shared {
+pub struct SharedGrams {
     counters: Vec<AtomicU8>,
     blocks: u64,
-    /// Where counters stop.
+    /// The value at which counters stop.
     enough: u8,
 }
 
-impl Shared {
+impl SharedGrams {
     /// A filter of up to `memory` bytes, at least one block, for what more than `more_than` documents have.
     ///
     /// # Errors
@@ -73,10 +73,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_counted_often_enough_is_found_and_little_else_whatever_the_threads() {
+    fn frequent_grams_are_found_and_few_others_with_any_number_of_threads() {
         for more_than in [1, 4, 200, 300, u32::MAX] {
             let (common, rare) = (0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210);
-            let filter = Shared::new(1 << 12, more_than).unwrap();
+            let filter = SharedGrams::new(1 << 12, more_than).unwrap();
             let times = more_than.min(400);
             std::thread::scope(|scope| {
                 for part in [times / 2, times - times / 2] {
@@ -91,8 +91,8 @@ mod tests {
             assert!(filter.is_shared(common), "{more_than}");
             assert!(!filter.is_shared(rare), "{more_than}");
         }
-        let least = Shared::new(0, 1).unwrap();
-        (0..64).for_each(|fingerprint| (0..2).for_each(|_| least.count(fingerprint << 58 | fingerprint)));
-        assert!((0..64).all(|fingerprint| least.is_shared(fingerprint << 58 | fingerprint)));
+        let min = SharedGrams::new(0, 1).unwrap();
+        (0..64).for_each(|fingerprint| (0..2).for_each(|_| min.count(fingerprint << 58 | fingerprint)));
+        assert!((0..64).all(|fingerprint| min.is_shared(fingerprint << 58 | fingerprint)));
     }
 }

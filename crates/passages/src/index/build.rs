@@ -8,9 +8,10 @@ use twindex::sys::{RealVfs, Spill, Vfs};
 use twindex::{Error, Result};
 
 use super::format::{
-    BLOCK, Entry, FINGERPRINT_BITS, HEADER_BYTES, Header, POSTINGS, SECTIONS, Section, checksum, put, zigzag,
+    BLOCK, FINGERPRINT_BITS, HEADER_BYTES, IndexSection, POSTINGS, PartEntry, PartHeader, SECTIONS, checksum,
+    put, zigzag,
 };
-use crate::finder::{Shape, Work};
+use crate::finder::{FinderScratch, Shape};
 use crate::hashed::Hashed;
 
 /// The part of a document that an index stores, made on any thread.
@@ -22,9 +23,9 @@ pub struct Extract {
 }
 
 impl Extract {
-    /// Of a document.
+    /// The extract of a document.
     #[must_use]
-    pub fn of(hashed: &Hashed, work: &mut Work) -> Self {
+    pub fn of(hashed: &Hashed, work: &mut FinderScratch) -> Self {
         let mut extract = Self::default();
         let mut end = 0_i64;
         for unit in 0..hashed.len() {
@@ -52,13 +53,13 @@ pub struct Builder {
 }
 
 /// The sections that are spilled, in the order of the file.
-const SPILLED: [Section; 6] = [
-    Section::Keys,
-    Section::KeyEnds,
-    Section::UnitEnds,
-    Section::Hashes,
-    Section::PlaceEnds,
-    Section::Places,
+const SPILLED: [IndexSection; 6] = [
+    IndexSection::Keys,
+    IndexSection::KeyEnds,
+    IndexSection::UnitEnds,
+    IndexSection::Hashes,
+    IndexSection::PlaceEnds,
+    IndexSection::Places,
 ];
 
 impl Builder {
@@ -126,7 +127,7 @@ impl Builder {
     /// # Errors
     ///
     /// [`Error::Io`] from a scratch file.
-    pub fn finish(self) -> Result<Built> {
+    pub fn finish(self) -> Result<BuiltPart> {
         let Self { folder, shape, seed, documents, units, spills, postings } = self;
         let sorted = postings.finish()?;
         let scratch = |op: &'static str| {
@@ -164,14 +165,14 @@ impl Builder {
             Ok::<_, Error>(())
         })?;
         drop(sorted);
-        Ok(Built { folder, shape, seed, documents, units, count, spills, postings, fence })
+        Ok(BuiltPart { folder, shape, seed, documents, units, count, spills, postings, fence })
     }
 }
 
 /// A part that is built and has no place yet.
 #[derive(Debug)]
-pub struct Built {
-    /// Where the scratch files were made, for messages.
+pub struct BuiltPart {
+    /// The folder of scratch files, for messages.
     folder: PathBuf,
     shape: Shape,
     seed: u64,
@@ -184,7 +185,7 @@ pub struct Built {
     fence: Spill,
 }
 
-impl Built {
+impl BuiltPart {
     pub(super) fn shape(&self) -> Shape {
         self.shape
     }
@@ -194,14 +195,14 @@ impl Built {
     }
 
     /// Writes the part under this path, which is free, and makes it durable; its folder is not synced.
-    pub(super) fn write(self, path: &Path, number: u64, settings: &str) -> Result<Entry> {
+    pub(super) fn write(self, path: &Path, number: u64, settings: &str) -> Result<PartEntry> {
         let dir = path.parent().unwrap_or(Path::new("."));
         let Self { folder, shape, seed, documents, units, count, spills, postings, fence } = self;
         let scratch = |op: &'static str| {
             let folder = &folder;
             move |error| Error::io(op, folder, error)
         };
-        let mut header = Header {
+        let mut header = PartHeader {
             widths: (shape.width() as u32, shape.fingerprint_width() as u32),
             seed,
             documents,
@@ -210,20 +211,20 @@ impl Built {
             ends: [0; SECTIONS],
         };
         let mut end = HEADER_BYTES as u64 + settings.len() as u64;
-        header.ends[Section::Settings as usize] = end;
-        let sections: Vec<(Section, &Spill)> = SPILLED
+        header.ends[IndexSection::Settings as usize] = end;
+        let sections: Vec<(IndexSection, &Spill)> = SPILLED
             .into_iter()
             .zip(&spills)
-            .chain([(Section::Postings, &postings), (Section::Fence, &fence)])
+            .chain([(IndexSection::Postings, &postings), (IndexSection::Fence, &fence)])
             .collect();
         for (section, spill) in &sections {
             end += spill.len();
             header.ends[*section as usize] = end;
         }
-        header.ends[Section::Checksums as usize] = end + 8 * end.div_ceil(BLOCK as u64);
+        header.ends[IndexSection::Checksums as usize] = end + 8 * end.div_ceil(BLOCK as u64);
         let file =
             RealVfs.create_temporary(dir).map_err(|error| Error::io("create a file in", dir, error))?;
-        let mut out = Summed { file, path, block: Vec::with_capacity(BLOCK), sums: Vec::new() };
+        let mut out = ChecksummedFile { file, path, block: Vec::with_capacity(BLOCK), sums: Vec::new() };
         let head = header.to_bytes();
         out.append(&head)?;
         out.append(settings.as_bytes())?;
@@ -240,19 +241,26 @@ impl Built {
         }
         out.finish()?;
         let sum = u64::from_le_bytes(*head.last_chunk().unwrap_or(&[0; 8]));
-        Ok(Entry { number, bytes: header.ends[SECTIONS - 1], documents, header: sum, gone: 0, deleted: 0 })
+        Ok(PartEntry {
+            number,
+            bytes: header.ends[SECTIONS - 1],
+            documents,
+            header: sum,
+            deletions: 0,
+            deleted: 0,
+        })
     }
 }
 
 /// A file whose blocks are summed while they are written. The sums take 8 bytes for 16 KiB.
-struct Summed<'p> {
+struct ChecksummedFile<'p> {
     file: Box<dyn TemporaryFile>,
     path: &'p Path,
     block: Vec<u8>,
     sums: Vec<u8>,
 }
 
-impl Summed<'_> {
+impl ChecksummedFile<'_> {
     fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             let (now, later) = bytes.split_at(bytes.len().min(BLOCK - self.block.len()));

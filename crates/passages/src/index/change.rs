@@ -9,10 +9,10 @@ use twindex::sys::vfs::{HeldLock, LockFailure};
 use twindex::sys::{RealVfs, Vfs};
 use twindex::{Error, Result};
 
-use super::build::{Builder, Built};
-use super::format::{Entry, PARTS_MAX, list_to_bytes};
-use super::gone::Gone;
-use super::{LIST, LOCK, PassageIndex, gone_name, is_name, part_name, read_list};
+use super::build::{Builder, BuiltPart};
+use super::deletions::DeletedDocuments;
+use super::format::{PARTS_MAX, PartEntry, list_to_bytes};
+use super::{LIST, LOCK, PassageIndex, deletions_name, is_name, part_name, read_list};
 
 /// The result of [`PassageIndex::delete`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,13 +63,13 @@ fn start_of_merge(sizes: &[u64]) -> Option<usize> {
 }
 
 /// An index that one process changes.
-struct Change<'f> {
+struct IndexChange<'f> {
     folder: &'f Path,
-    entries: Vec<Entry>,
+    entries: Vec<PartEntry>,
     _lock: Box<dyn HeldLock>,
 }
 
-impl<'f> Change<'f> {
+impl<'f> IndexChange<'f> {
     /// Locks the index, and removes what a crash left.
     fn begin(folder: &'f Path) -> Result<Self> {
         let lock = lock(folder)?;
@@ -87,7 +87,8 @@ impl<'f> Change<'f> {
     fn clean(&self) -> Result<()> {
         let is_named = |name: &str| {
             self.entries.iter().any(|entry| {
-                part_name(entry.number) == name || (entry.gone > 0 && gone_name(entry.gone) == name)
+                part_name(entry.number) == name
+                    || (entry.deletions > 0 && deletions_name(entry.deletions) == name)
             })
         };
         for name in Self::names(self.folder)?.iter().filter_map(|name| name.to_str()) {
@@ -102,7 +103,7 @@ impl<'f> Change<'f> {
 
     /// A number that no file has.
     fn next_number(&self) -> u64 {
-        self.entries.iter().map(|entry| entry.number.max(entry.gone)).max().unwrap_or(0) + 1
+        self.entries.iter().map(|entry| entry.number.max(entry.deletions)).max().unwrap_or(0) + 1
     }
 
     /// Makes the files durable that were written, and then the list of them.
@@ -144,7 +145,7 @@ impl PassageIndex {
     /// [`Error::Locked`] while another writes; [`Error::ParamsMismatch`] if the index was made with other options;
     /// [`Error::AlreadyExists`] if the folder is there and has something else in it; [`Error::Limit`] for too many parts,
     /// which [`merge`](Self::merge) and [`compact`](Self::compact) merge; those of [`open`](Self::open).
-    pub fn append(folder: &Path, built: Built, settings: &str) -> Result<()> {
+    pub fn append(folder: &Path, built: BuiltPart, settings: &str) -> Result<()> {
         let is_there = RealVfs.exists(folder).map_err(|error| Error::io("look for", folder, error))?;
         if !is_there {
             RealVfs.create_dir(folder).map_err(|error| Error::io("create", folder, error))?;
@@ -152,10 +153,10 @@ impl PassageIndex {
         let ours = |name: &OsString| {
             name.to_str().is_some_and(|name| is_name(name) || name.starts_with(".twindex-tmp-"))
         };
-        if !Change::names(folder)?.iter().all(ours) {
+        if !IndexChange::names(folder)?.iter().all(ours) {
             return Err(Error::AlreadyExists { path: folder.to_owned() });
         }
-        let mut change = Change::begin(folder)?;
+        let mut change = IndexChange::begin(folder)?;
         if let Some(index) = Self::open_if_there(folder)? {
             index.check(built.shape(), built.seed(), settings)?;
         }
@@ -178,26 +179,31 @@ impl PassageIndex {
     /// [`Error::Locked`] while another writes; those of [`open`](Self::open).
     pub fn delete(folder: &Path, keys: &HashSet<Vec<u8>>) -> Result<Deleted> {
         drop(Self::open(folder)?); // before a lock is made where no index is
-        let mut change = Change::begin(folder)?;
+        let mut change = IndexChange::begin(folder)?;
         let index = Self::open(folder)?;
         let (mut deleted, mut found) = (Deleted::default(), HashSet::new());
         let mut number = change.next_number();
         for (part, entry) in index.parts.iter().zip(&mut change.entries) {
-            let mut gone: Vec<u32> = part.gone.numbers().collect();
-            let before = gone.len();
-            for document in (0..part.documents()).filter(|&document| !part.gone.has(document)) {
+            let mut deletions: Vec<u32> = part.deletions.numbers().collect();
+            let before = deletions.len();
+            for document in (0..part.documents()).filter(|&document| !part.deletions.has(document)) {
                 if let Some(key) = keys.get(part.key(document)?) {
                     found.insert(key.as_slice());
-                    gone.push(document);
+                    deletions.push(document);
                 }
             }
-            if gone.len() == before {
+            if deletions.len() == before {
                 continue;
             }
-            deleted.documents += (gone.len() - before) as u64;
-            gone.sort_unstable();
-            put(folder, &gone_name(number), &Gone::of(&gone).to_bytes(entry.number), false)?;
-            (entry.gone, entry.deleted) = (number, gone.len() as u64);
+            deleted.documents += (deletions.len() - before) as u64;
+            deletions.sort_unstable();
+            put(
+                folder,
+                &deletions_name(number),
+                &DeletedDocuments::of(&deletions).to_bytes(entry.number),
+                false,
+            )?;
+            (entry.deletions, entry.deleted) = (number, deletions.len() as u64);
             number += 1;
         }
         deleted.absent = (keys.len() - found.len()) as u64;
@@ -218,7 +224,7 @@ impl PassageIndex {
     /// [`Error::Locked`] while another writes; those of [`open`](Self::open).
     pub fn compact(folder: &Path, memory: usize) -> Result<Option<Compacted>> {
         drop(Self::open(folder)?);
-        let mut change = Change::begin(folder)?;
+        let mut change = IndexChange::begin(folder)?;
         let index = Self::open(folder)?;
         if index.parts() == 1 && index.deleted() == 0 {
             return Ok(None);
@@ -235,36 +241,36 @@ impl PassageIndex {
     /// As there.
     pub fn merge(folder: &Path, memory: usize) -> Result<Option<Compacted>> {
         drop(Self::open(folder)?);
-        let mut change = Change::begin(folder)?;
+        let mut change = IndexChange::begin(folder)?;
         let sizes: Vec<u64> = change.entries.iter().map(|entry| entry.bytes).collect();
         let Some(start) = start_of_merge(&sizes) else { return Ok(None) };
         Self::open(folder)?.merge_from(start, &mut change, memory).map(Some)
     }
 
     /// Merges the parts from this one on.
-    fn merge_from(&self, start: usize, change: &mut Change<'_>, memory: usize) -> Result<Compacted> {
+    fn merge_from(&self, start: usize, change: &mut IndexChange<'_>, memory: usize) -> Result<Compacted> {
         let folder = change.folder;
         let parts = &self.parts[start..];
         let mut builder = Builder::new(folder, memory, self.shape(), self.seed())?;
         let mut before = 0;
         for part in parts {
-            let place = |document: u32| before + document - part.gone.before(document);
-            for document in (0..part.documents()).filter(|&document| !part.gone.has(document)) {
+            let place = |document: u32| before + document - part.deletions.before(document);
+            for document in (0..part.documents()).filter(|&document| !part.deletions.has(document)) {
                 let (hashes, places) = (part.hashes(document)?, part.place_bytes(document)?);
                 builder.push_bytes(part.key(document)?, hashes.bytes(), places)?;
             }
             part.for_each(|fingerprint, (document, position)| {
-                if part.gone.has(document) {
+                if part.deletions.has(document) {
                     return Ok(());
                 }
                 builder.push_posting(fingerprint, place(document), position)
             })?;
-            before += part.documents() - part.gone.count();
+            before += part.documents() - part.deletions.count();
         }
         let built = builder.finish()?;
         let number = change.next_number();
         let entry = built.write(&folder.join(part_name(number)), number, self.settings()?)?;
-        let dropped = parts.iter().map(|part| u64::from(part.gone.count())).sum();
+        let dropped = parts.iter().map(|part| u64::from(part.deletions.count())).sum();
         let bytes = (parts.iter().map(|part| part.identity().0).sum(), entry.bytes);
         change.entries.truncate(start);
         change.entries.push(entry);
@@ -322,7 +328,7 @@ mod tests {
         assert!(sizes[0] == large && written < 2 * large, "{written}");
         // Of one size in between, whichever came before.
         for period in [2, 5, 8, 9, 10, 17] {
-            let of = |at: u64| if at % period == 0 { 9 << 20 } else { 1 << 10 };
+            let of = |at: u64| if at.is_multiple_of(period) { 9 << 20 } else { 1 << 10 };
             let all: u64 = (0..4000).map(of).sum();
             let (_, written) = added((0..4000).map(of));
             assert!(written <= (1 + FAN_IN * u64::from(tier(all) + 1)) * all, "{period}: {written} of {all}");
@@ -333,7 +339,7 @@ mod tests {
         let mut state = 7_u64;
         added((0..3000).map(|_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            1 << (state >> 33) % 34
+            1 << ((state >> 33) % 34)
         }));
         assert_eq!(start_of_merge(&[]), None);
     }

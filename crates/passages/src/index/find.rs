@@ -8,19 +8,19 @@ use twindex::Result;
 
 use super::PassageIndex;
 use super::part::{Hashes, Part, Postings};
-use crate::finder::{Gram, Work};
+use crate::finder::{FinderScratch, Gram};
 use crate::hashed::Hashed;
 
 /// A run of units that a text shares with a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Match {
-    /// Where it begins in the text, in bytes.
+    /// Its start in the text, in bytes.
     pub start: u32,
-    /// Where it ends.
+    /// Its end.
     pub end: u32,
-    /// Where it begins in the text of the document.
+    /// Its start in the text of the document.
     pub document_start: u32,
-    /// Where it ends there.
+    /// Its end there.
     pub document_end: u32,
     /// Its units.
     pub words: u32,
@@ -70,24 +70,24 @@ impl Limits {
 
 /// A document that may be one of those with the most shared units; the best come first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Best {
+struct RankedDocument {
     words: Reverse<u32>,
     document: u32,
     runs: Vec<Run>,
 }
 
 /// The state of a search.
-struct Found {
+struct FindState {
     answer: Answer,
     /// The units of the text that a document has.
     covered: Vec<bool>,
     /// The best documents, the worst of them on top.
-    best: BinaryHeap<Best>,
+    best: BinaryHeap<RankedDocument>,
 }
 
-impl Found {
+impl FindState {
     /// Adds a document, if it shares anything.
-    fn add(&mut self, document: u32, runs: Vec<Run>, most: usize) {
+    fn add(&mut self, document: u32, runs: Vec<Run>, max: usize) {
         if runs.is_empty() {
             return;
         }
@@ -96,8 +96,8 @@ impl Found {
         }
         self.answer.documents_found += 1;
         let words = union(runs.iter().map(|run| run.start..run.end).collect());
-        self.best.push(Best { words: Reverse(words), document, runs });
-        if self.best.len() > most {
+        self.best.push(RankedDocument { words: Reverse(words), document, runs });
+        if self.best.len() > max {
             self.best.pop();
         }
     }
@@ -117,13 +117,13 @@ fn agreeing(
     other: Hashes<'_>,
     at: usize,
     there: usize,
-    most: (usize, usize),
+    max: (usize, usize),
 ) -> (usize, usize) {
     let same = |a: Option<usize>, b: Option<usize>| {
         a.zip(b).is_some_and(|(a, b)| own(a).is_some_and(|hash| other.get(b) == Some(hash)))
     };
-    let before = (1..=most.0).take_while(|&n| same(at.checked_sub(n), there.checked_sub(n))).count();
-    let after = (0..most.1).take_while(|&n| same(at.checked_add(n), there.checked_add(n))).count();
+    let before = (1..=max.0).take_while(|&n| same(at.checked_sub(n), there.checked_sub(n))).count();
+    let after = (0..max.1).take_while(|&n| same(at.checked_add(n), there.checked_add(n))).count();
     (before, after)
 }
 
@@ -160,19 +160,19 @@ impl PassageIndex {
     /// # Errors
     ///
     /// [`twindex::Error::Corrupt`].
-    pub fn find(&self, hashed: &Hashed, work: &mut Work, limits: Limits) -> Result<Answer> {
+    pub fn find(&self, hashed: &Hashed, work: &mut FinderScratch, limits: Limits) -> Result<Answer> {
         let own: Vec<u32> = (0..hashed.len()).map(|unit| work.unit_hash(hashed, unit)).collect();
         let mut selected: Vec<(u64, usize)> = Vec::new();
         work.for_each_selected(hashed, |at, fingerprint| selected.push((fingerprint, at)));
         selected.sort_unstable();
         let mut found =
-            Found { answer: Answer::default(), covered: vec![false; own.len()], best: BinaryHeap::new() };
+            FindState { answer: Answer::default(), covered: vec![false; own.len()], best: BinaryHeap::new() };
         // How many places of each fingerprint were followed.
         let mut followed: Vec<usize> = vec![0; selected.len()];
         for (part, &start) in self.parts.iter().zip(&self.starts) {
             self.find_in_part((part, start), (&selected, &mut followed), &own, limits, &mut found)?;
         }
-        let Found { mut answer, covered, best } = found;
+        let FindState { mut answer, covered, best } = found;
         answer.capped = followed.iter().filter(|&&followed| followed > limits.places).count() as u32;
         answer.words = own.len() as u32;
         answer.words_found = covered.iter().filter(|&&covered| covered).count() as u32;
@@ -189,9 +189,9 @@ impl PassageIndex {
         (selected, followed): (&[(u64, usize)], &mut [usize]),
         own: &[u32],
         limits: Limits,
-        found: &mut Found,
+        found: &mut FindState,
     ) -> Result<()> {
-        // Of each fingerprint that the part has its places, by the document of the next one.
+        // The places of each fingerprint of the part, ordered by the document of the next place.
         let mut open: Vec<(Range<usize>, Postings<'_>)> = Vec::new();
         let mut next: BinaryHeap<Reverse<(u32, usize)>> = BinaryHeap::new();
         let mut first = 0;
@@ -254,8 +254,8 @@ impl PassageIndex {
     }
 
     /// The places of what a document shares.
-    fn matches(&self, one: Best, hashed: &Hashed) -> Result<Matches> {
-        let Best { words: Reverse(words), document, runs } = one;
+    fn matches(&self, one: RankedDocument, hashed: &Hashed) -> Result<Matches> {
+        let RankedDocument { words: Reverse(words), document, runs } = one;
         let places = self.places(document)?;
         let mut matches = Vec::new();
         for Run { diagonal, start, end } in runs {
@@ -275,7 +275,7 @@ impl PassageIndex {
         Ok(Matches { document, words, matches })
     }
 
-    /// As [`Work::for_each_recurring`], for documents that come after those of an index: passes each t-gram of
+    /// As [`FinderScratch::for_each_recurring`], for documents that come after those of an index: passes each t-gram of
     /// the index with its first place there, and each other t-gram whose fingerprint `wanted` accepts. All postings of a fingerprint are followed until the first occurrences are known.
     ///
     /// # Errors
@@ -284,7 +284,7 @@ impl PassageIndex {
     pub fn for_each_sourced(
         &self,
         hashed: &Hashed,
-        work: &mut Work,
+        work: &mut FinderScratch,
         wanted: impl Fn(u64) -> bool,
         mut each: impl FnMut(Gram, Option<(u32, u32)>),
     ) -> Result<()> {
@@ -302,9 +302,9 @@ impl PassageIndex {
             sources.resize(windows.len(), None);
             let mut missing = windows.len();
             self.for_each_posting(fingerprint, |document, there, (part, in_part)| {
-                let most = (at - windows.start, windows.end - 1 + width - at);
+                let max = (at - windows.start, windows.end - 1 + width - at);
                 let own = |unit: usize| own.get(unit).copied();
-                let (before, after) = agreeing(own, part.hashes(in_part)?, at, there, most);
+                let (before, after) = agreeing(own, part.hashes(in_part)?, at, there, max);
                 for (window, source) in windows.clone().zip(&mut sources) {
                     let offset = at - window;
                     if source.is_none() && offset <= before && width - offset <= after {

@@ -39,24 +39,24 @@ pub(super) const SETTINGS_BYTES_MAX: u64 = 1 << 20;
 
 /// The sections of a part, in the order of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Section {
+pub(super) enum IndexSection {
     /// How texts are cut, as text.
     Settings,
     /// Keys, one after the other.
     Keys,
-    /// Where each key ends, 8 bytes each.
+    /// The end of each key, 8 bytes each.
     KeyEnds,
     /// How many units there are up to the end of each document, 8 bytes each.
     UnitEnds,
     /// Hashes of the units, 4 bytes each.
     Hashes,
-    /// Where the places of each document end, 8 bytes each.
+    /// The end of the places of each document, 8 bytes each.
     PlaceEnds,
-    /// Of each unit the distance from the end of the one before, and its length.
+    /// For each unit the distance from the end of the one before, and its length.
     Places,
     /// Groups of postings.
     Postings,
-    /// Of each group its first fingerprint, and where it begins.
+    /// For each group its first fingerprint, and its start.
     Fence,
     /// A checksum of each block of the file before this section.
     Checksums,
@@ -65,7 +65,7 @@ pub(super) enum Section {
 /// How many there are.
 pub(super) const SECTIONS: usize = 10;
 
-impl Section {
+impl IndexSection {
     /// Its name in messages and in the specification.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -85,20 +85,20 @@ impl Section {
 
 /// The fields of the header of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct PartHeader {
     /// Units of a run, and of a fingerprint.
     pub(super) widths: (u32, u32),
     pub(super) seed: u64,
     pub(super) documents: u64,
     pub(super) units: u64,
     pub(super) postings: u64,
-    /// Where each section ends; the first begins after the header, and each other where the one before ends.
+    /// The end of each section; the first begins after the header, and each other at the end of the one before.
     pub(super) ends: [u64; SECTIONS],
 }
 
-impl Header {
-    /// Where a section is.
-    pub(super) fn section(&self, section: Section) -> Range<u64> {
+impl PartHeader {
+    /// The range of a section.
+    pub(super) fn section(&self, section: IndexSection) -> Range<u64> {
         let number = section as usize;
         let start = number.checked_sub(1).map_or(HEADER_BYTES as u64, |before| self.ends[before]);
         start..self.ends[number]
@@ -173,16 +173,16 @@ impl Header {
             }
             before = *end;
         }
-        let length = |section: Section| header.section(section).end - header.section(section).start;
+        let length = |section: IndexSection| header.section(section).end - header.section(section).start;
         let groups = header.postings.div_ceil(POSTINGS as u64);
         let blocks = header.ends[SECTIONS - 2].div_ceil(BLOCK as u64);
         for (section, count, width) in [
-            (Section::KeyEnds, header.documents, 8),
-            (Section::UnitEnds, header.documents, 8),
-            (Section::PlaceEnds, header.documents, 8),
-            (Section::Hashes, header.units, 4),
-            (Section::Fence, groups, FENCE_BYTES as u64),
-            (Section::Checksums, blocks, 8),
+            (IndexSection::KeyEnds, header.documents, 8),
+            (IndexSection::UnitEnds, header.documents, 8),
+            (IndexSection::PlaceEnds, header.documents, 8),
+            (IndexSection::Hashes, header.units, 4),
+            (IndexSection::Fence, groups, FENCE_BYTES as u64),
+            (IndexSection::Checksums, blocks, 8),
         ] {
             if count.checked_mul(width) != Some(length(section)) {
                 let found = format!("{} bytes of {}", length(section), section.name());
@@ -193,11 +193,11 @@ impl Header {
             let found = format!("{file_bytes} bytes, {} documents", header.documents);
             return fault(32, format!("a file of {} bytes", header.ends[SECTIONS - 1]), found);
         }
-        if length(Section::Settings) > SETTINGS_BYTES_MAX {
+        if length(IndexSection::Settings) > SETTINGS_BYTES_MAX {
             return fault(
                 56,
                 format!("up to {SETTINGS_BYTES_MAX} bytes of settings"),
-                length(Section::Settings).to_string(),
+                length(IndexSection::Settings).to_string(),
             );
         }
         Ok(header)
@@ -249,7 +249,7 @@ pub(super) fn unzigzag(number: u64) -> i64 {
 
 /// A part in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct PartEntry {
     /// The number in its name.
     pub(super) number: u64,
     pub(super) bytes: u64,
@@ -257,28 +257,29 @@ pub(super) struct Entry {
     /// The checksum at the end of its header.
     pub(super) header: u64,
     /// The number in the name of the file of its deleted documents; 0 if there is none.
-    pub(super) gone: u64,
+    pub(super) deletions: u64,
     /// How many these are.
     pub(super) deleted: u64,
 }
 
-impl Entry {
+impl PartEntry {
     /// Bytes of each entry of a list of these.
     pub(super) fn bytes_of(entries: &[Self]) -> usize {
-        let has_gone = entries.iter().any(|entry| entry.gone > 0);
-        if has_gone { LIST_ENTRY_BYTES_GONE } else { LIST_ENTRY_BYTES }
+        let has_deletions = entries.iter().any(|entry| entry.deletions > 0);
+        if has_deletions { LIST_ENTRY_BYTES_GONE } else { LIST_ENTRY_BYTES }
     }
 }
 
 /// The list of parts as bytes.
-pub(super) fn list_to_bytes(entries: &[Entry]) -> Vec<u8> {
+pub(super) fn list_to_bytes(entries: &[PartEntry]) -> Vec<u8> {
     let mut bytes = LIST_MAGIC.to_vec();
-    let width = Entry::bytes_of(entries);
+    let width = PartEntry::bytes_of(entries);
     let version = if width == LIST_ENTRY_BYTES { VERSION } else { LIST_VERSION_GONE };
     bytes.extend_from_slice(&version.to_le_bytes());
     bytes.extend_from_slice(&(entries.len() as u32).to_le_bytes());
     for entry in entries {
-        let numbers = [entry.number, entry.bytes, entry.documents, entry.header, entry.gone, entry.deleted];
+        let numbers =
+            [entry.number, entry.bytes, entry.documents, entry.header, entry.deletions, entry.deleted];
         for number in &numbers[..width / 8] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
@@ -293,7 +294,7 @@ pub(super) fn list_to_bytes(entries: &[Entry]) -> Vec<u8> {
 /// # Errors
 ///
 /// The offset, what is expected there, and what is found.
-pub(super) fn list_from_bytes(bytes: &[u8]) -> Result<Vec<Entry>, (u64, String, String)> {
+pub(super) fn list_from_bytes(bytes: &[u8]) -> Result<Vec<PartEntry>, (u64, String, String)> {
     let fault = |offset: usize, expected: String, found: String| Err((offset as u64, expected, found));
     let u64_at = |at: usize| -> u64 {
         bytes[at..at + 8].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
@@ -328,12 +329,12 @@ pub(super) fn list_from_bytes(bytes: &[u8]) -> Result<Vec<Entry>, (u64, String, 
     }
     Ok((0..count)
         .map(|number| LIST_HEAD_BYTES + number * width)
-        .map(|at| Entry {
+        .map(|at| PartEntry {
             number: u64_at(at),
             bytes: u64_at(at + 8),
             documents: u64_at(at + 16),
             header: u64_at(at + 24),
-            gone: if width > LIST_ENTRY_BYTES { u64_at(at + 32) } else { 0 },
+            deletions: if width > LIST_ENTRY_BYTES { u64_at(at + 32) } else { 0 },
             deleted: if width > LIST_ENTRY_BYTES { u64_at(at + 40) } else { 0 },
         })
         .collect())
@@ -344,7 +345,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back_and_those_without_an_end_are_none() {
+    fn varints_round_trip_and_truncated_ones_give_none() {
         let mut bytes = Vec::new();
         let numbers = [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX];
         for number in numbers {
@@ -378,8 +379,8 @@ mod tests {
     }
 
     #[test]
-    fn fields_stand_where_the_specification_says() {
-        let header = Header {
+    fn fields_are_at_the_offsets_of_the_specification() {
+        let header = PartHeader {
             widths: (0x0101_0101, 0x0202_0202),
             seed: 0x0303_0303_0303_0303,
             documents: 0x0404_0404_0404_0404,
@@ -422,7 +423,7 @@ mod tests {
         assert_eq!(end, HEADER_BYTES);
         let list = table("#### List of passages");
         assert_eq!(list.iter().map(|(_, _, size)| size).sum::<usize>(), LIST_HEAD_BYTES);
-        let entry = Entry { number: 1, bytes: 2, documents: 3, header: 4, gone: 0, deleted: 0 };
+        let entry = PartEntry { number: 1, bytes: 2, documents: 3, header: 4, deletions: 0, deleted: 0 };
         let bytes = list_to_bytes(&[entry]);
         assert_eq!(bytes[..8], LIST_MAGIC);
         assert_eq!(bytes.len(), LIST_HEAD_BYTES + LIST_ENTRY_BYTES + 8);
@@ -437,9 +438,15 @@ mod tests {
     }
 
     #[test]
-    fn list_of_parts_comes_back_and_each_changed_bit_is_refused() {
-        let entry =
-            |number, gone| Entry { number, bytes: 9, documents: 3, header: 77, gone, deleted: gone.min(2) };
+    fn list_of_parts_round_trips_and_each_flipped_bit_is_refused() {
+        let entry = |number, deletions| PartEntry {
+            number,
+            bytes: 9,
+            documents: 3,
+            header: 77,
+            deletions,
+            deleted: deletions.min(2),
+        };
         for entries in [[entry(1, 0), entry(5, 0)], [entry(1, 7), entry(5, 0)]] {
             let bytes = list_to_bytes(&entries);
             assert_eq!(list_from_bytes(&bytes).unwrap(), entries);

@@ -8,9 +8,9 @@
 
 mod build;
 mod change;
+mod deletions;
 mod find;
 mod format;
-mod gone;
 mod part;
 
 use std::path::{Path, PathBuf};
@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 use twindex::sys::{RealVfs, Vfs};
 use twindex::{Error, Result};
 
-pub use self::build::{Builder, Built, Extract};
+pub use self::build::{Builder, BuiltPart, Extract};
 pub use self::change::{Compacted, Deleted};
+use self::deletions::DeletedDocuments;
 pub use self::find::{Answer, Limits, Match, Matches};
-use self::format::{Entry, LIST_BYTES_MAX, LIST_HEAD_BYTES, list_from_bytes};
-use self::gone::Gone;
+use self::format::{LIST_BYTES_MAX, LIST_HEAD_BYTES, PartEntry, list_from_bytes};
 use self::part::Part;
 use crate::finder::Shape;
 
@@ -37,7 +37,7 @@ fn part_name(number: u64) -> String {
 }
 
 /// The name of a file of deleted documents.
-fn gone_name(number: u64) -> String {
+fn deletions_name(number: u64) -> String {
     format!("passages-{number:06}.gone")
 }
 
@@ -87,12 +87,12 @@ impl PassageIndex {
     }
 
     /// Opens what a list names.
-    fn of_list(folder: &Path, entries: &[Entry]) -> Result<Self> {
+    fn of_list(folder: &Path, entries: &[PartEntry]) -> Result<Self> {
         let list = folder.join(LIST);
         let corrupt = |number: usize, expected: String, found: String| Error::Corrupt {
             path: list.clone(),
             section: "entries",
-            offset: (LIST_HEAD_BYTES + number * Entry::bytes_of(entries)) as u64,
+            offset: (LIST_HEAD_BYTES + number * PartEntry::bytes_of(entries)) as u64,
             expected,
             found,
         };
@@ -103,11 +103,11 @@ impl PassageIndex {
                 let found = format!("{:?}", part.identity());
                 return Err(corrupt(number, format!("part {} as it is", entry.number), found));
             }
-            if entry.gone > 0 {
-                part.gone = read_gone(folder, entry)?;
+            if entry.deletions > 0 {
+                part.deletions = read_deletions(folder, entry)?;
             }
-            if u64::from(part.gone.count()) != entry.deleted {
-                let found = format!("{} of them", part.gone.count());
+            if u64::from(part.deletions.count()) != entry.deleted {
+                let found = format!("{} of them", part.deletions.count());
                 return Err(corrupt(number, format!("{} deleted documents", entry.deleted), found));
             }
             starts.push(documents as u32);
@@ -198,7 +198,7 @@ impl PassageIndex {
     /// The number of documents that were deleted.
     #[must_use]
     pub fn deleted(&self) -> u32 {
-        self.parts.iter().map(|part| part.gone.count()).sum()
+        self.parts.iter().map(|part| part.deletions.count()).sum()
     }
 
     /// The number of parts.
@@ -232,7 +232,7 @@ impl PassageIndex {
         part.key(own)
     }
 
-    /// Where the units of a document are in its text. Linear in the document.
+    /// The spans of the units of a document in its text. Linear in the document.
     ///
     /// # Errors
     ///
@@ -253,25 +253,31 @@ impl PassageIndex {
 }
 
 /// The deleted documents of a part.
-fn read_gone(folder: &Path, entry: &Entry) -> Result<Gone> {
-    let path = folder.join(gone_name(entry.gone));
+fn read_deletions(folder: &Path, entry: &PartEntry) -> Result<DeletedDocuments> {
+    let path = folder.join(deletions_name(entry.deletions));
     let bytes = read_small(&path, 4 * entry.documents + 64)?;
     // The part was compared with the entry, and has no more documents than a number of 32 bits.
-    Gone::from_bytes(&bytes, entry.number, entry.documents as u32).map_err(|(offset, expected, found)| {
-        Error::Corrupt { path, section: "deleted documents", offset, expected, found }
-    })
+    DeletedDocuments::from_bytes(&bytes, entry.number, entry.documents as u32).map_err(
+        |(offset, expected, found)| Error::Corrupt {
+            path,
+            section: "deleted documents",
+            offset,
+            expected,
+            found,
+        },
+    )
 }
 
-/// Reads a file of up to `most` bytes.
-fn read_small(path: &Path, most: u64) -> Result<Vec<u8>> {
+/// Reads a file of up to `max` bytes.
+fn read_small(path: &Path, max: u64) -> Result<Vec<u8>> {
     let file = RealVfs.open(path).map_err(|error| Error::io("open", path, error))?;
     let length = file.len().map_err(|error| Error::io("read the length of", path, error))?;
-    let Some(length) = usize::try_from(length).ok().filter(|&length| length as u64 <= most) else {
+    let Some(length) = usize::try_from(length).ok().filter(|&length| length as u64 <= max) else {
         return Err(Error::Corrupt {
             path: path.to_owned(),
             section: "list",
             offset: 0,
-            expected: format!("up to {most} bytes"),
+            expected: format!("up to {max} bytes"),
             found: length.to_string(),
         });
     };
@@ -281,7 +287,7 @@ fn read_small(path: &Path, most: u64) -> Result<Vec<u8>> {
 }
 
 /// The parts of an index; none where there is no list.
-fn read_list(folder: &Path) -> Result<Option<Vec<Entry>>> {
+fn read_list(folder: &Path) -> Result<Option<Vec<PartEntry>>> {
     let path: PathBuf = folder.join(LIST);
     if !RealVfs.exists(&path).map_err(|error| Error::io("look for", &path, error))? {
         return Ok(None);

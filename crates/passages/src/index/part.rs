@@ -9,25 +9,25 @@ use twindex::sys::vfs::Bytes;
 use twindex::sys::{RealVfs, Vfs};
 use twindex::{Error, Result};
 
+use super::deletions::DeletedDocuments;
 use super::format::{
-    BLOCK, FENCE_BYTES, FINGERPRINT_BITS, HEADER_BYTES, Header, POSTINGS, SECTIONS, Section, checksum, get,
-    unzigzag,
+    BLOCK, FENCE_BYTES, FINGERPRINT_BITS, HEADER_BYTES, IndexSection, POSTINGS, PartHeader, SECTIONS,
+    checksum, get, unzigzag,
 };
-use super::gone::Gone;
 
 /// A part that is open.
 #[derive(Debug)]
 pub(super) struct Part {
     path: PathBuf,
     bytes: Bytes,
-    pub(super) header: Header,
+    pub(super) header: PartHeader,
     /// Documents that were deleted.
-    pub(super) gone: Gone,
+    pub(super) deletions: DeletedDocuments,
     /// Blocks that are known to be sound, a bit each.
     sound: Vec<AtomicU64>,
 }
 
-/// Where a fingerprint was selected: a document of the part, and a unit in it.
+/// The place of a selected fingerprint: a document of the part, and a unit in it.
 pub(super) type Posting = (u32, u32);
 
 impl Part {
@@ -37,18 +37,19 @@ impl Part {
         let length = file.len().map_err(|error| Error::io("read the length of", path, error))?;
         let mut head = vec![0; HEADER_BYTES.min(usize::try_from(length).unwrap_or(HEADER_BYTES))];
         file.read_exact_at(&mut head, 0).map_err(|error| Error::io("read", path, error))?;
-        let header = Header::from_bytes(&head, length).map_err(|(offset, expected, found)| {
+        let header = PartHeader::from_bytes(&head, length).map_err(|(offset, expected, found)| {
             Error::Corrupt { path: path.to_owned(), section: "header", offset, expected, found }
         })?;
         let mapped = usize::try_from(length)
             .map_err(|_| Error::Invalid(format!("{}: too large for the address space", path.display())))?;
         let bytes = file.map(mapped).map_err(|error| Error::io("map", path, error))?;
-        let blocks = header.section(Section::Checksums);
+        let blocks = header.section(IndexSection::Checksums);
         let mut sound = Vec::new();
         sound.resize_with(((blocks.end - blocks.start) as usize / 8).div_ceil(64), AtomicU64::default);
-        let part = Self { path: path.to_owned(), bytes, header, gone: Gone::default(), sound };
-        std::str::from_utf8(part.all(Section::Settings)?).map_err(|error| {
-            part.corrupt(Section::Settings, error.valid_up_to() as u64, "UTF-8", "other bytes")
+        let part =
+            Self { path: path.to_owned(), bytes, header, deletions: DeletedDocuments::default(), sound };
+        std::str::from_utf8(part.all(IndexSection::Settings)?).map_err(|error| {
+            part.corrupt(IndexSection::Settings, error.valid_up_to() as u64, "UTF-8", "other bytes")
         })?;
         Ok(part)
     }
@@ -58,7 +59,13 @@ impl Part {
         clippy::needless_pass_by_value,
         reason = "callers have a number or a new String, never a thing to keep"
     )]
-    fn corrupt(&self, section: Section, at: u64, expected: impl ToString, found: impl ToString) -> Error {
+    fn corrupt(
+        &self,
+        section: IndexSection,
+        at: u64,
+        expected: impl ToString,
+        found: impl ToString,
+    ) -> Error {
         Error::Corrupt {
             path: self.path.clone(),
             section: section.name(),
@@ -69,7 +76,7 @@ impl Part {
     }
 
     /// Bytes of a section, their blocks compared with their checksums.
-    fn part(&self, section: Section, range: Range<u64>) -> Result<&[u8]> {
+    fn part(&self, section: IndexSection, range: Range<u64>) -> Result<&[u8]> {
         let whole = self.header.section(section);
         let end =
             whole.start.checked_add(range.end).filter(|&end| end <= whole.end && range.start <= range.end);
@@ -96,14 +103,14 @@ impl Part {
     }
 
     /// All of a section.
-    fn all(&self, section: Section) -> Result<&[u8]> {
+    fn all(&self, section: IndexSection) -> Result<&[u8]> {
         let range = self.header.section(section);
         self.part(section, 0..range.end - range.start)
     }
 
     /// Compares a block with its checksum.
     fn check_block(&self, block: u64) -> Result<()> {
-        let covered = self.header.section(Section::Checksums).start;
+        let covered = self.header.section(IndexSection::Checksums).start;
         let start = block * BLOCK as u64;
         let range = start as usize..covered.min(start + BLOCK as u64) as usize;
         let at = (covered + 8 * block) as usize;
@@ -118,9 +125,9 @@ impl Part {
 
     /// How texts are cut.
     pub(super) fn settings(&self) -> Result<&str> {
-        let bytes = self.all(Section::Settings)?;
+        let bytes = self.all(IndexSection::Settings)?;
         std::str::from_utf8(bytes).map_err(|error| {
-            self.corrupt(Section::Settings, error.valid_up_to() as u64, "UTF-8", "other bytes")
+            self.corrupt(IndexSection::Settings, error.valid_up_to() as u64, "UTF-8", "other bytes")
         })
     }
 
@@ -134,8 +141,8 @@ impl Part {
         self.header.documents as u32 // as the header was checked
     }
 
-    /// Where something of a document begins and ends, by a section of ends; `limit` is the last end there may be.
-    fn ends(&self, section: Section, document: u32, limit: u64) -> Result<Range<u64>> {
+    /// The range of a document's entry, by a section of ends; `limit` is the largest valid end.
+    fn ends(&self, section: IndexSection, document: u32, limit: u64) -> Result<Range<u64>> {
         let number = u64::from(document);
         if number >= self.header.documents {
             let found = format!("document {document}");
@@ -154,36 +161,41 @@ impl Part {
         Ok(range)
     }
 
-    fn length(&self, section: Section) -> u64 {
+    fn length(&self, section: IndexSection) -> u64 {
         let range = self.header.section(section);
         range.end - range.start
     }
 
     /// The key of a document.
     pub(super) fn key(&self, document: u32) -> Result<&[u8]> {
-        let range = self.ends(Section::KeyEnds, document, self.length(Section::Keys))?;
-        self.part(Section::Keys, range)
+        let range = self.ends(IndexSection::KeyEnds, document, self.length(IndexSection::Keys))?;
+        self.part(IndexSection::Keys, range)
     }
 
     /// The hashes of the units of a document.
     pub(super) fn hashes(&self, document: u32) -> Result<Hashes<'_>> {
-        let range = self.ends(Section::UnitEnds, document, self.header.units)?;
-        Ok(Hashes(self.part(Section::Hashes, 4 * range.start..4 * range.end)?))
+        let range = self.ends(IndexSection::UnitEnds, document, self.header.units)?;
+        Ok(Hashes(self.part(IndexSection::Hashes, 4 * range.start..4 * range.end)?))
     }
 
     /// The places of the units of a document, as they are stored.
     pub(super) fn place_bytes(&self, document: u32) -> Result<&[u8]> {
-        let range = self.ends(Section::PlaceEnds, document, self.length(Section::Places))?;
-        self.part(Section::Places, range)
+        let range = self.ends(IndexSection::PlaceEnds, document, self.length(IndexSection::Places))?;
+        self.part(IndexSection::Places, range)
     }
 
     /// The places of the units of a document.
     pub(super) fn places(&self, document: u32) -> Result<Vec<(u32, u32)>> {
-        let units = self.ends(Section::UnitEnds, document, self.header.units)?;
-        let range = self.ends(Section::PlaceEnds, document, self.length(Section::Places))?;
-        let bytes = self.part(Section::Places, range.clone())?;
+        let units = self.ends(IndexSection::UnitEnds, document, self.header.units)?;
+        let range = self.ends(IndexSection::PlaceEnds, document, self.length(IndexSection::Places))?;
+        let bytes = self.part(IndexSection::Places, range.clone())?;
         let fault = |at: usize, found: String| {
-            self.corrupt(Section::Places, range.start + at as u64, "places of each unit, below 4 GiB", found)
+            self.corrupt(
+                IndexSection::Places,
+                range.start + at as u64,
+                "places of each unit, below 4 GiB",
+                found,
+            )
         };
         // No unit takes less than two bytes.
         let count = units.end - units.start;
@@ -210,7 +222,7 @@ impl Part {
     /// The first fingerprint of a group of postings, and where the group begins.
     fn fence(&self, group: u64) -> Result<(u64, u64)> {
         let entry =
-            self.part(Section::Fence, group * FENCE_BYTES as u64..(group + 1) * FENCE_BYTES as u64)?;
+            self.part(IndexSection::Fence, group * FENCE_BYTES as u64..(group + 1) * FENCE_BYTES as u64)?;
         Ok((le(&entry[..8]), le(&entry[8..])))
     }
 
@@ -253,12 +265,15 @@ impl Part {
         mut each: impl FnMut(u64, Posting) -> Result<bool>,
     ) -> Result<()> {
         let (mut fingerprint, start) = self.fence(group)?;
-        let end =
-            if group + 1 < self.groups() { self.fence(group + 1)?.1 } else { self.length(Section::Postings) };
-        let bytes = self.part(Section::Postings, start..end)?;
+        let end = if group + 1 < self.groups() {
+            self.fence(group + 1)?.1
+        } else {
+            self.length(IndexSection::Postings)
+        };
+        let bytes = self.part(IndexSection::Postings, start..end)?;
         let count = (self.header.postings - group * POSTINGS as u64).min(POSTINGS as u64);
         let fault = |at: usize, found: String| {
-            self.corrupt(Section::Postings, start + at as u64, "a posting above the one before", found)
+            self.corrupt(IndexSection::Postings, start + at as u64, "a posting above the one before", found)
         };
         let (mut at, mut before) = (0, (0_u32, 0_u32));
         for number in 0..count {
@@ -271,7 +286,7 @@ impl Part {
                 let document_now = document.checked_add(later)?;
                 let position_now = u32::try_from(get(bytes, &mut at)?).ok()?;
                 let position = if later == 0 && !is_first {
-                    // In the same document, after the one before.
+                    // In the same document, a posting after the one before.
                     position.checked_add(position_now).filter(|now| *now > position)?
                 } else {
                     position_now
@@ -291,7 +306,13 @@ impl Part {
 
     /// Checks all blocks, and all that sections say of each other.
     pub(super) fn verify(&self) -> Result<()> {
-        for section in [Section::Keys, Section::Hashes, Section::Places, Section::Postings, Section::Fence] {
+        for section in [
+            IndexSection::Keys,
+            IndexSection::Hashes,
+            IndexSection::Places,
+            IndexSection::Postings,
+            IndexSection::Fence,
+        ] {
             self.all(section)?;
         }
         for document in 0..self.documents() {
@@ -299,9 +320,9 @@ impl Part {
             self.places(document)?;
         }
         for (section, total) in [
-            (Section::KeyEnds, self.length(Section::Keys)),
-            (Section::UnitEnds, self.header.units),
-            (Section::PlaceEnds, self.length(Section::Places)),
+            (IndexSection::KeyEnds, self.length(IndexSection::Keys)),
+            (IndexSection::UnitEnds, self.header.units),
+            (IndexSection::PlaceEnds, self.length(IndexSection::Places)),
         ] {
             let last = match self.documents().checked_sub(1) {
                 None => 0,
@@ -318,7 +339,7 @@ impl Part {
                 let units = if document < self.documents() { self.hashes(document)?.len() } else { 0 };
                 if fingerprint < above || position as usize >= units {
                     let found = format!("{fingerprint:012x} at unit {position} of document {document}");
-                    return Err(self.corrupt(Section::Postings, first.1, "a unit that is there", found));
+                    return Err(self.corrupt(IndexSection::Postings, first.1, "a unit that is there", found));
                 }
                 above = fingerprint;
                 Ok(true)
@@ -353,7 +374,7 @@ impl Postings<'_> {
         *at = 0;
         while read.is_empty() && *group < part.groups() && part.fence(*group)?.0 <= *wanted {
             part.for_each_of_group(*group, |stored, posting| {
-                if stored == *wanted && !part.gone.has(posting.0) {
+                if stored == *wanted && !part.deletions.has(posting.0) {
                     read.push(posting);
                 }
                 Ok(stored <= *wanted)

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use twindex::Error;
 use twindex::params::Shingling;
 use twindex::sketch::{LeavesOut, LeftOut};
-use twindex_passages::boilerplate::{Boilerplate, Builder, Shared};
-use twindex_passages::{Exact, Hashed, Hasher, Shape, Work};
+use twindex_passages::boilerplate::{Boilerplate, Builder, SharedGrams};
+use twindex_passages::{Exact, FinderScratch, Hashed, Hasher, Shape};
 
 use crate::damage::for_each_damage;
 
@@ -28,7 +28,7 @@ fn words(text: &str) -> Vec<(Vec<u8>, std::ops::Range<usize>)> {
 /// Makes a list of the spans of `t` words that more than `more_than` texts share, with a filter of this size.
 fn list(folder: &Path, texts: &[String], (t, more_than): (usize, u32), memory: usize) -> Boilerplate {
     let hasher = Hasher::new(SEED);
-    let mut work = Work::new(Shape::words(t), hasher);
+    let mut work = FinderScratch::new(Shape::words(t), hasher);
     let all: Vec<Hashed> = texts
         .iter()
         .map(|text| {
@@ -40,7 +40,7 @@ fn list(folder: &Path, texts: &[String], (t, more_than): (usize, u32), memory: u
             hashed
         })
         .collect();
-    let shared = Shared::new(memory, more_than).unwrap();
+    let shared = SharedGrams::new(memory, more_than).unwrap();
     for text in &all {
         work.count_shared(text, &shared);
     }
@@ -123,7 +123,7 @@ proptest! {
 
     /// Words of one and two letters in both cases, so that most t-grams come again, in texts and in themselves.
     #[test]
-    fn what_is_left_of_texts_is_what_few_share(
+    fn boilerplate_is_left_out_and_rare_spans_stay(
         texts in proptest::collection::vec("([aB]|A|b|é|É|東|京|[ .]| \n){0,40}", 0..8),
         (t, more_than, memory) in (1..7_usize, 1..5_u32, 0..4096_usize),
     ) {
@@ -152,7 +152,7 @@ proptest! {
 }
 
 #[test]
-fn each_changed_bit_and_each_cut_of_a_list_is_refused() {
+fn each_flipped_bit_and_each_truncation_of_a_list_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let texts = ["home about us a rose", "home about us the sun", "home about us: rain"].map(str::to_owned);
     let made = list(folder.path(), &texts, (3, 2), 1 << 12);

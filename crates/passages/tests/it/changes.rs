@@ -8,7 +8,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use twindex::Error;
 use twindex_passages::index::{Answer, Builder, Extract, Limits};
-use twindex_passages::{Exact, Hashed, Hasher, PassageIndex, Shape, Work};
+use twindex_passages::{Exact, FinderScratch, Hashed, Hasher, PassageIndex, Shape};
 
 use crate::damage::for_each_damage;
 
@@ -29,7 +29,7 @@ fn hashed(text: &str) -> Hashed {
 fn append(folder: &Path, shape: Shape, texts: &[(String, String)]) {
     let scratch = tempfile::tempdir().unwrap();
     let mut builder = Builder::new(scratch.path(), 0, shape, 5).unwrap();
-    let mut work = Work::new(shape, hasher());
+    let mut work = FinderScratch::new(shape, hasher());
     for (key, text) in texts {
         builder.push(key.as_bytes(), &Extract::of(&hashed(text), &mut work)).unwrap();
     }
@@ -37,7 +37,7 @@ fn append(folder: &Path, shape: Shape, texts: &[(String, String)]) {
 }
 
 fn find(index: &PassageIndex, text: &str, limits: Limits) -> Answer {
-    let mut work = Work::new(index.shape(), hasher());
+    let mut work = FinderScratch::new(index.shape(), hasher());
     index.find(&hashed(text), &mut work, limits).unwrap()
 }
 
@@ -53,7 +53,7 @@ fn by_key(index: &PassageIndex, text: &str) -> (Vec<String>, u32, u64) {
 
 /// The t-grams of a text that the index has, each with the key of its first document and the place there.
 fn sources(index: &PassageIndex, text: &str) -> Vec<String> {
-    let (mut work, mut found) = (Work::new(index.shape(), hasher()), Vec::new());
+    let (mut work, mut found) = (FinderScratch::new(index.shape(), hasher()), Vec::new());
     let each = |gram: twindex_passages::Gram, source: Option<(u32, u32)>| {
         let source = source.map(|(document, unit)| (index.key(document).unwrap().to_vec(), unit));
         found.push(format!("{} {source:?}", gram.position));
@@ -90,7 +90,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_left_is_what_an_index_of_the_others_has(
+    fn index_after_deletions_answers_like_an_index_of_the_other_documents(
         texts in texts(),
         question in texts(),
         t in 2..10_usize,
@@ -139,13 +139,13 @@ proptest! {
         prop_assert_eq!((merged.parts(), merged.documents() as usize, merged.deleted()), (1, left.len(), 0));
         prop_assert_eq!(by_key(&merged, &question), answer);
         prop_assert_eq!(PassageIndex::compact(&folder, 0).unwrap(), None);
-        // Who had it open sees what was there.
+        // A process that had the index open sees the old documents.
         prop_assert_eq!(by_key(&before, &question), answer_before);
     }
 
     /// The best documents are the first of all, and nothing is forgotten of them.
     #[test]
-    fn limited_answer_is_the_beginning_of_the_whole_one(
+    fn limited_answer_is_a_prefix_of_the_full_one(
         texts in texts(),
         question in texts(),
         (t, documents, places) in (2..8_usize, 0..6_usize, 1..6_usize),
@@ -161,7 +161,7 @@ proptest! {
         prop_assert_eq!(all.documents_found as usize, all.documents.len());
         prop_assert_eq!(all.capped, 0);
         let bounded = find(&index, &question, Limits { places, ..Limits::NONE });
-        // Where not all places were followed, the answer says so.
+        // If not all places were followed, the answer says so.
         prop_assert!(bounded.capped > 0 || bounded == all);
         for one in &bounded.documents {
             prop_assert!(all.documents.iter().any(|other| other.document == one.document && one.words <= other.words));
@@ -233,7 +233,7 @@ fn keys(key: &str) -> HashSet<Vec<u8>> {
 }
 
 #[test]
-fn whatever_a_crash_leaves_is_the_index_before_or_after() {
+fn every_crash_leaves_the_index_before_or_after_the_change() {
     let bench = tempfile::tempdir().unwrap();
     let folder = bench.path().join("index");
     append(&folder, Shape::words(6), &some_texts("a"));
@@ -306,7 +306,7 @@ fn ninth_part_of_a_tier_merges_them_whatever_a_crash_leaves() {
 }
 
 #[test]
-fn damage_in_what_was_deleted_is_an_error() {
+fn damaged_list_of_deletions_is_an_error() {
     let bench = tempfile::tempdir().unwrap();
     let folder = bench.path().join("index");
     append(&folder, Shape::words(6), &some_texts("a"));

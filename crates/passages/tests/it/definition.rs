@@ -2,7 +2,7 @@
 //! invented. Texts are short and repeat themselves, because long random texts share nothing.
 
 use proptest::prelude::*;
-use twindex_passages::{Exact, Grams, Hashed, Hasher, Line, Recurring, Shape, Work};
+use twindex_passages::{Exact, FinderScratch, Grams, Hashed, Hasher, Line, Recurring, Shape};
 use twindex_sketch::Cutter;
 use twindex_sketch::cut::PlacedUnits;
 use twindex_sketch::params::{Folding, NormalForm, Shingling};
@@ -74,14 +74,14 @@ pub(crate) struct Case {
     pub(crate) shape: Shape,
     pub(crate) exact: Exact,
     pub(crate) within: bool,
-    /// Of the filter, and of each sort.
+    /// The memory of the filter, and of each sort.
     pub(crate) memory: usize,
 }
 
 pub(crate) fn found(cutter: &Cutter, texts: &[String], case: &Case) -> Vec<Line> {
     let folder = tempfile::tempdir().unwrap();
     let hasher = Hasher::new(3);
-    let (mut work, mut placed) = (Work::new(case.shape, hasher), PlacedUnits::default());
+    let (mut work, mut placed) = (FinderScratch::new(case.shape, hasher), PlacedUnits::default());
     let mut hashed = Hashed::default();
     let mut hash = |text: &str, hashed: &mut Hashed| {
         hashed.clear(case.exact);
@@ -134,7 +134,7 @@ proptest! {
 
     /// Words of one and two letters in both cases, so that most t-grams come again, in texts and in themselves.
     #[test]
-    fn lines_of_texts_that_repeat_themselves_are_those_of_a_suffix_array(
+    fn lines_of_repetitive_texts_equal_those_of_a_suffix_array(
         texts in proptest::collection::vec("([aB]|A|b|é|É|東|京|[ .]| \n){0,60}", 0..6),
         (t, k, within, bytes) in (1..9_usize, 1..9_usize, any::<bool>(), any::<bool>()),
     ) {

@@ -8,7 +8,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use twindex::Error;
 use twindex_passages::index::{Answer, Builder, Extract, Limits};
-use twindex_passages::{Exact, Grams, Hashed, Hasher, Line, PassageIndex, Recurring, Shape, Work};
+use twindex_passages::{Exact, FinderScratch, Grams, Hashed, Hasher, Line, PassageIndex, Recurring, Shape};
 
 /// Texts of words of one or two letters.
 fn hashed(hasher: &Hasher, text: &str) -> Hashed {
@@ -28,7 +28,7 @@ fn hasher() -> Hasher {
 fn append(folder: &Path, shape: Shape, texts: &[String]) -> Result<(), Error> {
     let scratch = tempfile::tempdir().unwrap();
     let mut builder = Builder::new(scratch.path(), 0, shape, 5)?;
-    let mut work = Work::new(shape, hasher());
+    let mut work = FinderScratch::new(shape, hasher());
     for (number, text) in texts.iter().enumerate() {
         builder
             .push(format!("key-{number}").as_bytes(), &Extract::of(&hashed(&hasher(), text), &mut work))?;
@@ -68,7 +68,7 @@ fn common_runs(a: &str, b: &str, t: usize) -> BTreeSet<(usize, usize, usize, usi
 }
 
 fn ask(index: &PassageIndex, text: &str) -> Result<Answer, Error> {
-    let mut work = Work::new(index.shape(), Hasher::new(index.seed()));
+    let mut work = FinderScratch::new(index.shape(), Hasher::new(index.seed()));
     index.find(&hashed(&hasher(), text), &mut work, Limits::NONE)
 }
 
@@ -88,7 +88,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 50, ..ProptestConfig::default() })]
 
     #[test]
-    fn question_finds_all_common_runs_of_every_document_and_no_others(
+    fn query_finds_exactly_the_common_runs_of_every_document(
         texts in texts(),
         question in texts(),
         t in 2..14_usize,
@@ -121,16 +121,16 @@ proptest! {
 
     /// Days: what is found with the documents of an index before the others is what is found of all of them at once.
     #[test]
-    fn documents_after_an_index_have_the_lines_that_they_have_after_its_documents(
+    fn texts_against_an_index_have_the_lines_they_have_after_its_documents(
         texts in texts(),
         (t, within) in (1..14_usize, any::<bool>()),
         cuts in any::<[prop::sample::Index; 2]>(),
     ) {
         let folder = tempfile::tempdir().unwrap();
         let shape = Shape::words(t);
-        let mut work = Work::new(shape, hasher());
+        let mut work = FinderScratch::new(shape, hasher());
         let all: Vec<Hashed> = texts.iter().map(|text| hashed(&hasher(), text)).collect();
-        let lines = |first: usize, index: Option<&PassageIndex>, work: &mut Work| -> Vec<Line> {
+        let lines = |first: usize, index: Option<&PassageIndex>, work: &mut FinderScratch| -> Vec<Line> {
             let recurring = Recurring::new(1 << 12).unwrap();
             all[first..].iter().for_each(|one| work.count(one, &recurring, within));
             let mut grams = Grams::of_words(folder.path(), 0, t);
@@ -177,7 +177,7 @@ fn some_texts() -> Vec<String> {
 }
 
 #[test]
-fn damage_anywhere_is_an_error_or_makes_no_difference_and_verification_finds_it() {
+fn damage_anywhere_is_an_error_or_has_no_effect_and_verify_finds_it() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join("index");
     append(&folder, Shape::words(6), &some_texts()).unwrap();
@@ -218,7 +218,7 @@ fn damage_anywhere_is_an_error_or_makes_no_difference_and_verification_finds_it(
 }
 
 #[test]
-fn other_options_foreign_files_and_what_a_crash_left_are_known() {
+fn other_options_foreign_files_and_files_left_by_a_crash_are_recognised() {
     let bench = tempfile::tempdir().unwrap();
     let folder = bench.path().join("index");
     assert!(matches!(PassageIndex::open(&folder), Err(Error::NotAnIndex { .. })));

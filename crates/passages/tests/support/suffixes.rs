@@ -3,9 +3,9 @@
 /// The words of all documents as numbers, each document by itself, and which of them is repeated.
 #[derive(Default)]
 pub(crate) struct Texts {
-    /// Of each word its number in 3 bytes, the high ones first; 0 after each document.
+    /// The number of each word in 3 bytes, the high ones first; 0 after each document.
     bytes: Vec<u8>,
-    /// Where each document ends, in words.
+    /// The end of each document, in words.
     ends: Vec<u32>,
 }
 

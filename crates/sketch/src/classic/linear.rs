@@ -27,13 +27,13 @@ use std::sync::Arc;
 
 use crate::hash::mix;
 
-/// Where the coefficients start: the fifth 64 bits of the fraction of pi.
+/// The seed of the coefficients: the fifth 64 bits of the fraction of pi.
 const LINEAR: u64 = 0x4528_21e6_38d0_1377;
 
 /// The modulus, 2^61 - 1.
 const PRIME: u64 = (1 << 61) - 1;
 
-/// Where x is divided.
+/// The bits of the low half of x.
 const LOW_BITS: u32 = 31;
 
 /// Components that are computed together: 32 bytes each, which a first-level cache holds.
@@ -137,8 +137,8 @@ mod tests {
     fn naive(minima: usize, hashes: &[u64]) -> Vec<u32> {
         let p = u128::from(PRIME);
         let of = |x: u64, (a, b): (u64, u64)| (u128::from(a) * (u128::from(x) % p) + u128::from(b)) % p;
-        let least = |j| hashes.iter().map(|&x| of(x, coefficients(j))).min().map(|least| least as u32);
-        (0..minima as u64).filter_map(least).collect()
+        let min = |j| hashes.iter().map(|&x| of(x, coefficients(j))).min().map(|min| min as u32);
+        (0..minima as u64).filter_map(min).collect()
     }
 
     /// Hashes near all the places where something is carried or folded, and random ones.
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_is_the_least_of_a_linear_transformation_for_each_component() {
+    fn signature_is_the_minimum_of_a_linear_transformation_for_each_component() {
         let mut signature = vec![7; 3];
         for t in [1, 2, 7, 84, 200, 255, 256, 257, 4096] {
             let linear = Linear::new(t);

@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use crate::hash::mix;
 
-/// Where the matrices start: the seventh 64 bits of the fraction of pi.
+/// The seed of the matrices: the seventh 64 bits of the fraction of pi.
 const MATRIX: u64 = 0xc0ac_29b7_c97c_50dd;
 
 /// Components that are computed together.
@@ -88,14 +88,14 @@ impl Matrix {
         signature.clear();
         signature.resize(self.minima, 0);
         for (tables, kept) in self.blocks.as_chunks().0.iter().zip(signature.chunks_mut(LANES)) {
-            kept.copy_from_slice(&least(tables, hashes)[..kept.len()]);
+            kept.copy_from_slice(&column_minima(tables, hashes)[..kept.len()]);
         }
     }
 }
 
 /// The minima of a block.
 #[inline(always)]
-fn least(tables: &Tables, hashes: &[u64]) -> [u32; LANES] {
+fn column_minima(tables: &Tables, hashes: &[u64]) -> [u32; LANES] {
     let mut minima = [u32::MAX; LANES];
     for &hash in hashes {
         let mut sums = [0; LANES];
@@ -142,15 +142,15 @@ mod tests {
         let of = |x: u64, (columns, vector): &([u32; 64], u32)| {
             (0..64).filter(|c| x >> c & 1 == 1).fold(*vector, |sum, c| sum ^ columns[c])
         };
-        let least = |j| {
+        let min = |j| {
             let matrix = matrix(j);
             hashes.iter().map(|&x| of(x, &matrix)).min()
         };
-        (0..minima as u64).filter_map(least).collect()
+        (0..minima as u64).filter_map(min).collect()
     }
 
     #[test]
-    fn a_signature_is_the_least_of_an_affine_map_over_gf_2_for_each_component() {
+    fn signature_is_the_minimum_of_an_affine_map_over_gf_2_for_each_component() {
         let hashes: Vec<u64> =
             (0..64).map(|c| 1 << c).chain([0, u64::MAX]).chain((0..100).map(mix)).collect();
         let mut signature = vec![7; 3];

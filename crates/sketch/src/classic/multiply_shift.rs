@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use crate::hash::mix;
 
-/// Where the coefficients start: the sixth 64 bits of the fraction of pi.
+/// The seed of the coefficients: the sixth 64 bits of the fraction of pi.
 const MULTIPLY_SHIFT: u64 = 0xbe54_66cf_34e9_0c6c;
 
 /// Components that are computed together: 20 bytes each, which a first-level cache holds.
@@ -97,12 +97,12 @@ mod tests {
     /// The module's definition.
     fn naive(minima: usize, hashes: &[u64]) -> Vec<u32> {
         let of = |x: u64, (a, b): (u64, u64)| (a.wrapping_mul(x).wrapping_add(b) >> 32) as u32;
-        let least = |j| hashes.iter().map(|&x| of(x, coefficients(j))).min();
-        (0..minima as u64).filter_map(least).collect()
+        let min = |j| hashes.iter().map(|&x| of(x, coefficients(j))).min();
+        (0..minima as u64).filter_map(min).collect()
     }
 
     #[test]
-    fn a_signature_is_the_least_upper_half_for_each_component() {
+    fn signature_is_the_minimum_upper_half_for_each_component() {
         let edges = [0, 1, u64::MAX, 1 << 32, (1 << 32) - 1, u64::MAX << 32, 1 << 63];
         let hashes: Vec<u64> = (0..500).map(mix).chain(edges).collect();
         let mut signature = vec![7; 3];

@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn known_polynomials_of_degree_64_are_told_apart() {
+    fn known_polynomials_of_degree_64_are_distinguished() {
         let terms = |exponents: &[u32]| exponents.iter().fold(0_u128, |sum, &i| sum ^ 1 << i);
         // The pentanomial of tables of irreducible polynomials, the generator of ISO 3309's CRC-64, and the
         // primitive one of a known linear-feedback shift register.
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn leading_zeros_count_behind_a_one_and_only_there() {
+    fn leading_zeros_count_only_after_a_one() {
         let rabin = Rabin::new(7);
         for n in 0..300 {
             let string = [&vec![0; n][..], b"a"].concat();
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_that_do_not_fit_are_none() {
+    fn windows_longer_than_the_input_give_none() {
         let rabin = Rabin::new(0);
         for (string, length) in [(&b""[..], 0), (b"", 1), (b"abc", 0), (b"abc", 4), (b"abc", usize::MAX)] {
             assert_eq!(rabin.windows(string, length).len(), 0);

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn small_primes_are_those_of_the_sieve() {
+    fn small_primes_equal_those_of_the_sieve_of_eratosthenes() {
         let mut composite = vec![false; 20_000];
         composite[..2].fill(true);
         for n in 2..composite.len() {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn large_primes_and_pseudoprimes_are_told_apart() {
+    fn large_primes_and_pseudoprimes_are_distinguished() {
         for prime in PRIMES {
             assert!(is_prime(prime), "{prime}");
         }
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_base_or_no_prime_is_refused() {
+    fn invalid_bases_and_composite_moduli_are_refused() {
         for modulus in [0, 1, 4, 561, u64::MAX] {
             let error = RabinKarp::new(2, modulus).unwrap_err().to_string();
             assert!(error.contains(&format!("the modulus {modulus} is not prime")), "{error}");
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn leading_zeros_count_behind_a_one_and_only_there() {
+    fn leading_zeros_count_only_after_a_one() {
         let hash = RabinKarp::seeded(0);
         assert_eq!(hash.hash(b"\0\0a"), hash.hash(b"a"));
         assert_ne!(hash.extend(1, b"\0\0a"), hash.extend(1, b"a"));
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_that_do_not_fit_are_none() {
+    fn windows_longer_than_the_input_give_none() {
         let hash = RabinKarp::seeded(0);
         for (string, length) in [(&b""[..], 0), (b"", 1), (b"abc", 0), (b"abc", 4), (b"abc", usize::MAX)] {
             assert_eq!(hash.windows(string, length).len(), 0);

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_at_the_beginning_of_a_shingle_count() {
+    fn leading_zeros_of_a_shingle_count() {
         let units = |n: usize| Units::of([&[0; 300][..n]], None);
         let (rabin, hash, one) = (Rabin::new(0), RabinKarpBytes::new(0), Widths::one(1).unwrap());
         let mut found = Vec::new();

@@ -119,15 +119,15 @@ pub struct Cutter {
 
 /// Working memory of a [`Cutter`], kept in [`Units`].
 #[derive(Clone, Debug, Default)]
-struct Work {
+struct CutScratch {
     /// A word in lower case.
     lower: Vec<u8>,
     /// The text in its normal form, where it is not so already.
     #[cfg(feature = "languages")]
-    normal: normal::Work,
+    normal: normal::CutScratch,
     /// The text without marks, where it has some.
     #[cfg(feature = "languages")]
-    unmarked: normal::Work,
+    unmarked: normal::CutScratch,
     /// The text without invisible characters, where it has some.
     visible: String,
     /// A line with its long gaps cut short.
@@ -195,7 +195,7 @@ impl Cutter {
     /// ```
     pub fn normalised<'a>(&self, text: &'a str, units: &'a mut Units) -> &'a str {
         units.clear(None);
-        let Work {
+        let CutScratch {
             visible,
             #[cfg(feature = "languages")]
             normal,
@@ -215,7 +215,10 @@ impl Cutter {
         &self,
         text: &'a str,
         visible: &'a mut String,
-        #[cfg(feature = "languages")] (normal, unmarked): (&'a mut normal::Work, &'a mut normal::Work),
+        #[cfg(feature = "languages")] (normal, unmarked): (
+            &'a mut normal::CutScratch,
+            &'a mut normal::CutScratch,
+        ),
     ) -> &'a str {
         let text = if self.folding.invisible { without_invisible(text, visible, None) } else { text };
         #[cfg(feature = "languages")]
@@ -246,8 +249,8 @@ impl Cutter {
         units.work = work;
     }
 
-    fn cut_with(&self, text: &str, units: &mut Units, work: &mut Work) {
-        let Work {
+    fn cut_with(&self, text: &str, units: &mut Units, work: &mut CutScratch) {
+        let CutScratch {
             lower,
             stems,
             visible,

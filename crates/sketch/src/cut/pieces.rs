@@ -11,7 +11,7 @@ pub(super) struct Pieces(Vec<Piece>);
 
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    /// Where it begins in the new text, and in the old one.
+    /// Its start in the new text, and in the old one.
     new: usize,
     old: usize,
     /// Whether it is in both as it is.

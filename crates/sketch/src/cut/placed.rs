@@ -20,10 +20,10 @@ pub struct PlacedUnits {
     stems: Stems,
     visible: String,
     #[cfg(feature = "languages")]
-    normal: normal::Work,
+    normal: normal::CutScratch,
     #[cfg(feature = "languages")]
-    unmarked: normal::Work,
-    /// Of the text without invisible characters, of its normal form, and of that without marks.
+    unmarked: normal::CutScratch,
+    /// The pieces of the text without invisible characters, of its normal form, and of that without marks.
     pieces: [Pieces; 3],
 }
 
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn invisible_characters_stand_inside_of_the_words_that_have_them() {
+    fn invisible_characters_are_inside_the_spans_of_their_words() {
         let found = placed(&invisible(), "\u{feff}co\u{ad}op\u{200b}\u{200b}s a\u{2060} b");
         let places: Vec<_> = found.iter().map(|(place, _)| *place).collect();
         assert_eq!(places, ["co\u{ad}op\u{200b}\u{200b}s", "a", "b"]);
@@ -212,7 +212,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn placed_units_are_the_units_and_their_places_ascend_and_say_the_same(
+        fn placed_units_equal_the_units_and_their_spans_ascend(
             text in "([a-zA-Z]|İ|é|e\u{301}|ｗ|　|ﬁ|½|\u{ad}|\u{200b}|한|\u{1112}\u{1161}|\u{1112}\u{1161}\u{11ab}|京|か\u{3099}|ｶﾞ|\u{301}|\u{323}|ё|ำ|\u{fdfa}|[ .,\n]|😀){0,40}",
             (nfkc, marks, invisible) in any::<(bool, bool, bool)>(),
             kind in 0..3_usize,

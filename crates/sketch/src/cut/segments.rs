@@ -35,7 +35,7 @@ fn push_lower(c: char, lower: &mut Vec<u8>) -> Kind {
 
 /// Calls `each` with every sentence of the text, its long gaps cut short; some have no word. `line` is working memory.
 pub(super) fn sentences(text: &str, line: &mut String, mut each: impl FnMut(&str)) {
-    // Where a line ends a sentence does (SB4), and the next starts as a text does.
+    // A sentence ends where a line ends (SB4), and the next starts like a text.
     for whole in text.split_inclusive(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']) {
         breaks::sentences(shorten_gaps(whole, line, None)).for_each(&mut each);
     }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_gap_the_first_characters_stay() {
+    fn only_the_first_characters_of_a_gap_are_kept() {
         let gap = |n: usize| "-".repeat(n);
         assert_eq!(shortened(&format!("a{}b", gap(GAP_MAX))), format!("a{}b", gap(GAP_MAX)));
         assert_eq!(shortened(&format!("a{}b", gap(GAP_MAX + 1))), format!("a{}b", gap(GAP_MAX)));

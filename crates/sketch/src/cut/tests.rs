@@ -38,7 +38,7 @@ fn refused(shingling: &Shingling) -> String {
 const CHARACTERS: [Tokens; 2] = [Tokens::Characters, Tokens::WordCharacters];
 
 #[test]
-fn one_space_stands_between_words_of_characters_and_none_between_word_characters() {
+fn one_space_separates_words_and_none_separates_word_characters() {
     for text in
         ["lorem ipsum dolor", "  Lorem,\n\nipsum -- DOLOR! ", "lorem\u{2003}😀 ipsum\u{301} ?\u{301}dolor"]
     {
@@ -49,7 +49,7 @@ fn one_space_stands_between_words_of_characters_and_none_between_word_characters
 }
 
 #[test]
-fn nothing_stands_between_letters_that_are_words_by_themselves() {
+fn no_space_separates_letters_that_are_words_of_their_own() {
     assert_eq!(cut(&of(Tokens::Characters), "東京タワー、2号").concat(), "東京タワー 2号");
     assert_eq!(cut(&of(Tokens::Characters), "abc漢字Def").concat(), "abc漢字def");
 }
@@ -204,7 +204,7 @@ fn another_version_of_unicode_is_refused_with_both_versions_and_advice() {
 }
 
 #[test]
-fn combinations_that_mean_nothing_are_refused() {
+fn meaningless_combinations_of_options_are_refused() {
     for tokens in CHARACTERS {
         let mut shingling = of(tokens);
         shingling.stop_words = StopWords::new(["the"]).unwrap();
@@ -214,7 +214,7 @@ fn combinations_that_mean_nothing_are_refused() {
 
 #[cfg(not(feature = "languages"))]
 #[test]
-fn what_this_build_was_made_without_is_refused_by_field_with_advice() {
+fn options_not_compiled_in_are_refused_by_field_with_advice() {
     let version = UnicodeVersion(16, 0, 0);
     for (field, shingling) in [
         ("tokens is unicode-words/16.0.0", with(|s| (s.tokens, s.unicode) = (Tokens::UnicodeWords, version))),
@@ -260,7 +260,7 @@ mod with_languages {
     }
 
     #[test]
-    fn unicode_words_keep_together_what_belongs_together() {
+    fn unicode_words_keep_numbers_and_contractions_whole() {
         let unicode = of(Tokens::UnicodeWords);
         assert_eq!(cut(&unicode, "Don't pay 3.14, U.S.A."), ["don't", "pay", "3.14", "u.s.a"]);
         assert_eq!(plain("don't 3.14"), ["don", "t", "3", "14"]);
@@ -287,7 +287,7 @@ mod with_languages {
         some.stop_words = StopWords::new(["in", "yes"]).unwrap();
         some.stemming = crate::params::Stemming::English;
         assert_eq!(cut(&some, text), ["mr", "fox isn t", "he paid 3 14", "realli", "a line"]);
-        // Where one sentence ends is not lost in the bytes of a shingle.
+        // The end of a sentence is marked in the bytes of a shingle.
         let mut units = Units::default();
         let cutter = Cutter::new(&sentences).unwrap();
         cutter.cut("One two. Three.", &mut units);
@@ -297,7 +297,7 @@ mod with_languages {
     }
 
     #[test]
-    fn nfkc_makes_one_of_what_looks_the_same() {
+    fn nfkc_unifies_compatibility_characters() {
         let nfkc = nfkc();
         for (a, b) in [
             ("Ａ１ｂ", "a1b"),
@@ -320,7 +320,7 @@ mod with_languages {
     }
 
     #[test]
-    fn stems_are_taken_of_what_stop_words_leave() {
+    fn stems_are_taken_after_stop_words_are_dropped() {
         let mut shingling = stemmed(Stemming::English);
         assert_eq!(cut(&shingling, "Cats CHASED running dogs"), ["cat", "chase", "run", "dog"]);
         shingling.stop_words = StopWords::new(["dog"]).unwrap();
@@ -364,7 +364,7 @@ mod with_languages {
     }
 
     #[test]
-    fn stems_do_not_depend_on_the_words_met_before() {
+    fn stems_do_not_depend_on_earlier_words() {
         use rust_stemmers::{Algorithm, Stemmer};
 
         // More words than are remembered, many of one length; each twice, and in two languages by turns.
@@ -482,7 +482,7 @@ fn text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn words_and_symbols_are_the_words_and_what_stands_between(
+    fn words_and_symbols_are_the_words_and_the_symbols_between_them(
         pieces in prop::collection::vec("[a-zA-ZéÉ京_0-9]|\u{301}|[ \t+=!.,-]|😀|\u{200d}|İ", 0..60),
     ) {
         let text = pieces.concat();

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Work;
+use super::CutScratch;
 
 /// The units of one document, in the order of the text: what shingles are runs of.
 ///
@@ -12,11 +12,11 @@ use super::Work;
 #[derive(Clone, Debug, Default)]
 pub struct Units {
     bytes: Vec<u8>,
-    /// Where each unit ends.
+    /// The end of each unit.
     ends: Vec<usize>,
     /// The separator between two units.
     separator: Option<u8>,
-    pub(super) work: Work,
+    pub(super) work: CutScratch,
 }
 
 impl Units {
@@ -53,7 +53,7 @@ impl Units {
         &self.bytes
     }
 
-    /// Where the units are in [`bytes`](Self::bytes): ascending, no two overlap.
+    /// The ranges of the units in [`bytes`](Self::bytes): ascending, no two overlap.
     pub(crate) fn ranges(&self) -> impl ExactSizeIterator<Item = Range<usize>> + Clone {
         (0..self.len()).map(|unit| self.start(unit)..self.ends[unit])
     }

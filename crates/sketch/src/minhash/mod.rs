@@ -124,7 +124,7 @@ impl MinHasher {
             return;
         }
         let level = match &self.orders {
-            // Of 512 bits the compiler makes gathers, seven times slower than the loads that it makes of 256.
+            // With 512 bits the compiler emits gathers, which are seven times slower than the loads that it emits with 256.
             Orders::Matrix(_) => self.level.min(Level::Avx2),
             _ => self.level,
         };

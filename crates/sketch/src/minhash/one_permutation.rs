@@ -38,7 +38,7 @@ const FILLED: u32 = 1 << 31;
 /// No value of a hit bin.
 const EMPTY: u32 = u32::MAX;
 
-/// Where the keys of [`fill`] start: the third 64 bits of the fraction of pi.
+/// The seed of the keys of [`fill`]: the third 64 bits of the fraction of pi.
 const KEYS: u64 = 0xa409_3822_299f_31d0;
 
 /// Multipliers of [`fill`], from the 32-bit finalizer of Appleby's `MurmurHash3`.
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_is_the_least_of_one_order_for_each_component() {
+    fn signature_is_the_minimum_of_one_permutation_for_each_component() {
         for minima in [1, 2, 3, 7, 84, 120, 128, 200] {
             for n in [0, 1, 2, 5, 20, 100, 1000] {
                 let set = hashes(n, 1);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn filled_minima_are_never_minima_of_bins_that_were_hit() {
+    fn filled_bins_never_equal_minima_of_occupied_bins() {
         let one = signature(84, &hashes(1, 3));
         assert_eq!(one.iter().filter(|&&minimum| minimum & FILLED == 0).count(), 1);
         assert_eq!(signature(1, &[u64::MAX]), [0x7fff_ffff]);
@@ -187,8 +187,8 @@ mod tests {
         // The top bit is set in filled bins and not in occupied ones, so that occupied bins win.
         let (a, b) = (hashes(20, 4), hashes(35, 5));
         let union: Vec<u64> = a.iter().chain(&b).copied().collect();
-        let least: Vec<u32> =
+        let min: Vec<u32> =
             signature(84, &a).into_iter().zip(signature(84, &b)).map(|(a, b)| a.min(b)).collect();
-        assert_eq!(signature(84, &union), least);
+        assert_eq!(signature(84, &union), min);
     }
 }

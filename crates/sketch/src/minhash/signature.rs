@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_packed_minima_match_nothing() {
+    fn invalid_packed_minima_match_nothing() {
         assert_eq!(matches(&[1, 2], &[1, 2], 3, 8), 0);
         assert_eq!(matches(&[1], &[1, 2], 2, 8), 0);
         assert_eq!(matches(&[1, 2, 3], &[1, 2, 3], 8, 3), 0);

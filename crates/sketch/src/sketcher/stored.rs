@@ -76,7 +76,7 @@ impl Sketcher {
         self.clear(sketch);
         sketch.fingerprint = (has_fingerprint != 0).then(|| Fingerprint(u64::from_le_bytes(*fingerprint)));
         let bits = bits_of(sketch);
-        let Sketch { signature, features: of_bands, bottom: least, modular: of_modulus, set: of_set, .. } =
+        let Sketch { signature, features: of_bands, bottom: min, modular: of_modulus, set: of_set, .. } =
             sketch;
         let first = whole.min(minima);
         let (taken, rest) = bytes.split_at_checked(4 * first)?;
@@ -84,7 +84,7 @@ impl Sketcher {
         let (taken, rest) = rest.split_at_checked(((minima - first) * usize::from(bits)).div_ceil(8))?;
         unpack(taken, bits, minima - first, signature);
         let mut rest = rest;
-        let lists = [(features, of_bands), (bottom, least), (modular, of_modulus), (set, of_set)];
+        let lists = [(features, of_bands), (bottom, min), (modular, of_modulus), (set, of_set)];
         for (length, list) in lists {
             let (taken, after) = rest.split_at_checked(length.checked_mul(8)?)?;
             list.extend(taken.as_chunks().0.iter().map(|value| u64::from_le_bytes(*value)));
@@ -122,7 +122,7 @@ mod tests {
     use crate::params::{MinhashParams, Shingling, SimhashWeights, SketchParams};
 
     #[test]
-    fn a_sketch_that_was_stored_is_the_same_but_for_bits_that_nothing_keeps() {
+    fn stored_sketch_equals_the_sketch_but_for_unstored_bits() {
         for (bits, whole) in [(8, 12), (1, 3), (32, 0), (0, 12), (4, 1000), (16, 5)] {
             let mut params = SketchParams::new(Shingling::words(3, 0))
                 .with_simhash(SimhashWeights::Occurrences)

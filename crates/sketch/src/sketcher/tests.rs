@@ -9,7 +9,7 @@ fn both() -> SketchParams {
 }
 
 #[test]
-fn a_sketch_has_what_the_parameters_ask_for() {
+fn sketch_has_the_parts_that_the_parameters_request() {
     let text = "one two three four five";
     let sketch = Sketcher::new(both()).unwrap().sketch(text).unwrap();
     assert!(sketch.fingerprint().is_some());
@@ -40,7 +40,7 @@ fn a_document_without_tokens_has_no_sketch() {
 }
 
 #[test]
-fn bytes_are_sketched_as_the_text_they_are_and_refused_with_the_offset_of_the_first_that_is_none() {
+fn bytes_are_sketched_as_utf8_and_refused_with_the_offset_of_the_first_invalid_one() {
     let sketcher = Sketcher::new(both()).unwrap();
     let text = "Grammatik für die Küche";
     assert_eq!(sketcher.sketch_bytes(text.as_bytes()).unwrap(), sketcher.sketch(text).unwrap());
@@ -56,7 +56,7 @@ fn bytes_are_sketched_as_the_text_they_are_and_refused_with_the_offset_of_the_fi
 }
 
 #[test]
-fn nothing_of_the_last_document_stays_behind() {
+fn no_state_of_the_previous_document_remains() {
     let sketcher = Sketcher::new(both()).unwrap();
     let (mut scratch, mut sketch) = (Scratch::default(), Sketch::default());
     for text in ["a b c d e f g h", "", "a", "Ä ö ü ß x y", "a b c d e f g h"] {
@@ -154,7 +154,7 @@ fn features_without_weight_are_in_no_set_and_negative_ones_vote_against() {
 }
 
 #[test]
-fn texts_and_features_do_not_meet() {
+fn texts_and_features_never_collide() {
     let texts = Sketcher::new(both()).unwrap();
     let error = texts.sketch_features(&[1], &mut Scratch::default(), &mut Sketch::default()).unwrap_err();
     assert!(error.to_string().contains("tokens=words"), "{error}");
@@ -166,7 +166,7 @@ fn texts_and_features_do_not_meet() {
 }
 
 #[test]
-fn weights_of_a_feature_add_up_before_anything_is_made_of_them() {
+fn weights_of_repeated_features_are_added_first() {
     let mut shingling = Shingling::words(1, 0);
     shingling.tokens = Tokens::Features;
     let with_sets =
@@ -204,7 +204,7 @@ fn weighted_params(family: Family, weights: MinhashWeights) -> SketchParams {
 const TEXTS: [&str; 2] = ["a rose is a rose is a rose", "a rose is no tulip and no tulip a rose a rose"];
 
 #[test]
-fn minima_weighted_by_frequencies_estimate_the_sum_of_lesser_by_greater_ones() {
+fn minima_weighted_by_frequencies_estimate_weighted_resemblance() {
     // a and rose thrice in both, is twice and once; no and tulip twice, and.
     let exact = f64::from(3 + 3 + 1) / f64::from(3 + 3 + 2 + 2 + 2 + 1);
     for &family in Family::ALL {
@@ -224,7 +224,7 @@ fn minima_weighted_by_frequencies_estimate_the_sum_of_lesser_by_greater_ones() {
 }
 
 #[test]
-fn darts_are_thrown_at_frequencies_at_those_by_a_table_and_at_the_weights_of_vectors() {
+fn dart_minima_use_frequencies_table_weights_and_vector_weights() {
     let shingling = Shingling::words(1, 7).with_tokens(Tokens::Features).unwrap();
     let (one, two) = (0x1234_5678_9abc_def0, 0xfedc_ba98_7654_3210);
     let signature = |weights: &[(u64, u64)]| {
@@ -260,7 +260,7 @@ fn darts_are_thrown_at_frequencies_at_those_by_a_table_and_at_the_weights_of_vec
 }
 
 #[test]
-fn weights_that_nothing_holds_are_refused() {
+fn weights_out_of_range_are_refused() {
     let shingling = Shingling::words(1, 7).with_tokens(Tokens::Features).unwrap();
     let of = |family, change: fn(&mut SketchParams), vector: &[(u64, i64)]| {
         let mut params = weighted_params(family, MinhashWeights::Frequencies);
@@ -372,7 +372,7 @@ fn texts_in_units_of_one_have_the_elements_of_their_frequencies() {
 }
 
 #[test]
-fn weights_that_no_units_hold_are_refused() {
+fn weights_beyond_the_range_of_units_are_refused() {
     let shingling = Shingling::words(1, 7).with_tokens(Tokens::Features).unwrap();
     let mut params = weighted_params(Family::OnePermutationFilled, MinhashWeights::Frequencies);
     params.shingling = shingling;

@@ -7,9 +7,9 @@ use std::time::Instant;
 use twindex_urls::{Learner, Options, Rules};
 
 /// Numbers that look drawn, the same each time.
-struct Draw(u64);
+struct RandomNumbers(u64);
 
-impl Draw {
+impl RandomNumbers {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -35,7 +35,7 @@ const TEMPLATES: usize = 20;
 const LOOK_ALIKE: [usize; 2] = [18, 19];
 
 /// A URL of a page of a template: another one each time it is drawn.
-fn url(host: &str, template: usize, page: &str, draw: &mut Draw) -> String {
+fn url(host: &str, template: usize, page: &str, draw: &mut RandomNumbers) -> String {
     let session = draw.text(12, BASE62);
     let hex = draw.text(32, HEX);
     let count = draw.below(90_000);
@@ -75,7 +75,7 @@ fn url(host: &str, template: usize, page: &str, draw: &mut Draw) -> String {
 }
 
 /// The name of a page: as long as the session id that it replaces.
-fn name(template: usize, draw: &mut Draw) -> String {
+fn name(template: usize, draw: &mut RandomNumbers) -> String {
     match template {
         18 => draw.text(12, BASE62),
         19 => draw.text(32, HEX),
@@ -88,7 +88,7 @@ type Page = (String, u64);
 
 /// Pages of hosts, each of up to five URLs.
 fn crawl(hosts: usize, pages: usize, seed: u64) -> Vec<Page> {
-    let (mut draw, mut all, mut group) = (Draw(seed), Vec::new(), 0);
+    let (mut draw, mut all, mut group) = (RandomNumbers(seed), Vec::new(), 0);
     while all.len() < pages {
         let host = format!("host{}.example", draw.below(hosts as u64));
         let template = draw.below(TEMPLATES as u64) as usize;
@@ -182,7 +182,7 @@ fn aliases_of_hosts_are_found_where_pages_are_near_and_only_there() {
         }
         pages.push((format!("https://one.example/f{page}/"), 100 + page));
         pages.push((format!("https://one.example/f{page}/index.html"), 100 + page));
-        // Of this host `www.` says which page it is.
+        // On this host `www.` distinguishes pages.
         pages.push((format!("https://two.example/p{page}"), 200 + page));
         pages.push((format!("https://www.two.example/p{page}"), 300 + page));
     }

@@ -31,7 +31,7 @@ fn rules_that_are_written_and_read_do_the_same() {
 }
 
 #[test]
-fn what_is_no_table_of_rules_is_refused_with_its_line() {
+fn invalid_table_of_rules_is_refused_with_the_line() {
     let good = "a.example\thttps://a.example/*\tcounter: 1+ decimal\thttps://a.example/1\t9\t3\t2\t0\t0";
     assert!(Rules::read(format!("{COLUMNS}\n{good}\n").as_bytes()).is_ok());
     for (line, wanted) in [

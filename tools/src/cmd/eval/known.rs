@@ -11,9 +11,9 @@ use twindex_corpus::tsv;
 
 /// Numbers for keys, the same for all tables.
 #[derive(Default)]
-pub(super) struct Keys(HashMap<Box<[u8]>, u32>);
+pub(super) struct KeyNumbers(HashMap<Box<[u8]>, u32>);
 
-impl Keys {
+impl KeyNumbers {
     pub(super) fn number(&mut self, key: &[u8]) -> u32 {
         if let Some(&number) = self.0.get(key) {
             return number;
@@ -26,7 +26,7 @@ impl Keys {
 
 /// What a file says of pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scale {
+pub(super) enum ScoreScale {
     Resemblance,
     Distance,
     /// Only that they are pairs.
@@ -35,14 +35,14 @@ pub(super) enum Scale {
 
 /// What a file says of one pair.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Measured {
+pub(super) enum PairMeasure {
     Resemblance(f64),
     Distance(u32),
     /// It is a pair, whatever is asked.
     Pair,
 }
 
-impl Measured {
+impl PairMeasure {
     pub(super) fn resembles(self, threshold: f64) -> bool {
         match self {
             Self::Resemblance(resemblance) => resemblance >= threshold,
@@ -62,23 +62,23 @@ impl Measured {
 
 /// Pairs of keys, each once.
 #[derive(Debug)]
-pub(super) struct Known {
-    pub(super) scale: Scale,
+pub(super) struct KnownPairs {
+    pub(super) scale: ScoreScale,
     /// The smaller number first, ascending.
-    pairs: Vec<(u32, u32, Measured)>,
+    pairs: Vec<(u32, u32, PairMeasure)>,
 }
 
 /// The columns of a table.
-struct Columns {
-    scale: Scale,
-    /// Of the resemblance or distance.
+struct KnownColumns {
+    scale: ScoreScale,
+    /// The column of the resemblance or distance.
     value: Option<usize>,
-    /// Of intersection and union.
+    /// The columns of intersection and union.
     fraction: Option<(usize, usize)>,
     count: usize,
 }
 
-impl Columns {
+impl KnownColumns {
     fn of(header: &str) -> Result<Self, String> {
         let names: Vec<&str> = header.trim_start_matches('#').split('\t').collect();
         let column = |name: &str| names.iter().position(|other| *other == name);
@@ -99,15 +99,15 @@ impl Columns {
         let (resemblance, distance) =
             (column("resemblance").or_else(|| column("jaccard")), column("distance"));
         let scale = match (fraction.is_some() || resemblance.is_some(), distance.is_some()) {
-            (true, false) => Scale::Resemblance,
-            (false, true) => Scale::Distance,
-            (false, false) => Scale::None,
+            (true, false) => ScoreScale::Resemblance,
+            (false, true) => ScoreScale::Distance,
+            (false, false) => ScoreScale::None,
             (true, true) => return Err("has resemblances and distances; which is meant?".into()),
         };
         Ok(Self { scale, value: resemblance.or(distance), fraction, count: names.len() })
     }
 
-    fn measure(&self, fields: &[&str]) -> Result<Measured, String> {
+    fn measure(&self, fields: &[&str]) -> Result<PairMeasure, String> {
         let number = |column: usize| {
             fields[column]
                 .parse::<u64>()
@@ -120,28 +120,28 @@ impl Columns {
             }
             // Two empty documents that are equal.
             let exact = Resemblance::Exact { intersection: intersection as usize, union: union as usize };
-            return Ok(Measured::Resemblance(if union == 0 { 1.0 } else { exact.value() }));
+            return Ok(PairMeasure::Resemblance(if union == 0 { 1.0 } else { exact.value() }));
         }
-        let Some(column) = self.value else { return Ok(Measured::Pair) };
-        if self.scale == Scale::Distance {
+        let Some(column) = self.value else { return Ok(PairMeasure::Pair) };
+        if self.scale == ScoreScale::Distance {
             let distance = number(column)?;
             return match u32::try_from(distance).ok().filter(|distance| *distance <= 64) {
-                Some(distance) => Ok(Measured::Distance(distance)),
+                Some(distance) => Ok(PairMeasure::Distance(distance)),
                 None => Err(format!("expected a distance of 0 to 64, found {distance}")),
             };
         }
         match fields[column] {
-            "-" => Ok(Measured::Pair),
+            "-" => Ok(PairMeasure::Pair),
             text => match text.parse() {
-                Ok(value) if (0.0..=1.0).contains(&value) => Ok(Measured::Resemblance(value)),
+                Ok(value) if (0.0..=1.0).contains(&value) => Ok(PairMeasure::Resemblance(value)),
                 _ => Err(format!("expected a resemblance of 0 to 1 or -, found `{text}`")),
             },
         }
     }
 }
 
-impl Known {
-    pub(super) fn new(scale: Scale) -> Self {
+impl KnownPairs {
+    pub(super) fn new(scale: ScoreScale) -> Self {
         Self { scale, pairs: Vec::new() }
     }
 
@@ -150,7 +150,7 @@ impl Known {
     /// # Errors
     ///
     /// It cannot be read, or a line is not as the header says; names the line.
-    pub(super) fn read(path: &Path, keys: &mut Keys) -> anyhow::Result<Self> {
+    pub(super) fn read(path: &Path, keys: &mut KeyNumbers) -> anyhow::Result<Self> {
         let mut lines = TableLines::open(path)?;
         let name = lines.name();
         let text = |line: &[u8], number| {
@@ -160,7 +160,7 @@ impl Known {
         let Some((number, header)) = lines.next_line()? else {
             bail!("{}: empty; expected a header", path.display());
         };
-        let columns = Columns::of(&text(header, number)?)
+        let columns = KnownColumns::of(&text(header, number)?)
             .map_err(|why| anyhow::anyhow!("{}: {why}", Place::line(name.clone(), number)))?;
         let mut known = Self::new(columns.scale);
         while let Some((number, line)) = lines.next_line()? {
@@ -183,7 +183,7 @@ impl Known {
         Ok(known)
     }
 
-    pub(super) fn push(&mut self, a: u32, b: u32, measured: Measured) {
+    pub(super) fn push(&mut self, a: u32, b: u32, measured: PairMeasure) {
         self.pairs.push((a.min(b), a.max(b), measured));
     }
 
@@ -197,8 +197,8 @@ impl Known {
     pub(super) fn compare(
         &self,
         found: &Self,
-        is_known: impl Fn(Measured) -> bool,
-        is_found: impl Fn(Measured) -> bool,
+        is_known: impl Fn(PairMeasure) -> bool,
+        is_found: impl Fn(PairMeasure) -> bool,
     ) -> (u64, u64, u64) {
         let known = self.pairs.iter().filter(|&&(_, _, measured)| is_known(measured)).count() as u64;
         let (mut taken, mut right) = (0, 0);
@@ -217,27 +217,30 @@ impl Known {
 mod tests {
     use super::*;
 
-    fn read(table: &str) -> anyhow::Result<Known> {
+    fn read(table: &str) -> anyhow::Result<KnownPairs> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.tsv");
         std::fs::write(&path, table).unwrap();
-        Known::read(&path, &mut Keys::default())
+        KnownPairs::read(&path, &mut KeyNumbers::default())
     }
 
     #[test]
     fn tables_of_every_kind_are_read() {
         let known =
             read("#id_a\tid_b\tintersection\tunion\tjaccard\nx\ty\t8\t10\t0.8\ny\tz\t0\t0\t0\n").unwrap();
-        assert_eq!(known.scale, Scale::Resemblance);
-        assert_eq!(known.pairs, [(0, 1, Measured::Resemblance(0.8)), (1, 2, Measured::Resemblance(1.0))]);
+        assert_eq!(known.scale, ScoreScale::Resemblance);
+        assert_eq!(
+            known.pairs,
+            [(0, 1, PairMeasure::Resemblance(0.8)), (1, 2, PairMeasure::Resemblance(1.0))]
+        );
         let known = read("a\tb\tresemblance\ny\tx\t0.5\nx\ty\t0.9\nz\tx\t-\n").unwrap();
-        assert_eq!(known.pairs, [(0, 1, Measured::Resemblance(0.5)), (1, 2, Measured::Pair)]);
-        assert_eq!(read("a\tb\tdistance\nx\ty\t3\n").unwrap().pairs, [(0, 1, Measured::Distance(3))]);
-        assert_eq!(read("a\tb\n").unwrap().scale, Scale::None);
+        assert_eq!(known.pairs, [(0, 1, PairMeasure::Resemblance(0.5)), (1, 2, PairMeasure::Pair)]);
+        assert_eq!(read("a\tb\tdistance\nx\ty\t3\n").unwrap().pairs, [(0, 1, PairMeasure::Distance(3))]);
+        assert_eq!(read("a\tb\n").unwrap().scale, ScoreScale::None);
     }
 
     #[test]
-    fn what_is_wrong_with_a_table_is_told_with_its_line() {
+    fn errors_of_a_table_are_reported_with_the_line() {
         for (table, parts) in [
             ("", &["empty"][..]),
             ("x\ty\n", &[":1:", "expected a header"]),
@@ -256,14 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_compared_whichever_key_comes_first() {
-        let mut truth = Known::new(Scale::Resemblance);
-        let mut found = Known::new(Scale::Distance);
+    fn pairs_are_compared_in_either_order_of_keys() {
+        let mut truth = KnownPairs::new(ScoreScale::Resemblance);
+        let mut found = KnownPairs::new(ScoreScale::Distance);
         for (a, b, resemblance) in [(5, 1, 0.9), (2, 3, 0.7), (3, 9, 0.95)] {
-            truth.push(a, b, Measured::Resemblance(resemblance));
+            truth.push(a, b, PairMeasure::Resemblance(resemblance));
         }
         for (a, b, distance) in [(1, 5, 3), (3, 2, 2), (0, 1, 0), (9, 3, 8)] {
-            found.push(a, b, Measured::Distance(distance));
+            found.push(a, b, PairMeasure::Distance(distance));
         }
         truth.finish();
         found.finish();

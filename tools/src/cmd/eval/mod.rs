@@ -12,9 +12,9 @@ use anyhow::{Context, bail};
 use clap::Args;
 use serde::Serialize;
 use twindex::Index;
-use twindex_join::{Effort, pairs_within};
+use twindex_join::{JoinResources, pairs_within};
 
-use self::known::{Keys, Known, Measured, Scale};
+use self::known::{KeyNumbers, KnownPairs, PairMeasure, ScoreScale};
 use super::query::write_key;
 use crate::options::{Output, Usage, parse_resemblance};
 use crate::report;
@@ -29,7 +29,7 @@ use crate::report;
     Prints a line for each threshold, or each radius: precision, recall, F1, pairs found, pairs found that are \
     known, pairs known. For resemblances, pairs found at a threshold are compared with those known at it, unless \
     --relevant says otherwise. Memory: 32 bytes a pair, and the keys.")]
-pub(crate) struct Eval {
+pub(crate) struct EvalArgs {
     /// What was found: a folder that `dedup` made, a table of pairs, or an index with fingerprints, with all pairs
     /// are looked for
     found: PathBuf,
@@ -54,14 +54,14 @@ pub(crate) struct Eval {
 
 /// The figures for one threshold or radius.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct Row {
+struct RecallRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     k: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     threshold: Option<f64>,
-    /// Of the pairs found, those that are known; none where none are found.
+    /// The share of found pairs that are known; none if none are found.
     precision: Option<f64>,
-    /// Of the pairs known, those that are found; none where none are known.
+    /// The share of known pairs that are found; none if none are known.
     recall: Option<f64>,
     f1: Option<f64>,
     found: u64,
@@ -72,18 +72,18 @@ struct Row {
 
 /// Fields of `--json`.
 #[derive(Serialize)]
-struct Report {
-    rows: Vec<Row>,
+struct EvalReport {
+    rows: Vec<RecallRow>,
 }
 
-impl Eval {
+impl EvalArgs {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let mut keys = Keys::default();
-        let truth = Known::read(&self.truth, &mut keys)?;
-        if truth.scale == Scale::Distance {
+        let mut keys = KeyNumbers::default();
+        let truth = KnownPairs::read(&self.truth, &mut keys)?;
+        if truth.scale == ScoreScale::Distance {
             bail!("{}: known pairs have resemblances, not distances", self.truth.display());
         }
-        if truth.scale == Scale::None && self.relevant.is_some() {
+        if truth.scale == ScoreScale::None && self.relevant.is_some() {
             return Err(Usage::new("--relevant goes with known pairs whose resemblance is known").into());
         }
         if let Some(path) = self.svg.as_ref().filter(|path| path.exists()) {
@@ -93,10 +93,10 @@ impl Eval {
         }
         let found = self.found(&mut keys)?;
         let rows = match found.scale {
-            Scale::Distance if self.thresholds.is_empty() => {
+            ScoreScale::Distance if self.thresholds.is_empty() => {
                 (0..=self.within.unwrap_or(10)).map(|k| self.row_of_radius(&truth, &found, k)).collect()
             }
-            Scale::Distance => return Err(Usage::new("--thresholds goes with resemblances").into()),
+            ScoreScale::Distance => return Err(Usage::new("--thresholds goes with resemblances").into()),
             _ if self.within.is_some() => return Err(Usage::new("--within goes with distances").into()),
             _ => self
                 .thresholds()
@@ -108,7 +108,7 @@ impl Eval {
             draw(path, &rows)?;
         }
         if self.output.json {
-            report::print_json(&Report { rows })?;
+            report::print_json(&EvalReport { rows })?;
         } else {
             report::print_lines(&table(&rows))?;
         }
@@ -127,13 +127,13 @@ impl Eval {
     }
 
     /// The pairs that were found.
-    fn found(&self, keys: &mut Keys) -> anyhow::Result<Known> {
+    fn found(&self, keys: &mut KeyNumbers) -> anyhow::Result<KnownPairs> {
         if !self.found.is_dir() {
-            return Known::read(&self.found, keys);
+            return KnownPairs::read(&self.found, keys);
         }
         let pairs = self.found.join("pairs.tsv");
         if pairs.exists() {
-            return Known::read(&pairs, keys);
+            return KnownPairs::read(&pairs, keys);
         }
         let index = Index::open(&self.found)?;
         let snapshot = index.snapshot();
@@ -143,40 +143,40 @@ impl Eval {
                 self.found.display()
             );
         }
-        let mut found = Known::new(Scale::Distance);
+        let mut found = KnownPairs::new(ScoreScale::Distance);
         let (mut first, mut second) = (Vec::new(), Vec::new());
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
-        let effort = Effort::in_dir(scratch.path());
-        pairs_within(&snapshot, None, self.within.unwrap_or(10), effort, |a, b, distance| {
+        let resources = JoinResources::in_dir(scratch.path());
+        pairs_within(&snapshot, None, self.within.unwrap_or(10), resources, |a, b, distance| {
             first.clear();
             second.clear();
             // As they are in a table, so that numbers and paths are compared as they are printed.
             for (name, place) in [(&mut first, a), (&mut second, b)] {
                 write_key(name, &place.key()?).map_err(|error| twindex::Error::Invalid(error.to_string()))?;
             }
-            found.push(keys.number(&first), keys.number(&second), Measured::Distance(distance));
+            found.push(keys.number(&first), keys.number(&second), PairMeasure::Distance(distance));
             Ok::<_, twindex::Error>(())
         })?;
         found.finish();
         Ok(found)
     }
 
-    fn row_of_radius(&self, truth: &Known, found: &Known, k: u32) -> Row {
+    fn row_of_radius(&self, truth: &KnownPairs, found: &KnownPairs, k: u32) -> RecallRow {
         let relevant = self.relevant.unwrap_or(0.8);
-        let is_known = |measured: Measured| measured.resembles(relevant);
+        let is_known = |measured: PairMeasure| measured.resembles(relevant);
         let (found, right, known) = truth.compare(found, is_known, |measured| measured.is_within(k));
-        Row { k: Some(k), ..Row::of(found, right, known) }
+        RecallRow { k: Some(k), ..RecallRow::of(found, right, known) }
     }
 
-    fn row_of_threshold(&self, truth: &Known, found: &Known, threshold: f64) -> Row {
+    fn row_of_threshold(&self, truth: &KnownPairs, found: &KnownPairs, threshold: f64) -> RecallRow {
         let relevant = self.relevant.unwrap_or(threshold);
-        let is_known = |measured: Measured| measured.resembles(relevant);
+        let is_known = |measured: PairMeasure| measured.resembles(relevant);
         let (found, right, known) = truth.compare(found, is_known, |measured| measured.resembles(threshold));
-        Row { threshold: Some(threshold), ..Row::of(found, right, known) }
+        RecallRow { threshold: Some(threshold), ..RecallRow::of(found, right, known) }
     }
 }
 
-impl Row {
+impl RecallRow {
     fn of(found: u64, right: u64, known: u64) -> Self {
         let share = |of: u64| (of > 0).then(|| right as f64 / of as f64);
         // 2 P R / (P + R), which is also defined where one of them is not.
@@ -200,20 +200,20 @@ impl Row {
 }
 
 /// The rows as lines of a table.
-fn table(rows: &[Row]) -> Vec<String> {
+fn table(rows: &[RecallRow]) -> Vec<String> {
     let by_radius = rows.iter().any(|row| row.k.is_some());
     let first = if by_radius { "k" } else { "threshold" };
     let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.5}"));
     let mut lines = vec![format!("{first}\tprecision\trecall\tf1\tfound\tright\ttrue")];
     lines.extend(rows.iter().map(|row| {
-        let Row { precision, recall, f1, found, right, known, .. } = row;
+        let RecallRow { precision, recall, f1, found, right, known, .. } = row;
         let at = row.k.map_or_else(|| format!("{:.2}", row.at()), |k| k.to_string());
         format!("{at}\t{}\t{}\t{}\t{found}\t{right}\t{known}", share(*precision), share(*recall), share(*f1))
     }));
     lines
 }
 
-fn draw(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
+fn draw(path: &Path, rows: &[RecallRow]) -> anyhow::Result<()> {
     let write = || {
         let mut file = File::create_new(path)?;
         file.write_all(plot::svg(rows).as_bytes())?;
@@ -231,11 +231,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_of_nothing_are_not_numbers() {
-        let row = Row::of(0, 0, 5);
+    fn share_of_zero_is_not_a_number() {
+        let row = RecallRow::of(0, 0, 5);
         assert_eq!((row.precision, row.recall, row.f1), (None, Some(0.0), Some(0.0)));
-        let row = Row::of(4, 3, 6);
+        let row = RecallRow::of(4, 3, 6);
         assert_eq!((row.precision, row.recall, row.f1), (Some(0.75), Some(0.5), Some(0.6)));
-        assert_eq!(Row::of(0, 0, 0).f1, None);
+        assert_eq!(RecallRow::of(0, 0, 0).f1, None);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::Row;
+use super::RecallRow;
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 420.0;
@@ -10,12 +10,12 @@ const HEIGHT: f64 = 420.0;
 const FRAME: (f64, f64, f64, f64) = (60.0, 20.0, 500.0, 360.0);
 
 /// One of the three shares of a row.
-type Share = fn(&Row) -> Option<f64>;
+type Share = fn(&RecallRow) -> Option<f64>;
 
 /// A file of its own: no script, no style sheet, no font but the reader's.
-pub(super) fn svg(rows: &[Row]) -> String {
+pub(super) fn svg(rows: &[RecallRow]) -> String {
     let (left, top, right, bottom) = FRAME;
-    let (least, most) = (rows.first().map_or(0.0, Row::at), rows.last().map_or(1.0, Row::at));
+    let (least, most) = (rows.first().map_or(0.0, RecallRow::at), rows.last().map_or(1.0, RecallRow::at));
     let span = if most > least { most - least } else { 1.0 };
     let x = |at: f64| left + (at - least) / span * (right - left);
     let y = |share: f64| bottom - share * (bottom - top);
@@ -87,7 +87,8 @@ mod tests {
 
     #[test]
     fn the_figure_has_a_point_for_each_share_that_is_known() {
-        let rows: Vec<Row> = (0..=10).map(|k| Row { k: Some(k), ..Row::of(k.into(), 0, 4) }).collect();
+        let rows: Vec<RecallRow> =
+            (0..=10).map(|k| RecallRow { k: Some(k), ..RecallRow::of(k.into(), 0, 4) }).collect();
         let svg = svg(&rows);
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
         let points: Vec<usize> = svg

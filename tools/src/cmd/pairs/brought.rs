@@ -5,19 +5,19 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use twindex::sys::{RealVfs, Room};
+use twindex::sys::{MemoryBudget, RealVfs};
 use twindex::{Index, Params};
 use twindex_corpus::RepeatedKeys;
 use twindex_corpus::contents;
 use twindex_corpus::input::Documents;
-use twindex_corpus::sketching::{Wanted, for_each_sketched, refused};
+use twindex_corpus::sketching::{SketchOptions, for_each_sketched, refused};
 use twindex_corpus::text::TextOptions;
 
-use super::Pairs;
+use super::PairsArgs;
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch};
 
-impl Pairs {
+impl PairsArgs {
     /// Pairs of the records of a file, or of records of two.
     pub(super) fn brought(&self, path: &Path) -> anyhow::Result<ExitCode> {
         let within = self.within.unwrap_or_default();
@@ -44,9 +44,13 @@ impl Pairs {
         writer.set_memory(self.work.memory / 2);
         let progress =
             Progress::bytes(documents.total_bytes(), "reading", self.output.quiet || self.prints());
-        let room = Room::new(&std::env::temp_dir(), self.work.memory / 4);
-        // Of two rows with one key, which is meant in a pair?
-        let wanted = Wanted { repeated_keys: RepeatedKeys::Error, room: Some(room), ..Wanted::default() };
+        let budget = MemoryBudget::new(&std::env::temp_dir(), self.work.memory / 4);
+        // A key in two rows would be ambiguous in a pair.
+        let wanted = SketchOptions {
+            repeated_keys: RepeatedKeys::Error,
+            budget: Some(budget),
+            ..SketchOptions::default()
+        };
         for_each_sketched(&mut documents, &index.sketcher()?, &wanted, &progress, |one| {
             let put = writer.put(one.key.as_slice(), &one.sketch);
             put.map_err(|error| refused(&one.place, "cannot add the fingerprint", error))?;

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
 use twindex::{KeyBuf, Params};
-use twindex_join::{Positions, RawValues, Sorter, finish_all, merge_sorted, raw_meetings_within};
+use twindex_join::{Positions, RawValues, Sorter, finish_all, merge_sorted, raw_near_fingerprints_within};
 
-use super::{Pairs, Totals, add_near};
+use super::{PairTotals, PairsArgs, add_near};
 use crate::in_order::in_order;
-use crate::options::Verify;
+use crate::options::VerifyChoice;
 use crate::raw_column::RawColumn;
 use crate::report::Stopwatch;
 
@@ -18,7 +18,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<u64>> {
     RawColumn::open(path)?.wave(usize::MAX)
 }
 
-impl Pairs {
+impl PairsArgs {
     /// Pairs of the rows of a file, or of rows of two.
     pub(super) fn raw(&self, path: &Path) -> anyhow::Result<ExitCode> {
         let within = self.within.unwrap_or_default();
@@ -42,8 +42,8 @@ impl Pairs {
         let other = self.with.as_deref().map(read).transpose()?;
         let watch = Stopwatch::start();
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
-        let mut effort = self.effort(&scratch);
-        effort.memory /= 2;
+        let mut resources = self.resources(&scratch);
+        resources.memory /= 2;
         let across = other.is_some();
         let key = |at: u32| ids.as_ref().map_or(u64::from(at), |ids| ids[at as usize]);
         // The keys of a pair, in their order.
@@ -57,7 +57,7 @@ impl Pairs {
         let has = |a: u64| self.shard.has(&KeyBuf::U64(a));
         let (left, right) = (RawValues::Held(&values), other.as_deref().map(RawValues::Held));
         if !self.prints() {
-            let take = |totals: &mut Totals, found: &Positions<'_>| {
+            let take = |totals: &mut PairTotals, found: &Positions<'_>| {
                 found.for_each(|a, b| {
                     let (a, b) = keys(a, b);
                     if has(a) {
@@ -66,12 +66,13 @@ impl Pairs {
                     Ok(())
                 })
             };
-            let states = raw_meetings_within(left, right, within, effort, Totals::default, take)?;
+            let states =
+                raw_near_fingerprints_within(left, right, within, resources, PairTotals::default, take)?;
             return self.report(states.into_iter().sum(), None, None, watch);
         }
-        let memory = effort.memory / effort.threads;
+        let memory = resources.memory / resources.threads;
         let begin = || Sorter::<(u64, u64, u8)>::new(scratch.path(), memory);
-        let states = raw_meetings_within(left, right, within, effort, begin, |sorter, found| {
+        let states = raw_near_fingerprints_within(left, right, within, resources, begin, |sorter, found| {
             found.for_each(|a, b| {
                 let (a, b) = keys(a, b);
                 // At most 64 bits differ.
@@ -79,16 +80,16 @@ impl Pairs {
             })
         })?;
         let sorted = finish_all(states)?;
-        let mut totals = Totals::default();
+        let mut totals = PairTotals::default();
         // The parameters of an index that `build --fingerprints` makes.
         let params = Params::builder().u64_keys().simhash(within as u8).build()?;
-        let mut out = self.lines(&params, Verify::Exact)?;
-        let make = |&(a, b, distance): &(u64, u64, u8), part: &mut Totals, text: &mut _| {
+        let mut out = self.lines(&params, VerifyChoice::Exact)?;
+        let make = |&(a, b, distance): &(u64, u64, u8), part: &mut PairTotals, text: &mut _| {
             let (a, b) = (KeyBuf::U64(a), KeyBuf::U64(b));
             part.add(&a, &b);
             Ok(add_near(text, &a, &b, distance.into())?)
         };
-        let write = |part: Totals, text: &[u8]| {
+        let write = |part: PairTotals, text: &[u8]| {
             totals = totals + part;
             out.put(part.count, text)
         };

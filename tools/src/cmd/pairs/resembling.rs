@@ -15,11 +15,11 @@ use twindex::store::snapshot::Place;
 use twindex::{Index, KeyBuf, Resemblance, Snapshot};
 use twindex_corpus::texts::Texts;
 use twindex_join::{
-    Agreement, Candidates, Effort, Families, ShingleSets, Sorted, Sorter, candidates_agreeing,
+    Agreement, Candidates, Families, JoinResources, ShingleSets, Sorted, Sorter, candidates_agreeing,
     candidates_agreeing_across, sorted_pairs_of_sets,
 };
 
-use super::{Pairs, Verify};
+use super::{PairsArgs, VerifyChoice};
 use crate::progress::Watching;
 
 /// Candidates that one thread verifies at once.
@@ -27,25 +27,25 @@ const CHUNK: usize = 512;
 /// Buckets of more members are not paired all with all.
 const MAX_BUCKET: usize = 10_000;
 
-/// What was found.
-pub(super) struct Found {
+/// Near pairs, with their scores.
+pub(super) struct ResemblingPairs {
     /// Both documents, the one whose key comes first before, and a score: sorted by keys.
     pairs: Sorted<u128>,
-    scores: Scores,
+    scores: ResemblingScores,
     pub(super) candidates: u64,
     pub(super) capped_buckets: u64,
 }
 
-/// What a score of 64 bits says.
+/// The meaning of a score of 64 bits.
 #[derive(Clone, Copy)]
-enum Scores {
+enum ResemblingScores {
     /// Intersection and union.
     Counted,
     /// Equal minima, of this number of minima of this number of bits.
     Estimated { minima: usize, bits: u8 },
 }
 
-impl Scores {
+impl ResemblingScores {
     fn resemblance(self, score: u64) -> Resemblance {
         match self {
             Self::Counted => {
@@ -56,7 +56,7 @@ impl Scores {
     }
 }
 
-impl Found {
+impl ResemblingPairs {
     /// Hands each pair to `each`, by numbers, which are in the order of keys.
     pub(super) fn for_each(
         &self,
@@ -69,7 +69,7 @@ impl Found {
 }
 
 /// One index, and its live documents, segment and ordinal: in the order of their keys.
-struct Side<'a> {
+struct LiveIndex<'a> {
     path: &'a Path,
     index: &'a Index,
     snapshot: &'a Snapshot,
@@ -79,7 +79,7 @@ struct Side<'a> {
     places: Vec<u32>,
 }
 
-impl<'a> Side<'a> {
+impl<'a> LiveIndex<'a> {
     fn new(path: &'a Path, index: &'a Index, snapshot: &'a Snapshot) -> twindex::Result<Self> {
         let live: Vec<_> = snapshot.segments().collect();
         let mut documents = Vec::with_capacity(snapshot.documents() as usize);
@@ -129,14 +129,14 @@ impl<'a> Side<'a> {
 }
 
 /// One index or two; documents of the second have the numbers after those of the first.
-pub(super) struct Sides<'a> {
-    left: Side<'a>,
-    right: Option<Side<'a>>,
+pub(super) struct LiveIndexes<'a> {
+    left: LiveIndex<'a>,
+    right: Option<LiveIndex<'a>>,
 }
 
-impl<'a> Sides<'a> {
+impl<'a> LiveIndexes<'a> {
     pub(super) fn new(
-        args: &'a Pairs,
+        args: &'a PairsArgs,
         left: (&'a Index, &'a Snapshot),
         right: Option<(&'a Path, &'a Index, &'a Snapshot)>,
     ) -> anyhow::Result<Self> {
@@ -145,15 +145,15 @@ impl<'a> Sides<'a> {
             let left = args.index()?.display();
             same.with_context(|| format!("{}: cannot be compared with {left}", path.display()))?;
         }
-        let right = right.map(|(path, index, snapshot)| Side::new(path, index, snapshot));
-        Ok(Self { left: Side::new(args.index()?, left.0, left.1)?, right: right.transpose()? })
+        let right = right.map(|(path, index, snapshot)| LiveIndex::new(path, index, snapshot));
+        Ok(Self { left: LiveIndex::new(args.index()?, left.0, left.1)?, right: right.transpose()? })
     }
 
     fn first_right(&self) -> u32 {
         self.left.documents.len() as u32
     }
 
-    fn side(&self, document: u32) -> (&Side<'_>, u32) {
+    fn side(&self, document: u32) -> (&LiveIndex<'_>, u32) {
         match &self.right {
             Some(right) if document >= self.first_right() => (right, document - self.first_right()),
             _ => (&self.left, document),
@@ -173,16 +173,16 @@ impl<'a> Sides<'a> {
         Ok(sets)
     }
 
-    fn candidates(&self, agreement: Agreement, room: (&Path, usize)) -> twindex::Result<Candidates> {
+    fn candidates(&self, agreement: Agreement, budget: (&Path, usize)) -> twindex::Result<Candidates> {
         let left = self.left.numbers(0);
         match &self.right {
-            None => candidates_agreeing(self.left.snapshot, agreement, MAX_BUCKET, room, left),
+            None => candidates_agreeing(self.left.snapshot, agreement, MAX_BUCKET, budget, left),
             Some(right) => candidates_agreeing_across(
                 (self.left.snapshot, right.snapshot),
                 self.first_right(),
                 agreement,
                 MAX_BUCKET,
-                room,
+                budget,
                 (left, right.numbers(self.first_right())),
             ),
         }
@@ -191,19 +191,19 @@ impl<'a> Sides<'a> {
 
 /// The pairs of one index, or across two, that agree so and whose resemblance reaches `threshold`.
 pub(super) fn find(
-    args: &Pairs,
-    sides: &Sides<'_>,
-    (threshold, verify): (f64, Verify),
+    args: &PairsArgs,
+    sides: &LiveIndexes<'_>,
+    (threshold, verify): (f64, VerifyChoice),
     agreement: Agreement,
     scratch: &Path,
-) -> anyhow::Result<Found> {
+) -> anyhow::Result<ResemblingPairs> {
     let memory = args.work.memory;
-    let by_index = verify == Verify::Exact && args.texts.is_empty();
+    let by_index = verify == VerifyChoice::Exact && args.texts.is_empty();
     if by_index && !args.features.options().are_given() {
         return by_sets(
             sides,
             threshold,
-            Effort { dir: scratch, memory, threads: rayon::current_num_threads() },
+            JoinResources { dir: scratch, memory, threads: rayon::current_num_threads() },
         );
     }
     let found = sides.candidates(agreement, (scratch, memory / 4))?;
@@ -214,7 +214,7 @@ pub(super) fn find(
     };
     let mut count = 0;
     let scores = match verify {
-        Verify::Signature => {
+        VerifyChoice::Signature => {
             let kept = sides.left.snapshot.params().minhash;
             let (minima, bits) = kept.map_or((0, 0), |kept| (kept.minima(), kept.signature_bits));
             found.for_each_batch(|batch| {
@@ -225,9 +225,9 @@ pub(super) fn find(
                     .collect::<twindex::Result<_>>()?;
                 estimated.into_iter().flatten().try_for_each(|(a, b, same)| push(a, b, same))
             })?;
-            Scores::Estimated { minima, bits }
+            ResemblingScores::Estimated { minima, bits }
         }
-        Verify::Exact => {
+        VerifyChoice::Exact => {
             let (texts, numbers) = if by_index {
                 (Texts::of(sides.sets(scratch, memory / 4)?), HashMap::new())
             } else {
@@ -257,24 +257,38 @@ pub(super) fn find(
                 }
                 Ok::<(), twindex::Error>(())
             })?;
-            Scores::Counted
+            ResemblingScores::Counted
         }
     };
-    Ok(Found { pairs: pairs.finish()?, scores, candidates: count, capped_buckets: found.capped_buckets })
+    Ok(ResemblingPairs {
+        pairs: pairs.finish()?,
+        scores,
+        candidates: count,
+        capped_buckets: found.capped_buckets,
+    })
 }
 
 /// The pairs whose sets, as the index has them, resemble each other by `threshold` or more.
-fn by_sets(sides: &Sides<'_>, threshold: f64, effort: Effort<'_>) -> anyhow::Result<Found> {
-    let sets = sides.sets(effort.dir, effort.memory / 4)?;
+fn by_sets(
+    sides: &LiveIndexes<'_>,
+    threshold: f64,
+    resources: JoinResources<'_>,
+) -> anyhow::Result<ResemblingPairs> {
+    let sets = sides.sets(resources.dir, resources.memory / 4)?;
     let first_right = sides.right.as_ref().map(|_| sides.first_right());
-    let rest = Effort { memory: effort.memory / 4 * 3, ..effort };
+    let rest = JoinResources { memory: resources.memory / 4 * 3, ..resources };
     let (pairs, found) = sorted_pairs_of_sets(&sets, first_right, threshold, MAX_BUCKET, rest)?;
-    Ok(Found { pairs, scores: Scores::Counted, candidates: found.candidates, capped_buckets: found.capped })
+    Ok(ResemblingPairs {
+        pairs,
+        scores: ResemblingScores::Counted,
+        candidates: found.candidates,
+        capped_buckets: found.capped,
+    })
 }
 
 /// The pairs whose estimate reaches the threshold, with their equal minima.
 fn estimated(
-    sides: &Sides<'_>,
+    sides: &LiveIndexes<'_>,
     pairs: &[(u32, u32)],
     (minima, bits): (usize, u8),
     threshold: f64,
@@ -292,8 +306,8 @@ fn estimated(
 
 /// Reads the texts of all documents that are in a candidate pair; returns their sets by number.
 fn texts(
-    args: &Pairs,
-    sides: &Sides<'_>,
+    args: &PairsArgs,
+    sides: &LiveIndexes<'_>,
     found: &Candidates,
     scratch: &Path,
 ) -> anyhow::Result<(Texts, HashMap<u32, u32>)> {

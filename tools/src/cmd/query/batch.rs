@@ -10,11 +10,11 @@ use twindex::store::snapshot::Place;
 use twindex::{Fingerprint, KeyBuf, Snapshot};
 use twindex_corpus::tsv;
 use twindex_join::{
-    Effort, RawValues, Sorter, Way, answers_within, choose, choose_raw, finish_all, merge_sorted,
-    raw_answers_within, sorted_answers_within,
+    BatchStrategy, JoinResources, RawValues, Sorter, answers_within, choose, choose_raw, finish_all,
+    merge_sorted, raw_answers_within, sorted_answers_within,
 };
 
-use super::{By, CANNOT_WRITE, Query, Totals, keeps_samples, key_number, write_key};
+use super::{CANNOT_WRITE, QueryArgs, QueryTotals, StrategyArg, keeps_samples, key_number, write_key};
 use crate::in_order::in_order;
 use crate::raw_column::RawColumn;
 use crate::report::{Stopwatch, mix};
@@ -52,37 +52,42 @@ impl Limited {
 
 /// The sum over answers of one thread.
 #[derive(Default)]
-struct Part {
+struct ThreadTotals {
     hits: u64,
     checksum: u64,
 }
 
-impl Part {
+impl ThreadTotals {
     fn add(&mut self, query: u64, key: &KeyBuf) {
         self.hits += 1;
         self.checksum = self.checksum.wrapping_add(mix(query, key_number(key)));
     }
 
-    fn add_to(&self, totals: &mut Totals) {
+    fn add_to(&self, totals: &mut QueryTotals) {
         totals.hits += self.hits;
         totals.checksum = totals.checksum.wrapping_add(self.checksum);
     }
 }
 
-impl Query {
+impl QueryArgs {
     /// The strategy for a batch of this number of queries; none if each is answered by itself, by probes.
-    pub(super) fn way(&self, snapshot: &Snapshot, queries: u64, within: u32) -> anyhow::Result<Option<Way>> {
+    pub(super) fn way(
+        &self,
+        snapshot: &Snapshot,
+        queries: u64,
+        within: u32,
+    ) -> anyhow::Result<Option<BatchStrategy>> {
         let way = match self.by {
-            By::Merge => Way::Merge,
-            By::Scan => Way::Scan,
+            StrategyArg::Merge => BatchStrategy::Merge,
+            StrategyArg::Scan => BatchStrategy::Scan,
             _ if self.first || self.visits.is_some() || self.probe.is_some() => return Ok(None),
-            By::Probes => Way::Probes,
-            By::Auto => choose(snapshot, queries.min(self.together() as u64), within)?,
+            StrategyArg::Probes => BatchStrategy::Probes,
+            StrategyArg::Auto => choose(snapshot, queries.min(self.together() as u64), within)?,
         };
         // Answers of several segments are put in the order of all keys, which takes a look at each.
         let orders = (self.prints() || self.limit.is_some()) && snapshot.segments().nth(1).is_some();
         let is_worth_it = !orders || queries.saturating_mul(KEYS_A_QUERY) >= snapshot.documents();
-        Ok(Some(way).filter(|&way| way != Way::Probes || is_worth_it))
+        Ok(Some(way).filter(|&way| way != BatchStrategy::Probes || is_worth_it))
     }
 
     /// Queries that are answered together.
@@ -96,12 +101,12 @@ impl Query {
         snapshot: &Snapshot,
         mut queries: RawColumn,
         within: u32,
-        way: Way,
+        way: BatchStrategy,
         out: &mut StageFile,
-    ) -> anyhow::Result<(Totals, f64, f64)> {
-        let mut totals = Totals { by: Some(way), ..Totals::default() };
+    ) -> anyhow::Result<(QueryTotals, f64, f64)> {
+        let mut totals = QueryTotals { by: Some(way), ..QueryTotals::default() };
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
-        let effort = self.effort(scratch.path());
+        let resources = self.resources(scratch.path());
         let tail: &[u8] = if keeps_samples(snapshot) { b"\t-\t-\t-\n" } else { b"\t-\n" };
         let (mut cpu_seconds, mut seconds) = (0.0, 0.0);
         loop {
@@ -115,24 +120,32 @@ impl Query {
             totals.queries += wave.len() as u64;
             if self.prints() || self.limit.is_some() {
                 let (mut limited, mut left_out) = (Limited::new(self.limit), 0);
-                let make =
-                    |&(query, place, distance): &(u64, Place<'_>, u32), part: &mut Part, text: &mut _| {
-                        let key = place.key()?;
-                        self.add_hit(query, &key, (distance, tail), part, text)
-                    };
-                let write = |part: Part, text: &[u8]| {
+                let make = |&(query, place, distance): &(u64, Place<'_>, u32),
+                            part: &mut ThreadTotals,
+                            text: &mut _| {
+                    let key = place.key()?;
+                    self.add_hit(query, &key, (distance, tail), part, text)
+                };
+                let write = |part: ThreadTotals, text: &[u8]| {
                     part.add_to(&mut totals);
                     out.write_all(text).context(CANNOT_WRITE)
                 };
                 in_order(make, write, |push| {
-                    sorted_answers_within(snapshot, &wave, within, way, effort, |query, place, distance| {
-                        let number = start + query as u64;
-                        if !limited.admits(number) {
-                            left_out += 1;
-                            return Ok(());
-                        }
-                        push((number, place, distance))
-                    })
+                    sorted_answers_within(
+                        snapshot,
+                        &wave,
+                        within,
+                        way,
+                        resources,
+                        |query, place, distance| {
+                            let number = start + query as u64;
+                            if !limited.admits(number) {
+                                left_out += 1;
+                                return Ok(());
+                            }
+                            push((number, place, distance))
+                        },
+                    )
                 })?;
                 totals.left_out += left_out;
             } else {
@@ -141,8 +154,8 @@ impl Query {
                     &wave,
                     within,
                     way,
-                    effort,
-                    Part::default,
+                    resources,
+                    ThreadTotals::default,
                     |part, query, _, place, _| {
                         let key = place.key()?;
                         if self.shard.has(&key) {
@@ -161,8 +174,8 @@ impl Query {
         Ok((totals, cpu_seconds, seconds))
     }
 
-    fn effort<'a>(&self, dir: &'a Path) -> Effort<'a> {
-        Effort { dir, memory: self.work.memory, threads: rayon::current_num_threads() }
+    fn resources<'a>(&self, dir: &'a Path) -> JoinResources<'a> {
+        JoinResources { dir, memory: self.work.memory, threads: rayon::current_num_threads() }
     }
 
     /// Adds the line of a hit, unless it is of another shard.
@@ -171,7 +184,7 @@ impl Query {
         query: u64,
         key: &KeyBuf,
         (distance, tail): (u32, &[u8]),
-        part: &mut Part,
+        part: &mut ThreadTotals,
         text: &mut Vec<u8>,
     ) -> anyhow::Result<()> {
         if !self.shard.has(key) {
@@ -192,10 +205,10 @@ impl Query {
     /// Answers raw fingerprints from a file of others.
     pub(super) fn against(&self, path: &Path) -> anyhow::Result<ExitCode> {
         let within = self.within.unwrap_or_default();
-        let mut totals = Totals::default();
+        let mut totals = QueryTotals::default();
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
-        let mut effort = self.effort(scratch.path());
-        effort.memory /= 2;
+        let mut resources = self.resources(scratch.path());
+        resources.memory /= 2;
         let Some(asked) = &self.fingerprints else { return Ok(ExitCode::SUCCESS) };
         let mut queries = RawColumn::open(asked)?;
         let mut out = self.hits(None, false, true)?;
@@ -208,8 +221,9 @@ impl Query {
             let start = totals.queries;
             totals.queries += wave.len() as u64;
             let ordered = self.prints() || self.limit.is_some();
-            let begin = || Sorter::<(u64, u64, u8)>::new(scratch.path(), effort.memory / effort.threads);
-            // What is sorted by distance first is in front of the key.
+            let begin =
+                || Sorter::<(u64, u64, u8)>::new(scratch.path(), resources.memory / resources.threads);
+            // The distance is before the key, so that it is sorted by first.
             let pack = |query: u32, distance: u32| u64::from(query) << 8 | u64::from(distance);
             let mut sorters: Vec<Sorter<(u64, u64, u8)>> = Vec::new();
             let (mut pieces, mut first) = (RawColumn::open(path)?, 0_u64);
@@ -220,9 +234,11 @@ impl Query {
                 }
                 let watch = Stopwatch::start();
                 let way = match self.by {
-                    By::Merge => Way::Merge,
-                    By::Scan => Way::Scan,
-                    By::Auto | By::Probes => choose_raw(piece.len() as u64, wave.len() as u64, within),
+                    StrategyArg::Merge => BatchStrategy::Merge,
+                    StrategyArg::Scan => BatchStrategy::Scan,
+                    StrategyArg::Auto | StrategyArg::Probes => {
+                        choose_raw(piece.len() as u64, wave.len() as u64, within)
+                    }
                 };
                 totals.by = totals.by.or(Some(way));
                 let values = RawValues::Held(&piece);
@@ -233,17 +249,25 @@ impl Query {
                     let take = |sorter: &mut Sorter<_>, query: u32, at: u32, distance: u32| {
                         sorter.push((pack(query, distance), first + u64::from(at), 0))
                     };
-                    sorters = raw_answers_within(&values, &wave, within, way, effort, next, take)?;
+                    sorters = raw_answers_within(&values, &wave, within, way, resources, next, take)?;
                     sorters.extend(begun.into_inner().unwrap_or_default());
                 } else {
-                    let take = |part: &mut Part, query: u32, at: u32, _| {
+                    let take = |part: &mut ThreadTotals, query: u32, at: u32, _| {
                         let key = KeyBuf::U64(first + u64::from(at));
                         if self.shard.has(&key) {
                             part.add(start + u64::from(query), &key);
                         }
                         Ok(())
                     };
-                    let parts = raw_answers_within(&values, &wave, within, way, effort, Part::default, take)?;
+                    let parts = raw_answers_within(
+                        &values,
+                        &wave,
+                        within,
+                        way,
+                        resources,
+                        ThreadTotals::default,
+                        take,
+                    )?;
                     for part in &parts {
                         part.add_to(&mut totals);
                     }
@@ -255,10 +279,10 @@ impl Query {
             let watch = Stopwatch::start();
             let sorted = finish_all(sorters)?;
             let (mut limited, mut left_out) = (Limited::new(self.limit), 0);
-            let make = |&(query, key, distance): &(u64, u64, u32), part: &mut Part, text: &mut _| {
+            let make = |&(query, key, distance): &(u64, u64, u32), part: &mut ThreadTotals, text: &mut _| {
                 self.add_hit(query, &KeyBuf::U64(key), (distance, b"\t-\n"), part, text)
             };
-            let write = |part: Part, text: &[u8]| {
+            let write = |part: ThreadTotals, text: &[u8]| {
                 part.add_to(&mut totals);
                 out.write_all(text).context(CANNOT_WRITE)
             };

@@ -13,22 +13,22 @@ use twindex_corpus::sketching::for_each_sketched;
 use twindex_corpus::tsv;
 use twindex_join::{ContainmentHit, ContainmentQueries};
 
-use super::{CANNOT_WRITE, Query, Totals, key_number, write_key};
+use super::{CANNOT_WRITE, QueryArgs, QueryTotals, key_number, write_key};
 use crate::progress::Progress;
 use crate::report::{self, Stopwatch, mix};
 use crate::stage::StageFile;
-use crate::verifying::Counted;
+use crate::verifying::VerifiedBy;
 
 /// Texts that are asked about together.
 struct Asking<'q> {
-    query: &'q Query,
+    query: &'q QueryArgs,
     snapshot: &'q Snapshot,
     queries: ContainmentQueries,
     keys: Vec<Vec<u8>>,
-    totals: Totals,
+    totals: QueryTotals,
 }
 
-impl Query {
+impl QueryArgs {
     /// Answers all texts.
     pub(super) fn answer_containment(&self, index: &Index, snapshot: &Snapshot) -> anyhow::Result<ExitCode> {
         contents::check(self.index(), &snapshot.params().shingling, self.input.reads_features())?;
@@ -40,12 +40,12 @@ impl Query {
         let sketcher = self.boilerplate.sketcher(index)?;
         let mut documents = Documents::open(&self.input.inputs, &self.ids.apply(self.input.options()))?;
         let has_numbers_as_keys = snapshot.params().key == KeyKind::U64;
-        let mut out = self.hits(Some(Counted::Exact), true, has_numbers_as_keys)?;
+        let mut out = self.hits(Some(VerifiedBy::Exact), true, has_numbers_as_keys)?;
         let watch = Stopwatch::start();
         let progress =
             Progress::bytes(documents.total_bytes(), "querying", self.output.quiet || self.prints());
         let mut asking =
-            Asking { query: self, snapshot, queries, keys: Vec::new(), totals: Totals::default() };
+            Asking { query: self, snapshot, queries, keys: Vec::new(), totals: QueryTotals::default() };
         let wanted = self.repeated.wanted(self.work.memory / 4);
         for_each_sketched(&mut documents, &sketcher, &wanted, &progress, |one| {
             if asking.queries.push(one.sketch.set())?.is_none() {

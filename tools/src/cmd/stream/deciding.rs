@@ -4,23 +4,23 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use twindex::{Admitted, Document, Error, Index, Key, KeyBuf, Writer};
-use twindex_corpus::admitting::{self, Admission, AdmitOptions, Admitter, NearTo, Outcome as Step};
+use twindex_corpus::admitting::{self, Admission, AdmitOptions, Admitter, NearDocument, Outcome as Step};
 use twindex_corpus::sketching::{Sketched, refused};
 
 use crate::attached_args::AttachedArgs;
 
-/// What a line says of a document.
+/// The content of a document's line.
 pub(super) struct Outcome {
-    pub(super) fate: Fate,
+    pub(super) fate: StreamDecision,
     /// The nearest other document, if one is near.
-    pub(super) near: Option<NearTo>,
+    pub(super) near: Option<NearDocument>,
     /// Earlier documents that this one contains, and how much of each.
     pub(super) contained: Vec<(KeyBuf, f64)>,
 }
 
-/// What became of a document.
+/// The decision on a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum StreamDecision {
     New,
     Duplicate,
     Known,
@@ -30,13 +30,13 @@ pub(super) enum Fate {
 impl From<Admitted> for Outcome {
     fn from(admitted: Admitted) -> Self {
         let (fate, near) = match admitted {
-            Admitted::Duplicate(hit) => (Fate::Duplicate, Some(hit)),
-            Admitted::Known { near } => (Fate::Known, Some(near)),
-            Admitted::Updated => (Fate::Known, None),
-            Admitted::Expired => (Fate::Expired, None),
-            _ => (Fate::New, None),
+            Admitted::Duplicate(hit) => (StreamDecision::Duplicate, Some(hit)),
+            Admitted::Known { near } => (StreamDecision::Known, Some(near)),
+            Admitted::Updated => (StreamDecision::Known, None),
+            Admitted::Expired => (StreamDecision::Expired, None),
+            _ => (StreamDecision::New, None),
         };
-        Self { fate, near: near.map(NearTo::from), contained: Vec::new() }
+        Self { fate, near: near.map(NearDocument::from), contained: Vec::new() }
     }
 }
 
@@ -44,31 +44,31 @@ impl From<Admission> for Outcome {
     fn from(admission: Admission) -> Self {
         let Admission { outcome, near, contained } = admission;
         let fate = match outcome {
-            Step::New => Fate::New,
-            Step::Duplicate => Fate::Duplicate,
-            Step::Known => Fate::Known,
+            Step::New => StreamDecision::New,
+            Step::Duplicate => StreamDecision::Duplicate,
+            Step::Known => StreamDecision::Known,
         };
         Self { fate, near, contained }
     }
 }
 
 /// Decides on documents that are compared only with those of the same value, or by containment, where that was asked for.
-pub(super) struct Deciding<'a> {
+pub(super) struct StreamDecider<'a> {
     attached: &'a AttachedArgs,
     /// Where [`Writer::admit`] does not decide.
     own: Option<Admitter>,
 }
 
-/// What the options say of it.
+/// The criteria of the options.
 #[derive(Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct StreamCriteria {
     pub(super) options: AdmitOptions,
     /// Whether resemblance is counted with sets, and nothing else decides.
     pub(super) counts_sets: bool,
     pub(super) groups: bool,
 }
 
-impl<'a> Deciding<'a> {
+impl<'a> StreamDecider<'a> {
     /// For documents that are added to this index.
     ///
     /// # Errors
@@ -77,10 +77,10 @@ impl<'a> Deciding<'a> {
     pub(super) fn of(
         index: &Index,
         path: &Path,
-        asked: Asked,
+        asked: StreamCriteria,
         attached: &'a AttachedArgs,
     ) -> anyhow::Result<Self> {
-        let Asked { options, counts_sets, groups } = asked;
+        let StreamCriteria { options, counts_sets, groups } = asked;
         if options.containment.is_none() && !options.inside {
             return Ok(Self { attached, own: None });
         }

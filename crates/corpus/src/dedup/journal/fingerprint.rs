@@ -22,20 +22,20 @@ const LAST: usize = "hash 0123456789abcdef\n".len();
 const MANIFEST_MOST: u64 = 16 << 20;
 
 /// The options that decide about the results: the name of each and its value.
-pub(in super::super) type Options = Vec<(&'static str, String)>;
+pub(in super::super) type JobOptions = Vec<(&'static str, String)>;
 
-/// The options and inputs of a run.
-pub(in super::super) struct Asked<'a> {
-    options: Options,
+/// The options and inputs of a run, which a resumed run must have, too.
+pub(in super::super) struct JobDescription<'a> {
+    options: JobOptions,
     documents: &'a Documents,
     /// Files that are read beside the documents.
     others: Vec<PathBuf>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> JobDescription<'a> {
     /// `others` are files, and folders whose files all count.
     pub(in super::super) fn of(
-        options: Options,
+        options: JobOptions,
         documents: &'a Documents,
         others: &[PathBuf],
     ) -> anyhow::Result<Self> {
@@ -152,7 +152,7 @@ impl<'a> Asked<'a> {
             if before == line {
                 return Ok(());
             }
-            let (was, is) = (Entry::of(&before), Entry::of(line));
+            let (was, is) = (InputEntry::of(&before), InputEntry::of(line));
             Err(refuse(&if was.path == is.path {
                 format!(
                     "{shown}: changed since the stopped run began: it had {} bytes, changed at {} ns, and has {}, {}",
@@ -166,20 +166,20 @@ impl<'a> Asked<'a> {
             None => Ok(()),
             Some(before) => Err(refuse(&format!(
                 "{}: was among the inputs of the stopped run, and is not any more",
-                Entry::of(&before).path
+                InputEntry::of(&before).path
             ))),
         }
     }
 }
 
 /// A line of the list of files.
-struct Entry<'l> {
+struct InputEntry<'l> {
     bytes: &'l str,
     changed: &'l str,
     path: &'l str,
 }
 
-impl<'l> Entry<'l> {
+impl<'l> InputEntry<'l> {
     fn of(line: &'l [u8]) -> Self {
         let mut fields = std::str::from_utf8(line).unwrap_or("?").splitn(3, '\t');
         let mut next = || fields.next().unwrap_or("?");

@@ -36,8 +36,8 @@ use twindex::sys::{RealVfs, Vfs};
 use crate::observer::Observer;
 use crate::remembered::BEGIN_ANEW;
 
-pub(super) use self::fingerprint::{Asked, Options};
-pub(super) use self::parts::Parts;
+pub(super) use self::fingerprint::{JobDescription, JobOptions};
+pub(super) use self::parts::ChunkParts;
 
 /// Follows the name of OUT in the name of the folder.
 const SUFFIX: &str = ".twindex-resume";
@@ -48,7 +48,7 @@ const MANIFEST: &str = "manifest";
 const INPUTS: &str = "inputs";
 /// The folder of results.
 const RESULTS: &str = "results";
-/// What says that the results were about to get their name.
+/// The file that marks results about to be renamed.
 const PUBLISHED: &str = "published";
 /// The parts of readings.
 const READINGS: [&str; 2] = ["history", "reading"];
@@ -152,7 +152,7 @@ impl<'o> Journal<'o> {
     /// damaged; the system's.
     pub(super) fn open(
         out: &Path,
-        asked: &Asked<'_>,
+        asked: &JobDescription<'_>,
         memory: usize,
         observer: &'o dyn Observer,
     ) -> anyhow::Result<Self> {
@@ -243,8 +243,8 @@ impl<'o> Journal<'o> {
     }
 
     /// The results of the chunks of a reading.
-    pub(super) fn parts(&self, reading: &'static str) -> anyhow::Result<Parts<'_>> {
-        Parts::open(self, reading)
+    pub(super) fn parts(&self, reading: &'static str) -> anyhow::Result<ChunkParts<'_>> {
+        ChunkParts::open(self, reading)
     }
 
     fn has(&self, name: &str) -> bool {

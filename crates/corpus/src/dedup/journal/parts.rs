@@ -16,7 +16,7 @@ use anyhow::{Context, bail};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use super::{Journal, missing, name_file, names, refuse, unnamed_file};
-use crate::remembered::{Bytes, Chunks, Recalled, damaged};
+use crate::remembered::{ByteReader, CachedChunk, Chunks, damaged};
 
 const MAGIC: &[u8; 16] = b"twindex part 001";
 /// Bytes before the first chunk.
@@ -57,39 +57,39 @@ pub(super) fn last(folder: &Path, reading: &str) -> anyhow::Result<u64> {
 }
 
 /// The chunks of a reading: first those that the stopped run has kept, then those that are kept now.
-pub(in super::super) struct Parts<'j> {
+pub(in super::super) struct ChunkParts<'j> {
     journal: &'j Journal<'j>,
     reading: &'static str,
     /// The last part of the stopped run.
     last: u64,
     /// The part that is read, or written.
     part: u64,
-    open: Option<Open>,
+    open: Option<OpenPart>,
     /// The number of the next chunk that is read, or, when all are read, kept.
     chunk: u64,
     /// Whether the last part that was read says that the input ends with it.
     is_over: bool,
-    writing: Option<Writing>,
+    writing: Option<SealedWriter>,
     /// The part that is being synced.
     sealing: Option<(u64, JoinHandle<anyhow::Result<()>>)>,
 }
 
-/// A part that is read.
-struct Open {
+/// A part that is being read.
+struct OpenPart {
     shown: Arc<str>,
     file: BufReader<File>,
     left: u64,
     chunks: u64,
 }
 
-/// A part that is written.
-struct Writing {
+/// A part that is being written.
+struct SealedWriter {
     out: BufWriter<File>,
     bytes: u64,
     chunks: u64,
 }
 
-impl<'j> Parts<'j> {
+impl<'j> ChunkParts<'j> {
     pub(super) fn open(journal: &'j Journal<'j>, reading: &'static str) -> anyhow::Result<Self> {
         let last = last(&journal.folder, reading)?;
         Ok(Self {
@@ -130,7 +130,7 @@ impl<'j> Parts<'j> {
     }
 
     /// Opens the next part of the stopped run.
-    fn open_part(&mut self) -> anyhow::Result<Option<Open>> {
+    fn open_part(&mut self) -> anyhow::Result<Option<OpenPart>> {
         if self.part >= self.last {
             return Ok(None);
         }
@@ -153,7 +153,7 @@ impl<'j> Parts<'j> {
         if left < HEAD as u64 || head != self.head(self.part, self.chunk) {
             bail!("{}", damaged(&shown));
         }
-        Ok(Some(Open { shown, file, left: left - HEAD as u64, chunks: 0 }))
+        Ok(Some(OpenPart { shown, file, left: left - HEAD as u64, chunks: 0 }))
     }
 
     /// The first bytes of a part.
@@ -191,13 +191,13 @@ impl<'j> Parts<'j> {
         Ok(())
     }
 
-    fn begin_part(&mut self) -> anyhow::Result<Writing> {
+    fn begin_part(&mut self) -> anyhow::Result<SealedWriter> {
         self.part += 1;
         let file = unnamed_file(&self.journal.folder, &name(self.reading, self.part))?;
         let mut out = BufWriter::with_capacity(BUFFER, file);
         out.write_all(&self.head(self.part, self.chunk))
             .with_context(|| format!("{}: cannot write", self.shown()))?;
-        Ok(Writing { out, bytes: 0, chunks: 0 })
+        Ok(SealedWriter { out, bytes: 0, chunks: 0 })
     }
 
     /// Waits until the part that is being synced is durable.
@@ -212,7 +212,7 @@ impl<'j> Parts<'j> {
     }
 }
 
-impl Drop for Parts<'_> {
+impl Drop for ChunkParts<'_> {
     /// Waits for the last write to the folder, before its lock is released.
     fn drop(&mut self) {
         if let Some((_, sealing)) = self.sealing.take() {
@@ -241,8 +241,8 @@ fn chunk_hash(numbers: [u64; 3], content: &[u8]) -> u64 {
     hash.digest()
 }
 
-impl Chunks for Parts<'_> {
-    fn next(&mut self) -> anyhow::Result<Option<Recalled>> {
+impl Chunks for ChunkParts<'_> {
+    fn next(&mut self) -> anyhow::Result<Option<CachedChunk>> {
         loop {
             let mut open = match self.open.take() {
                 Some(open) => open,
@@ -259,7 +259,7 @@ impl Chunks for Parts<'_> {
             let mut head = [0; CHUNK_HEAD];
             open.file.read_exact(&mut head).with_context(cannot)?;
             open.left -= CHUNK_HEAD as u64;
-            let mut head = Bytes(&head);
+            let mut head = ByteReader(&head);
             let (Some(number), Some(digest), Some(length), Some(hash)) =
                 (head.u64(), head.u64(), head.u64(), head.u64())
             else {
@@ -281,7 +281,7 @@ impl Chunks for Parts<'_> {
             open.left -= length;
             open.chunks += 1;
             self.chunk += 1;
-            let recalled = Recalled { at: Arc::clone(&open.shown), digest, bytes, is_whole, hash, number };
+            let recalled = CachedChunk { at: Arc::clone(&open.shown), digest, bytes, is_whole, hash, number };
             self.open = Some(open);
             return Ok(Some(recalled));
         }
@@ -310,7 +310,7 @@ impl Chunks for Parts<'_> {
     }
 }
 
-fn is_whole(recalled: &Recalled) -> bool {
-    let Recalled { digest, bytes, hash, number, .. } = recalled;
+fn is_whole(recalled: &CachedChunk) -> bool {
+    let CachedChunk { digest, bytes, hash, number, .. } = recalled;
     chunk_hash([*number, *digest, bytes.len() as u64], bytes) == *hash
 }

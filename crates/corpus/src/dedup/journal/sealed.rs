@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::{Journal, unnamed_file};
 use crate::remembered::damaged;
 
-/// With what each file begins, followed by the number of the run.
+/// The first bytes of each file, followed by the number of the run.
 const MAGIC: &[u8; 16] = b"twindex sealed 1";
 /// Bytes before the content.
 const HEAD: u64 = 32;
@@ -19,13 +19,13 @@ const HASH: u64 = 8;
 /// Bytes that are read, or written, at once.
 const BUFFER: usize = 256 << 10;
 
-/// Takes what is written to a file, and hashes it.
-pub(in super::super) struct Writing {
+/// Writes a file and hashes its bytes.
+pub(in super::super) struct SealedWriter {
     out: BufWriter<File>,
     hash: Xxh3Default,
 }
 
-impl Write for Writing {
+impl Write for SealedWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.out.write(bytes)?;
         self.hash.update(&bytes[..count]);
@@ -37,24 +37,24 @@ impl Write for Writing {
     }
 }
 
-/// The content of a file that is as it was written.
-pub(in super::super) type Reading = io::Take<BufReader<File>>;
+/// Reads the content of a file whose hash was checked.
+pub(in super::super) type SealedReader = io::Take<BufReader<File>>;
 
 impl Journal<'_> {
     /// Writes a file, which is durable when this returns.
     pub(in super::super) fn seal(
         &self,
         name: &str,
-        write: impl FnOnce(&mut Writing) -> io::Result<()>,
+        write: impl FnOnce(&mut SealedWriter) -> io::Result<()>,
     ) -> anyhow::Result<()> {
         let file = unnamed_file(&self.folder, name)?;
         let written = || {
             let mut writing =
-                Writing { out: BufWriter::with_capacity(BUFFER, file), hash: Xxh3Default::new() };
+                SealedWriter { out: BufWriter::with_capacity(BUFFER, file), hash: Xxh3Default::new() };
             writing.write_all(MAGIC)?;
             writing.write_all(&self.run.to_le_bytes())?;
             write(&mut writing)?;
-            let Writing { mut out, hash } = writing;
+            let SealedWriter { mut out, hash } = writing;
             out.write_all(&hash.digest().to_le_bytes())?;
             out.into_inner().map_err(io::IntoInnerError::into_error)
         };
@@ -70,7 +70,7 @@ impl Journal<'_> {
     /// # Errors
     ///
     /// It is damaged.
-    pub(in super::super) fn sealed(&self, name: &str) -> anyhow::Result<Option<Reading>> {
+    pub(in super::super) fn sealed(&self, name: &str) -> anyhow::Result<Option<SealedReader>> {
         let path = self.folder.join(name);
         if !path.exists() {
             return Ok(None);
@@ -85,7 +85,7 @@ impl Journal<'_> {
 }
 
 /// The content of a file; none if it is not as a run of this number wrote it.
-fn open_sealed(path: &Path, run: u128) -> io::Result<Option<Reading>> {
+fn open_sealed(path: &Path, run: u128) -> io::Result<Option<SealedReader>> {
     let file = File::open(path)?;
     let Some(length) = file.metadata()?.len().checked_sub(HEAD + HASH) else { return Ok(None) };
     let mut content = BufReader::with_capacity(BUFFER, file).take(HEAD + length);

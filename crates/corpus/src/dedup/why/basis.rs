@@ -5,13 +5,13 @@ use twindex::sketch::{LeftOut, jaccard, matches, pack};
 use twindex::{Sketch, Sketcher};
 use twindex_join::{Common, SampledBy};
 
-use super::super::score::{Estimate, Kind, Sampled, Score};
-use super::texts::OwnContent;
-use super::{Explanation, Known, Listed, Reason};
+use super::super::score::{Estimate, Sampled, Score, ScoreKind};
+use super::texts::DocumentContent;
+use super::{Explanation, Reason, RunDescription, TableLine};
 use crate::sketching::Sketching;
 
 /// The shingle set and the sketch of a document.
-pub(super) struct Measured {
+pub(super) struct SetAndSketch {
     pub(super) set: Vec<u64>,
     pub(super) sketch: Sketch,
     pub(super) left_out: LeftOut,
@@ -28,7 +28,7 @@ pub(super) enum Equal {
 
 /// The columns of a table.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Basis {
+pub(super) enum WhyColumns {
     Counted,
     Contained,
     Estimated,
@@ -38,7 +38,7 @@ pub(super) enum Basis {
     Band,
 }
 
-impl Basis {
+impl WhyColumns {
     pub(super) fn of(columns: &[String]) -> anyhow::Result<Self> {
         let names: Vec<&str> = columns.iter().map(String::as_str).collect();
         Ok(match &names[..] {
@@ -54,29 +54,29 @@ impl Basis {
     /// The columns for two documents.
     pub(super) fn columns(
         self,
-        known: &Known,
-        a: &Measured,
-        b: &Measured,
+        known: &RunDescription,
+        a: &SetAndSketch,
+        b: &SetAndSketch,
         is_identical: bool,
     ) -> anyhow::Result<Vec<(String, String)>> {
         let (both, union) = jaccard(&a.set, &b.set);
         let counted = Score::Resemblance { intersection: both as u32, union: union as u32 };
         let minhash = known.params.minhash;
         let (score, kind) = match self {
-            Self::Counted => (counted, Kind::Resemblance),
+            Self::Counted => (counted, ScoreKind::Resemblance),
             // `a` is the document that goes.
             Self::Contained => {
                 let union = a.set.len() as u32;
-                (Score::Resemblance { intersection: both as u32, union }, Kind::Containment)
+                (Score::Resemblance { intersection: both as u32, union }, ScoreKind::Containment)
             }
-            Self::Estimated if is_identical => (counted, Kind::Sampled),
+            Self::Estimated if is_identical => (counted, ScoreKind::Sampled),
             // Only --method shingles keeps such samples.
             Self::Estimated if (known.params.modulus, known.params.bottom) != (0, 0) => {
                 let by = match known.params.modulus {
                     0 => SampledBy::Bottom(known.params.bottom),
                     modulus => SampledBy::Modulus(modulus),
                 };
-                let elements = |one: &Measured| match by {
+                let elements = |one: &SetAndSketch| match by {
                     SampledBy::Bottom(_) => one.sketch.bottom().to_vec(),
                     SampledBy::Modulus(_) => one.sketch.modular().to_vec(),
                 };
@@ -84,14 +84,14 @@ impl Basis {
                 let common = Common::of(&by.sample(&a), &by.sample(&b));
                 (
                     common.map_or(Score::Candidate, |common| Score::Sampled(Sampled::from(common))),
-                    Kind::Sampled,
+                    ScoreKind::Sampled,
                 )
             }
             Self::Estimated | Self::EstimatedBy(_) => {
                 let own = minhash.map_or(0, |minhash| minhash.signature_bits);
                 let bits = if let Self::EstimatedBy(bits) = self { bits } else { own };
                 let minima = minhash.map_or(0, |minhash| minhash.minima());
-                let packed = |one: &Measured| {
+                let packed = |one: &SetAndSketch| {
                     let mut packed = Vec::new();
                     pack(one.sketch.signature(), bits, &mut packed);
                     packed
@@ -99,15 +99,15 @@ impl Basis {
                 let matches = matches(&packed(a), &packed(b), minima, bits) as u32;
                 let minima = minima as u32;
                 let estimate = Score::Estimate(Estimate { matches, minima, bits });
-                (estimate, Kind::Estimate { minima, bits })
+                (estimate, ScoreKind::Estimate { minima, bits })
             }
             Self::Distance => {
                 let prints = a.sketch.fingerprint().zip(b.sketch.fingerprint());
                 let distance = prints.map_or(0, |(a, b)| (a.0 ^ b.0).count_ones());
-                (Score::Distance(distance), Kind::Distance)
+                (Score::Distance(distance), ScoreKind::Distance)
             }
-            Self::Band if is_identical => (counted, Kind::Candidate),
-            Self::Band => (Score::Candidate, Kind::Candidate),
+            Self::Band if is_identical => (counted, ScoreKind::Candidate),
+            Self::Band => (Score::Candidate, ScoreKind::Candidate),
         };
         let mut written = Vec::new();
         score.write(kind, &mut written)?;
@@ -120,13 +120,13 @@ impl Basis {
     pub(super) fn reason(
         self,
         explanation: &Explanation,
-        known: &Known,
+        known: &RunDescription,
         equal: Equal,
     ) -> anyhow::Result<Option<Reason>> {
         if equal != Equal::No {
             return Ok(Some(Reason::Identical { normalised: equal == Equal::Normalised }));
         }
-        let Listed { file, line, columns } = &explanation.listed;
+        let TableLine { file, line, columns } = &explanation.listed;
         // No line of pairs.tsv has the two.
         let is_score = columns.len() == 1 && columns[0].0 == "score";
         if is_score && known.by_components()? {
@@ -174,9 +174,9 @@ pub(super) fn agrees(listed: &[(String, String)], counted: &[(String, String)]) 
     }
 }
 
-impl Measured {
+impl SetAndSketch {
     /// Measures a document as the run did.
-    pub(super) fn of(sketcher: &Sketcher, content: &OwnContent) -> anyhow::Result<Self> {
+    pub(super) fn of(sketcher: &Sketcher, content: &DocumentContent) -> anyhow::Result<Self> {
         let mut sketching = Sketching::new(sketcher);
         let (mut sketch, mut set) = (Sketch::default(), Vec::new());
         sketching.sketch(content.lent(), &mut sketch)?;

@@ -14,9 +14,9 @@ use twindex::params::Shingling;
 use twindex::sketch::jaccard;
 use twindex::{Index, Params, Sketcher};
 
-use self::basis::{Basis, Equal, Measured, agrees};
+use self::basis::{Equal, SetAndSketch, WhyColumns, agrees};
 use self::rows::{Row, find_rows, for_each_row, unescaped};
-use self::texts::{Found, OwnContent, Sought, alias, find};
+use self::texts::{DocumentContent, DocumentRead, KeysToFind, alias, find};
 use super::Method;
 use super::layout::{INDEX, PROOF, RUN, kept_files};
 use super::left_out::sketcher_of_results;
@@ -26,7 +26,7 @@ use super::run_file::RunFile;
 use super::word_diff::{self, Extent, WordDiff};
 use crate::boilerplate::{self, BOILERPLATE};
 use crate::error::InvalidOptions;
-use crate::input::{Deciding, InputFormat, InputOptions, UrlPart};
+use crate::input::{DecidingValues, InputFormat, InputOptions, UrlPart};
 use crate::observer::Observer;
 use crate::repeated::RepeatedKeys;
 use crate::tsv;
@@ -40,11 +40,11 @@ use crate::tsv;
 /// # let text = "the quick brown fox jumps over the lazy dog and sleeps in the sun until the evening";
 /// # let line = |id: &str, text: &str| format!("{{\"id\":\"{id}\",\"text\":\"{text}\"}}\n");
 /// # std::fs::write(&pages, [line("a", text), line("b", &format!("{text} comes"))].concat())?;
-/// use twindex_corpus::{Dedup, Fate, Why};
+/// use twindex_corpus::{Dedup, DocumentStatus, Why};
 ///
 /// Dedup::new([pages], &out).run()?;
 /// let explanation = Why::new(&out, "b").explain(&())?;
-/// assert_eq!(explanation.fate, Fate::Removed);
+/// assert_eq!(explanation.fate, DocumentStatus::Removed);
 /// assert_eq!(explanation.kept.as_deref(), Some("a"));
 /// assert_eq!(explanation.differences.map(|differences| differences.only_in_key), Some(1));
 /// # Ok(())
@@ -56,7 +56,7 @@ pub struct Why {
     pub out: PathBuf,
     /// The key of the document.
     pub key: Vec<u8>,
-    /// Where to read its text; the inputs that `OUT/run.json` names if none is given.
+    /// The inputs to read its text from; those of `OUT/run.json` if none is given.
     pub inputs: Vec<PathBuf>,
     /// How to read it; as `OUT/run.json` says if it is not given.
     pub input: Option<InputOptions>,
@@ -64,7 +64,7 @@ pub struct Why {
     pub context: usize,
     /// Differences to show; all if it is `None`.
     pub hunks: Option<usize>,
-    /// Keys to show of those that went for a document that stays.
+    /// The most keys to show of documents removed for a kept one.
     pub members: usize,
 }
 
@@ -74,13 +74,13 @@ pub struct Explanation {
     /// Its key, escaped as in the tables.
     pub key: String,
     /// Whether it stays.
-    pub fate: Fate,
+    pub fate: DocumentStatus,
     /// The document that stays for it, of this run or of a history. Of a document that stays, itself.
     pub kept: Option<String>,
     /// Why it goes.
     pub reason: Option<Reason>,
     /// The line of a table that says so.
-    pub listed: Listed,
+    pub listed: TableLine,
     /// The columns of that line as they were counted again on the texts; `None` where a text was not found.
     pub recomputed: Option<Vec<(String, String)>>,
     /// Whether they are those of the table; `None` where nothing could be counted again.
@@ -90,13 +90,13 @@ pub struct Explanation {
     pub fields: Vec<FieldOfBoth>,
     /// The sets of shingles, or of features.
     pub sets: Option<Sets>,
-    /// Where the text of the document was read.
+    /// The place of the document's text.
     pub place: Option<String>,
-    /// Where the text of the kept one was read.
+    /// The place of the kept one's text.
     pub place_of_kept: Option<String>,
     /// The words that differ.
     pub differences: Option<WordDiff>,
-    /// Of a document that stays, how many go for it.
+    /// For a kept document, the number of documents removed for it.
     pub removed_for_it: Option<u64>,
     /// The keys of the first of these; with connected components, of those that a pair was listed with.
     pub others: Vec<String>,
@@ -104,15 +104,15 @@ pub struct Explanation {
     pub notes: Vec<String>,
 }
 
-/// Whether a document stays.
+/// Whether a document is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fate {
+pub enum DocumentStatus {
     /// It stays.
     Kept,
-    /// It goes for a document of the same run.
+    /// It is removed for a document of the same run.
     Removed,
-    /// It goes for a document of a history.
+    /// It is removed for a document of a history.
     Dropped,
 }
 
@@ -167,7 +167,7 @@ pub enum Reason {
 
 /// A line of a table.
 #[derive(Clone, Debug, Serialize)]
-pub struct Listed {
+pub struct TableLine {
     /// The table.
     pub file: PathBuf,
     /// The number of the line, counted from 1.
@@ -183,9 +183,9 @@ pub struct FieldOfBoth {
     pub option: &'static str,
     /// Its name.
     pub name: String,
-    /// What it is in the document.
+    /// Its value in the document.
     pub key: String,
-    /// What it is in the kept one; none where that is of a history, which needs no number.
+    /// Its value in the kept one; none if that is of a history, which needs no number.
     pub kept: Option<String>,
 }
 
@@ -201,17 +201,17 @@ pub struct Sets {
 }
 
 /// The options of the run that made the folder.
-struct Known {
+struct RunDescription {
     run: Option<RunFile>,
     params: Params,
     method: Option<Method>,
     /// How the documents are read.
     input: InputOptions,
-    /// What was done about keys that came again.
+    /// How repeated keys were treated.
     repeated: RepeatedKeys,
 }
 
-impl Known {
+impl RunDescription {
     fn threshold(&self) -> Option<f64> {
         self.run.as_ref().and_then(|run| run.threshold)
     }
@@ -285,7 +285,7 @@ impl Why {
     }
 
     /// The options in `run.json`; without that file, the parameters of the index.
-    fn known(&self) -> anyhow::Result<Known> {
+    fn known(&self) -> anyhow::Result<RunDescription> {
         let run = RunFile::read(&self.out)?;
         let index = self.out.join(INDEX);
         let (method, params) = match &run {
@@ -302,10 +302,10 @@ impl Why {
             input.attached.deciding = run.deciding();
         }
         let repeated = run.as_ref().map_or(Ok(RepeatedKeys::Error), RunFile::repeated_keys)?;
-        Ok(Known { run, params, method, input, repeated })
+        Ok(RunDescription { run, params, method, input, repeated })
     }
 
-    /// The line of the document in clusters.tsv, and the documents that went for it.
+    /// The line of the document in clusters.tsv, and the documents removed for it.
     fn look_up_cluster(&self, path: &Path) -> anyhow::Result<Option<Cluster>> {
         let key = tsv::escape(&self.key).into_owned();
         let (mut own, mut others, mut removed) = (None, Vec::new(), 0);
@@ -326,14 +326,14 @@ impl Why {
     /// The document stays.
     fn stays(
         &self,
-        known: &Known,
+        known: &RunDescription,
         clusters: &Path,
         row: &Row,
         others: Vec<String>,
         removed: u64,
     ) -> anyhow::Result<Explanation> {
-        let listed = Listed::of(clusters, row, &["score".to_owned()], 3);
-        let mut explanation = self.empty(Fate::Kept, &self.key, listed);
+        let listed = TableLine::of(clusters, row, &["score".to_owned()], 3);
+        let mut explanation = self.empty(DocumentStatus::Kept, &self.key, listed);
         (explanation.removed_for_it, explanation.others) = (Some(removed), others);
         if known.by_components()? && removed > 0 {
             explanation.notes.push(
@@ -344,10 +344,10 @@ impl Why {
         Ok(explanation)
     }
 
-    /// The document goes for another one of the same run.
+    /// Explains a document removed for another one of the same run.
     fn goes(
         &self,
-        known: &Known,
+        known: &RunDescription,
         clusters: &Path,
         row: &Row,
         kept: &[u8],
@@ -360,12 +360,12 @@ impl Why {
         };
         let (columns, pair) = find_rows(&pairs, 1, &is_pair)?;
         let columns = &columns[2..];
-        let basis = Basis::of(columns).with_context(|| format!("{}:1", pairs.display()))?;
+        let basis = WhyColumns::of(columns).with_context(|| format!("{}:1", pairs.display()))?;
         let listed = match pair.first() {
-            Some(pair) => Listed::of(&pairs, pair, columns, 2),
-            None => Listed::of(clusters, row, &["score".to_owned()], 3),
+            Some(pair) => TableLine::of(&pairs, pair, columns, 2),
+            None => TableLine::of(clusters, row, &["score".to_owned()], 3),
         };
-        let mut explanation = self.empty(Fate::Removed, kept, listed);
+        let mut explanation = self.empty(DocumentStatus::Removed, kept, listed);
         if pair.is_empty() {
             let (_, near) = find_rows(&pairs, self.members, &|fields| fields[0] == key || fields[1] == key)?;
             let partner = |row: &Row| {
@@ -376,7 +376,7 @@ impl Why {
             explanation.notes.push(format!("{} has no line for the two documents", pairs.display()));
         }
 
-        // Both in one pass over the inputs; the kept one also from the results, which nobody should have changed.
+        // Both in one pass over the inputs; the kept one also from the results, which should be unchanged.
         let mut texts = self.read_inputs(known, &[&self.key, kept], observer)?;
         let of_inputs = texts.pop().flatten();
         let key = texts.pop().flatten();
@@ -395,16 +395,17 @@ impl Why {
         Ok(explanation)
     }
 
-    /// The document goes for one of a history.
+    /// Explains a document removed for one of a history.
     fn dropped(
         &self,
-        known: &Known,
+        known: &RunDescription,
         (against, columns, row): (&Path, &[String], &Row),
         observer: &dyn Observer,
     ) -> anyhow::Result<Explanation> {
         let kept = unescaped(against, row, 1)?;
-        let basis = Basis::of(columns).with_context(|| format!("{}:1", against.display()))?;
-        let mut explanation = self.empty(Fate::Dropped, &kept, Listed::of(against, row, columns, 2));
+        let basis = WhyColumns::of(columns).with_context(|| format!("{}:1", against.display()))?;
+        let mut explanation =
+            self.empty(DocumentStatus::Dropped, &kept, TableLine::of(against, row, columns, 2));
         let key = self.read_inputs(known, &[&self.key], observer)?.pop().flatten();
         let mut candidates = Vec::new();
         let mut bits = Vec::new();
@@ -430,7 +431,7 @@ impl Why {
         // The inputs may have another document with this key, so they are read only if no other text is known.
         let rest = if texts.is_empty() && candidates.is_empty() { self.inputs.clone() } else { texts };
         if !rest.is_empty() && !rest.iter().any(|path| path == Path::new("-")) {
-            let sought = [Sought { keys: vec![kept.clone()] }];
+            let sought = [KeysToFind { keys: vec![kept.clone()] }];
             candidates.extend(
                 find(
                     &rest,
@@ -445,8 +446,10 @@ impl Why {
             );
         }
         // Each index that was searched may keep another number of bits.
-        let bases: Vec<Basis> = match basis {
-            Basis::Estimated if !bits.is_empty() => bits.into_iter().map(Basis::EstimatedBy).collect(),
+        let bases: Vec<WhyColumns> = match basis {
+            WhyColumns::Estimated if !bits.is_empty() => {
+                bits.into_iter().map(WhyColumns::EstimatedBy).collect()
+            }
             basis => vec![basis],
         };
         self.compare(known, &mut explanation, &bases, key, candidates)?;
@@ -454,7 +457,7 @@ impl Why {
     }
 
     /// An explanation with the line of the table only.
-    fn empty(&self, fate: Fate, kept: &[u8], listed: Listed) -> Explanation {
+    fn empty(&self, fate: DocumentStatus, kept: &[u8], listed: TableLine) -> Explanation {
         Explanation {
             key: shown(&self.key),
             fate,
@@ -477,12 +480,13 @@ impl Why {
     /// Reads documents again from the inputs of the run, or from those that were given.
     fn read_inputs(
         &self,
-        known: &Known,
+        known: &RunDescription,
         keys: &[&[u8]],
         observer: &dyn Observer,
-    ) -> anyhow::Result<Vec<Option<Found>>> {
+    ) -> anyhow::Result<Vec<Option<DocumentRead>>> {
         let run = self.out.join(RUN);
-        let mut sought: Vec<Sought> = keys.iter().map(|key| Sought { keys: vec![key.to_vec()] }).collect();
+        let mut sought: Vec<KeysToFind> =
+            keys.iter().map(|key| KeysToFind { keys: vec![key.to_vec()] }).collect();
         if !self.inputs.is_empty() {
             return find(&self.inputs, &known.input, known.normalised(), known.repeated, &sought, observer);
         }
@@ -528,11 +532,11 @@ impl Why {
     /// numbers, by the first of `bases` that does.
     fn compare(
         &self,
-        known: &Known,
+        known: &RunDescription,
         explanation: &mut Explanation,
-        bases: &[Basis],
-        key: Option<Found>,
-        candidates: Vec<Found>,
+        bases: &[WhyColumns],
+        key: Option<DocumentRead>,
+        candidates: Vec<DocumentRead>,
     ) -> anyhow::Result<()> {
         let basis = bases[0];
         explanation.place = key.as_ref().map(|key| key.place.clone());
@@ -553,10 +557,10 @@ impl Why {
             return Ok(());
         };
         let sketcher = self.sketcher(known)?;
-        let of_key = Measured::of(&sketcher, &key.content)?;
+        let of_key = SetAndSketch::of(&sketcher, &key.content)?;
         let mut best: Option<Candidate> = None;
         for kept in candidates {
-            let measured = Measured::of(&sketcher, &kept.content)?;
+            let measured = SetAndSketch::of(&sketcher, &kept.content)?;
             let is_identical = kept.identity == key.identity;
             let mut columns = Vec::new();
             let mut does_agree = None;
@@ -582,13 +586,13 @@ impl Why {
     /// Adds the numbers that were computed again, and the words that differ.
     fn report(
         &self,
-        known: &Known,
+        known: &RunDescription,
         explanation: &mut Explanation,
-        basis: Basis,
-        (key, of_key): (&Found, &Measured),
+        basis: WhyColumns,
+        (key, of_key): (&DocumentRead, &SetAndSketch),
         Candidate { kept, measured: of_kept, columns, agrees }: Candidate,
     ) -> anyhow::Result<()> {
-        if let OwnContent::Fingerprint(_) = key.content {
+        if let DocumentContent::Fingerprint(_) = key.content {
             // There is no text that could differ.
             (explanation.recomputed, explanation.agrees) = (Some(columns), agrees);
             explanation.reason = basis.reason(explanation, known, Equal::No)?;
@@ -639,13 +643,13 @@ impl Why {
         Ok(())
     }
 
-    fn differences(&self, kept: &OwnContent, key: &OwnContent) -> WordDiff {
+    fn differences(&self, kept: &DocumentContent, key: &DocumentContent) -> WordDiff {
         let extent = Extent {
             context: self.context,
             hunks: self.hunks.unwrap_or(usize::MAX),
             run: if self.hunks.is_some() { RUN_WORDS } else { usize::MAX },
         };
-        if let (OwnContent::Text(kept), OwnContent::Text(key)) = (kept, key) {
+        if let (DocumentContent::Text(kept), DocumentContent::Text(key)) = (kept, key) {
             return word_diff::diff(&word_diff::words(kept), &word_diff::words(key), extent);
         }
         let (kept, key) = (kept.features().unwrap_or_default(), key.features().unwrap_or_default());
@@ -653,7 +657,7 @@ impl Why {
     }
 
     /// The sketcher of the run. The index has the IDF table, if there is one.
-    fn sketcher(&self, known: &Known) -> anyhow::Result<Sketcher> {
+    fn sketcher(&self, known: &RunDescription) -> anyhow::Result<Sketcher> {
         if known.params.sketch().idf_table()?.is_some() {
             // The list, if there is one, is beside the index.
             return boilerplate::sketcher(&Index::open(self.out.join(INDEX))?, None);
@@ -668,7 +672,7 @@ impl Why {
 /// Words of a long run of differences that are shown, where not all are wanted.
 const RUN_WORDS: usize = 60;
 
-/// The row of a document in clusters.tsv, the first documents that went for it, and how many these are.
+/// The row of a document in clusters.tsv, the first documents removed for it, and their number.
 struct Cluster {
     row: Row,
     others: Vec<String>,
@@ -677,13 +681,13 @@ struct Cluster {
 
 /// A text of the kept document, and the columns computed from it.
 struct Candidate {
-    kept: Found,
-    measured: Measured,
+    kept: DocumentRead,
+    measured: SetAndSketch,
     columns: Vec<(String, String)>,
     agrees: Option<bool>,
 }
 
-impl Listed {
+impl TableLine {
     fn of(file: &Path, row: &Row, columns: &[String], keys: usize) -> Self {
         let values = row.fields.iter().skip(keys).map(|value| String::from_utf8_lossy(value).into_owned());
         Self { file: file.to_owned(), line: row.line, columns: columns.iter().cloned().zip(values).collect() }
@@ -692,28 +696,33 @@ impl Listed {
 
 /// Reads a document that was kept from a folder of results.
 fn read_kept(
-    known: &Known,
+    known: &RunDescription,
     (folder, input): (&Path, &InputOptions),
     key: &[u8],
     observer: &dyn Observer,
-) -> anyhow::Result<Option<Found>> {
+) -> anyhow::Result<Option<DocumentRead>> {
     let files = kept_files(folder)?.unwrap_or_default();
     if files.is_empty() {
         return Ok(None);
     }
     // `--format` is for the inputs; the names of these files give their format.
     let options = InputOptions { format: InputFormat::Auto, ..input.clone() };
-    let sought = [Sought { keys: vec![key.to_vec()] }];
+    let sought = [KeysToFind { keys: vec![key.to_vec()] }];
     Ok(find(&files, &options, known.normalised(), known.repeated, &sought, observer)?.pop().flatten())
 }
 
 /// Adds the fields that decided, and whether they do so still.
-fn add_fields(known: &Known, explanation: &mut Explanation, key: &Found, kept: &Found) -> anyhow::Result<()> {
+fn add_fields(
+    known: &RunDescription,
+    explanation: &mut Explanation,
+    key: &DocumentRead,
+    kept: &DocumentRead,
+) -> anyhow::Result<()> {
     let keep = known.run.as_ref().map(RunFile::keep).transpose()?.flatten();
     let (of_key, of_kept) = (&key.deciding, &kept.deciding);
     let fields = &known.input.attached.deciding;
     if let (Some(name), Some(keep)) = (&fields.number, keep) {
-        let is_history = explanation.fate == Fate::Dropped;
+        let is_history = explanation.fate == DocumentStatus::Dropped;
         explanation.fields.push(FieldOfBoth {
             option: if keep == Keep::Max { "keep max" } else { "keep min" },
             name: name.clone(),
@@ -738,7 +747,7 @@ fn add_fields(known: &Known, explanation: &mut Explanation, key: &Found, kept: &
         UrlPart::Domain => "domain".to_owned(),
     });
     if let Some(name) = of_url.as_ref().or(fields.inside.as_ref()) {
-        let shown = |deciding: &Deciding| String::from_utf8_lossy(&deciding.inside).into_owned();
+        let shown = |deciding: &DecidingValues| String::from_utf8_lossy(&deciding.inside).into_owned();
         let (key, kept) = (shown(of_key), Some(shown(of_kept)));
         explanation.fields.push(FieldOfBoth { option: "inside", name: name.clone(), key, kept });
         if of_key.inside != of_kept.inside {

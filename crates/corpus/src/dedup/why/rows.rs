@@ -10,9 +10,9 @@ use anyhow::{Context, ensure};
 use crate::tsv;
 
 /// Takes the number of a line, and its fields.
-pub(super) type EachRow<'e> = dyn FnMut(u64, &[&[u8]]) -> anyhow::Result<ControlFlow<()>> + 'e;
+pub(super) type RowVisitor<'e> = dyn FnMut(u64, &[&[u8]]) -> anyhow::Result<ControlFlow<()>> + 'e;
 
-/// A row of a table, its fields escaped as they stand there.
+/// A row of a table, its fields still escaped.
 pub(super) struct Row {
     pub(super) line: u64,
     pub(super) fields: Vec<Vec<u8>>,
@@ -24,10 +24,10 @@ impl Row {
     }
 }
 
-/// The names of the columns of a table, and its first rows, up to `most`, that `is_wanted`.
+/// The names of the columns of a table, and its first rows, up to `max`, that `is_wanted`.
 pub(super) fn find_rows(
     path: &Path,
-    most: usize,
+    max: usize,
     is_wanted: &dyn Fn(&[&[u8]]) -> bool,
 ) -> anyhow::Result<(Vec<String>, Vec<Row>)> {
     let mut rows = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn find_rows(
         if is_wanted(fields) {
             rows.push(Row::of(line, fields));
         }
-        Ok(if rows.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        Ok(if rows.len() < max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
     Ok((header, rows))
 }
@@ -44,7 +44,7 @@ pub(super) fn find_rows(
 pub(super) fn for_each_row(
     path: &Path,
     header: Option<&str>,
-    each: &mut EachRow<'_>,
+    each: &mut RowVisitor<'_>,
 ) -> anyhow::Result<Vec<String>> {
     let cannot = || format!("{}: cannot be read", path.display());
     let mut reader = BufReader::with_capacity(1 << 18, File::open(path).with_context(cannot)?);

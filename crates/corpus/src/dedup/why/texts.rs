@@ -4,31 +4,31 @@ use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
 use twindex::params::Shingling;
-use twindex::sys::Room;
+use twindex::sys::MemoryBudget;
 
-use super::super::run_file::Input;
-use crate::input::{Content, Deciding, Documents, Features, InputOptions, Parser, Record};
+use super::super::run_file::RunInput;
+use crate::input::{Content, DecidingValues, Documents, Features, InputOptions, Parser, Record};
 use crate::observer::Observer;
-use crate::repeated::{Fate, RepeatedKeys, SeenKeys, without_numbers};
+use crate::repeated::{KeyDecision, RepeatedKeys, SeenKeys, without_numbers};
 use crate::sketching::{Job, for_each_chunk};
 
-/// A document that was read again.
-pub(super) struct Found {
+/// A document, read again.
+pub(super) struct DocumentRead {
     pub(super) place: String,
-    pub(super) content: OwnContent,
+    pub(super) content: DocumentContent,
     /// The bytes that identical documents have in common.
     pub(super) identity: Vec<u8>,
-    /// What its fields say that decided.
-    pub(super) deciding: Deciding,
+    /// The values of the fields that decide.
+    pub(super) deciding: DecidingValues,
 }
 
-pub(super) enum OwnContent {
+pub(super) enum DocumentContent {
     Text(String),
     Features(Features),
     Fingerprint(u64),
 }
 
-impl OwnContent {
+impl DocumentContent {
     pub(super) fn lent(&self) -> Content<'_> {
         match self {
             Self::Text(text) => Content::Text(text),
@@ -58,25 +58,25 @@ impl OwnContent {
 }
 
 /// A document to find, by any of these keys.
-pub(super) struct Sought {
+pub(super) struct KeysToFind {
     pub(super) keys: Vec<Vec<u8>>,
 }
 
-/// Ends a read early: all documents are found.
+/// The error that ends a reading early, once all documents are found.
 #[derive(Debug)]
-struct Enough;
+struct AllFound;
 
-impl Display for Enough {
+impl Display for AllFound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("all documents that were sought are found")
     }
 }
 
-impl std::error::Error for Enough {}
+impl std::error::Error for AllFound {}
 
 /// The key of a text file that is read by its absolute path, or of a record by its file and row, if `key` is that by the
 /// path that was given.
-pub(super) fn alias(input: &Input, path: &Path, key: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
+pub(super) fn alias(input: &RunInput, path: &Path, key: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
     let given = input.given()?;
     let (given, path) = (given.as_os_str().as_encoded_bytes(), path.as_os_str().as_encoded_bytes());
     let root = without_numbers(key);
@@ -99,45 +99,45 @@ pub(super) fn find(
     options: &InputOptions,
     normalised: Option<&Shingling>,
     repeated: RepeatedKeys,
-    sought: &[Sought],
+    sought: &[KeysToFind],
     observer: &dyn Observer,
-) -> anyhow::Result<Vec<Option<Found>>> {
+) -> anyhow::Result<Vec<Option<DocumentRead>>> {
     let mut documents = Documents::open(paths, options)?;
     if let Some(shingling) = normalised {
         documents.compare_normalised(shingling)?;
     }
     let progress = observer.begin("reading", documents.total_bytes());
-    let mut found: Vec<Option<Found>> = sought.iter().map(|_| None).collect();
+    let mut found: Vec<Option<DocumentRead>> = sought.iter().map(|_| None).collect();
     // Documents whose keys may be another one's with a number are searched in their order.
     let roots: Vec<&[u8]> =
         sought.iter().flat_map(|one| one.keys.iter().map(|key| without_numbers(key))).collect();
     let job = Job {
         state: || (),
         begin: Vec::new,
-        work: |(): &mut (), made: &mut Vec<(Vec<u8>, Found)>, parser: &Parser, record: Record<'_>| {
+        work: |(): &mut (), made: &mut Vec<(Vec<u8>, DocumentRead)>, parser: &Parser, record: Record<'_>| {
             if !roots.contains(&without_numbers(record.key)) {
                 return Ok(());
             }
             let content = match record.content {
-                Content::Text(text) => OwnContent::Text(text.to_owned()),
-                Content::Features(features) => OwnContent::Features(features.clone()),
-                Content::Fingerprint(fingerprint) => OwnContent::Fingerprint(fingerprint),
-                Content::Opaque { .. } => OwnContent::Text(String::new()), // nothing goes by what it says
+                Content::Text(text) => DocumentContent::Text(text.to_owned()),
+                Content::Features(features) => DocumentContent::Features(features.clone()),
+                Content::Fingerprint(fingerprint) => DocumentContent::Fingerprint(fingerprint),
+                Content::Opaque { .. } => DocumentContent::Text(String::new()), // nothing goes by what it says
             };
             let identity = parser.identity(record.content).into_owned();
             let deciding = record.attached(parser)?.deciding().clone();
             let place = record.place().to_string();
-            made.push((record.key.to_vec(), Found { place, content, identity, deciding }));
+            made.push((record.key.to_vec(), DocumentRead { place, content, identity, deciding }));
             Ok(())
         },
     };
     let is_last = repeated == RepeatedKeys::Last;
-    // Of all others than numbered ones the first counts.
+    // Unless repeated keys are numbered, the first document of a key counts.
     let repeated = if is_last { RepeatedKeys::Any } else { repeated.or_first() };
-    let mut keys = SeenKeys::new(repeated, &Room::unlimited())?;
+    let mut keys = SeenKeys::new(repeated, &MemoryBudget::unlimited())?;
     let read = for_each_chunk(&mut documents, &*progress, &job, |made| {
         for (mut key, one) in made {
-            if keys.next(&mut key)? == Fate::PassedOver {
+            if keys.next(&mut key)? == KeyDecision::PassedOver {
                 continue;
             }
             let number = sought.iter().position(|sought| sought.keys.contains(&key));
@@ -147,10 +147,10 @@ pub(super) fn find(
                 *found = Some(one);
             }
         }
-        if !is_last && found.iter().all(Option::is_some) { Err(Enough.into()) } else { Ok(()) }
+        if !is_last && found.iter().all(Option::is_some) { Err(AllFound.into()) } else { Ok(()) }
     });
     match read {
-        Err(error) if !error.is::<Enough>() => Err(error),
+        Err(error) if !error.is::<AllFound>() => Err(error),
         _ => Ok(found),
     }
 }

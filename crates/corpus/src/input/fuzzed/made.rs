@@ -20,15 +20,15 @@ pub(super) const HEAD: usize = 12;
 /// The longest records that an input may ask for.
 const RECORD_BYTES_MAX: [usize; 8] = [0, 1, 9, 40, 150, 1000, 16 << 10, 1 << 20];
 
-/// What an input is.
+/// The format of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum FuzzInput {
     Records(Kind),
     Text,
     Html,
 }
 
-/// What is done to the bytes before they are read.
+/// The transformation of the bytes before they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Packing {
     Plain,
@@ -101,9 +101,9 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     ::zstd::encode_all(bytes, 1).expect("memory")
 }
 
-/// What the head of an input chooses.
-pub(super) struct Head {
-    pub(super) what: What,
+/// The choices of the first bytes of an input.
+pub(super) struct FuzzHeader {
+    pub(super) what: FuzzInput,
     pub(super) packing: Packing,
     pub(super) options: InputOptions,
     /// Whether the name of a file says what it is.
@@ -115,18 +115,18 @@ pub(super) struct Head {
     pub(super) by: u8,
 }
 
-impl Head {
-    pub(super) fn of(head: &[u8; HEAD], what: What) -> Self {
+impl FuzzHeader {
+    pub(super) fn of(head: &[u8; HEAD], what: FuzzInput) -> Self {
         let [_, packing, bits, more, s0, s1, s2, s3, chunk, by, ..] = *head;
         let bit = |at: u8| bits >> at & 1 == 1;
-        let is_records = matches!(what, What::Records(_));
+        let is_records = matches!(what, FuzzInput::Records(_));
         let named = |at, name: &str| (is_records && bit(at)).then(|| name.to_owned());
         let mut options = InputOptions {
             skip_bad: [0, 1, 6, u64::MAX][usize::from(bits & 3)],
             invalid_utf8: if bit(2) { InvalidUtf8::Replace } else { InvalidUtf8::Error },
-            features: bit(3) && what == What::Records(Kind::Jsonl),
+            features: bit(3) && what == FuzzInput::Records(Kind::Jsonl),
             attached: AttachedFields { value: named(4, "value"), stamp: named(5, "stamp"), ..Default::default() },
-            as_it_comes: bit(6),
+            streaming: bit(6),
             record_bytes_max: RECORD_BYTES_MAX[usize::from(more % 8)],
             // Keys by files and lines are not the same from a pipe as from a file.
             ids: Ids::Field,
@@ -136,12 +136,12 @@ impl Head {
             (options.id_field, options.text_field) = ("key".to_owned(), "body".to_owned());
         }
         let packing = match what {
-            What::Records(Kind::Parquet) => Packing::Plain,
+            FuzzInput::Records(Kind::Parquet) => Packing::Plain,
             _ => Packing::ALL[usize::from(packing) % Packing::ALL.len()],
         };
         let format = match what {
-            What::Records(kind) => InputFormat::Records(kind),
-            What::Text | What::Html => InputFormat::Text,
+            FuzzInput::Records(kind) => InputFormat::Records(kind),
+            FuzzInput::Text | FuzzInput::Html => InputFormat::Text,
         };
         Self {
             what,
@@ -158,15 +158,15 @@ impl Head {
 
     pub(super) fn suffix(&self) -> &'static str {
         match self.what {
-            What::Records(kind) => kind.suffixes()[0],
-            What::Text => "txt",
-            What::Html => "html",
+            FuzzInput::Records(kind) => kind.suffixes()[0],
+            FuzzInput::Text => "txt",
+            FuzzInput::Html => "html",
         }
     }
 }
 
-/// A record of an archive that the target has made.
-pub(super) struct Made {
+/// A generated record of an archive, which must be read back.
+pub(super) struct ExpectedRecord {
     pub(super) number: usize,
     /// Whether its length is true.
     pub(super) fits: bool,
@@ -176,7 +176,7 @@ pub(super) struct Made {
     pub(super) text: Option<Vec<u8>>,
 }
 
-impl Made {
+impl ExpectedRecord {
     /// The key and the text of it, if it is a document for certain.
     pub(super) fn says(&self, options: &InputOptions) -> Option<(Vec<u8>, Vec<u8>)> {
         let text = String::from_utf8(self.text.clone()?).ok()?;
@@ -187,7 +187,7 @@ impl Made {
 
 /// An archive of records that the input describes, one after the other, each ended by a byte 0xff: a byte that says
 /// what it is, and its content. Most have lengths that are true, so that changes of contents come through to those.
-pub(super) fn made_archive(kind: Kind, body: &[u8]) -> (What, Vec<u8>, Option<Vec<Made>>) {
+pub(super) fn made_archive(kind: Kind, body: &[u8]) -> (FuzzInput, Vec<u8>, Option<Vec<ExpectedRecord>>) {
     let mut archive = Vec::new();
     let mut made = Vec::new();
     for (number, piece) in body.split(|&byte| byte == 0xff).enumerate() {
@@ -230,9 +230,9 @@ pub(super) fn made_archive(kind: Kind, body: &[u8]) -> (What, Vec<u8>, Option<Ve
         archive.extend_from_slice(content);
         archive.extend_from_slice(["\r\n\r\n", "\n\n", "\r\n", ""][usize::from(spec >> 5 & 3)].as_bytes());
         let fits = length == content.len();
-        made.push(Made { number, fits, bytes: content.len().max(unpacked), text });
+        made.push(ExpectedRecord { number, fits, bytes: content.len().max(unpacked), text });
     }
-    (What::Records(kind), archive, Some(made))
+    (FuzzInput::Records(kind), archive, Some(made))
 }
 
 /// A response of a server, its page encoded as its head says, or not.
@@ -369,7 +369,7 @@ pub(super) fn patched_parquet(body: &[u8]) -> Vec<u8> {
         let at = usize::from(u16::from_le_bytes([low, high])) % all;
         let footer = file[all - 8..all - 4].try_into().map_or(0, u32::from_le_bytes);
         let in_footer = at < all - 8 && at >= (all - 8).saturating_sub(footer as usize);
-        let told = |file: &mut Vec<u8>, bytes: u32| {
+        let set_footer_length = |file: &mut Vec<u8>, bytes: u32| {
             let end = file.len();
             file[end - 8..end - 4].copy_from_slice(&bytes.to_le_bytes());
         };
@@ -380,11 +380,11 @@ pub(super) fn patched_parquet(body: &[u8]) -> Vec<u8> {
             3 => file[at..all.min(at + 8)].fill(value),
             4 if in_footer => {
                 file.insert(at, value);
-                told(&mut file, footer.wrapping_add(1));
+                set_footer_length(&mut file, footer.wrapping_add(1));
             }
             5 if in_footer => {
                 file.remove(at);
-                told(&mut file, footer.saturating_sub(1));
+                set_footer_length(&mut file, footer.saturating_sub(1));
             }
             _ => {}
         }
@@ -392,7 +392,7 @@ pub(super) fn patched_parquet(body: &[u8]) -> Vec<u8> {
     file
 }
 
-/// What fuzzing begins with.
+/// The seeds of fuzzing.
 pub fn seeds() -> Vec<Vec<u8>> {
     // The low bits of `more` say by how much the limit is lower than the highest.
     let head = |what: u8, packing: u8, bits: u8, more: u8| -> [u8; HEAD] {

@@ -5,22 +5,22 @@
 #[cfg(test)]
 pub(super) const VERSION: (u8, u8, u8) = (18, 0, 0);
 
-/// Of a character that is not in NFC.
+/// The flag of a character that is not in NFC.
 pub(super) const CHANGES: u8 = 1;
 
-/// Of a character that may compose with one before it.
+/// The flag of a character that may compose with one before it.
 pub(super) const COMPOSES: u8 = 2;
 
-/// Of a character of category Mn.
+/// The flag of a character of category Mn.
 pub(super) const MARK: u8 = 4;
 
-/// Of a character whose canonical decomposition has one of category Mn.
+/// The flag of a character whose canonical decomposition has one of category Mn.
 pub(super) const MARKED: u8 = 8;
 
-/// Of a character whose canonical decomposition is another one.
+/// The flag of a character whose canonical decomposition is another one.
 pub(super) const SPLITS: u8 = 16;
 
-/// Of a character whose combining class is not 0.
+/// The flag of a character whose combining class is not 0.
 pub(super) const SHIFTS: u8 = 32;
 
 /// A block of `FLAG_BLOCKS` has `1 << FLAG_BITS` characters.

@@ -25,7 +25,7 @@ use tables::{
 
 /// Working memory: the normal form of a text, and the characters of a stretch with their combining classes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Work {
+pub(super) struct CutScratch {
     text: String,
     stretch: Vec<(u8, char)>,
 }
@@ -39,8 +39,8 @@ pub(super) struct Work {
 ///
 /// `pieces` says where the parts of the result came from, if that is wanted: a stretch is cut before each character that
 /// is decomposed to a starter which composes with nothing before it.
-pub(super) fn nfkc<'a>(text: &'a str, work: &'a mut Work, mut pieces: Option<&mut Pieces>) -> &'a str {
-    let Work { text: normal, stretch } = work;
+pub(super) fn nfkc<'a>(text: &'a str, work: &'a mut CutScratch, mut pieces: Option<&mut Pieces>) -> &'a str {
+    let CutScratch { text: normal, stretch } = work;
     let bytes = text.as_bytes();
     normal.clear();
     if let Some(pieces) = &mut pieces {
@@ -128,7 +128,7 @@ fn push_normalised(text: &str, stretch: &mut Vec<(u8, char)>, normal: &mut Strin
     push_composed(stretch, normal);
 }
 
-/// Of characters that may not stay as they are where marks are dropped, or join one before them.
+/// The flags of characters that dropping marks may change, or that may join one before them.
 const TOUCHED: u8 = NOT_NFC | MAY_JOIN | MARK | MARKED | SHIFTS;
 
 /// The text without characters of the category Mn, and otherwise in NFC: itself where it is so already, otherwise written
@@ -136,10 +136,10 @@ const TOUCHED: u8 = NOT_NFC | MAY_JOIN | MARK | MARKED | SHIFTS;
 /// of the character before it.
 pub(super) fn without_marks<'a>(
     text: &'a str,
-    work: &'a mut Work,
+    work: &'a mut CutScratch,
     mut pieces: Option<&mut Pieces>,
 ) -> &'a str {
-    let Work { text: unmarked, stretch } = work;
+    let CutScratch { text: unmarked, stretch } = work;
     unmarked.clear();
     if let Some(pieces) = &mut pieces {
         pieces.clear();
@@ -242,7 +242,7 @@ fn push_composed(stretch: &mut [(u8, char)], normal: &mut String) {
     for marks in stretch.chunk_by_mut(|a, b| a.0 > 0 && b.0 > 0) {
         marks.sort_by_key(|&(class, _)| class);
     }
-    // Where the last starter is, and the class of the last character that was kept after it.
+    // The position of the last starter, and the class of the last character that was kept after it.
     let mut starter: Option<usize> = None;
     let mut class_before = 0;
     let mut kept = 0;
@@ -350,7 +350,7 @@ fn combining_class(c: char) -> u8 {
     trait_of(c) as u8 // its low eight bits
 }
 
-/// Where the blocks of a table have the value of a character.
+/// The position of a character's value in the blocks of a table.
 #[inline]
 fn place(block_of: &[u8], bits: u32, c: char) -> usize {
     let code = c as usize;

@@ -53,7 +53,7 @@ const LETTERS: [char; 40] = [
     '\u{2f800}',
 ];
 
-fn check(text: &str, work: &mut Work) {
+fn check(text: &str, work: &mut CutScratch) {
     let expected: String = text.nfkc().collect();
     assert_eq!(nfkc(text, work, None), expected, "{}", text.escape_unicode());
 }
@@ -67,8 +67,8 @@ fn tables_are_of_the_version_of_the_parameters_and_of_the_crate_compared_with() 
     assert_eq!(VERSION, canonical::VERSION);
 }
 
-/// By the definition: decompose, leave out, compose.
-fn check_unmarked(text: &str, work: &mut Work) {
+/// Checks against the definition: decompose, leave out, compose.
+fn check_unmarked(text: &str, work: &mut CutScratch) {
     let kept: String = text.nfd().filter(|&c| flags_of(c) & MARK == 0).collect();
     let expected: String = kept.nfc().collect();
     assert_eq!(without_marks(text, work, None), expected, "{}", text.escape_unicode());
@@ -104,7 +104,7 @@ fn marks_are_among_the_combining_marks_of_the_crate_and_classes_agree() {
 
 #[test]
 fn every_character_without_marks_is_what_the_crate_decomposes_and_composes() {
-    let mut work = Work::default();
+    let mut work = CutScratch::default();
     for c in '\0'..=char::MAX {
         check_unmarked(&format!("{c}"), &mut work);
         check_unmarked(&format!("e{c}\u{301}"), &mut work);
@@ -113,8 +113,8 @@ fn every_character_without_marks_is_what_the_crate_decomposes_and_composes() {
 }
 
 #[test]
-fn every_three_of_the_letters_without_marks_are_what_the_crate_makes_of_them() {
-    let mut work = Work::default();
+fn every_three_letters_without_marks_have_the_form_of_the_crate() {
+    let mut work = CutScratch::default();
     for a in LETTERS {
         for b in LETTERS {
             for c in LETTERS {
@@ -127,14 +127,14 @@ fn every_three_of_the_letters_without_marks_are_what_the_crate_makes_of_them() {
 #[test]
 fn text_without_marks_is_not_copied() {
     for text in ["", "plain ASCII", "øłđ 東京 — 한국어 “Москва”"] {
-        let mut work = Work::default();
+        let mut work = CutScratch::default();
         assert_eq!(without_marks(text, &mut work, None).as_ptr(), text.as_ptr(), "{text}");
     }
 }
 
 #[test]
 fn every_character_alone_between_letters_and_among_marks_has_the_normal_form_of_the_crate() {
-    let mut work = Work::default();
+    let mut work = CutScratch::default();
     for c in '\0'..=char::MAX {
         check(&format!("{c}"), &mut work);
         check(&format!("e{c}\u{301}"), &mut work);
@@ -144,7 +144,7 @@ fn every_character_alone_between_letters_and_among_marks_has_the_normal_form_of_
 
 #[test]
 fn every_pair_that_composes_does_so_before_and_after_marks() {
-    let mut work = Work::default();
+    let mut work = CutScratch::default();
     for &(a, b, composed) in &COMPOSITIONS {
         let [a, b, composed] = [a, b, composed].map(|code| char::from_u32(code).unwrap());
         for text in [
@@ -170,7 +170,7 @@ fn every_pair_that_composes_does_so_before_and_after_marks() {
 
 #[test]
 fn every_three_of_the_letters_have_the_normal_form_of_the_crate() {
-    let mut work = Work::default();
+    let mut work = CutScratch::default();
     for a in LETTERS {
         for b in LETTERS {
             for c in LETTERS {
@@ -183,7 +183,7 @@ fn every_three_of_the_letters_have_the_normal_form_of_the_crate() {
 #[test]
 fn text_in_order_is_not_copied() {
     for text in ["", "plain ASCII", "Élève «déjà» 東京 — naïve 가나", "ẹ\u{35b}x\u{e0fff}"] {
-        let mut work = Work::default();
+        let mut work = CutScratch::default();
         assert_eq!(nfkc(text, &mut work, None).as_ptr(), text.as_ptr(), "{text}");
         assert_eq!((work.text.capacity(), work.stretch.capacity()), (0, 0));
     }
@@ -225,20 +225,20 @@ proptest! {
         letters in prop::collection::vec(prop::sample::select(&LETTERS[..]), 0..24),
     ) {
         let text: String = letters.into_iter().collect();
-        let mut work = Work { text: "left over".into(), stretch: vec![(1, 'x')] };
+        let mut work = CutScratch { text: "left over".into(), stretch: vec![(1, 'x')] };
         check(&text, &mut work);
     }
 
     #[test]
-    fn letters_in_any_order_without_marks_are_what_the_crate_makes_of_them(
+    fn letters_without_marks_in_any_order_have_the_form_of_the_crate(
         letters in prop::collection::vec(prop::sample::select(&LETTERS[..]), 0..24),
     ) {
         let text: String = letters.into_iter().collect();
-        check_unmarked(&text, &mut Work { text: "left over".into(), stretch: vec![(1, 'x')] });
+        check_unmarked(&text, &mut CutScratch { text: "left over".into(), stretch: vec![(1, 'x')] });
     }
 
     #[test]
     fn any_text_has_the_normal_form_of_the_crate(text in any::<String>()) {
-        check(&text, &mut Work::default());
+        check(&text, &mut CutScratch::default());
     }
 }

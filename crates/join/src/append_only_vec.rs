@@ -7,23 +7,23 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 /// A field that is written often, in a cache line of its own, so that readers of neighbouring fields do not wait for it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(super) struct Apart<T>(pub(super) T);
+pub(super) struct CachePadded<T>(pub(super) T);
 
 /// A list that grows while others read it.
 #[derive(Debug)]
-pub(super) struct Growing<T> {
+pub(super) struct AppendOnlyVec<T> {
     /// Each twice as long as the one before.
     parts: [OnceLock<Box<[OnceLock<T>]>>; 27],
-    len: Apart<AtomicU32>,
+    len: CachePadded<AtomicU32>,
 }
 
-impl<T> Default for Growing<T> {
+impl<T> Default for AppendOnlyVec<T> {
     fn default() -> Self {
-        Self { parts: std::array::from_fn(|_| OnceLock::new()), len: Apart(AtomicU32::new(0)) }
+        Self { parts: std::array::from_fn(|_| OnceLock::new()), len: CachePadded(AtomicU32::new(0)) }
     }
 }
 
-impl<T> Growing<T> {
+impl<T> AppendOnlyVec<T> {
     /// The length of the first part.
     const FIRST: u32 = 64;
 
@@ -58,8 +58,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_grows_while_others_read_it() {
-        let list = Growing::default();
+    fn list_can_be_read_while_it_grows() {
+        let list = AppendOnlyVec::default();
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {

@@ -2,16 +2,16 @@
 
 use super::format::{GONE_HEAD_BYTES, GONE_MAGIC, VERSION, checksum};
 
-/// Which documents of a part are deleted: a bit for each document, and a count for each 64, where any is.
+/// The deleted documents of a part: a bit for each document, and a count for each 64, if any is deleted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Gone {
+pub(super) struct DeletedDocuments {
     bits: Vec<u64>,
     /// How many are deleted before each word of bits.
     before: Vec<u32>,
     count: u32,
 }
 
-impl Gone {
+impl DeletedDocuments {
     /// These numbers, ascending, each once.
     pub(super) fn of(numbers: &[u32]) -> Self {
         let Some(&last) = numbers.last() else { return Self::default() };
@@ -34,7 +34,7 @@ impl Gone {
         self.bits.get(document as usize / 64).is_some_and(|word| word >> (document % 64) & 1 == 1)
     }
 
-    /// How many.
+    /// The number of deleted documents.
     pub(super) fn count(&self) -> u32 {
         self.count
     }
@@ -122,29 +122,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deleted_documents_come_back_and_are_counted_and_each_changed_bit_is_refused() {
+    fn deletions_round_trip_with_counts_and_each_flipped_bit_is_refused() {
         let numbers = [0, 1, 63, 64, 130, 191, 300];
-        let gone = Gone::of(&numbers);
-        assert_eq!(gone.numbers().collect::<Vec<_>>(), numbers);
+        let deletions = DeletedDocuments::of(&numbers);
+        assert_eq!(deletions.numbers().collect::<Vec<_>>(), numbers);
         for document in 0..400 {
-            assert_eq!(gone.has(document), numbers.contains(&document));
+            assert_eq!(deletions.has(document), numbers.contains(&document));
             let before = numbers.iter().filter(|&&number| number < document).count();
-            assert_eq!(gone.before(document) as usize, before, "{document}");
+            assert_eq!(deletions.before(document) as usize, before, "{document}");
         }
-        let bytes = gone.to_bytes(7);
-        let again = Gone::from_bytes(&bytes, 7, 301).unwrap();
+        let bytes = deletions.to_bytes(7);
+        let again = DeletedDocuments::from_bytes(&bytes, 7, 301).unwrap();
         assert_eq!((again.numbers().collect::<Vec<_>>(), again.count()), (numbers.to_vec(), 7));
-        assert!(Gone::from_bytes(&bytes, 8, 301).is_err(), "another part");
-        assert!(Gone::from_bytes(&bytes, 7, 300).is_err(), "a document that is not there");
+        assert!(DeletedDocuments::from_bytes(&bytes, 8, 301).is_err(), "another part");
+        assert!(DeletedDocuments::from_bytes(&bytes, 7, 300).is_err(), "a document that is not there");
         for bit in 0..8 * bytes.len() {
             let mut changed = bytes.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            assert!(Gone::from_bytes(&changed, 7, 301).is_err(), "bit {bit}");
+            assert!(DeletedDocuments::from_bytes(&changed, 7, 301).is_err(), "bit {bit}");
         }
         for length in 0..bytes.len() {
-            assert!(Gone::from_bytes(&bytes[..length], 7, 301).is_err(), "cut to {length}");
+            assert!(DeletedDocuments::from_bytes(&bytes[..length], 7, 301).is_err(), "cut to {length}");
         }
-        let none = Gone::of(&[]);
+        let none = DeletedDocuments::of(&[]);
         assert_eq!((none.count(), none.has(0), none.before(9)), (0, false, 0));
     }
 }
