@@ -20,21 +20,21 @@ const READ_MIN: usize = 1 << 18;
 /// Buffered bytes at an aligned address.
 #[derive(Debug)]
 pub(super) struct Aligned {
-    room: Vec<u8>,
+    buffer: Vec<u8>,
     start: usize,
     len: usize,
 }
 
 impl Aligned {
     pub(super) fn new() -> Self {
-        let room = vec![0; TOGETHER + ALIGNED];
-        let start = room.as_ptr().align_offset(ALIGNED);
+        let buffer = vec![0; TOGETHER + ALIGNED];
+        let start = buffer.as_ptr().align_offset(ALIGNED);
         // If the address cannot be aligned, the system refuses the write, and all of the file goes through the cache.
-        Self { room, start: start.min(ALIGNED), len: 0 }
+        Self { buffer, start: start.min(ALIGNED), len: 0 }
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.room[self.start..self.start + self.len]
+        &self.buffer[self.start..self.start + self.len]
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -44,9 +44,9 @@ impl Aligned {
     /// Moves the bytes to an address that is not aligned.
     #[cfg(test)]
     pub(super) fn misalign(&mut self) {
-        if self.start % 2 == 0 {
+        if self.start.is_multiple_of(2) {
             let to = if self.start == 0 { 1 } else { self.start - 1 };
-            self.room.copy_within(self.start..self.start + self.len, to);
+            self.buffer.copy_within(self.start..self.start + self.len, to);
             self.start = to;
         }
     }
@@ -55,7 +55,7 @@ impl Aligned {
     pub(super) fn add(&mut self, bytes: &[u8]) -> usize {
         let end = self.start + self.len;
         let count = bytes.len().min(TOGETHER - self.len);
-        self.room[end..end + count].copy_from_slice(&bytes[..count]);
+        self.buffer[end..end + count].copy_from_slice(&bytes[..count]);
         self.len += count;
         count
     }
@@ -66,7 +66,7 @@ impl Aligned {
         let whole = self.len / ALIGNED * ALIGNED;
         let (mut written, mut passes) = (0, true);
         while passes && written < whole {
-            match file.write(&self.room[self.start + written..self.start + whole]) {
+            match file.write(&self.buffer[self.start + written..self.start + whole]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => written += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -77,7 +77,7 @@ impl Aligned {
                 Err(error) => return Err(error),
             }
         }
-        self.room.copy_within(self.start + written..self.start + self.len, self.start);
+        self.buffer.copy_within(self.start + written..self.start + self.len, self.start);
         self.len -= written;
         Ok(passes)
     }
@@ -103,12 +103,12 @@ pub(super) struct PastCacheReader {
     /// The file opened once more, for reads that bypass the cache; none where the system refuses.
     file: OnceLock<Option<File>>,
     /// The memory of a finished read, for the next one.
-    room: Mutex<Vec<u8>>,
+    buffer: Mutex<Vec<u8>>,
 }
 
 impl PastCacheReader {
-    /// Fills `out` from `offset` on, all of which is written to `file`: past the cache if the read is long and the system
-    /// can, else through it.
+    /// Fills `out` from `offset` on. All of these bytes are in `file`. A long read bypasses the cache if the system can, a
+    /// short one uses it.
     ///
     /// # Errors
     ///
@@ -117,9 +117,9 @@ impl PastCacheReader {
         if out.len() >= READ_MIN
             && let Some(past) = self.file.get_or_init(|| opened_past_cache(file).ok())
         {
-            let mut room = std::mem::take(&mut *self.room.lock().unwrap_or_else(PoisonError::into_inner));
-            let read = read_aligned(past, &mut room, out, offset);
-            *self.room.lock().unwrap_or_else(PoisonError::into_inner) = room;
+            let mut buffer = std::mem::take(&mut *self.buffer.lock().unwrap_or_else(PoisonError::into_inner));
+            let read = read_aligned(past, &mut buffer, out, offset);
+            *self.buffer.lock().unwrap_or_else(PoisonError::into_inner) = buffer;
             if read {
                 return Ok(());
             }
@@ -129,15 +129,15 @@ impl PastCacheReader {
     }
 }
 
-/// Fills `out` by one read of whole aligned blocks into `room`. False if that failed or was short.
-fn read_aligned(file: &File, room: &mut Vec<u8>, out: &mut [u8], offset: u64) -> bool {
+/// Fills `out` by one read of whole aligned blocks into `buffer`. False if that failed or was short.
+fn read_aligned(file: &File, buffer: &mut Vec<u8>, out: &mut [u8], offset: u64) -> bool {
     let before = (offset % ALIGNED as u64) as usize;
     let length = (before + out.len()).next_multiple_of(ALIGNED);
-    if room.len() < length + ALIGNED {
-        room.resize(length + ALIGNED, 0);
+    if buffer.len() < length + ALIGNED {
+        buffer.resize(length + ALIGNED, 0);
     }
-    let start = room.as_ptr().align_offset(ALIGNED).min(ALIGNED);
-    let blocks = &mut room[start..start + length];
+    let start = buffer.as_ptr().align_offset(ALIGNED).min(ALIGNED);
+    let blocks = &mut buffer[start..start + length];
     // The last block of the file may be a part.
     match read_once_at(file, blocks, offset - before as u64) {
         Ok(count) if count >= before + out.len() => {

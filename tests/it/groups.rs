@@ -700,7 +700,9 @@ fn leaders_after_any_history_are_those_of_a_batch_over_the_live_documents() {
             }
             let counts = plan.history(history % KINDS, history / KINDS, scratch.path());
             let mut all = all.lock().unwrap();
-            counts.into_iter().for_each(|(what, count)| *all.entry(what).or_default() += count);
+            for (what, count) in counts {
+                *all.entry(what).or_default() += count;
+            }
         }
     };
     std::thread::scope(|scope| {
@@ -710,7 +712,9 @@ fn leaders_after_any_history_are_those_of_a_batch_over_the_live_documents() {
     });
     let all = all.into_inner().unwrap();
     println!("{} histories, {} operations", KINDS * plan.histories, plan.operations);
-    all.iter().for_each(|(what, count)| println!("{count:10} {what}"));
+    for (what, count) in &all {
+        println!("{count:10} {what}");
+    }
     for what in [
         "put",
         "replace",
