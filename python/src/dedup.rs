@@ -22,7 +22,7 @@ use crate::cut::CutOptions;
 use crate::error::{Failure, Result};
 use crate::idf::{IdfTable, shingling_with};
 use crate::numbers::field_numbers;
-use crate::sketch::takes_features;
+use crate::rows::takes_features;
 use crate::values::Values;
 use crate::watch::watched;
 

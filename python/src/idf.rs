@@ -16,7 +16,7 @@ use crate::args;
 use crate::columns::Column;
 use crate::cut::CutOptions;
 use crate::error::{Failure, Result};
-use crate::sketch::{RowWork, sketch_row, takes_features};
+use crate::rows::{RowWork, sketch_row, takes_features};
 use crate::watch::watched;
 
 /// Texts that are counted before it is asked whether to stop.

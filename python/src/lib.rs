@@ -22,6 +22,7 @@ mod pairs;
 mod params;
 mod passages;
 mod process;
+mod rows;
 mod rule;
 mod shard;
 mod sketch;

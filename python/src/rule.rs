@@ -16,7 +16,7 @@ use crate::columns::{Column, batch};
 use crate::dedup::{WEIGHTS, choice};
 use crate::error::{Failure, Result};
 use crate::idf::IdfTable;
-use crate::sketch::takes_features;
+use crate::rows::takes_features;
 
 /// The set of shingles of each text, and its tokens: `set` and `tokens`. `boilerplate` is the list of spans that do not count.
 /// With `features`, or where the table is of features, texts are the canonical bytes of features.

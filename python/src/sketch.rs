@@ -8,9 +8,7 @@ use pyo3::types::PyTuple;
 use pyo3_arrow::PyRecordBatch;
 use rayon::prelude::*;
 use twindex::Resemblance;
-use twindex::params::{Shingling, Tokens};
-use twindex::sketch::{Scratch, pack};
-use twindex_corpus::Features;
+use twindex::sketch::pack;
 use twindex_join::SharedProgress;
 
 use crate::args;
@@ -18,6 +16,7 @@ use crate::columns::{Column, Keys, batch};
 use crate::error::{Failure, Result};
 use crate::params::Params;
 use crate::process::check_process;
+use crate::rows::{RowWork, sketch_row};
 use crate::shard::Shards;
 use crate::watch::watched;
 
@@ -164,43 +163,6 @@ pub(crate) fn sketch_rows(
             .zip(some)
             .try_for_each(|(row, sketch)| sketch_row(sketcher, texts, row, work, sketch))
     })
-}
-
-/// Working memory for rows.
-#[derive(Default)]
-pub(crate) struct RowWork {
-    pub(crate) scratch: Scratch,
-    set: Vec<u64>,
-    vector: Vec<(u64, i64)>,
-}
-
-/// Whether documents are features instead of texts.
-pub(crate) fn takes_features(shingling: &Shingling) -> bool {
-    shingling.tokens == Tokens::Features
-}
-
-/// Sketches the text of a row, or its features.
-pub(crate) fn sketch_row(
-    sketcher: &twindex::Sketcher,
-    documents: &Column,
-    row: usize,
-    work: &mut RowWork,
-    sketch: &mut twindex::Sketch,
-) -> Result<()> {
-    let is_features = takes_features(&sketcher.params().shingling);
-    let document = documents.needed(row, is_features)?;
-    let RowWork { scratch, set, vector } = work;
-    let made = if is_features {
-        match Features::from_canonical(document) {
-            Some(features) => features.sketch_into(sketcher, (set, vector), scratch, sketch),
-            None => Err(twindex::Error::Invalid("features: damaged in memory".into())),
-        }
-    } else if let Ok(text) = str::from_utf8(document) {
-        sketcher.sketch_into(text, scratch, sketch).map_err(Into::into)
-    } else {
-        sketcher.sketch_bytes(document).map(|made| *sketch = made).map_err(Into::into)
-    };
-    made.map_err(|error| Failure::Record(row, error))
 }
 
 #[pymethods]

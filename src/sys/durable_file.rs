@@ -120,7 +120,7 @@ impl Write for DurableFile {
 #[cfg(test)]
 #[allow(clippy::disallowed_methods, reason = "tests read what was written")]
 mod tests {
-    use super::super::past_cache::TOGETHER;
+    use crate::sys::past_cache::TOGETHER;
     use super::*;
 
     #[test]

@@ -228,6 +228,19 @@ twindex_code twindex_idf_save(const twindex_idf *idf,
                               bool replace,
                               twindex_error **error);
 
+// Texts that were counted, those without shingles left out; 0 for null.
+uint32_t twindex_idf_documents(const twindex_idf *idf);
+
+// Shingles that the table has; 0 for null.
+size_t twindex_idf_len(const twindex_idf *idf);
+
+// Identifies the table, as parameters name it: 32 hexadecimal digits. It lives as long as the table. An empty string for
+// null.
+const char *twindex_idf_digest(const twindex_idf *idf);
+
+// Frees a table; null is allowed. Parameters, sketchers and indexes that were made with it stay.
+void twindex_idf_free(twindex_idf *idf);
+
 // A counter of texts that are cut into shingles as these parameters say. Shingles of fewer than `min_df` texts are left out
 // of the table, and of the others all but the `entries_max` most frequent ones; such a shingle has the weight of the rarest
 // one that was left out. The command has 2 and 1,000,000. Free it.
@@ -250,19 +263,6 @@ twindex_code twindex_idf_counter_finish(const twindex_idf_counter *counter,
 
 // Frees a counter; null is allowed.
 void twindex_idf_counter_free(twindex_idf_counter *counter);
-
-// Texts that were counted, those without shingles left out; 0 for null.
-uint32_t twindex_idf_documents(const twindex_idf *idf);
-
-// Shingles that the table has; 0 for null.
-size_t twindex_idf_len(const twindex_idf *idf);
-
-// Identifies the table, as parameters name it: 32 hexadecimal digits. It lives as long as the table. An empty string for
-// null.
-const char *twindex_idf_digest(const twindex_idf *idf);
-
-// Frees a table; null is allowed. Parameters, sketchers and indexes that were made with it stay.
-void twindex_idf_free(twindex_idf *idf);
 
 // Creates an empty index in a new directory and opens it. Never overwrites.
 twindex_code twindex_index_create(const char *path,

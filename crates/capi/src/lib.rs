@@ -23,6 +23,7 @@ mod catch;
 mod error;
 mod hits;
 mod idf;
+mod idf_counter;
 mod index;
 mod keys;
 mod params;
@@ -59,7 +60,7 @@ const _: () = {
     shared::<error::Error>();
     shared::<hits::Hits>();
     shared::<idf::Idf>();
-    shared::<idf::IdfCounter>();
+    shared::<idf_counter::IdfCounter>();
     shared::<index::Index>();
     shared::<keys::Keys>();
     shared::<params::Params>();

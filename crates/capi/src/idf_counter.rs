@@ -1,0 +1,97 @@
+//! The counting of texts that makes a table of inverse document frequencies.
+
+use std::mem::MaybeUninit;
+use std::sync::Mutex;
+
+use twindex::IdfBuilder;
+use twindex::sketch::{Buffers, Shingler};
+
+use crate::border::{self, Slot, given, lock};
+use crate::error::{Code, Error};
+use crate::idf::Idf;
+use crate::params::Params;
+
+/// Counts texts for a table. Free it with `twindex_idf_counter_free`.
+#[derive(Debug)]
+pub struct IdfCounter {
+    /// None once the table was made.
+    counting: Mutex<Option<Counting>>,
+}
+
+#[derive(Debug)]
+struct Counting {
+    shingler: Shingler,
+    builder: IdfBuilder,
+    buffers: Buffers,
+    shingles: Vec<u64>,
+}
+
+/// A counter of texts that are cut into shingles as these parameters say. Shingles of fewer than `min_df` texts are left out
+/// of the table, and of the others all but the `entries_max` most frequent ones; such a shingle has the weight of the rarest
+/// one that was left out. The command has 2 and 1,000,000. Free it.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_idf_counter_new(
+    params: Option<&Params>,
+    min_df: u32,
+    entries_max: usize,
+    counter: Option<&mut MaybeUninit<*mut IdfCounter>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(counter, "counter")?;
+        let shingling = given(params, "params")?.shingling()?;
+        let shingler = Shingler::new(&shingling).map_err(twindex::Error::from)?;
+        let builder = IdfBuilder::new(&shingling).min_df(min_df).entries_max(entries_max);
+        let counting = Counting { shingler, builder, buffers: Buffers::default(), shingles: Vec::new() };
+        slot.give(IdfCounter { counting: Mutex::new(Some(counting)) });
+        Ok(())
+    })
+}
+
+/// Counts a text in UTF-8; bytes that are not UTF-8 are replaced by U+FFFD. Counts beyond 64 MB are moved to scratch files.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn twindex_idf_counter_add(
+    counter: Option<&IdfCounter>,
+    text: *const u8,
+    text_len: usize,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let mut counting = lock(&given(counter, "counter")?.counting)?;
+        let Counting { shingler, builder, buffers, shingles } = counting.as_mut().ok_or_else(is_made)?;
+        // SAFETY: the caller passes `text_len` bytes, or null and 0.
+        let text = unsafe { border::bytes(text, text_len, "text") }?;
+        shingler.distinct(&String::from_utf8_lossy(text), buffers, shingles);
+        builder.add(shingles)?;
+        Ok(())
+    })
+}
+
+/// Makes the table. The counter takes no more texts, and is still to be freed. Free the table.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_idf_counter_finish(
+    counter: Option<&IdfCounter>,
+    idf: Option<&mut MaybeUninit<*mut Idf>>,
+    error: Option<&mut MaybeUninit<*mut Error>>,
+) -> Code {
+    border::call(error, || {
+        let slot = Slot::handle(idf, "idf")?;
+        let counting = lock(&given(counter, "counter")?.counting)?.take().ok_or_else(is_made)?;
+        slot.give(Idf::new(counting.builder.finish()?));
+        Ok(())
+    })
+}
+
+fn is_made() -> Error {
+    Error::invalid("the table of this counter is made: take a new counter")
+}
+
+/// Frees a counter; null is allowed.
+// SAFETY: the name is this crate's.
+#[unsafe(no_mangle)]
+pub extern "C" fn twindex_idf_counter_free(counter: Option<Box<IdfCounter>>) {
+    border::free(counter);
+}
