@@ -193,7 +193,7 @@ impl GuardRegistration {
         let place = MAPS.iter().position(free)?;
         let slot = &MAPS[place];
         slot.lost.store(false, Ordering::Relaxed);
-        // The slot ends at the end of the map's last page: the bytes after the end of the file are readable zeros.
+        // The end of the file's bytes in the map; the rest of the last page is readable zeros.
         slot.end.store(start + map.len(), Ordering::Relaxed);
         slot.start.store(start, Ordering::Release);
         Some(Self(place))
