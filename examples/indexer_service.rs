@@ -218,7 +218,7 @@ impl Times {
     }
 }
 
-/// The names of the measurements.
+/// The names of the measured operations.
 const KINDS: [&str; 9] =
     ["admit", "near", "commit", "reopen", "close", "fsync", "canary", "refresh", "reopen_cpu"];
 const ADMIT: usize = 0;
@@ -375,7 +375,7 @@ fn done(index: &Index) -> u64 {
     snapshot.payload().and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
-/// Runs the writing process, which also queries. It ends at any input on its standard input, or at its end.
+/// Runs the writing process, which also queries. It ends when its standard input has a line or is closed.
 fn write(options: &Options) -> Result<(), Failure> {
     let dir = options.dir.as_deref().ok_or("no folder")?;
     let measured: Measured = Arc::default();

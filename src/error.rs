@@ -1,4 +1,4 @@
-//! Errors, sorted by what the caller can do about them.
+//! Errors, grouped by how the caller can respond to them.
 //!
 //! Every variant about a file contains its path. [`Error::Corrupt`] also contains the section, the offset and both
 //! values, so that a report can be checked against `format-spec.md` with a hex dump.
@@ -18,7 +18,7 @@ pub enum Error {
     NotAnIndex {
         /// The directory to be opened.
         path: PathBuf,
-        /// The missing part.
+        /// The reason why the directory is not an index.
         why: String,
     },
     /// The path at which an index was to be created exists and is not an empty directory. Nothing was changed.
@@ -54,7 +54,7 @@ pub enum Error {
         "parameters differ: {field} is {index} in the index and {given} here; sketch with the index's parameters"
     )]
     ParamsMismatch {
-        /// The first parameter that differs, by its name in `params`.
+        /// The name in `params` of the first parameter that differs.
         field: String,
         /// The index's value.
         index: String,
@@ -107,7 +107,7 @@ pub enum Error {
     AfterCommit {
         /// The number of the commit.
         commit: u64,
-        /// The failure.
+        /// The error of the later step.
         #[source]
         source: Box<Error>,
     },
@@ -186,7 +186,7 @@ impl Fault {
     }
 }
 
-/// Why a header was refused.
+/// The reason why a header was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The header is damaged.

@@ -64,7 +64,7 @@ const FAN_IN: usize = 64;
 /// The minimum memory budget, in bytes.
 const MEMORY_MIN: usize = 1 << 12;
 
-/// The operation named in errors of the scratch file.
+/// The name of the operation in errors of the scratch file.
 const USE: &str = "use a scratch file in";
 
 impl IdfBuilder {

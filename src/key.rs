@@ -1,4 +1,4 @@
-//! The key of a document: a `u64`, or bytes.
+//! Keys of documents: `u64` numbers or byte strings.
 
 use std::fmt;
 use std::io::Write;

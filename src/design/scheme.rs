@@ -140,9 +140,9 @@ impl FromStr for CodecChoice {
 /// The tables of a segment: a design and its codecs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Scheme {
-    /// The design.
+    /// The table design.
     pub design: DesignName,
-    /// The codecs.
+    /// The codecs of its tables.
     pub codecs: Codecs,
 }
 

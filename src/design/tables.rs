@@ -40,7 +40,7 @@ use twindex_kernel::splitmix::SplitMix;
 
 /// The largest radius that block designs answer (docs/decisions.md D-09).
 pub const WITHIN_MAX: u8 = 10;
-/// The number of bits of a pointer: a partial table locates a fingerprint in table 1 by its first bits, this many.
+/// The number of bits of a pointer: the first bits of a fingerprint, by which a partial table locates it in table 1.
 pub const POINTER_BITS: u32 = 16;
 /// The maximum number of tables of a design.
 pub const TABLES_MAX: u32 = 64;
@@ -87,12 +87,12 @@ pub enum DesignName {
     },
 }
 
-/// A table of a design.
+/// A table of a design: its bit order, and the number of bits by which it is probed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     /// The order of a fingerprint's bits in a key of this table.
     pub order: BitOrder,
-    /// The number of leading bits of the key: the most bits by which the table is probed.
+    /// The number of leading bits of the key: the maximum number of bits by which the table is probed.
     pub lead: u32,
     /// The minimum number of bits of a probe; above 0 if a shorter prefix would change the matches or their counts.
     min: u32,
@@ -169,7 +169,7 @@ impl DesignName {
         )))
     }
 
-    /// Refuses numbers out of their range.
+    /// Checks that the numbers in the name are in range.
     fn check(self) -> Result<Self> {
         let fits = match self {
             Self::Blocks(blocks) => (1..=BLOCKS_MAX).contains(&blocks),

@@ -19,7 +19,7 @@ pub trait Record: Ord + Sized {
     /// Appends the encoded record to `bytes`.
     fn put(&self, bytes: &mut Vec<u8>);
 
-    /// Decodes a record from `bytes`, all its bytes, into `record`, whose memory can be reused.
+    /// Decodes a record from all its bytes into `record`, whose memory can be reused.
     fn take(bytes: &[u8], record: &mut Option<Self>);
 
     /// Merges `next`, the following record in sort order, into this record if both should become one, and returns

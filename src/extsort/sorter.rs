@@ -1,4 +1,4 @@
-//! The external sorter.
+//! A sorter for records that may exceed the memory.
 
 use std::path::Path;
 

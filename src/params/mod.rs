@@ -33,7 +33,7 @@ pub use twindex_sketch::params::{
 use twindex_sketch::params::{check_same_fields, in_range};
 pub use twindex_sketch::whole::WeightUnit;
 
-/// The 64-bit simhash fingerprint and its permutation tables.
+/// Parameters of the 64-bit simhash fingerprint and its permutation tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SimhashParams {

@@ -16,7 +16,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::mmap;
 use crate::error::{Error, Result};
 
-/// The smallest scratch file, in bytes.
+/// The minimum size of a scratch file in bytes.
 const LEAST: usize = 1 << 16;
 
 /// A memory budget shared by columns, and the folder of their scratch files.
@@ -161,7 +161,7 @@ impl<T: Value> Column<T> {
         Ok(())
     }
 
-    /// Appends copies of `value`, or truncates, until the column has `count` values.
+    /// Resizes the column to `count` values: appends copies of `value`, or truncates.
     ///
     /// # Errors
     /// Same as [`push`](Self::push).

@@ -28,8 +28,9 @@ fn register() {
         FORKS.fetch_add(1, Ordering::Relaxed);
     }
     static REGISTERED: std::sync::Once = std::sync::Once::new();
-    // SAFETY: As POSIX declares it. `in_child` is there as long as the program, and adds to an atomic number, which a child
-    // may do whatever locks the parent's other threads had. A failure means that forks are not counted.
+    // SAFETY: The declaration is that of POSIX. `in_child` exists as long as the program. It only adds to an atomic
+    // number, which is allowed in a child, whatever locks the other threads of the parent held. If the call fails,
+    // forks are not counted.
     REGISTERED.call_once(|| unsafe {
         pthread_atfork(None, None, Some(in_child));
     });

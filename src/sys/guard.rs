@@ -58,25 +58,24 @@ pub fn install() -> io::Result<()> {
     if INSTALLED.load(Ordering::Acquire) {
         return Ok(());
     }
-    // SAFETY: asks for a number only, and touches no memory of ours.
+    // SAFETY: The call only returns a number, and accesses no memory of this process.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     let page = usize::try_from(page).map_err(|_| io::Error::last_os_error())?;
     PAGE.store(page, Ordering::Release);
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: with a null action the call only writes the current action to `before`, which has the size that its type
-    // says.
+    // SAFETY: With a null action the call only writes the current action to `before`, which has the size of its type.
     if unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), before.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: zeros are a valid value of this plain structure of C, and the call above has succeeded and filled it.
+    // SAFETY: Zeros are a valid value of this plain C structure, and the call above succeeded and filled it.
     let before = unsafe { before.assume_init() };
     // Stored before the handler is installed, as the handler reads it.
     let _ = BEFORE.set(before);
-    // SAFETY: as above for the zeros. The handler is a function of the type that `SA_SIGINFO` asks for.
+    // SAFETY: Zeros are valid as above. The handler is a function of the type that `SA_SIGINFO` requires.
     let mut action = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
     action.sa_sigaction = on_bus_error as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: `action` is filled and outlives the call; the handler itself is justified at `on_bus_error`.
+    // SAFETY: `action` is initialized and outlives the call. The SAFETY notes of `on_bus_error` justify the handler.
     if unsafe { libc::sigaction(libc::SIGBUS, &raw const action, std::ptr::null_mut()) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -113,24 +112,25 @@ fn slot_of(address: usize) -> Option<(&'static GuardSlot, usize)> {
     reason = "the operating system calls this, and is asked for a page; see the SAFETY notes"
 )]
 extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: for a handler with `SA_SIGINFO` the system passes a valid `info`.
+    // SAFETY: The system passes a valid `info` to a handler with `SA_SIGINFO`.
     let is_sent = unsafe { (*info).si_code } <= 0;
     let page = PAGE.load(Ordering::Acquire);
-    // SAFETY: as above; a SIGBUS that was not sent by a process has an address.
+    // SAFETY: `info` is valid as above. A SIGBUS that was not sent by a process has an address.
     let address = if is_sent { 0 } else { unsafe { (*info).si_addr() as usize } };
     if let Some((slot, end)) = slot_of(address) {
         // The mark is set first: no other thread may read zeros from a map that is not marked.
         slot.lost.store(true, Ordering::SeqCst);
         LOST.store(true, Ordering::SeqCst);
         let start = address & !(page - 1);
-        // SAFETY: errno is this thread's own; it is restored, as the interrupted code may be about to read it.
+        // SAFETY: `errno` belongs to this thread. It is restored below, as the interrupted code may be about to read
+        // it.
         let errno = unsafe { *libc::__errno_location() };
-        // SAFETY: the page lies within a map that a `GuardRegistration` registers: both begin at a page, and the slot contains
-        // this address. It is one of our read-only maps, and it is alive: the thread that touched it holds it, and a
-        // slot is freed before its map. This page and all after it, to the end of the map, are replaced by readable
-        // zeros at the same address, so every reference into the map stays valid; file bytes are only ever read as
-        // `[u8]` that may change at any time. All of them are replaced at once: after a truncation all following pages
-        // are lost too, and the number of maps of a process is limited.
+        // SAFETY: The page lies within a map registered by a `GuardRegistration`: map and slot begin at a page
+        // boundary, and the slot contains this address. The map is a read-only map of this crate, and it is alive: the
+        // thread that touched it holds it, and a slot is freed before its map. This page and all later pages of the map
+        // are replaced by readable zeros at the same address, so every reference into the map stays valid; file bytes
+        // are only read as `[u8]` that may change at any time. All these pages are replaced at once, because after a
+        // truncation all following pages are lost too, and the number of maps of a process is limited.
         let zeros = unsafe {
             libc::mmap(
                 start as *mut libc::c_void,
@@ -141,7 +141,7 @@ extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, cont
                 0,
             )
         };
-        // SAFETY: as above.
+        // SAFETY: `errno` belongs to this thread, as above.
         unsafe { *libc::__errno_location() = errno };
         if zeros != libc::MAP_FAILED {
             return; // the instruction runs again and reads zeros
@@ -153,21 +153,21 @@ extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, cont
         // A process sent the signal, and the signal was ignored before; ignore it.
         libc::SIG_IGN if is_sent => {}
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: restores the default action, which ends the process when the instruction runs again.
+            // SAFETY: The call restores the default action, which ends the process when the instruction runs again.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
             if is_sent {
-                // SAFETY: sends this thread a signal, which stays pending until this handler returns.
+                // SAFETY: The call sends this thread a signal, which stays pending until this handler returns.
                 unsafe { libc::raise(signal) };
             }
         }
         handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
-            // SAFETY: the system had this as a handler with `SA_SIGINFO`, so it is a function of this type.
+            // SAFETY: This was installed as a handler with `SA_SIGINFO`, so it is a function of this type.
             let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
                 unsafe { std::mem::transmute(handler) };
             handler(signal, info, context);
         }
         handler => {
-            // SAFETY: the system had this as a handler without `SA_SIGINFO`, so it is a function of this type.
+            // SAFETY: This was installed as a handler without `SA_SIGINFO`, so it is a function of this type.
             let handler: extern "C" fn(libc::c_int) = unsafe { std::mem::transmute(handler) };
             handler(signal);
         }

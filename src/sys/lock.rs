@@ -27,7 +27,7 @@ pub struct FileLock {
     path: PathBuf,
     /// The id of the process that took the lock.
     process: u32,
-    /// The content that this holder wrote to the file.
+    /// The content of the file, written by this holder.
     content: String,
 }
 

@@ -73,11 +73,11 @@ pub(super) fn map(file: &File, len: usize) -> io::Result<Bytes> {
     if len == 0 {
         return Ok(Bytes::Heap(Vec::new()));
     }
-    // SAFETY: `Mmap::map` asks that the file is not modified or truncated while the map lives. No code of this
-    // crate does that to a published file (segments are created under a temporary name, renamed and made
-    // read-only; they are only ever unlinked, which leaves the map intact). Another program could; what it can
-    // cause is bounded: all readers take the bytes as `[u8]` and check every value they decode, so changed bytes
-    // give an error or a wrong answer that the page checksum did not cover, and a truncation gives SIGBUS.
+    // SAFETY: `Mmap::map` requires that the file is not modified or truncated while the map exists. No code of this
+    // crate does that to a published file: segments are created under a temporary name, renamed and made read-only, and
+    // later only unlinked, which leaves the map intact. Another program could do it, with bounded effect. All readers
+    // take the bytes as `[u8]` and check every value they decode, so changed bytes cause an error, or a wrong answer if
+    // the page checksum did not cover them; a truncation causes SIGBUS.
     let map = unsafe { memmap2::MmapOptions::new().len(len).map(file) }?;
     Ok(Bytes::Mapped(map))
 }
@@ -132,9 +132,9 @@ pub(super) fn extend(file: &File, from: usize, to: usize) -> io::Result<()> {
 /// I/O errors of the operating system.
 #[allow(unsafe_code, reason = "the one place that maps files; see the SAFETY note")]
 pub(super) fn scratch(file: &File, len: usize) -> io::Result<memmap2::MmapMut> {
-    // SAFETY: `map_mut` asks that nobody else modifies or truncates the file while the map lives. The file has no name,
-    // so no other process can open it. Its one owner, `sys::column`, writes to it only through the map and only ever
-    // makes it longer, which leaves the bytes of the map as they are.
+    // SAFETY: `map_mut` requires that nobody else modifies or truncates the file while the map exists. The file has no
+    // name, so no other process can open it. Its only owner, `sys::column`, writes to it only through the map, and only
+    // extends it, which leaves the bytes of the map unchanged.
     unsafe { memmap2::MmapOptions::new().len(len).map_mut(file) }
 }
 
@@ -148,9 +148,9 @@ pub(super) fn forget_on(map: &mut memmap2::MmapMut, threads: usize) {
         for start in (0..map.len()).step_by(share) {
             let forget = move || {
                 let length = share.min(map.len() - start);
-                // SAFETY: `MADV_DONTNEED` changes the bytes of the map to zeros, which are valid bytes. Nobody has
+                // SAFETY: `MADV_DONTNEED` changes the bytes of the map to zeros, which are valid bytes. Nobody else has
                 // borrowed them, as the map is borrowed mutably here, and this function reads none of them. If the
-                // system refuses, nothing is changed.
+                // system refuses the call, nothing changes.
                 let _ =
                     unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, length) };
             };
@@ -160,7 +160,7 @@ pub(super) fn forget_on(map: &mut memmap2::MmapMut, threads: usize) {
     });
 }
 
-/// On other systems the memory is freed with the map.
+/// Does nothing: on other systems the memory is freed with the map.
 #[cfg(not(unix))]
 pub(super) fn forget_on(_: &mut memmap2::MmapMut, _: usize) {}
 
@@ -170,7 +170,7 @@ pub(super) fn forget_on(_: &mut memmap2::MmapMut, _: usize) {}
 pub(super) fn will_need(file: &File, offset: u64, length: u64) {
     use std::os::fd::AsRawFd;
     let (Ok(offset), Ok(length)) = (offset.try_into(), length.try_into()) else { return };
-    // SAFETY: the descriptor is open while `file` is borrowed. The call takes numbers only and touches no memory of
+    // SAFETY: The descriptor is open while `file` is borrowed. The call takes only numbers and accesses no memory of
     // this process; for invalid numbers it returns an error.
     unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, length, libc::POSIX_FADV_WILLNEED) };
 }
@@ -314,12 +314,12 @@ impl PartialFile {
         if !in_file || !(range.start / PIECE..=(range.end - 1) / PIECE).all(|piece| self.is_there(piece)) {
             return None;
         }
-        // SAFETY: `range` is not empty and ends within the region, which is mapped, readable and zeroed or written
-        // from its first byte to its last, and lives as long as `self`. Every piece that overlaps `range` has its bit
-        // in `there`. `keep` alone writes to the region, and only to a piece whose bit is not set, as it finds
-        // holding the lock; it sets the bit after writing, and no bit is ever cleared. So nothing writes to these
-        // pieces any more, and what was written happened before the bit was seen (Release there, Acquire here).
-        // The region's pointer is never handed out, and no `&mut` to it is ever formed.
+        // SAFETY: `range` is not empty and ends within the region. The region is mapped, readable, and zeroed or
+        // written from its first byte to its last, and it lives as long as `self`. The bit in `there` is set for every
+        // piece that overlaps `range`. Only `keep` writes to the region, and only to a piece whose bit it finds unset
+        // while it holds the lock; it sets the bit after writing, and no bit is ever cleared. So nothing writes to
+        // these pieces any more, and they were written before the bit was seen (Release in `keep`, Acquire here). The
+        // region's pointer is never returned, and no `&mut` to the region is ever created.
         Some(unsafe {
             std::slice::from_raw_parts(self.region.as_ptr().add(range.start), range.end - range.start)
         })
@@ -339,11 +339,11 @@ impl PartialFile {
         if self.is_there(piece) {
             return;
         }
-        // SAFETY: The target is `length` bytes within the region (`start + length` is at most its length), mapped
-        // and writable. No reference to them exists: `get` forms one only to pieces whose bit is set, and this
-        // piece's is not. No other thread writes to them: this is the only place that writes, and the lock is
-        // held from looking at the bit until it is set. The source is a live slice; were it a part of this region,
-        // it would be of a piece that is there, thus of another, so the two do not overlap.
+        // SAFETY: The target is `length` bytes within the region (`start + length` is at most its length), mapped and
+        // writable. No reference to these bytes exists: `get` creates references only to pieces whose bit is set, and
+        // the bit of this piece is not set. No other thread writes to them: only this code writes to the region, and it
+        // holds the lock from checking the bit until setting it. The source is a live slice. If it were a part of this
+        // region, it would belong to a stored piece, thus to another piece, so the two do not overlap.
         unsafe {
             let target = self.region.as_mut_ptr().add(start);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, length);

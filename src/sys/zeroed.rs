@@ -259,7 +259,7 @@ mod tests {
         // MiB follow.
         assert_eq!(small, [2 * MIB..66 * MIB, 68 * MIB..196 * MIB]);
         assert_eq!(touched, [0, 66, 196, 198, 200]);
-        // A fast page resets the back-off; a slow one at the end of a map carries over to the next map.
+        // A fast huge page resets the back-off; a slow one at the end of a map carries over to the next map.
         assert!(backoff.small_page_ranges(3 * MIB, |at| at == 2 * MIB).is_empty());
         let first = |small: Vec<Range<usize>>| (small.len(), small[0].start, small[0].end);
         assert_eq!(first(backoff.small_page_ranges(50 * MIB, |_| unreachable!())), (1, 0, 50 * MIB));
