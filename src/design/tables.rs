@@ -12,8 +12,8 @@
 //!   at least `M - k` blocks are equal, and a table that leads with `J <= M - k` of the equal blocks finds the
 //!   fingerprint (Manku et al., section 3.1.1).
 //! - `nested-A-B`: one table for each pair of one of `A` outer blocks and one of `B` inner blocks, into which the bits
-//!   outside the outer block are split. If fewer than `A` and fewer than `B` bits differ, one outer block and one of
-//!   its inner blocks are equal (Manku et al., section 3.1.2, example of 16 tables).
+//!   outside the outer block are split. If fewer than `A` and fewer than `B` bits differ, an outer block and an inner
+//!   block that belongs to it are equal (Manku et al., section 3.1.2, example of 16 tables).
 //! - `expansion`: one table, in which every value within the radius is looked up. The other designs avoid this.
 //!
 //! Free designs find the fingerprints that agree with the query in the first `P` bits of the key in at least one table;
@@ -46,8 +46,8 @@ pub const POINTER_BITS: u32 = 16;
 pub const TABLES_MAX: u32 = 64;
 /// The maximum number of blocks of a fingerprint.
 pub const BLOCKS_MAX: u8 = 16;
-/// The base-2 logarithm of the average bucket size: a table of `n` entries is probed by `floor(log2 n)` bits less this
-/// number.
+/// The base-2 logarithm of the average bucket size, rounded down: a table of `n` entries is probed by `floor(log2 n)`
+/// bits less this number.
 const BUCKET_BITS: u32 = 3;
 
 /// The name of a design, which specifies it completely. `Display` and `FromStr` use the form stored in files.

@@ -37,8 +37,8 @@ pub use twindex_sketch::whole::WeightUnit;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SimhashParams {
-    /// The Hamming radius for which the tables are tuned, 0 to [`WITHIN_MAX`]. Queries of other radii also return
-    /// complete answers.
+    /// The Hamming radius for which the tables are tuned, 0 to [`WITHIN_MAX`]. Exact designs also answer other radii
+    /// completely, up to the largest radius of the design.
     pub within: u8,
     /// The weight of a shingle in the fingerprint.
     pub weights: SimhashWeights,
