@@ -1,10 +1,10 @@
-//! Prints `docs/choosing.md`, so that its numbers are computed:
+//! Prints `docs/choosing.md`, so that all numbers in the page are computed:
 //!
 //! ```sh
 //! cargo run --example choosing > docs/choosing.md
 //! ```
 //!
-//! `tests/it/choosing_page.rs` compares the two.
+//! `tests/it/choosing_page.rs` compares the output with the file.
 
 use std::fmt::Write;
 
@@ -21,7 +21,7 @@ fn main() {
     print!("{}", page());
 }
 
-/// A table in Markdown; the first row is its head.
+/// Formats a table in Markdown. The first row is the header.
 fn table(rows: &[Vec<String>]) -> String {
     let mut text = String::new();
     for (place, row) in rows.iter().enumerate() {
@@ -37,7 +37,7 @@ fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
 }
 
-/// A probability, or a number of pairs: three digits, with an exponent if there are many zeros.
+/// Formats a probability or a number of pairs with three digits, and with an exponent if it would have many zeros.
 fn short(x: f64) -> String {
     if x == 0.0 {
         "0".to_owned()
@@ -52,7 +52,7 @@ fn short(x: f64) -> String {
     }
 }
 
-/// A number rounded to an integer, with commas.
+/// Formats a number rounded to an integer, with commas.
 fn thousands(x: f64) -> String {
     let digits = format!("{x:.0}");
     let mut text = String::new();
@@ -132,7 +132,7 @@ fn samples() -> String {
     table(&rows)
 }
 
-/// How the exact probability goes up and down.
+/// Returns a table of exact miss probabilities, which rise and fall with the number of minima.
 fn saw() -> String {
     let mut rows = vec![row(["minima", "P[miss]"])];
     for samples in [100, 135, 136, 139, 140, 150, 153, 154, 157, 158] {
@@ -284,7 +284,7 @@ fn several_bands() -> String {
     table(&rows)
 }
 
-/// The page.
+/// Returns the whole page.
 pub(crate) fn page() -> String {
     let sections = [
         "# Choosing parameters\n\n\

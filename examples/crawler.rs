@@ -1,5 +1,5 @@
-//! A crawler's loop: pages come, one after the other, without end; each is looked up and stored in one step, and after
-//! a crash the loop continues from the last commit.
+//! The loop of a crawler. Pages arrive one by one, without end. Each page is looked up and stored in one step, and
+//! after a crash the loop continues from the last commit.
 //!
 //! ```sh
 //! cargo run --release --example crawler -- INDEX FOLDER
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use twindex::{Admitted, Index, Params};
 
-/// Pages of one commit.
+/// The number of pages of a commit.
 const BATCH: usize = 1000;
 
 fn open(path: &Path) -> twindex::Result<Index> {
@@ -22,7 +22,7 @@ fn open(path: &Path) -> twindex::Result<Index> {
     Index::open_or_create(path, params)
 }
 
-/// All files below a folder, in an order that is the same in every run.
+/// Returns all files below a folder, in the same order in every run.
 fn pages(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut pages = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     near += 1;
                     println!("{key}\t{}", hit.key);
                 }
-                _ => {} // `Updated`, `Known`: the same key again
+                _ => {} // `Updated`, `Known`: the key was already stored
             }
         }
         writer.commit_with(&number.to_le_bytes())?;

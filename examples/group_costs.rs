@@ -1,25 +1,27 @@
-//! The cost of finding leaders: queries and microseconds for each, for corpora of several kinds.
+//! Measures the cost of finding leaders: the number of queries and the microseconds for each, for several kinds of
+//! corpora.
 //!
 //! ```sh
 //! cargo run --release --example group_costs [DOCUMENTS [WORD OF THE CORPUS]]
 //! ```
 //!
-//! Documents are fingerprints, near within 3 bits, in one segment. The corpora: 1, 30 and 90 % near-duplicates
-//! (families of 2 to 10); families of a tenth of all documents, at most 100,000; chains of a hundredth, at most 10,000,
-//! where each is near the next one; cubes of as many, where each is near some fourteen others; and as many texts as a
-//! family has documents, which all resemble each other, with their sets. Each is in the order of key hashes; families,
-//! chains and cubes also in a hostile order of priorities, in which a document comes after those that it waits for. Each
-//! leader is found without remembered answers, in an index that was just opened and in one that was queried before. Then
-//! all groups are listed.
+//! Documents are fingerprints, near within 3 bits, in one segment. The corpora are: 1, 30 and 90 % near-duplicates
+//! (families of 2 to 10); families of a tenth of all documents, at most 100,000; chains of a hundredth of all
+//! documents, at most 10,000, in which each is near the next one; cubes of the same size, in which each document is
+//! near about fourteen others; and texts that all resemble each other, as many as a family has documents, stored with
+//! their sets. Each corpus is in the order of key hashes. Families, chains and cubes are also tested with a hostile
+//! order of priorities, in which a document comes after the documents that it depends on. Each leader is found without
+//! remembered answers, in an index that was just opened and in an index that was queried before. Finally all groups are
+//! listed.
 
 use std::time::Instant;
 
 use twindex::params::Near;
 use twindex::{Decision, Document, Error, Fingerprint, Index, Leader, Params, Resources, Snapshot, Writer};
 
-/// Leaders that are queried.
+/// The number of documents whose leaders are found.
 const ASKED: u64 = 300;
-/// The most queries for one leader.
+/// The maximum number of queries for one leader.
 const MOST: u64 = 20_000;
 
 fn mix(value: u64) -> u64 {
@@ -29,18 +31,18 @@ fn mix(value: u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
-/// The member of a family: one or two bits differ from its centre.
+/// Returns the fingerprint of a member of a family, which differs from the family's centre in one or two bits.
 fn member(family: u64, place: u64) -> u64 {
     let bits = mix(family << 32 | place);
     mix(family) ^ 1 << (bits & 63) ^ 1 << (bits >> 8 & 63)
 }
 
-/// The corners of a cube: each is near those that differ in one of its dimensions.
+/// Returns the fingerprint of a corner of a cube. It is near the corners that differ in one dimension.
 fn corner(cube: u64, place: u64) -> u64 {
     (0..32).fold(mix(cube), |value, bit| if place >> bit & 1 == 1 { value ^ 3 << (2 * bit) } else { value })
 }
 
-/// Rows of fingerprints, each near the next one and few others.
+/// Returns chains of fingerprints, in which each is near the next one and few others.
 fn chains(documents: u64, length: u64) -> Vec<u64> {
     let mut value = 0;
     let mut link = |i| {
@@ -51,17 +53,17 @@ fn chains(documents: u64, length: u64) -> Vec<u64> {
     (0..documents).map(&mut link).collect()
 }
 
-/// The text of a member of a family: one of forty words differs.
+/// Returns the text of a member of a family. One of its forty words differs.
 fn text(i: u64) -> String {
     let word = |place: u64| if place == mix(i) % 40 { format!("x{i}") } else { format!("w{place}") };
     (0..40).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// A corpus: its name, the number of its documents, the fingerprint of a document, and its priority.
+/// A corpus: its name, the number of its documents, and the fingerprint and the priority of each document.
 struct Corpus {
     name: String,
     documents: u64,
-    /// None for texts with sets.
+    /// The fingerprints; `None` for texts with sets.
     fingerprint: Option<Box<dyn Fn(u64) -> u64>>,
     priority: fn(u64) -> Option<u64>,
 }
@@ -72,7 +74,7 @@ fn corpora(documents: u64) -> Vec<Corpus> {
         all.push(Corpus { name, documents, fingerprint: Some(fingerprint), priority });
     };
     for percent in [1, 30, 90] {
-        // In ten families of 10 documents, that is 100 documents, this percentage is in families.
+        // This percentage of blocks of 10 documents are families.
         let fingerprint = move |i: u64| if mix(i / 10) % 100 < percent { member(i / 10, i) } else { mix(!i) };
         add(format!("{percent} % duplicates"), Box::new(fingerprint), |_| None);
     }
@@ -113,14 +115,14 @@ fn build(dir: &std::path::Path, corpus: &Corpus) -> twindex::Result<Index> {
     Ok(index)
 }
 
-/// Finds the leader of a document: its queries, `None` if it is undecided, and the microseconds.
+/// Finds the leader of a document. Returns the leader (`None` if it is undecided) and the time in microseconds.
 fn ask(snapshot: &Snapshot, key: u64) -> twindex::Result<(Option<Leader>, f64)> {
     let start = Instant::now();
     let found = snapshot.leader(key, MOST)?;
     Ok((found.and_then(Decision::decided), start.elapsed().as_secs_f64() * 1e6))
 }
 
-/// Mean, median, 99th percentile and maximum.
+/// Returns the mean, the median, the 99th percentile and the maximum.
 fn quantiles(mut all: Vec<f64>) -> [f64; 4] {
     all.sort_by(f64::total_cmp);
     let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
@@ -144,7 +146,7 @@ fn main() -> twindex::Result<()> {
         let (mut queries, mut undecided, mut asked) = (Vec::new(), 0, 0);
         let mut micros = [Vec::new(), Vec::new()];
         let mut writer: Writer = index.writer()?;
-        // The most expensive leaders of a hostile order take long: then fewer are queried.
+        // The most expensive leaders of a hostile order take long; fewer documents are queried then.
         let (sketcher, began) = (index.sketcher()?, Instant::now());
         for place in 0..ASKED {
             if began.elapsed().as_secs() > 60 {
@@ -154,7 +156,7 @@ fn main() -> twindex::Result<()> {
             if place % 10 == 0 {
                 micros[0].push(ask(&Index::open(&dir)?.snapshot(), key)?.1);
             }
-            // A new snapshot remembers no answer.
+            // A new snapshot has no remembered answers.
             let far = corpus.documents + place;
             match corpus.fingerprint {
                 Some(_) => writer.put(far, Document::from(Fingerprint(mix(far))).with_priority(far))?,

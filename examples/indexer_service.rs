@@ -1,23 +1,23 @@
-//! An indexer as a service, measured: the longest waits of its callers.
+//! Measures an indexer that runs as a service: the longest waits of its callers.
 //!
-//! A process writes documents by `admit`, a thousand a commit, while two of its threads query for near documents.
-//! Another process follows the commits. The writer is killed again and again while it works, and opens the index again;
-//! one of its ends is graceful. Acknowledged documents are counted after each opening.
+//! One process writes documents by `admit`, a thousand per commit, while two of its threads query for near documents.
+//! Another process follows the commits. The writer is killed repeatedly while it works, and opens the index again; one
+//! of its ends is graceful. After each opening, the example counts the acknowledged documents.
 //!
 //! ```sh
 //! cargo run --release --example indexer_service -- --documents 1000000 --json
 //! ```
 //!
-//! The last line of the output is JSON: documents a second, percentiles and worst cases of `admit` and `near`, and the
-//! worst commit, opening, single sync, and oversleep of a thread that only sleeps (the canary), which shows how long
-//! the machine itself makes threads wait.
+//! The last line of the output is JSON: documents per second, percentiles and maxima of `admit` and `near`, and the
+//! maxima of commit, opening, single sync, and the oversleep of a thread that only sleeps (the canary). The canary
+//! shows how long the machine itself makes threads wait.
 //!
-//! Options: `--documents N`, `--kills N`, `--seed N`, `--near-pause US` between two queries of a thread, `--dir FOLDER`
-//! for the index (default: a temporary one), `--memtable ROWS` for another size of the memtable, `--sets` for an index
-//! that stores sets, `--json` to print only that line.
+//! Options: `--documents N`, `--kills N`, `--seed N`, `--near-pause US` (the pause between two queries of a thread),
+//! `--dir FOLDER` (the folder of the index; default: a temporary folder), `--memtable ROWS` (the size of the memtable),
+//! `--sets` (store sets), `--json` (print only the JSON line).
 //!
-//! `--against PROGRAM` compares with this program as built at another commit: both run in turn, `--rounds N` times
-//! (default 3), with alternating order. The last line has the medians of their documents a second, and their ratio.
+//! `--against PROGRAM` compares this program with a build of it from another commit: both run in turn, `--rounds N`
+//! times (default 3), in alternating order. The last line has the median documents per second of each, and their ratio.
 
 #![allow(clippy::cast_sign_loss, reason = "logarithms of times, which are at least a nanosecond")]
 #![allow(
@@ -38,11 +38,11 @@ use std::{io, thread};
 use twindex::sys::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile};
 use twindex::{Error, Index, Params, RealVfs, Vfs};
 
-/// Documents of one commit.
+/// The number of documents of a commit.
 const BATCH: u64 = 1000;
-/// Words of a document.
+/// The number of words of a document.
 const WORDS: usize = 50;
-/// One document in this number is a copy of an earlier one, except for a word.
+/// On average one document in `COPIES` copies an earlier one and appends a word.
 const COPIES: u64 = 10;
 const QUERY_THREADS: u64 = 2;
 type Failure = Box<dyn std::error::Error>;
@@ -128,7 +128,7 @@ impl Options {
     }
 }
 
-/// Random numbers that depend on the seed alone (`SplitMix64`).
+/// A generator of random numbers, determined by its seed (`SplitMix64`).
 struct Random(u64);
 
 impl Random {
@@ -145,7 +145,7 @@ impl Random {
     }
 }
 
-/// The text of a document.
+/// Returns the text of a document.
 fn text(seed: u64, number: u64) -> String {
     let mut random = Random(seed.wrapping_mul(0x1234_5677).wrapping_add(number));
     if number > 0 && random.below(COPIES) == 0 {
@@ -155,12 +155,12 @@ fn text(seed: u64, number: u64) -> String {
     }
     let mut text = String::new();
     for _ in 0..WORDS {
-        let _ = write!(text, "w{:x} ", random.below(50_000)); // into memory, which does not fail
+        let _ = write!(text, "w{:x} ", random.below(50_000)); // writing to memory does not fail
     }
     text
 }
 
-/// Counts of durations, by powers of 2^(1/8), and the longest.
+/// A histogram of durations, in buckets by powers of 2^(1/8), and the longest duration.
 #[derive(Clone, Debug)]
 struct Times {
     counts: Vec<u64>,
@@ -185,7 +185,7 @@ impl Times {
         self.longest = self.longest.max(other.longest);
     }
 
-    /// Microseconds below which `share` of them lie.
+    /// Returns the time in microseconds below which `share` of the durations lie.
     fn percentile(&self, share: f64) -> f64 {
         let total: u64 = self.counts.iter().sum();
         let (wanted, mut seen) = ((total as f64 * share).ceil() as u64, 0);
@@ -218,7 +218,7 @@ impl Times {
     }
 }
 
-/// The names of the measurements.
+/// The names of the measured operations.
 const KINDS: [&str; 9] =
     ["admit", "near", "commit", "reopen", "close", "fsync", "canary", "refresh", "reopen_cpu"];
 const ADMIT: usize = 0;
@@ -241,14 +241,14 @@ fn measure<T>(measured: &Measured, kind: usize, step: impl FnOnce() -> T) -> T {
     done
 }
 
-/// CPU time of this thread; zero if the system does not report it.
+/// Returns the CPU time of this thread; zero if the system does not report it.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split(' ').next().and_then(|number| number.parse().ok());
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
-/// Writes the measurements since the last call.
+/// Writes the measurements made since the last call.
 fn report(measured: &Measured, out: &mut impl Write) -> io::Result<()> {
     for (kind, times) in KINDS.iter().zip(&**measured) {
         let times = std::mem::take(&mut *times.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
@@ -259,7 +259,7 @@ fn report(measured: &Measured, out: &mut impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// A thread that only sleeps, and measures how much longer than it wanted.
+/// Starts a thread that only sleeps, and measures by how much it oversleeps.
 fn canary(measured: &Measured) {
     let measured = Arc::clone(measured);
     thread::spawn(move || {
@@ -273,7 +273,7 @@ fn canary(measured: &Measured) {
     });
 }
 
-/// The file system, with its syncs measured.
+/// A file system that measures its syncs.
 #[derive(Clone, Debug)]
 struct Timed {
     vfs: RealVfs,
@@ -369,13 +369,13 @@ fn create(dir: &Path, sets: bool) -> twindex::Result<Index> {
     }
 }
 
-/// The number of documents in the last commit.
+/// Returns the number of documents in the last commit.
 fn done(index: &Index) -> u64 {
     let snapshot = index.snapshot();
     snapshot.payload().and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
-/// The writing process, which also queries. It ends when its standard input does.
+/// Runs the writing process, which also queries. It ends when its standard input has a line or is closed.
 fn write(options: &Options) -> Result<(), Failure> {
     let dir = options.dir.as_deref().ok_or("no folder")?;
     let measured: Measured = Arc::default();
@@ -408,7 +408,7 @@ fn write(options: &Options) -> Result<(), Failure> {
     {
         let ends = Arc::clone(&ends);
         thread::spawn(move || {
-            let _ = io::stdin().read_line(&mut String::new()); // any input ends it, and so does the end of the parent
+            let _ = io::stdin().read_line(&mut String::new()); // any input, or the end of the parent, stops the process
             ends.store(true, Ordering::Relaxed);
         });
     }
@@ -436,7 +436,7 @@ fn write(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Queries for documents near existing ones, until it is stopped; returns the reason of a failure.
+/// Queries for documents near existing ones until it is stopped. Returns the reason of a failure.
 fn ask(
     index: &Index,
     measured: &Measured,
@@ -464,7 +464,7 @@ fn ask(
     None
 }
 
-/// The process that follows the commits of the other.
+/// Runs the process that follows the commits of the writer.
 fn follow(options: &Options) -> Result<(), Failure> {
     let dir = options.dir.as_deref().ok_or("no folder")?;
     let measured: Measured = Arc::default();
@@ -472,7 +472,7 @@ fn follow(options: &Options) -> Result<(), Failure> {
     {
         let ends = Arc::clone(&ends);
         thread::spawn(move || {
-            let _ = io::stdin().read_line(&mut String::new()); // as above
+            let _ = io::stdin().read_line(&mut String::new()); // any input, or the end of the parent, stops the process
             ends.store(true, Ordering::Relaxed);
         });
     }
@@ -499,7 +499,7 @@ fn follow(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The observations of the parent.
+/// Observations of the parent process.
 #[derive(Default)]
 struct Seen {
     times: Vec<Times>,
@@ -530,8 +530,8 @@ impl Seen {
     }
 }
 
-/// Milliseconds of a scan of 2,000 keys (the median), and of the removal of the 100,000 keys of a prefix with its
-/// commit; `None` for indexes that are too small.
+/// Returns the milliseconds of a scan of 2,000 keys (the median), and of the removal and commit of the 100,000 keys of
+/// a prefix; `None` if the index is too small.
 fn measure_prefixes(path: &Path, documents: u64) -> Result<Option<(f64, f64)>, Failure> {
     if documents < 200_000 {
         return Ok(None);
@@ -561,7 +561,7 @@ fn measure_prefixes(path: &Path, documents: u64) -> Result<Option<(f64, f64)>, F
     Ok(Some((scan.as_secs_f64() * 1000.0, took.as_secs_f64() * 1000.0)))
 }
 
-/// The documents a second of a run of a program, from its last line.
+/// Runs a program and returns its documents per second, read from the last line of its output.
 fn documents_per_second(program: &Path, options: &Options) -> Result<f64, Failure> {
     let mut command = Command::new(program);
     for (name, value) in [
@@ -587,7 +587,7 @@ fn documents_per_second(program: &Path, options: &Options) -> Result<f64, Failur
     Ok(rate.ok_or("a line without documents_per_s")?.parse()?)
 }
 
-/// Runs this program and an older one in turn.
+/// Runs this program and an older one in turn, and compares them.
 fn compare(options: &Options) -> Result<(), Failure> {
     let older = options.against.as_deref().ok_or("no program to compare with")?;
     let this = std::env::current_exe()?;
@@ -621,7 +621,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let mut reader = options.start("follow", &index)?;
     let mut random = Random(options.seed);
     let (start, mut writing) = (Instant::now(), Duration::ZERO);
-    // Kills at chosen places, and one graceful end.
+    // Kills the writer at chosen numbers of documents, and ends it gracefully once.
     for life in 0..options.kills + 2 {
         let least = options.documents * (life + 1) / (options.kills + 2);
         let graceful = life == options.kills / 2;

@@ -1,14 +1,14 @@
-//! The living index under load: admits clustered fingerprints into an empty index, in durable batches, and reports
-//! documents a second, the longest pause, and the bytes written and kept.
+//! Measures an index under load: admits clustered fingerprints into an empty index, in durable batches, and reports
+//! documents per second, the longest pause, and the bytes written and kept.
 //!
 //! ```sh
 //! cargo run --release --example living -- DIRECTORY 10000000 1000 [READERS] [ascending|random]
 //! ```
 //!
-//! Half of the documents are within 3 bits of an earlier one; keys ascend, or are random. With readers, as many other
-//! processes refresh and query all the time. Each makes the same queries at every commit that it sees, and compares the
-//! answers with a scan of the documents of this commit. It also writes down a digest of them; at the end all readers
-//! must have the same digest for the same commit, and the number of documents that the writer had at it.
+//! Half of the documents are within 3 bits of an earlier one. Keys are ascending or random. `READERS` other processes
+//! refresh and query all the time. Each reader runs the same queries at every commit that it sees, and compares the
+//! answers with a scan of the documents of the commit. It also records a digest of the answers. At the end, all readers
+//! must have the same digest for the same commit, and the number of documents that the writer had at this commit.
 
 #![allow(clippy::disallowed_methods, reason = "measures an index from outside")]
 
@@ -25,7 +25,7 @@ use xxhash_rust::xxh3::xxh3_64;
 #[path = "../tests/support/random.rs"]
 mod random;
 
-/// The fingerprint of a document: near an earlier one, or random.
+/// Returns the fingerprint of a document: near an earlier one, or random.
 fn fingerprint(document: u64) -> u64 {
     let mut random = Random(document);
     let anywhere = random.next();
@@ -44,14 +44,14 @@ fn bytes_in(dir: &Path) -> u64 {
     entries.filter_map(|entry| Some(entry.ok()?.metadata().ok()?.len())).sum()
 }
 
-/// Bytes that this process has written so far.
+/// Returns the number of bytes that this process has written so far.
 fn written() -> u64 {
     let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
     let line = io.lines().find_map(|line| line.strip_prefix("wchar: "));
     line.and_then(|line| line.parse().ok()).unwrap_or(0)
 }
 
-/// The key of a document: its number, or a unique number.
+/// Returns the key of a document: its number, or a unique pseudorandom number.
 fn key(document: u64, ascending: bool) -> u64 {
     if ascending {
         return document;
@@ -60,10 +60,10 @@ fn key(document: u64, ascending: bool) -> u64 {
     mixed ^ mixed >> 31
 }
 
-/// Queries of a reader at each commit.
+/// The number of queries of a reader at each commit.
 const QUERIES: u64 = 64;
 
-/// The documents within 3 bits of each query, among all documents of the run, with their distances.
+/// Returns, for each query, the documents within 3 bits and their distances, among all documents of the run.
 fn scan(documents: u64) -> Vec<(u64, Vec<(u64, u32)>)> {
     let mut queries: Vec<(u64, Vec<(u64, u32)>)> = (0..QUERIES)
         .map(|query| (fingerprint(query * query * documents / QUERIES / QUERIES), Vec::new()))
@@ -124,7 +124,7 @@ fn read(dir: &Path, documents: u64, ascending: bool) -> twindex::Result<()> {
     Ok(())
 }
 
-/// Compares the files of the readers with each other and with the commits; removes them.
+/// Compares the files of the readers with each other and with the commits, and removes them.
 fn compare(dir: &Path, commits: &BTreeMap<u64, u64>) -> u64 {
     let mut known: BTreeMap<u64, String> = BTreeMap::new();
     let mut both = 0;
@@ -140,7 +140,7 @@ fn compare(dir: &Path, commits: &BTreeMap<u64, u64>) -> u64 {
                 panic!("a line of three fields: {line}");
             };
             let generation: u64 = generation.parse().expect("a number");
-            // Between two commits are generations of flushes and merges, with the documents of the commit before.
+            // Between two commits there are generations of flushes and merges, with the documents of the commit before.
             let (_, documents) = commits.range(..=generation).next_back().expect("a commit before it");
             assert_eq!(there, documents.to_string(), "documents of generation {generation}");
             match known.insert(generation, digest.clone()) {

@@ -1,4 +1,4 @@
-//! Fingerprints of anything (images, sounds, another simhash): stored under numbers, with many queries at a time.
+//! Fingerprints of any data (images, sounds, another simhash), stored under numeric keys and queried in large batches.
 //!
 //! ```sh
 //! cargo run --release --example raw_fingerprints
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     writer.commit()?;
     drop(writer);
 
-    // Two bits of each differ.
+    // Each query differs in two bits from a stored fingerprint.
     let queries: Vec<Fingerprint> =
         stored.iter().take(1000).map(|fingerprint| Fingerprint(fingerprint ^ 0x8000_0001)).collect();
     let (snapshot, mut hits) = (index.snapshot(), 0);

@@ -1,16 +1,16 @@
-//! The costs of a segment's tables, measured and predicted: bytes, probes, and nanoseconds a query.
+//! Compares measured and predicted costs of a segment's tables: bytes, probes, and nanoseconds per query.
 //!
 //! ```sh
 //! cargo run --release --example table_costs -- 10000000 3 blocks-4/planes+3 blocks-2/compact+3
 //! ```
 //!
-//! Fingerprints are uniform, half of the queries are 0 to 3 bits from a stored one, 2^17 are searched together, and the
-//! segment is mapped and warm. The time is the median of passes of as many; no query is repeated before 2^19 others, so
-//! that caches and the TLB are as warm as in use. (The fastest tenth of short passes would exclude a neighbour on the
-//! machine, but prefers passes with more hits, too: at 50 M it was half of the median, as many pages are read.)
-//! Columns: fingerprints, radius, scheme, measured and predicted nanoseconds a query, the ratio of prediction to
-//! measurement, bytes of the tables, stored and predicted, probes, seconds to build. `scripts/fit-costs.py` reads the
-//! first four.
+//! Fingerprints are uniform, half of the queries are 0 to 3 bits from a stored fingerprint, 2^17 queries are searched
+//! together, and the segment is mapped and warm. The time is the median of passes of 2^17 queries. No query is repeated
+//! before 2^19 others, so that caches and the TLB are as warm as in use. (The fastest tenth of short passes would
+//! exclude the effect of other load on the machine, but favours passes with more hits: at 50 M fingerprints, where many
+//! pages are read, it was half of the median.) The columns are: fingerprints, radius, scheme, measured and predicted
+//! nanoseconds per query, the ratio of prediction to measurement, bytes of the tables (stored and predicted), probes,
+//! and seconds to build. `scripts/fit-costs.py` reads the first four.
 
 use std::error::Error;
 use std::ops::ControlFlow;
@@ -46,9 +46,9 @@ fn segment(dir: &Path, scheme: &str, within: u8, fingerprints: &[u64]) -> Result
     Ok(Segment::open(&RealVfs, &path)?)
 }
 
-/// Nanoseconds a query, the median of all passes.
+/// Measures the nanoseconds per query, the median of all passes.
 fn measure(segment: &Segment, queries: &[u64], within: u32, tables: u32) -> Result<f64, Box<dyn Error>> {
-    // Reads every page once, which compares its checksum.
+    // Read every page once, which verifies its checksum.
     for table in 1..=tables as usize {
         segment.for_each_table_row(table, |_, _| Ok(()))?;
     }

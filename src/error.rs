@@ -1,129 +1,130 @@
-//! Errors, sorted by what the caller can do about them.
+//! Errors, grouped by how the caller can respond to them.
 //!
-//! Every variant that speaks of a file names it; [`Error::Corrupt`] also names the section, the offset and both
-//! values, so that a report can be checked against `format-spec.md` with a hex dump in hand.
+//! Every variant about a file contains its path. [`Error::Corrupt`] also contains the section, the offset and both
+//! values, so that a report can be checked against `format-spec.md` with a hex dump.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The result of everything in this crate that can fail.
+/// The result of every function of this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error, by what the caller can do about it.
+/// An error of this crate, with one variant for each way in which the caller can respond.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no index at this path; `create` makes one, `open` never does.
+    /// There is no index at this path. `create` makes one, `open` never does.
     #[error("{path}: not a twindex index: {why}")]
     NotAnIndex {
-        /// The directory that was to be opened.
+        /// The directory to be opened.
         path: PathBuf,
-        /// The missing part.
+        /// The reason why the directory is not an index.
         why: String,
     },
-    /// Something other than an empty directory is where an index was to be created; nothing was changed.
+    /// The path at which an index was to be created exists and is not an empty directory. Nothing was changed.
     #[error("{path}: already exists; open it, or choose another place")]
     AlreadyExists {
-        /// The path in the way.
+        /// The existing path.
         path: PathBuf,
     },
-    /// Another writer, in this process or another, holds the index. Try again when it is done.
+    /// Another writer, in this or another process, holds the index. Try again after it has finished.
     #[error("{path}: locked by another writer{holder}; an index has one writer at a time")]
     Locked {
         /// The lock file.
         path: PathBuf,
-        /// ` (process N)` where the holder has said so, otherwise empty.
+        /// ` (process N)` if the lock file names the holder, otherwise empty.
         holder: String,
     },
-    /// The file is sound as far as this version can tell, but was written by a newer twindex or with a feature
-    /// that this build does not know: use a newer version. Or it is of a format that was never final: build the
-    /// index again.
+    /// The file is sound as far as this version can check, but it was written by a newer twindex or with a feature that
+    /// this build does not know: use a newer version. Or the file has a preliminary format that was never released:
+    /// build the index again.
     #[error("{path}: {field} is {found}, this version of twindex reads {supported}")]
     Unsupported {
         /// The file.
         path: PathBuf,
-        /// The field or feature bit that says so.
+        /// The field or feature bit that is not supported.
         field: &'static str,
         /// The value in the file.
         found: String,
         /// The values that this version can read.
         supported: String,
     },
-    /// A sketch, an option or a segment made with parameters other than the index's.
+    /// A sketch, an option or a segment was made with parameters that differ from those of the index.
     #[error(
         "parameters differ: {field} is {index} in the index and {given} here; sketch with the index's parameters"
     )]
     ParamsMismatch {
-        /// The first parameter that differs, by its name in `params`.
+        /// The name in `params` of the first parameter that differs.
         field: String,
         /// The index's value.
         index: String,
         /// The caller's value.
         given: String,
     },
-    /// Bytes on disk are not what was written. Older data is untouched; `twindex verify` shows the extent.
+    /// Bytes on disk are not those that were written. Older data is unaffected; `twindex verify` shows the extent.
     #[error("{path}: damaged: {section} at offset {offset}: expected {expected}, found {found}")]
     Corrupt {
         /// The damaged file.
         path: PathBuf,
-        /// The part of the file, in the words of `format-spec.md`.
+        /// The part of the file, named as in `format-spec.md`.
         section: &'static str,
-        /// The byte in the file at which the disagreement was noticed.
+        /// The offset in the file at which the damage was detected.
         offset: u64,
         /// The value that the format or the checksum requires.
         expected: String,
         /// The value found.
         found: String,
     },
-    /// The operating system refused. What was committed before is untouched.
+    /// An operation of the operating system failed. Data committed before is unaffected.
     #[error("{path}: cannot {op}{}: {source}", of_what(op))]
     Io {
-        /// The failed operation, as a verb applied to the file. If it ends with a preposition, to something of the file
-        /// or in it.
+        /// The failed operation, as a verb whose object is the file. If it ends with a preposition, the object is a
+        /// part or an entry of the file.
         op: &'static str,
-        /// The file it was done to.
+        /// The file of the operation.
         path: PathBuf,
-        /// The operating system's answer.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// The caller asked for something that cannot be: an option out of range, a key of the wrong kind.
+    /// The caller's request is not valid: for example an option out of range, or a key of the wrong kind.
     #[error("{0}")]
     Invalid(String),
-    /// A stated limit of the format was reached; nothing wrapped and nothing was written.
+    /// A documented limit of the format was exceeded. No number wrapped, and nothing was written.
     #[error("{what}: {found} is over the limit of {limit}")]
     Limit {
         /// The limited quantity.
         what: &'static str,
-        /// The limit, as `format-spec.md` states it.
+        /// The limit in `format-spec.md`.
         limit: u64,
         /// The requested value.
         found: u64,
     },
     /// The batch is committed: visible, and as durable as requested. A later step of the writer failed (the flush of a
-    /// full memtable, or the adoption of a finished merge) and ended the writer. Do not repeat the batch; take a new
-    /// writer to go on.
+    /// full memtable, or the adoption of a finished merge) and stopped the writer. Do not repeat the batch; take a new
+    /// writer to continue.
     #[error("commit {commit} is complete, but the writer stopped after it; take a new one to go on: {source}")]
     AfterCommit {
         /// The number of the commit.
         commit: u64,
-        /// The failure.
+        /// The error of the later step.
         #[source]
         source: Box<Error>,
     },
-    /// The disk has no space for a merge, which was not begun. Free some, or remove what nothing needs (`gc`).
+    /// The disk has too little free space for a merge, which was not started. Free some space, or remove unused files
+    /// (`gc`).
     #[error("{path}: a merge may need {needed} bytes, and {free} are free; nothing was written")]
     NoSpace {
         /// The index.
         path: PathBuf,
-        /// The bytes that it may need, at most.
+        /// The largest number of bytes that the merge may need.
         needed: u64,
-        /// The bytes that are free.
+        /// The number of free bytes.
         free: u64,
     },
-    /// An earlier write or sync of this writer failed. What was committed stays. The batch is lost as a whole, or,
-    /// where the very last steps of a commit failed, may have become current as a whole: refresh, and compare the
-    /// generation. Drop the writer and take a new one.
+    /// An earlier write or sync of this writer failed. Committed data is kept. The batch is lost as a whole or, if only
+    /// the last steps of a commit failed, may have become current as a whole: refresh, and compare the generation. Drop
+    /// the writer and take a new one.
     #[error(
         "{path}: the writer stopped after an earlier failure; take a new one to go on from the last commit"
     )]
@@ -133,19 +134,19 @@ pub enum Error {
     },
 }
 
-/// The end of an [`Error::Io`] message whose verb ends with a preposition, as the path comes first.
+/// The end of an [`Error::Io`] message if the operation ends with a preposition: the path comes first in the message.
 fn of_what(op: &str) -> &'static str {
     if op.ends_with(" in") || op.ends_with(" of") { " it" } else { "" }
 }
 
 impl Error {
-    /// The error of an operating system call on `path`; `op` is the verb that failed.
+    /// Creates the error of a failed operating system call on `path`; `op` is the verb of the operation.
     #[must_use]
     pub fn io(op: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { op, path: path.to_owned(), source }
     }
 
-    /// True where the bytes on disk, not the request, are at fault.
+    /// Whether the error is caused by the bytes on disk and not by the request.
     #[must_use]
     pub fn is_corruption(&self) -> bool {
         matches!(self, Self::Corrupt { .. })
@@ -163,10 +164,10 @@ impl From<twindex_sketch::Error> for Error {
     }
 }
 
-/// A disagreement between bytes and the format, at an offset in the part being decoded.
+/// A mismatch between bytes and the format, at an offset in the part being decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Bytes from the start of the part.
+    /// The offset in bytes from the start of the part.
     pub offset: u64,
     /// The value that the format requires.
     pub expected: String,
@@ -175,7 +176,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A disagreement at `offset` of the part.
+    /// Creates a fault at `offset` of the part.
     #[allow(
         clippy::needless_pass_by_value,
         reason = "callers have a number or a new String, never a thing to keep"
@@ -185,16 +186,17 @@ impl Fault {
     }
 }
 
-/// Why a header was refused.
+/// The reason why a header was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Not what was written.
+    /// The header is damaged.
     Damaged(Fault),
-    /// Another version or unknown features: field, found, supported.
+    /// The header has another version or unknown features; the values are the field, the value found and the supported
+    /// values.
     Unsupported(&'static str, String, String),
 }
 
-/// The error for damage in a section: `base` is where the section begins, `fault` counts from there.
+/// Creates the error for damage in a section that begins at `base`; the offset of `fault` is relative to `base`.
 #[must_use]
 pub fn corrupt(path: &Path, section: &'static str, base: u64, fault: Fault) -> Error {
     Error::Corrupt {
@@ -206,7 +208,7 @@ pub fn corrupt(path: &Path, section: &'static str, base: u64, fault: Fault) -> E
     }
 }
 
-/// A refused header as an error about a file.
+/// Converts the refusal of a header to an error about the file.
 #[must_use]
 pub fn refused(path: &Path, section: &'static str, refusal: Refusal) -> Error {
     match refusal {

@@ -10,35 +10,36 @@ use crate::extsort::{NumberCount, RunReader, Runs, WordRecord, combine};
 use crate::format::header::Refusal;
 use crate::format::idf::{self, IDF_DOCUMENTS_MAX, IDF_ENTRIES_MAX};
 
-/// Reads a table from the bytes of a file. [`read`](crate::store::idf::read) opens files, and names them in its errors.
+/// Decodes a table from the bytes of its file. [`read`](crate::store::idf::read) opens a file, and names it in its
+/// errors.
 ///
 /// # Errors
-/// A [`Refusal`] for bytes that were not written by [`to_bytes`] of this version.
+/// A [`Refusal`] for bytes that [`to_bytes`] of this version would not have written.
 pub fn from_bytes(bytes: &[u8]) -> std::result::Result<IdfTable, Refusal> {
     idf::decode(bytes)?.table()
 }
 
-/// The number of bytes of a table's file, computed without encoding it.
+/// Returns the size of a table's file in bytes, computed without encoding the table.
 #[must_use]
 pub fn file_bytes(table: &IdfTable) -> u64 {
     idf::length(table.shingling().encode().len() as u64, table.len() as u64)
 }
 
-/// The bytes of a table's file, as `format-spec.md` defines it.
+/// Encodes a table as the bytes of its file, as `format-spec.md` defines it.
 #[must_use]
 pub fn to_bytes(table: &IdfTable) -> Vec<u8> {
     let (hashes, frequencies) = table.columns();
     idf::encode(table.documents(), table.absent(), table.shingling(), hashes, frequencies)
 }
 
-/// Counts the documents that contain each shingle, and makes an [`IdfTable`].
+/// Counts the documents that contain each shingle, and builds an [`IdfTable`].
 ///
-/// The table depends only on the documents: not on their order, nor on [`memory`](Self::memory).
+/// The table depends only on the set of documents, not on their order or on [`memory`](Self::memory).
 ///
-/// Counting sorts: shingles are collected up to the memory budget, sorted and counted. Counts that are still too large
-/// become a *run* in a scratch file, and runs are merged at the end, 64 at once. For n pairs of a document and a
-/// distinct shingle in it: time O(n log n); besides the budget, 32 bytes for each entry of the table, and scratch space
-/// of at most 12 bytes for each of the n.
+/// Shingles are collected up to the memory budget, then sorted and counted. Counts that exceed their part of the budget
+/// become a *run* in a scratch file. Runs are merged at the end, at most 64 at a time. For n pairs of a document and a
+/// distinct shingle in it, the time is O(n log n). Besides the budget, the memory is 32 bytes for each entry of the
+/// table, and the scratch space is at most 12 bytes for each pair.
 #[derive(Debug)]
 pub struct IdfBuilder {
     shingling: Shingling,
@@ -47,28 +48,28 @@ pub struct IdfBuilder {
     memory: usize,
     scratch_dir: PathBuf,
     documents: u64,
-    /// Shingles that are not counted yet: each once for each document that contains it.
+    /// Shingles not counted yet. A shingle occurs once for each document that contains it.
     fresh: Vec<u64>,
-    /// Shingles and frequencies, ascending.
+    /// Shingles with their document frequencies, ascending by shingle.
     counted: Vec<NumberCount>,
-    /// Counts that were moved out of memory; `None` before the first run.
+    /// Counts moved to scratch files; `None` before the first run.
     runs: Option<Runs<NumberCount>>,
     distinct: Vec<u64>,
-    /// Whether a scratch file failed, which loses some of the counts.
+    /// Whether a scratch file failed. Some counts are lost then.
     failed: bool,
 }
 
-/// Runs that are merged at once.
+/// The number of runs that are merged at a time.
 const FAN_IN: usize = 64;
-/// The least memory.
+/// The minimum memory budget, in bytes.
 const MEMORY_MIN: usize = 1 << 12;
 
-/// The operation named in errors of the scratch file.
+/// The name of the operation in errors of the scratch file.
 const USE: &str = "use a scratch file in";
 
 impl IdfBuilder {
-    /// Counts documents that are cut by `shingling`. By default, shingles of a single document are left out, the
-    /// million most frequent ones are kept, and 256 MiB are used.
+    /// Creates a builder for documents that are split into shingles by `shingling`. By default, shingles of a single
+    /// document are omitted, the million most frequent shingles are kept, and the memory budget is 256 MiB.
     #[must_use]
     pub fn new(shingling: &Shingling) -> Self {
         Self {
@@ -86,43 +87,44 @@ impl IdfBuilder {
         }
     }
 
-    /// Leaves out shingles of fewer documents (default 2).
+    /// Omits shingles that occur in fewer than `min_df` documents (default 2).
     #[must_use]
     pub fn min_df(mut self, min_df: u32) -> Self {
         self.min_df = min_df;
         self
     }
 
-    /// Keeps at most this number of entries (default 1,000,000; the limit of the format is 2^27): those with the
-    /// greatest frequencies, and among equal ones those with the least hashes.
+    /// Keeps at most this number of entries (default 1,000,000; the limit of the format is 2^27). The shingles with the
+    /// greatest frequencies are kept; of equal frequencies, those with the smallest hashes.
     #[must_use]
     pub fn entries_max(mut self, entries: usize) -> Self {
         self.entries_max = entries.min(IDF_ENTRIES_MAX as usize);
         self
     }
 
-    /// Bytes of memory to count in, at least 4 KiB (default 256 MiB). With more, there are fewer merges.
+    /// Sets the memory budget for counting, in bytes: at least 4 KiB (default 256 MiB). A larger budget needs fewer
+    /// merges.
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = bytes.max(MEMORY_MIN);
         self
     }
 
-    /// The folder of scratch files, which have no name and disappear with the process. The default is the system's
-    /// folder for temporary files.
+    /// Sets the folder of scratch files, which have no name and are removed when the process ends. The default is the
+    /// system's folder for temporary files.
     #[must_use]
     pub fn scratch_dir(mut self, dir: &Path) -> Self {
         dir.clone_into(&mut self.scratch_dir);
         self
     }
 
-    /// Counts a document by its shingles, in any order; repetitions count once. The output of
-    /// [`Shingler::distinct`](twindex_sketch::Shingler::distinct), which ascends, is not sorted again. A document
-    /// without shingles is not counted.
+    /// Counts a document, given its shingles in any order. Repeated shingles count once. Input that is ascending and
+    /// distinct, such as the output of [`Shingler::distinct`](twindex_sketch::Shingler::distinct), is not sorted again.
+    /// A document without shingles is not counted.
     ///
     /// # Errors
-    /// [`Error::Limit`] for more than 2^32 - 1 documents, [`Error::Io`] for the scratch file. After
-    /// an error of the scratch file counts are lost, and all further calls give [`Error::Invalid`].
+    /// [`Error::Limit`] for more than 2^32 - 1 documents, [`Error::Io`] for the scratch file. After an error of the
+    /// scratch file some counts are lost, and every later call returns [`Error::Invalid`].
     pub fn add(&mut self, shingles: &[u64]) -> Result<()> {
         self.check_whole()?;
         if shingles.is_empty() {
@@ -142,8 +144,8 @@ impl IdfBuilder {
             distinct.dedup();
         }
         let mut rest = if ascending { shingles } else { &distinct };
-        // An eighth of the memory is for shingles that are not counted yet; their entries, of twice the size, take a
-        // quarter. Another eighth is for earlier counts, and a half for both merged.
+        // Shingles not counted yet use an eighth of the memory. Earlier counts use at most a quarter, and the merged
+        // counts, whose entries have twice the size of a shingle, at most a half.
         let mut taken = Ok(());
         while !rest.is_empty() && taken.is_ok() {
             let free = (self.memory / 8 / size_of::<u64>()).saturating_sub(self.fresh.len()).max(1);
@@ -168,7 +170,7 @@ impl IdfBuilder {
         Ok(())
     }
 
-    /// Counts the collected shingles, and writes a run if the counts take too much memory.
+    /// Counts the collected shingles, and writes a run if the counts exceed a quarter of the memory.
     fn count(&mut self) -> Result<()> {
         let counted = self.try_count();
         self.failed |= counted.is_err();
@@ -179,7 +181,7 @@ impl IdfBuilder {
         self.fresh.sort_unstable();
         let equal = self.fresh.chunk_by(|a, b| a == b);
         let mut new =
-            equal.map(|equal| NumberCount { number: equal[0], count: equal.len() as u32 }).peekable(); // no more than documents
+            equal.map(|equal| NumberCount { number: equal[0], count: equal.len() as u32 }).peekable(); // at most `documents`
         let mut old = self.counted.iter().copied().peekable();
         let mut merged = Vec::with_capacity(self.counted.len() + self.fresh.len());
         while let (Some(&a), Some(&b)) = (old.peek(), new.peek()) {
@@ -210,10 +212,10 @@ impl IdfBuilder {
         Ok(())
     }
 
-    /// The table of the counted documents.
+    /// Merges all counts and builds the table.
     ///
     /// # Errors
-    /// [`Error::Io`] for the scratch file, [`Error::Invalid`] if it failed before.
+    /// [`Error::Io`] for the scratch file, [`Error::Invalid`] if a scratch file failed before.
     pub fn finish(mut self) -> Result<IdfTable> {
         self.check_whole()?;
         self.count()?;
@@ -236,17 +238,17 @@ impl IdfBuilder {
         entries.sort_unstable_by_key(|entry| entry.0);
         let (hashes, frequencies): (Vec<u64>, Vec<u32>) = entries.into_iter().unzip();
         let documents = self.documents as u32;
-        // The encoded bytes are dropped before the table takes its memory.
+        // The encoded bytes are freed before the table allocates its memory.
         let digest = idf::digest(&idf::encode(documents, absent, &self.shingling, &hashes, &frequencies));
         Ok(IdfTable::new(digest, documents, absent, self.shingling, hashes, frequencies)?)
     }
 }
 
-/// The entries of the greatest frequencies so far.
+/// Collects the entries with the greatest frequencies.
 struct KeptEntries {
     entries: Vec<(u64, u32)>,
     max: usize,
-    /// The greatest frequency that was left out.
+    /// The smallest frequency of a dropped entry; `None` if no entry was dropped.
     dropped: Option<u32>,
 }
 
@@ -262,7 +264,8 @@ impl KeptEntries {
         }
     }
 
-    /// Keeps the `max` first entries. An entry that is dropped now would be dropped at the end too.
+    /// Keeps the `max` entries that come first by frequency. An entry that is dropped now would also be dropped at the
+    /// end.
     fn prune(&mut self) {
         if self.entries.len() <= self.max {
             return;
@@ -290,7 +293,7 @@ mod tests {
 
     type Counts = BTreeMap<u64, u32>;
 
-    /// The definition: the entries kept, and the frequency of the others.
+    /// The reference implementation: returns the entries kept, and the smallest frequency of the others.
     fn naive(documents: &[Vec<u64>], min_df: u32, max: usize) -> (Vec<(u64, u32)>, u32) {
         let mut counts = Counts::new();
         for document in documents {
@@ -344,7 +347,8 @@ mod tests {
         }
     }
 
-    /// 64 runs are merged into one, and those again: with 4 KiB a run has 64 entries at least.
+    /// With a budget of 4 KiB a run has at least 64 entries. 64 runs are merged to one run of the next level, and runs
+    /// of that level are merged again.
     #[test]
     fn runs_of_several_levels_make_the_same_table() {
         let documents: Vec<Vec<u64>> =
@@ -371,14 +375,15 @@ mod tests {
         assert!(error.contains("no/such/folder"), "{error}");
     }
 
-    /// All hashes of one prefix, of none, of neighbours with the same low bits.
+    /// Checks lookups of hashes with equal prefixes, of prefixes without hashes, and of neighbours with the same low
+    /// bits.
     #[test]
     fn lookups_find_hashes_with_equal_prefixes() {
         for crowd in [1_u64, 4, 5, 6, 100, 3000] {
             let all: Vec<u64> = (0..crowd)
                 .flat_map(|i| [i, i << 48, (7 << 48) | (i * 3), u64::MAX - i, mix(i), (8 << 48) | (i * 3)])
                 .collect();
-            // Two documents more have half of them, so that there are two weights.
+            // Two more documents contain every other hash, so that the table has two weights.
             let half: Vec<u64> = all.iter().copied().step_by(2).collect();
             let found = table(&[all.clone(), half.clone(), half.clone()], |b| b.min_df(1));
             let df = |hash: u64| u32::from(all.contains(&hash)) + 2 * u32::from(half.contains(&hash));

@@ -1,4 +1,4 @@
-//! The key of a document: a `u64`, or bytes.
+//! Keys of documents: `u64` numbers or byte strings.
 
 use std::fmt;
 use std::io::Write;
@@ -7,12 +7,12 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
 
-/// The longest byte key.
+/// The greatest length of a byte key, in bytes.
 pub const KEY_BYTES_MAX: usize = 65_535;
-/// The error for a refused key shows at most this many bytes of it: enough to identify the key.
+/// The maximum number of bytes of a refused key in its error message: enough to identify the key.
 const SHOWN_BYTES: usize = 80;
 
-/// The kind of an index's keys: fixed for the whole index at creation.
+/// The kind of keys of an index, fixed at its creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyKind {
     /// A `u64`, in numeric order; at most 8 bytes on disk.
@@ -30,20 +30,21 @@ impl fmt::Display for KeyKind {
     }
 }
 
-/// A borrowed key. Made from a `u64`, a `&str` or a `&[u8]`.
+/// A borrowed key, created from a `u64`, a `&str` or a `&[u8]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key<'a> {
-    /// A key of an index of `u64` keys.
+    /// A key in an index with `u64` keys.
     U64(u64),
-    /// A key of an index of byte keys: 1 to 65,535 bytes.
+    /// A key in an index with byte keys: 1 to 65,535 bytes.
     Bytes(&'a [u8]),
 }
 
 impl Key<'_> {
-    /// Refuses a key that an index of this kind cannot hold.
+    /// Refuses a key that an index with keys of this kind cannot store.
     ///
     /// # Errors
-    /// [`crate::Error::Invalid`] for another kind or an empty key, [`crate::Error::Limit`] for a long one.
+    /// [`crate::Error::Invalid`] for a key of another kind or an empty key, [`crate::Error::Limit`] for a key that is
+    /// too long.
     pub fn check(&self, kind: KeyKind) -> Result<()> {
         match (self, kind) {
             (Self::U64(_), KeyKind::U64) => Ok(()),
@@ -67,8 +68,8 @@ impl Key<'_> {
         }
     }
 
-    /// The number by which documents of equal priority come before others: xxh3-64 of the key's bytes, of a number that of
-    /// its decimal digits. `dedup --keep key-hash` uses the same order.
+    /// Returns the hash by which documents of equal priority are ordered: the xxh3-64 of the key's bytes, or of its
+    /// decimal digits for a `u64` key. `dedup --keep key-hash` uses the same order.
     #[must_use]
     pub fn priority_hash(&self) -> u64 {
         match self {
@@ -76,14 +77,14 @@ impl Key<'_> {
             Self::U64(key) => {
                 let mut digits = [0; 20];
                 let mut left = &mut digits[..];
-                // 20 digits hold every number.
+                // A `u64` has at most 20 digits.
                 let written = write!(left, "{key}").map_or(0, |()| 20 - left.len());
                 xxh3_64(&digits[..written])
             }
         }
     }
 
-    /// The same key, owned.
+    /// Copies the key to an owned key.
     #[must_use]
     pub fn to_buf(&self) -> KeyBuf {
         match self {
@@ -135,17 +136,17 @@ impl<'a> From<&'a KeyBuf> for Key<'a> {
     }
 }
 
-/// An owned key. Orders as keys do in an index: numbers by value, bytes bytewise.
+/// An owned key, ordered as the keys in an index: numbers by value, bytes bytewise.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyBuf {
-    /// A key of an index of `u64` keys.
+    /// A key in an index with `u64` keys.
     U64(u64),
-    /// A key of an index of byte keys.
+    /// A key in an index with byte keys.
     Bytes(Box<[u8]>),
 }
 
 impl KeyBuf {
-    /// The same key, borrowed.
+    /// Borrows the key.
     #[must_use]
     pub fn as_key(&self) -> Key<'_> {
         match self {
@@ -154,7 +155,7 @@ impl KeyBuf {
         }
     }
 
-    /// The number, of an index of `u64` keys.
+    /// Returns the number of a `u64` key, `None` for a byte key.
     #[must_use]
     pub fn as_u64(&self) -> Option<u64> {
         match self {
@@ -163,7 +164,7 @@ impl KeyBuf {
         }
     }
 
-    /// The bytes, of an index of byte keys.
+    /// Returns the bytes of a byte key, `None` for a `u64` key.
     #[must_use]
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match self {
@@ -172,14 +173,14 @@ impl KeyBuf {
         }
     }
 
-    /// The text, of an index of byte keys, where it is UTF-8.
+    /// Returns the text of a byte key, `None` for a `u64` key or bytes that are not UTF-8.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         std::str::from_utf8(self.as_bytes()?).ok()
     }
 }
 
-/// Numbers in decimal; bytes as text, what is not UTF-8 replaced.
+/// Writes numbers in decimal, and bytes as text in which invalid UTF-8 is replaced.
 impl fmt::Display for KeyBuf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,5 @@
-//! An embedded, crash-safe, memory-mapped index for near-duplicate detection: which stored documents are near this one?
+//! An embedded, crash-safe, memory-mapped index for near-duplicate detection: it finds the stored documents that are
+//! near a given document.
 //!
 //! ```text
 //!  text --Sketcher--> Sketch --Writer: put, delete, admit--> batch --commit--> log --flush--> segments
@@ -10,9 +11,10 @@
 //!                                   Hit: key, distance, resemblance
 //! ```
 //!
-//! A [`Sketcher`] turns a text into numbers: a 64-bit [`Fingerprint`] and minima, from which features are made. An
-//! [`Index`] is a folder of immutable files that stores them by key. One [`Writer`] at a time adds documents; a commit is
-//! whole or absent after a crash. Any number of threads and processes query [`Snapshot`]s, which never change.
+//! A [`Sketcher`] turns a text into numbers: a 64-bit [`Fingerprint`] and the minima from which features are computed.
+//! An [`Index`] is a folder of immutable files that stores these numbers by key. One [`Writer`] at a time adds
+//! documents; after a crash a commit is either complete or absent. Any number of threads and processes query
+//! [`Snapshot`]s, which never change.
 //!
 //! ```
 //! use twindex::{Index, Params};
@@ -49,26 +51,26 @@
 //! | remove near-duplicates from files | the crate `twindex-corpus`, the command `twindex dedup` |
 //! | check, repair, watch | [`verify`], [`salvage`](fn@salvage), [`Metrics`] |
 //!
-//! The README of the repository has an introduction, its folder `docs` a guide and a glossary, and `format-spec.md` every
-//! byte of the files.
+//! The README of the repository gives an introduction, the folder `docs` a guide and a glossary. `format-spec.md`
+//! specifies every byte of the files.
 //!
 //! # The feature `unstable`
 //!
-//! The feature `unstable` shows the parts that the engine is made of (its formats, segments, planner and files) to our
-//! own crates, tests and measurements. They change with any release: what only this feature shows is exempt from semantic
-//! versioning.
+//! The feature `unstable` makes the internal parts of the engine (its formats, segments, planner and files) public for
+//! the project's own crates, tests and benchmarks. They may change in any release: items that are public only with this
+//! feature are exempt from semantic versioning.
 
-// Parts that nothing in this crate uses are there for the feature, with which all lints apply.
+// Without the feature, parts that this crate does not use look dead; with it, all lints apply.
 #![cfg_attr(
     not(feature = "unstable"),
     allow(dead_code, unreachable_pub, unused_imports, rustdoc::private_intra_doc_links)
 )]
 
-// The model of a disk that tests share names the library as a program does.
+// The disk model shared by the tests refers to this library as `twindex`, as other crates do.
 #[cfg(all(test, twindex_shuttle))]
 extern crate self as twindex;
 
-/// Parts of the engine that only the feature `unstable` shows.
+/// Declares modules that are public only with the feature `unstable`.
 macro_rules! parts {
     ($($part:ident)+) => {
         $(
@@ -108,22 +110,22 @@ pub use sys::guard;
 pub use sys::{Access, MemoryVfs, RealVfs, Vfs};
 pub use twindex_sketch as sketch;
 
-/// The programs in the documentation are compiled and run.
+/// Compiles and runs the programs in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}
 
-/// See above.
+/// Compiles and runs the programs in `docs/embedding.md`.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/embedding.md")]
 mod embedding {}
 
-/// See above.
+/// Compiles and runs the programs in `docs/groups.md`.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/groups.md")]
 mod groups {}
 
-/// Checks at compile time that types can be shared or sent between threads as documented.
+/// Checks at compile time that types are `Send` or `Sync` as documented.
 const _: () = {
     const fn shared<T: Send + Sync>() {}
     const fn sent<T: Send>() {}

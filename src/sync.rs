@@ -1,9 +1,9 @@
-//! The locks and the flag by which threads share an index. They have one interface, so that a test can schedule
-//! the threads.
+//! The locks and the flag that threads use to share an index, with one interface so that a test can schedule the
+//! threads.
 //!
-//! With `--cfg twindex_shuttle` the library's own tests get the locks of shuttle, which runs one thread at a time and
-//! chooses the next one at each lock by its schedule (`scripts/races`). Every other build gets the real locks under the
-//! same names.
+//! With `--cfg twindex_shuttle` the library's own tests use the locks of the crate shuttle. It runs one thread at a
+//! time and chooses the next thread at each lock by its schedule (`scripts/races`). Every other build uses the real
+//! locks under the same names.
 
 #[cfg(not(all(test, twindex_shuttle)))]
 pub(crate) use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -24,7 +24,7 @@ pub(crate) use shuttle::thread::JoinHandle;
 /// Starts a thread.
 ///
 /// # Errors
-/// If the system has no more threads.
+/// If the system cannot start another thread.
 #[cfg(not(all(test, twindex_shuttle)))]
 pub(crate) fn spawn<T: Send + 'static>(
     name: &str,
@@ -33,7 +33,7 @@ pub(crate) fn spawn<T: Send + 'static>(
     std::thread::Builder::new().name(name.into()).spawn(work)
 }
 
-/// As above, by shuttle: it never fails.
+/// Starts a thread of shuttle, which never fails.
 #[cfg(all(test, twindex_shuttle))]
 #[allow(clippy::unnecessary_wraps, reason = "the other one can fail")]
 pub(crate) fn spawn<T: Send + 'static>(
@@ -43,19 +43,20 @@ pub(crate) fn spawn<T: Send + 'static>(
     Ok(shuttle::thread::spawn(work))
 }
 
-/// Lets other threads go on for a while.
+/// Sleeps for `time`, so that other threads can run.
 #[cfg(not(all(test, twindex_shuttle)))]
 pub(crate) fn pause(time: std::time::Duration) {
     std::thread::sleep(time);
 }
 
-/// As above. A schedule by priorities switches away from a thread that yields, but not from one that sleeps.
+/// Yields to other threads: a priority schedule of shuttle switches away from a thread that yields, but not from one
+/// that sleeps.
 #[cfg(all(test, twindex_shuttle))]
 pub(crate) fn pause(_: std::time::Duration) {
     shuttle::thread::yield_now();
 }
 
-/// Shuttle's locks with the methods of `parking_lot`: a panic fails the test, so poisoning needs no handling.
+/// Wraps shuttle's locks in the interface of `parking_lot`. A panic fails the test, so poisoned locks need no handling.
 #[cfg(all(test, twindex_shuttle))]
 mod scheduled {
     use shuttle::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};

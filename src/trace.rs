@@ -1,6 +1,6 @@
-//! Spans and events for the crate `tracing`, with the feature of that name; without it they are nothing.
+//! Spans and events for the crate `tracing`. Without the feature `tracing` the macros expand to nothing.
 
-/// Reports something that happened.
+/// Emits an event.
 macro_rules! event {
     ($level:ident, $($rest:tt)+) => {
         #[cfg(feature = "tracing")]
@@ -8,7 +8,7 @@ macro_rules! event {
     };
 }
 
-/// Reports that the rest of a block is one piece of work.
+/// Opens a span that lasts until the end of the block.
 macro_rules! span {
     ($name:literal, $($fields:tt)+) => {
         #[cfg(feature = "tracing")]

@@ -1,6 +1,6 @@
-//! All bit differences within a radius.
+//! Enumerates all bit differences within a radius.
 
-/// All values of `bits` bits, 0 to 64, with at most `radius` set bits: those with the fewest set bits first, then
+/// Returns all values of `bits` bits (0 to 64) with at most `radius` set bits, ordered by the number of set bits, then
 /// ascending.
 #[inline(always)]
 #[must_use]
@@ -8,13 +8,13 @@ pub fn masks(bits: u32, radius: u32) -> Masks {
     Masks { bits, radius: radius.min(bits), ones: 0, next: Some(0) }
 }
 
-/// The number of [`masks`]; `u64::MAX` for more.
+/// Returns the number of [`masks`], at most `u64::MAX` (saturating).
 #[must_use]
 pub fn count(bits: u32, radius: u32) -> u64 {
     (0..=radius.min(bits)).map(|ones| choices(bits.into(), ones.into())).fold(0, u64::saturating_add)
 }
 
-/// The binomial coefficient C(of, chosen); `u64::MAX` for more.
+/// Returns the binomial coefficient C(of, chosen), at most `u64::MAX` (saturating).
 #[must_use]
 pub fn choices(of: u64, chosen: u64) -> u64 {
     let step = |count: u128, i: u64| count * u128::from(of - i) / u128::from(i + 1);
@@ -22,7 +22,7 @@ pub fn choices(of: u64, chosen: u64) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-/// See [`masks`].
+/// The iterator returned by [`masks`].
 #[derive(Clone, Debug)]
 pub struct Masks {
     bits: u32,
@@ -37,7 +37,8 @@ impl Iterator for Masks {
     #[inline(always)]
     fn next(&mut self) -> Option<u64> {
         let mask = self.next?;
-        // The next larger value with as many set bits (Gosper): move the lowest run's top bit up.
+        // Computes the next larger value with the same number of set bits (Gosper's hack): moves the top bit of the
+        // lowest run up.
         let low = mask & mask.wrapping_neg();
         let above = if mask == 0 { None } else { mask.checked_add(low) };
         let within = |value: u64| self.bits == 64 || value < 1 << self.bits;

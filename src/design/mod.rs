@@ -1,12 +1,12 @@
-//! Designs of permutation tables as data: which bits lead which table, and the names of designs and codecs.
+//! Designs of permutation tables as data: the leading bits of each table, and the names of designs and codecs.
 //!
 //! Most users choose `auto`, `small` or `fast` and can skip this module. The [`planner`](crate::planner) predicts the
 //! costs and the recall of a design, and chooses one.
 //!
-//! - [`tables`]: the designs: their tables, and how a query probes them;
-//! - [`order`]: the order of bits in a table's keys;
-//! - [`masks`](masks::masks): the prefixes within a radius of a prefix;
-//! - [`scheme`]: a design together with codecs, and their names.
+//! - [`tables`]: the table designs, and how a query probes their tables;
+//! - [`order`]: the order of the bits in a table's keys;
+//! - [`masks`](masks::masks): all prefixes within a radius of a given prefix;
+//! - [`scheme`]: a design with its codecs, and their names.
 
 pub mod masks;
 pub mod order;

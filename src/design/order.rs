@@ -1,21 +1,21 @@
-//! The order of a fingerprint's bits in a table.
+//! The order of a fingerprint's bits in the keys of a table.
 
 use std::ops::Range;
 
-/// Bits of a fingerprint.
+/// The number of bits of a fingerprint.
 pub const BITS: u32 = 64;
 
-/// A permutation of the 64 bits of a fingerprint. The permuted fingerprint is its *key* in a table: the leading bits of
-/// the table are the key's first ones. Permuting keeps the Hamming distance.
+/// A permutation of the 64 bits of a fingerprint. The permuted fingerprint is its *key* in a table; the leading bits of
+/// the table are the first bits of the key. A permutation preserves Hamming distances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitOrder {
-    /// Rotations to the left, each with the mask of the key's bits that it brings to their place.
+    /// Left rotations, each with the mask of the key bits that the rotation moves to their final positions.
     moves: Vec<(u32, u64)>,
 }
 
 impl BitOrder {
-    /// The order in which each bit of the key, from the most significant on, is the bit of the fingerprint with this
-    /// number; bit 0 is the most significant.
+    /// Creates the order in which `bits[i]` is the position in the fingerprint of bit `i` of the key; position 0 is the
+    /// most significant bit.
     ///
     /// # Panics
     /// If `bits` does not contain each of the 64 bits once.
@@ -32,10 +32,11 @@ impl BitOrder {
         Self { moves: (0..).zip(masks).filter(|&(_, mask)| mask != 0).collect() }
     }
 
-    /// The order in which the bits of these ranges come first, in the given order, then the others, ascending.
+    /// Creates the order that begins with the bits of these ranges, in the given order, followed by all other bits,
+    /// ascending.
     ///
     /// # Panics
-    /// If a bit is in two ranges, or is none of the 64.
+    /// If a bit is in two ranges or out of range (0 to 63).
     #[must_use]
     pub fn leading(ranges: &[Range<u32>]) -> Self {
         let mut bits: Vec<u32> = ranges.iter().cloned().flatten().collect();
@@ -43,24 +44,24 @@ impl BitOrder {
         Self::new(&bits)
     }
 
-    /// The key of a fingerprint.
+    /// Returns the key of a fingerprint.
     #[inline(always)]
     #[must_use]
     pub fn apply(&self, fingerprint: u64) -> u64 {
         self.moves.iter().fold(0, |key, &(rotation, mask)| key | fingerprint.rotate_left(rotation) & mask)
     }
 
-    /// The fingerprint of a key.
+    /// Returns the fingerprint of a key.
     #[inline(always)]
     #[must_use]
     pub fn invert(&self, key: u64) -> u64 {
         self.moves.iter().fold(0, |print, &(rotation, mask)| print | (key & mask).rotate_right(rotation))
     }
 
-    /// Some bits of the key, in this range of positions, as a number.
+    /// Selects the bits of the key at these positions, to be extracted as a number.
     ///
     /// # Panics
-    /// If the positions are not in ascending order, or beyond 64.
+    /// If the range of positions is descending or ends beyond 64.
     #[must_use]
     pub fn field(&self, places: Range<u32>) -> BitField {
         assert!(places.start <= places.end && places.end <= BITS, "positions in a key");
@@ -72,24 +73,24 @@ impl BitOrder {
         BitField { first: moves.next().unwrap_or((0, 0)), rest: moves.collect() }
     }
 
-    /// The numbers of the fingerprint's bits, in the order in which they are in the key.
+    /// Returns the positions of the fingerprint's bits, in key order.
     #[must_use]
     pub fn bits(&self) -> Vec<u32> {
         (0..BITS).map(|place| self.invert(1 << (BITS - 1 - place)).leading_zeros()).collect()
     }
 }
 
-/// Consecutive bits of a key, taken from the fingerprint without computing the key. One or two instructions if the bits
-/// are adjacent in the fingerprint too.
+/// Consecutive bits of a key, extracted from the fingerprint without computing the whole key. This takes one or two
+/// instructions if the bits are also adjacent in the fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitField {
-    /// As the moves of a [`BitOrder`].
+    /// The first rotation and mask, as in [`BitOrder`].
     first: (u32, u64),
     rest: Box<[(u32, u64)]>,
 }
 
 impl BitField {
-    /// These bits of the key of a fingerprint.
+    /// Extracts these bits of the key from a fingerprint.
     #[inline(always)]
     #[must_use]
     pub fn of(&self, fingerprint: u64) -> u64 {
@@ -100,8 +101,9 @@ impl BitField {
             .fold(first, |field, &(rotation, mask)| field | fingerprint.rotate_left(rotation) & mask)
     }
 
-    /// Adds these bits of each fingerprint, shifted left by `shift`, to numbers whose bits there are 0. As
-    /// [`of`](Self::of), one move after the other, so that vector instructions handle several fingerprints at a time.
+    /// Adds these bits of each fingerprint, shifted left by `shift`, to `numbers`, whose bits at these positions must
+    /// be 0. Equals [`of`](Self::of) for each fingerprint, but processes all fingerprints for one rotation before the
+    /// next, so that vector instructions handle several fingerprints at a time.
     pub fn add_to(&self, fingerprints: &[u64], shift: u32, numbers: &mut [u64]) {
         for &(rotation, mask) in std::iter::once(&self.first).chain(&self.rest) {
             let (rotation, mask) = ((rotation + shift) % BITS, mask << shift);

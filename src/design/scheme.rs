@@ -1,7 +1,7 @@
-//! A design and the codecs of its tables, and how parameters name them or leave them open.
+//! A table design with the codecs of its tables, and how parameters name them or leave them unspecified.
 //!
-//! [`Scheme::choose`] fills in what the parameters leave open; it is defined in the [`planner`](crate::planner), which
-//! knows the costs.
+//! [`Scheme::choose`] selects the parts that the parameters leave unspecified. It is defined in the
+//! [`planner`](crate::planner), which estimates the costs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,25 +9,25 @@ use std::str::FromStr;
 use super::tables::DesignName;
 use crate::error::{Error, Result};
 
-/// A codec of tables that hold whole fingerprints.
+/// A codec of tables that store whole fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Complete {
-    /// A directory, and planes of the other bits: the fastest.
+    /// A directory of the leading bits, and bit planes of the other bits: the fastest codec.
     Planes,
     /// Elias-Fano: within 2 % of the entropy bound.
     Compact,
     /// Huffman-coded differences in blocks (Manku, Jain and Das Sarma, WWW 2007, section 3.2).
     Manku,
-    /// Whole fingerprints, sorted.
+    /// Sorted whole fingerprints.
     Plain,
 }
 
 impl Complete {
-    /// All of them.
+    /// All codecs.
     pub const ALL: [Self; 4] = [Self::Planes, Self::Compact, Self::Manku, Self::Plain];
 
-    /// Its name.
+    /// Returns the name of the codec.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -39,12 +39,13 @@ impl Complete {
     }
 }
 
-/// The codecs of a design's tables. Table 1 always holds complete fingerprints.
+/// The codecs of a design's tables. Table 1 always stores complete fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Codecs {
     /// The codec of table 1.
     pub first: Complete,
-    /// The codec of the others: partial, with entries of this number of bytes, 2 to 4, that lead to table 1; or as table 1.
+    /// The codec of the other tables. If `Some`, they are partial: their entries of this number of bytes, 2 to 4, point
+    /// to table 1. If `None`, they use the codec of table 1.
     pub partial: Option<u8>,
 }
 
@@ -71,17 +72,17 @@ impl FromStr for Codecs {
     }
 }
 
-/// The choice of a design in an index's parameters.
+/// The table design in an index's parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DesignChoice {
-    /// Chosen for each segment: fast, unless that costs too many bytes.
+    /// Selected for each segment: the fastest design, unless it takes too many bytes.
     #[default]
     Auto,
-    /// Chosen for each segment: the fewest bytes.
+    /// Selected for each segment: the design with the fewest bytes.
     Small,
-    /// Chosen for each segment: the least time.
+    /// Selected for each segment: the design with the shortest query time.
     Fast,
-    /// This one.
+    /// The given design.
     Named(DesignName),
 }
 
@@ -109,13 +110,13 @@ impl FromStr for DesignChoice {
     }
 }
 
-/// The choice of codecs in an index's parameters.
+/// The codecs in an index's parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CodecChoice {
-    /// Chosen for each segment.
+    /// Selected for each segment.
     #[default]
     Auto,
-    /// These.
+    /// The given codecs.
     Named(Codecs),
 }
 
@@ -139,9 +140,9 @@ impl FromStr for CodecChoice {
 /// The tables of a segment: a design and its codecs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Scheme {
-    /// The design.
+    /// The table design.
     pub design: DesignName,
-    /// The codecs.
+    /// The codecs of its tables.
     pub codecs: Codecs,
 }
 

@@ -1,33 +1,33 @@
-//! Table designs as data: the leading bits of each table, and the radius within which each is probed.
+//! Table designs as data: the leading bits of each table, and the radius of its probes.
 //!
-//! All designs except the free ones are exact. The fingerprint's 64 bits are cut into `m` blocks, from the most
-//! significant on, the longer ones first ([`blocks`]), and a table leads with some of them:
+//! All designs except the free designs are exact. The 64 bits of a fingerprint are split into `m` blocks, from the most
+//! significant bit on, the longer blocks first ([`blocks`]). The leading bits of each table are one or more of these
+//! blocks:
 //!
-//! - `blocks-M`: `M` tables, table `t` leads with block `t`. A fingerprint at distance at most `k` differs in at most
-//!   `r_t` bits of some block `t` if the sum of all `r_t + 1` exceeds `k` (the general pigeonhole principle of Qin et
+//! - `blocks-M`: `M` tables; table `t` leads with block `t`. If the sum of all `r_t + 1` exceeds `k`, a fingerprint at
+//!   distance at most `k` differs in at most `r_t` bits of some block `t` (the general pigeonhole principle of Qin et
 //!   al. 2018; with all `r_t` 0 it is the simplest design of Manku, Jain and Das Sarma, WWW 2007, section 3.1). So one
-//!   design answers every `k`: [`Design::radii`] gives the `r_t`.
-//! - `choose-M-J`: a table for each choice of `J` of the `M` blocks as its leading blocks. At most `k` of the blocks
-//!   differ, so at least `M - k` are equal, and a table that leads with `J <= M - k` of these finds the fingerprint
-//!   (Manku et al., section 3.1.1).
-//! - `nested-A-B`: a table for each pair of one of `A` blocks and one of the `B` blocks into which the other bits are
-//!   cut. With fewer than `A` and fewer than `B` differing bits, one of the first and one of the second are equal
-//!   (Manku et al., section 3.1.2, example of 16 tables).
-//! - `expansion`: one table, in which every value within the radius is looked up: the method that the other designs
-//!   avoid.
+//!   design answers every `k`: [`Design::radii`] computes the `r_t`.
+//! - `choose-M-J`: one table for each choice of `J` leading blocks among the `M` blocks. At most `k` blocks differ, so
+//!   at least `M - k` blocks are equal, and a table that leads with `J <= M - k` of the equal blocks finds the
+//!   fingerprint (Manku et al., section 3.1.1).
+//! - `nested-A-B`: one table for each pair of one of `A` outer blocks and one of `B` inner blocks, into which the bits
+//!   outside the outer block are split. If fewer than `A` and fewer than `B` bits differ, an outer block and an inner
+//!   block that belongs to it are equal (Manku et al., section 3.1.2, example of 16 tables).
+//! - `expansion`: one table, in which every value within the radius is looked up. The other designs avoid this.
 //!
-//! Free designs find fingerprints that agree with the query in the first `P` bits of some table, under any order of
-//! bits. The probability of a miss is known ([`planner::recall`](crate::planner::recall)):
+//! Free designs find the fingerprints that agree with the query in the first `P` bits of the key in at least one table;
+//! the bit orders are arbitrary. The probability of a miss is known ([`planner::recall`](crate::planner::recall)):
 //!
-//! - `prefix-P`: one table, in the fingerprint's own order;
-//! - `reversed-P`: a second one with the order reversed;
-//! - `random-T-P-S`: `T` tables, all but the first with orders drawn from the seed `S`.
+//! - `prefix-P`: one table, in the fingerprint's own bit order;
+//! - `reversed-P`: two tables, the second one with the reversed bit order;
+//! - `random-T-P-S`: `T` tables; the bit orders of all but the first are drawn from the seed `S`.
 //!
-//! The default is `blocks-M`: `auto` and `small` choose among these only, `fast` also among `choose-M-J` and
-//! `nested-4-4`. The free designs and `expansion` are classic systems; an index has them only if its parameters name
+//! The default is `blocks-M`: `auto` and `small` choose only among these designs, `fast` also among `choose-M-J` and
+//! `nested-4-4`. The free designs and `expansion` are classic systems, used only if the parameters of the index name
 //! them.
 //!
-//! Table 1 of every design has the fingerprint's own order, so that its keys are the fingerprints.
+//! Table 1 of every design uses the fingerprint's own bit order, so its keys are the fingerprints.
 
 use std::fmt;
 use std::ops::Range;
@@ -38,18 +38,19 @@ use super::order::{BITS, BitOrder};
 use crate::error::{Error, Result};
 use twindex_kernel::splitmix::SplitMix;
 
-/// The radius up to which the block designs answer (docs/decisions.md D-09).
+/// The largest radius that block designs answer (docs/decisions.md D-09).
 pub const WITHIN_MAX: u8 = 10;
-/// Bits of a pointer: a partial table finds a fingerprint in table 1 by this many of its first bits.
+/// The number of bits of a pointer: the first bits of a fingerprint, by which a partial table locates it in table 1.
 pub const POINTER_BITS: u32 = 16;
-/// The most tables of a design.
+/// The maximum number of tables of a design.
 pub const TABLES_MAX: u32 = 64;
-/// The most blocks that fingerprints are cut in.
+/// The maximum number of blocks of a fingerprint.
 pub const BLOCKS_MAX: u8 = 16;
-/// Average entries of a bucket, as a power of two: a table of `n` entries is probed by `floor(log2 n)` bits less this.
+/// The base-2 logarithm of the average bucket size, rounded down: a table of `n` entries is probed by `floor(log2 n)`
+/// bits less this number.
 const BUCKET_BITS: u32 = 3;
 
-/// The name of a design, which defines it completely; `Display` and `FromStr` are its form in files.
+/// The name of a design, which specifies it completely. `Display` and `FromStr` use the form stored in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DesignName {
@@ -57,16 +58,16 @@ pub enum DesignName {
     Blocks(u8),
     /// `choose-M-J`.
     Choose {
-        /// Blocks in all.
+        /// The number of blocks of the fingerprint.
         blocks: u8,
-        /// Blocks that lead each table: at least 2, as with 1 it is [`DesignName::Blocks`].
+        /// The number of leading blocks of each table: at least 2, since 1 is [`DesignName::Blocks`].
         leading: u8,
     },
     /// `nested-A-B`.
     Nested {
-        /// Blocks of the fingerprint.
+        /// The number of blocks of the fingerprint.
         outer: u8,
-        /// Blocks of the other bits.
+        /// The number of blocks of the bits outside the outer block.
         inner: u8,
     },
     /// `expansion`.
@@ -77,53 +78,54 @@ pub enum DesignName {
     Reversed(u8),
     /// `random-T-P-S`.
     Random {
-        /// Tables.
+        /// The number of tables.
         tables: u8,
-        /// Bits that lead each.
+        /// The number of leading bits of each table.
         prefix: u8,
-        /// The seed of the orders.
+        /// The seed of the bit orders.
         seed: u64,
     },
 }
 
-/// A table of a design.
+/// A table of a design: its bit order, and the number of bits by which it is probed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     /// The order of a fingerprint's bits in a key of this table.
     pub order: BitOrder,
-    /// The number of leading bits of the key, in which probes agree.
+    /// The number of leading bits of the key: the maximum number of bits by which the table is probed.
     pub lead: u32,
-    /// The fewest bits of a probe, if a shorter prefix would change what is found or counted.
+    /// The minimum number of bits of a probe; above 0 if a shorter prefix would change the matches or their counts.
     min: u32,
 }
 
 impl Table {
-    /// The number of bits by which a table of `rows` entries is probed: `floor(log2 rows) - 3`, so that a bucket holds
-    /// 8 to 16 random entries, but at most the leading bits. A shorter prefix only widens a bucket, so a block design
-    /// stays exact. Free designs and `expansion` are probed by all the bits that they name.
+    /// Returns the number of bits by which a table of `rows` entries is probed: `floor(log2 rows) - 3`, so that a
+    /// bucket contains 8 to 16 random entries, but at most the number of leading bits. A shorter prefix only enlarges
+    /// buckets, so a block design stays exact. Free designs and `expansion` are always probed by all bits that their
+    /// name specifies.
     #[must_use]
     pub fn probe_bits(&self, rows: u64) -> u32 {
         prefix_bits(rows, self.lead).max(self.min)
     }
 }
 
-/// `floor(log2 rows) - 3`, from 0 to `max`.
+/// Returns `floor(log2 rows) - 3`, limited to the range 0 to `max`.
 #[must_use]
 pub fn prefix_bits(rows: u64, max: u32) -> u32 {
     rows.checked_ilog2().unwrap_or(0).saturating_sub(BUCKET_BITS).min(max)
 }
 
-/// A design.
+/// A table design: its name and its tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Design {
-    /// Its name.
+    /// The name of the design.
     pub name: DesignName,
-    /// Its tables, 1 to [`TABLES_MAX`].
+    /// The tables of the design, 1 to [`TABLES_MAX`].
     pub tables: Vec<Table>,
 }
 
 impl DesignName {
-    /// The number of tables.
+    /// Returns the number of tables.
     #[must_use]
     pub fn tables(self) -> u32 {
         match self {
@@ -136,13 +138,13 @@ impl DesignName {
         }
     }
 
-    /// True if every answer is complete; false for free designs.
+    /// Whether every answer is complete; false for free designs.
     #[must_use]
     pub fn is_exact(self) -> bool {
         !matches!(self, Self::Prefix(_) | Self::Reversed(_) | Self::Random { .. })
     }
 
-    /// The largest radius that is answered.
+    /// Returns the largest radius that the design answers.
     #[must_use]
     pub fn within_max(self) -> u32 {
         let max = match self {
@@ -156,7 +158,7 @@ impl DesignName {
     /// Refuses a radius that the design does not answer.
     ///
     /// # Errors
-    /// [`Error::Invalid`], naming design and radius.
+    /// [`Error::Invalid`], naming the design and the radius.
     pub fn check_within(self, within: u32) -> Result<()> {
         let max = self.within_max();
         if within <= max {
@@ -167,7 +169,7 @@ impl DesignName {
         )))
     }
 
-    /// Refuses numbers out of their range.
+    /// Checks that the numbers in the name are in range.
     fn check(self) -> Result<Self> {
         let fits = match self {
             Self::Blocks(blocks) => (1..=BLOCKS_MAX).contains(&blocks),
@@ -222,7 +224,7 @@ impl FromStr for DesignName {
         let kind = parts.next().unwrap_or("");
         let numbers: Vec<u64> =
             parts.map(|part| part.parse().map_err(|_| unknown())).collect::<Result<_>>()?;
-        // Numbers above 255 are out of every range, and so is 255.
+        // Numbers above 255 become 255, which is out of range for every parameter.
         let byte = |number: u64| u8::try_from(number).unwrap_or(u8::MAX);
         let name = match (kind, &numbers[..]) {
             ("blocks", &[blocks]) => Self::Blocks(byte(blocks)),
@@ -236,21 +238,21 @@ impl FromStr for DesignName {
             }
             _ => return Err(unknown()),
         };
-        // Each name has one spelling: no leading zeros or signs.
+        // Each name has one spelling, without leading zeros or signs.
         if name.to_string() == text { name.check() } else { Err(unknown()) }
     }
 }
 
 impl Design {
-    /// The design of this name.
+    /// Creates the design with this name.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for numbers out of their range.
+    /// [`Error::Invalid`] for numbers out of range.
     pub fn new(name: DesignName) -> Result<Self> {
         Ok(Self::of_width(name.check()?, BITS))
     }
 
-    /// The design over fingerprints of `width` bits: for proofs that try all of them.
+    /// Creates the design for fingerprints of `width` bits, so that tests can try all bit differences.
     fn of_width(name: DesignName, width: u32) -> Self {
         let led_by = |ranges: &[Range<u32>]| Table {
             order: BitOrder::leading(ranges),
@@ -273,7 +275,7 @@ impl Design {
             DesignName::Nested { outer, inner } => {
                 let mut tables = Vec::new();
                 for first in blocks(0..width, outer.into()) {
-                    // The other bits are not contiguous: their blocks are cut from the list of bits.
+                    // The other bits are not contiguous, so the list of their positions is split into blocks.
                     let rest: Vec<u32> = (0..width).filter(|bit| !first.contains(bit)).collect();
                     for second in blocks(0..rest.len() as u32, inner.into()) {
                         let bits: Vec<Range<u32>> =
@@ -300,12 +302,12 @@ impl Design {
         Self { name, tables }
     }
 
-    /// For each table, the radius of its probes, in the bits by which it is probed, that finds everything within
-    /// `within`; `None` for no probe.
+    /// Returns for each table the radius of its probes, in bits of the probed prefix; `None` if the table is not
+    /// probed. With these radii the probes find every fingerprint within `within`.
     ///
-    /// The radii of block designs differ by at most 1, the larger ones first, and sum to `within - M + 1`, where a
-    /// missing probe counts -1. A choose or nested design that is queried with less than its largest radius uses only
-    /// the tables over its first blocks.
+    /// The radii of block designs differ by at most 1, the larger ones first. They sum to `within - M + 1`, where a
+    /// table that is not probed counts as -1. A choose or nested design uses only the tables of its first blocks for a
+    /// radius below its largest one.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a radius that the design does not answer.
@@ -334,12 +336,12 @@ impl Design {
         })
     }
 
-    /// The order of the bits that a partial table, numbered from 0, stores of a fingerprint: the first 16, by which it
-    /// is found in table 1; then the others that do not lead this table, in their order; then the rest, which is not
-    /// stored.
+    /// Returns the bit order of the entries of a partial table, numbered from 0. The first 16 bits locate the
+    /// fingerprint in table 1. The other bits that do not lead this table follow, ascending. The rest, the leading bits
+    /// of this table, comes last and is not stored.
     ///
     /// # Panics
-    /// If there is no such table.
+    /// If there is no table with this number.
     #[must_use]
     pub fn entry_order(&self, table: usize) -> BitOrder {
         let table = &self.tables[table];
@@ -349,10 +351,10 @@ impl Design {
         BitOrder::new(&[pointer, filter, known].concat())
     }
 
-    /// The number of probes of a query within `within`, in tables of `rows` entries.
+    /// Returns the number of probes of a query within `within`, in tables of `rows` entries each.
     ///
     /// # Errors
-    /// As [`radii`](Self::radii).
+    /// Same as [`radii`](Self::radii).
     pub fn probes(&self, within: u32, rows: u64) -> Result<u64> {
         let radii = self.radii(within)?;
         let of_table = |(table, radius): (&Table, Option<u32>)| {
@@ -362,9 +364,9 @@ impl Design {
     }
 }
 
-/// Fills the radii of blocks, all `None` before, so that they find everything that differs in at most `within` bits:
-/// they differ by at most 1, the larger ones first, and sum to `within` less the number of blocks plus 1, where a
-/// missing probe counts -1.
+/// Sets the radii of blocks, all `None` before, so that every difference of at most `within` bits is found. The radii
+/// differ by at most 1, the larger ones first, and sum to `within` minus the number of blocks plus 1, where `None`
+/// counts as -1.
 pub fn spread(within: u32, radii: &mut [Option<u32>]) {
     for step in 0..=within as usize {
         let radius = &mut radii[step % radii.len()];
@@ -372,7 +374,8 @@ pub fn spread(within: u32, radii: &mut [Option<u32>]) {
     }
 }
 
-/// `count` blocks that tile these bits; the first ones are one bit longer if the division leaves a rest.
+/// Splits the range `bits` into `count` consecutive blocks. If the division leaves a remainder, the first blocks are
+/// one bit longer.
 #[must_use]
 pub fn blocks(bits: Range<u32>, count: u32) -> Vec<Range<u32>> {
     let (length, longer) = ((bits.end - bits.start) / count, (bits.end - bits.start) % count);
@@ -380,7 +383,7 @@ pub fn blocks(bits: Range<u32>, count: u32) -> Vec<Range<u32>> {
     (0..count).map(|block| start(block)..start(block + 1)).collect()
 }
 
-/// All subsets of `chosen` of the numbers below `of`: each ascending, in lexicographic order.
+/// Returns all subsets of size `chosen` of the numbers below `of`: each ascending, in lexicographic order.
 fn subsets(of: usize, chosen: usize) -> Vec<Vec<usize>> {
     if chosen == 0 {
         return vec![Vec::new()];
@@ -392,7 +395,7 @@ fn subsets(of: usize, chosen: usize) -> Vec<Vec<usize>> {
     (0..=of.saturating_sub(chosen)).flat_map(starting_with).collect()
 }
 
-/// An order drawn by the Fisher-Yates shuffle.
+/// Returns a random bit order, drawn by the Fisher-Yates shuffle.
 fn shuffled(random: &mut SplitMix) -> BitOrder {
     let mut bits: Vec<u32> = (0..BITS).collect();
     for last in (1..BITS as usize).rev() {
@@ -423,7 +426,7 @@ mod tests {
 
     #[test]
     fn every_difference_within_k_is_inside_some_radius() {
-        // 14 bits instead of 64: the argument does not depend on the width, and all differences can be tried.
+        // Uses 14 bits instead of 64, so that all differences can be tried: the argument does not depend on the width.
         const WIDTH: u32 = 14;
         for name in EXACT {
             let design = Design::of_width(name, WIDTH);
@@ -431,7 +434,7 @@ mod tests {
                 let radii = design.radii(within).unwrap();
                 for difference in (0_u64..1 << WIDTH).filter(|d| d.count_ones() <= within) {
                     let key = |table: &Table| table.order.apply(difference << (BITS - WIDTH));
-                    // Any prefix of the leading bits must suffice.
+                    // Probes by any shorter prefix of the leading bits must find the fingerprint too.
                     for shorter in 0..WIDTH {
                         let found = design.tables.iter().zip(&radii).any(|(table, radius)| {
                             let bits = table.lead.saturating_sub(shorter).max(table.min);
@@ -467,7 +470,7 @@ mod tests {
         assert_eq!(probes(DesignName::Choose { blocks: 5, leading: 2 }, 3), 10);
         assert_eq!(probes(DesignName::Choose { blocks: 6, leading: 3 }, 3), 20);
         assert_eq!(probes(DesignName::Nested { outer: 4, inner: 4 }, 3), 16);
-        // 41,664 values at distance 3 itself, and those that are nearer.
+        // 41,664 values at distance 3, and the values at distances 2, 1 and 0.
         assert_eq!(probes(DesignName::Expansion, 3), 41_664 + 2016 + 64 + 1);
         assert_eq!(probes(DesignName::Blocks(2), 3), 2 * 28);
     }

@@ -1,25 +1,25 @@
-//! The k-way merge: a tree of losers (Knuth, *The Art of Computer Programming* 3, 5.4.1).
+//! The k-way merge by a tree of losers (Knuth, *The Art of Computer Programming* 3, 5.4.1).
 
 use std::cmp::Ordering;
 
 use crate::error::Result;
 
-/// An ascending sequence that is read item by item.
+/// An ascending sequence of items, read one by one.
 pub trait Source {
     /// The type of the items.
     type Item;
 
-    /// Replaces `head` by the next item, or by nothing at the end, after which it is not called again. A source may reuse
-    /// the memory of the old item.
+    /// Replaces `head` by the next item, or by `None` at the end; it is not called again after the end. A source may
+    /// reuse the memory of the previous item.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading the source.
     fn advance(&mut self, head: &mut Option<Self::Item>) -> Result<()>;
 }
 
-/// Merges ascending sources to one ascending sequence. Items that compare equal come in the order of their sources.
+/// Merges ascending sources into one ascending sequence. Equal items are ordered by their source.
 ///
-/// The merge takes ceil(log2 k) comparisons an item for k sources, and one item of memory for each source.
+/// For k sources the merge needs ceil(log2 k) comparisons for each item, and memory for one item of each source.
 ///
 /// ```
 /// use twindex::extsort::{Merge, Source};
@@ -46,10 +46,10 @@ pub trait Source {
 #[derive(Debug)]
 pub struct Merge<S: Source, C> {
     sources: Vec<S>,
-    /// The first item of each source that was not returned yet; for the winner, the one returned last.
+    /// The first item of each source not returned yet; for the winner, the item returned last.
     heads: Vec<Option<S::Item>>,
-    /// The loser of the match at each inner node. Node `n` has the children `2 n` and `2 n + 1`; source `s` is the leaf
-    /// `k + s`.
+    /// The losing source at each inner node. Node `n` has the children `2 n` and `2 n + 1`; source `s` is the leaf `k +
+    /// s`.
     losers: Vec<usize>,
     winner: usize,
     compare: C,
@@ -58,7 +58,7 @@ pub struct Merge<S: Source, C> {
 }
 
 impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
-    /// Merges sources that ascend by `compare`.
+    /// Creates a merge of sources that are ascending by `compare`.
     pub fn new(sources: impl IntoIterator<Item = S>, compare: C) -> Self {
         let sources: Vec<S> = sources.into_iter().collect();
         let heads = sources.iter().map(|_| None).collect();
@@ -66,16 +66,16 @@ impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
         Self { sources, heads, losers, winner: 0, compare, started: false }
     }
 
-    /// The next item, and the number of its source; `None` at the end.
+    /// Returns the next item and the number of its source; `None` at the end.
     ///
     /// # Errors
-    /// Those of the sources. After an error the merge must not be used any more.
+    /// Errors of the sources. After an error the merge must not be used any more.
     #[inline]
     #[allow(clippy::should_implement_trait, reason = "the item borrows from the merge")]
     pub fn next(&mut self) -> Result<Option<(usize, &S::Item)>> {
         if self.started {
             let winner = self.winner;
-            // At the end the winner has no item, and no source is read again.
+            // At the end the winner has no item, so no source is read again.
             if let (Some(source), Some(head @ Some(_))) =
                 (self.sources.get_mut(winner), self.heads.get_mut(winner))
             {
@@ -89,10 +89,10 @@ impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
         Ok(self.heads.get(winner).and_then(Option::as_ref).map(|head| (winner, head)))
     }
 
-    /// As [`next`](Self::next), and takes the item out of the merge.
+    /// Same as [`next`](Self::next), but moves the item out of the merge.
     ///
     /// # Errors
-    /// As [`next`](Self::next).
+    /// Same as [`next`](Self::next).
     #[inline(always)]
     pub fn take(&mut self) -> Result<Option<S::Item>> {
         if !self.started {
@@ -110,7 +110,7 @@ impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
         Ok(item)
     }
 
-    /// Whether source `a` comes before source `b`. A source at its end comes after all others.
+    /// Whether source `a` comes before source `b`. An exhausted source comes after all others.
     #[inline(always)]
     fn precedes(&self, a: usize, b: usize) -> bool {
         match (&self.heads[a], &self.heads[b]) {
@@ -128,14 +128,14 @@ impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
             source.advance(head)?;
         }
         let count = self.sources.len();
-        // The winner of each node; a leaf is its own winner.
+        // The winner of each node; the winner of a leaf is its own source.
         let mut winners: Vec<usize> = vec![0; count];
         winners.extend(0..count);
         for node in (1..count).rev() {
             let (a, b) = (winners[2 * node], winners[2 * node + 1]);
             (winners[node], self.losers[node]) = if self.precedes(a, b) { (a, b) } else { (b, a) };
         }
-        // With one source there is no match, and the only leaf is node 1.
+        // With one source there is no match; its leaf is node 1.
         self.winner = winners.get(1).copied().unwrap_or(0);
         Ok(())
     }
@@ -147,7 +147,7 @@ impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
         let mut node = (self.sources.len() + winner) >> 1;
         while node > 0 {
             let other = self.losers[node];
-            // The winner is unpredictable, so both positions are selected without a branch.
+            // The outcome is unpredictable, so the winner and the loser are selected without a branch.
             let wins = self.precedes(other, winner);
             self.losers[node] = if wins { winner } else { other };
             winner = if wins { other } else { winner };
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use crate::error::Error;
 
-    /// Items of a list; fails in place of item `fails`.
+    /// A source over a list of items, which returns an error at item `fails`.
     struct List {
         items: std::vec::IntoIter<(u8, usize)>,
         fails: Option<usize>,
@@ -192,7 +192,7 @@ mod tests {
         fn merge_of_any_sources_is_a_stable_sort_of_all_items(
             lists_of_keys in proptest::collection::vec(proptest::collection::vec(0..20_u8, 0..40), 0..20),
         ) {
-            // Items are numbered source by source, so that a stable sort by key alone is a sort by key and number.
+            // Items are numbered source by source, so a stable sort by key equals a sort by key and number.
             let mut number = 0;
             let sources: Vec<Vec<(u8, usize)>> = lists_of_keys
                 .into_iter()

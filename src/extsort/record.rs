@@ -1,35 +1,36 @@
-//! Records to sort, and their encoding in a scratch file.
+//! Records to be sorted, and their encoding in a scratch file.
 
 use zerocopy::little_endian::{U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
-/// A record that can be written to a scratch file: of fixed width, or with its length in its head.
+/// A record that can be written to a scratch file. It has a fixed width, or its head contains its length.
 pub trait Record: Ord + Sized {
-    /// The bytes that contain the length of a record: all bytes of a record of fixed width.
+    /// The size in bytes of the head, which contains the length of the record; for records of fixed width, the size of
+    /// the whole record.
     const HEAD: usize;
 
-    /// The number of bytes after the head of [`HEAD`](Self::HEAD) bytes.
+    /// Returns the number of bytes that follow `head`, the first [`HEAD`](Self::HEAD) bytes.
     #[inline]
     #[must_use]
     fn tail(_head: &[u8]) -> usize {
         0
     }
 
-    /// Appends its bytes.
+    /// Appends the encoded record to `bytes`.
     fn put(&self, bytes: &mut Vec<u8>);
 
-    /// Decodes it from all its bytes into `record`, whose memory can be reused.
+    /// Decodes a record from all its bytes into `record`, whose memory can be reused.
     fn take(bytes: &[u8], record: &mut Option<Self>);
 
-    /// Combines the next record in order with this one, if both should become one record. By default equal records do;
-    /// a record with a count adds the other's count.
+    /// Merges `next`, the following record in sort order, into this record if both should become one, and returns
+    /// whether it did. By default equal records are merged; a record with a count adds the count of `next`.
     #[inline]
     fn absorb(&mut self, next: &Self) -> bool {
         self == next
     }
 }
 
-/// The little-endian form of a record of fixed width.
+/// The little-endian encoding of a record of fixed width.
 #[derive(FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 struct WirePair<A, B>(A, B);
@@ -38,7 +39,7 @@ struct WirePair<A, B>(A, B);
 #[repr(C)]
 struct Triple(U64, U64, u8);
 
-/// Implements the conversion between a record of fixed width and its form on disk.
+/// Implements the conversion between a record of fixed width and its encoding.
 macro_rules! fixed {
     ($type:ty, $wire:ty, |$record:ident| $to:expr, |$found:ident| $from:expr) => {
         impl Record for $type {
@@ -51,7 +52,7 @@ macro_rules! fixed {
             }
             #[inline]
             fn take(bytes: &[u8], record: &mut Option<Self>) {
-                // Always succeeds: the bytes are as many as `HEAD` says, so `None` never ends a run early.
+                // Always succeeds: `bytes` has the length of `HEAD`, so `None` never ends a run early.
                 *record = <$wire>::read_from_bytes(bytes).ok().map(|$found| $from);
             }
         }
@@ -71,7 +72,7 @@ fixed!(
 );
 fixed!([u64; 4], [U64; 4], |record| record.map(U64::new), |found| found.map(U64::get));
 
-/// A number and its count: equal numbers become one record with the sum of their counts.
+/// A number and its count. Equal numbers are merged into one record with the sum of their counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NumberCount {
     /// The number.

@@ -9,22 +9,23 @@ use super::record::Record;
 use crate::error::{Error, Result};
 use crate::sys::Spill;
 
-/// The fewest bytes of a run that are read at once.
+/// The minimum size in bytes of the read buffer of a run.
 const BUFFER_MIN: usize = 192;
-/// The most bytes of a run that are read at once. More is not faster.
+/// The maximum size in bytes of the read buffer of a run. Larger buffers are not faster.
 const BUFFER_MAX: usize = 1 << 20;
 
-/// Bytes that are collected before they are passed to the scratch file.
+/// The number of bytes collected before they are passed to the scratch file.
 const WRITTEN: usize = 1 << 12;
 
-/// The operations named in errors of scratch files. They end in "in": the folder follows.
+/// The names of operations in errors of scratch files. They end with "in", because the message continues with the
+/// folder.
 #[derive(Clone, Copy, Debug)]
 pub struct WordRecord {
-    /// A file cannot be created.
+    /// The operation of creating a file.
     pub create: &'static str,
-    /// A file cannot be written.
+    /// The operation of writing a file.
     pub write: &'static str,
-    /// A file cannot be read.
+    /// The operation of reading a file.
     pub read: &'static str,
 }
 
@@ -40,8 +41,8 @@ impl Default for WordRecord {
 
 /// Sorted runs of records, in unnamed files in a folder.
 ///
-/// A run is written record by record, then ended. When a level has as many runs as can be merged at once, they become
-/// one run of the next level, in a new file.
+/// Records are appended to the current run until it is ended. If a level has the maximum number of runs that can be
+/// merged at a time, they are merged to one run of the next level, in a new file.
 #[derive(Debug)]
 pub struct Runs<T> {
     dir: PathBuf,
@@ -52,13 +53,13 @@ pub struct Runs<T> {
     of: PhantomData<fn() -> T>,
 }
 
-/// The runs of a level, one after the other in a file.
+/// The runs of a level, stored one after the other in a file.
 #[derive(Debug, Default)]
 struct RunLevel {
     spill: Option<Spill>,
-    /// The start and the end of each run.
+    /// The start and end offsets of each run in the file.
     places: Vec<(u64, u64)>,
-    /// The bytes at the end of the current run that are not written yet.
+    /// The unwritten bytes at the end of the current run.
     bytes: Vec<u8>,
 }
 
@@ -69,7 +70,7 @@ impl RunLevel {
         if self.bytes.len() < WRITTEN { Ok(()) } else { self.write(dir, words) }
     }
 
-    /// Writes the bytes to the scratch file.
+    /// Writes the collected bytes to the scratch file.
     #[cold]
     fn write(&mut self, dir: &Path, words: WordRecord) -> Result<()> {
         let spill = match &mut self.spill {
@@ -117,14 +118,14 @@ impl RunLevel {
 }
 
 impl<T: Record> Runs<T> {
-    /// No runs yet. Up to `fan_in` runs are merged at once, at least 2, and the read buffers of runs share `memory`
-    /// bytes, at least 192 bytes a run.
+    /// Creates an empty set of runs. At most `fan_in` runs (at least 2) are merged at a time. The read buffers of the
+    /// runs share `memory` bytes, but each has at least 192 bytes.
     #[must_use]
     pub fn new(dir: &Path, words: WordRecord, fan_in: usize, memory: usize) -> Self {
         Self { dir: dir.to_owned(), words, fan_in: fan_in.max(2), memory, levels: vec![RunLevel::default()], of: PhantomData }
     }
 
-    /// Writes a record of the current run, which must not be below the one before.
+    /// Appends a record to the current run. It must not be less than the previous record of the run.
     ///
     /// # Errors
     /// [`Error::Io`] for the scratch file.
@@ -133,7 +134,7 @@ impl<T: Record> Runs<T> {
         self.levels[0].put(record, &self.dir, self.words)
     }
 
-    /// Ends the current run. A run without records does not count.
+    /// Ends the current run. A run without records is ignored.
     ///
     /// # Errors
     /// [`Error::Io`] for the scratch file.
@@ -156,46 +157,47 @@ impl<T: Record> Runs<T> {
         Ok(())
     }
 
-    /// The number of runs.
+    /// Returns the number of runs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.levels.iter().map(|level| level.places.len()).sum()
     }
 
-    /// Whether there is no run.
+    /// Whether there are no runs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of levels, at least 1.
+    /// Returns the number of levels, at least 1.
     #[must_use]
     pub fn levels(&self) -> usize {
         self.levels.len()
     }
 
-    /// Readers of all runs, in the order in which they were written.
+    /// Returns readers of all runs, in the order in which the runs were written.
     pub fn readers(&self) -> impl Iterator<Item = Run<'_, T>> {
         let size = buffer(self.memory, self.len());
         self.levels.iter().rev().flat_map(move |level| level.readers(&self.dir, self.words, size))
     }
 }
 
-/// The size of the read buffer of each of `runs` runs.
+/// Returns the size in bytes of the read buffer of each of `runs` runs.
 fn buffer(memory: usize, runs: usize) -> usize {
     (memory / runs.max(1)).clamp(BUFFER_MIN, BUFFER_MAX)
 }
 
-/// Merges ascending sources. Records that [absorb](Record::absorb) each other become one.
+/// Merges ascending sources and passes each record to `each`. Records that [absorb](Record::absorb) each other become
+/// one record.
 ///
 /// # Errors
-/// Those of the sources, or what `each` returns.
+/// Errors of the sources, or returned by `each`.
 pub fn combine<T: Record, S: Source<Item = T>, E: From<Error>>(
     sources: impl IntoIterator<Item = S>,
     mut each: impl FnMut(T) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let mut last: Option<T> = None;
-    // A record is complete when the next one differs.
+    // A record is complete when the next record is not absorbed by it.
     let mut hand_on = |record: T| {
         if !last.as_mut().is_some_and(|last| last.absorb(&record))
             && let Some(complete) = last.replace(record)
@@ -216,8 +218,8 @@ pub fn combine<T: Record, S: Source<Item = T>, E: From<Error>>(
     last.map_or(Ok(()), each)
 }
 
-/// Merges two sources with less work for each record than [`Merge`]: merging the results of two threads is the most
-/// common case, and takes 5 % longer in the tree.
+/// Merges two sources with less work for each record than [`Merge`]. Merging the results of two threads is the most
+/// common case, and takes 5 % longer with the tree.
 fn combine_two<T: Record, S: Source<Item = T>, E: From<Error>>(
     one: &mut S,
     two: &mut S,
@@ -240,7 +242,7 @@ fn combine_two<T: Record, S: Source<Item = T>, E: From<Error>>(
     Ok(())
 }
 
-/// Reads a run.
+/// A reader of a run.
 #[derive(Debug)]
 pub struct Run<'a, T> {
     dir: &'a Path,
@@ -248,7 +250,7 @@ pub struct Run<'a, T> {
     spill: &'a Spill,
     at: u64,
     end: u64,
-    /// Bytes that are read at once.
+    /// The number of bytes read at a time.
     size: usize,
     bytes: Vec<u8>,
     used: usize,
@@ -256,19 +258,19 @@ pub struct Run<'a, T> {
 }
 
 impl<T: Record> Run<'_, T> {
-    /// The bytes that its buffer takes.
+    /// Returns the size of the read buffer in bytes.
     #[cfg(test)]
     pub(super) fn buffer(&self) -> usize {
         self.size
     }
 
-    /// Reads until `count` bytes are available; false at the end of the run.
+    /// Reads until at least `count` bytes are available. Returns false at the end of the run.
     #[cold]
     fn fill(&mut self, count: usize) -> io::Result<bool> {
         let left = self.bytes.len() - self.used;
         let more = (self.end - self.at).min((count - left).max(self.size) as u64) as usize;
         if left + more < count {
-            // A run ends with a record.
+            // A run ends at the end of a record.
             return if left + more == 0 { Ok(false) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
         }
         self.bytes.drain(..self.used);
@@ -304,7 +306,7 @@ impl<T: Record> Source for Run<'_, T> {
     }
 }
 
-/// Reads ascending records in memory, or a run.
+/// A source of ascending records: records in memory, or a run.
 #[derive(Debug)]
 pub enum RunReader<'a, T> {
     /// Records in memory.
@@ -336,7 +338,7 @@ mod tests {
 
     use super::*;
 
-    /// A text, and a number that does not affect its order.
+    /// A record of a text, and a number that does not affect the sort order.
     #[derive(Clone, Debug)]
     struct TextRecord(Vec<u8>, u32);
 
@@ -384,7 +386,7 @@ mod tests {
     }
 
     proptest! {
-        /// Texts are longer than the read buffer, or empty.
+        /// Checks texts that are longer than the read buffer, and empty texts.
         #[test]
         fn runs_of_texts_merge_to_a_stable_sort(
             texts in proptest::collection::vec((0..6_u8, prop_oneof![0..3_usize, 180..700_usize]), 0..200),

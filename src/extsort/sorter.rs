@@ -1,4 +1,4 @@
-//! The external sorter.
+//! A sorter for records that may exceed the memory.
 
 use std::path::Path;
 
@@ -6,25 +6,28 @@ use super::record::Record;
 use super::runs::{RunReader, Runs, WordRecord, combine};
 use crate::error::{Error, Result};
 
-/// The least memory of a sorter: below it, runs would be shorter than the buffers they are read through.
+/// The minimum memory of a sorter in bytes: with less, runs would be shorter than their read buffers.
 const LEAST: usize = 1 << 20;
-/// The smallest read buffer of a run. As many runs are merged at once as there are such buffers in the memory.
+/// The minimum size of the read buffer of a run in bytes. The number of runs merged at a time is the number of such
+/// buffers that fit into the memory.
 const BUFFER: usize = 1 << 12;
 
-/// Sorts records of fixed width; each is kept once, or combined with those that it [absorbs](Record::absorb).
+/// Sorts records of fixed width. Records that [absorb](Record::absorb) each other, by default equal records, become one
+/// record.
 ///
-/// Records are collected in memory and sorted. Records that exceed the memory become a sorted run in a scratch file,
-/// and runs are merged when the records are read.
+/// Records are collected in memory and sorted. If they exceed the memory, they are written as a sorted run to a scratch
+/// file. Runs are merged when the records are read.
 #[derive(Debug)]
 pub struct Sorter<T> {
-    /// The most records in memory.
+    /// The maximum number of records in memory.
     max: usize,
     held: Vec<T>,
     runs: Runs<T>,
 }
 
 impl<T: Record + Copy> Sorter<T> {
-    /// Holds up to `memory` bytes, at least 1 MiB; the rest goes to unnamed files in `dir`.
+    /// Creates a sorter that uses at most `memory` bytes, but at least 1 MiB; other records are written to unnamed
+    /// files in `dir`.
     #[must_use]
     pub fn new(dir: &Path, memory: usize) -> Self {
         let memory = memory.max(LEAST);
@@ -49,14 +52,14 @@ impl<T: Record + Copy> Sorter<T> {
         Ok(())
     }
 
-    /// Sorts the records in memory, and combines equal ones.
+    /// Sorts the records in memory, and merges records that absorb each other.
     fn sort(&mut self) {
         self.held.sort_unstable();
         self.held.dedup_by(|next, kept| kept.absorb(next));
     }
 
-    /// Grows the memory for records. If it is at its limit, sorts the records, and writes a run if that leaves less
-    /// than half of the memory free.
+    /// Enlarges the memory for records. At the limit, sorts the records, and writes a run if more than half of the
+    /// memory is still used.
     #[cold]
     fn grow(&mut self) -> Result<()> {
         let held = self.held.len();
@@ -75,7 +78,7 @@ impl<T: Record + Copy> Sorter<T> {
         self.runs.end_run()
     }
 
-    /// Ends the input.
+    /// Ends the input and returns the sorted records.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
@@ -89,10 +92,10 @@ impl<T: Record + Copy> Sorter<T> {
     }
 }
 
-/// Records, ascending, each once; can be read repeatedly.
+/// Sorted, distinct records, which can be read repeatedly.
 #[derive(Debug)]
 pub struct Sorted<T> {
-    /// All records, if there are no runs.
+    /// All records if there are no runs, otherwise empty.
     held: Vec<T>,
     runs: Runs<T>,
 }
@@ -104,10 +107,11 @@ impl<T: Record + Copy> Sorted<T> {
         !self.runs.is_empty()
     }
 
-    /// Passes each record to `each`, ascending. Memory besides the records in memory: that of the sorter, for buffers.
+    /// Passes each record to `each`, in ascending order. Besides the records in memory, the read buffers use at most
+    /// the memory of the sorter.
     ///
     /// # Errors
-    /// [`Error::Io`] from the scratch file, or what `each` returns.
+    /// [`Error::Io`] from the scratch file, or an error returned by `each`.
     pub fn for_each<E: From<Error>>(
         &self,
         mut each: impl FnMut(T) -> std::result::Result<(), E>,
@@ -124,10 +128,11 @@ impl<T: Record + Copy> Sorted<T> {
     }
 }
 
-/// Passes each record of all of these to `each`, ascending; records in several of them once. Memory as for one of them.
+/// Merges several sorted outputs, and passes each record to `each` in ascending order. Records that absorb each other
+/// become one record. Each output uses its own read buffers.
 ///
 /// # Errors
-/// [`Error::Io`] from a scratch file, or what `each` returns.
+/// [`Error::Io`] from a scratch file, or an error returned by `each`.
 pub fn merge<T: Record + Copy, E: From<Error>>(
     all: &[Sorted<T>],
     each: impl FnMut(T) -> std::result::Result<(), E>,
@@ -204,7 +209,7 @@ mod tests {
     #[test]
     fn sorter_stays_within_its_memory_however_many_records_there_are() {
         let dir = tempfile::tempdir().unwrap();
-        // 24 bytes a record in memory: no power of two of them fills 1 MiB.
+        // A record takes 24 bytes in memory, so no power of two of records fills 1 MiB exactly.
         let mut sorter: Sorter<(u64, u64, u8)> = Sorter::new(dir.path(), 0);
         for i in 0..600_000_u64 {
             sorter.push((i.wrapping_mul(0x9E37_79B9_7F4A_7C15), i, 0)).unwrap();
@@ -215,7 +220,7 @@ mod tests {
         assert_eq!(sorted.held.capacity(), 0);
         assert!(sorted.runs.readers().map(|run| run.buffer()).sum::<usize>() <= LEAST);
 
-        // However many runs there are, fewer than `fan_in` of each level are read at once.
+        // Fewer than `fan_in` runs of each level are read at a time, for any number of runs.
         let mut sorter: Sorter<u64> = small(dir.path(), 2, 3);
         (0..5000).try_for_each(|i| sorter.push(i * 7919 % 5000)).unwrap();
         let sorted = sorter.finish().unwrap();

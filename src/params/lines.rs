@@ -1,4 +1,4 @@
-//! Parameters as the text stored in files: lines `name=value` in a fixed order, one spelling for each value.
+//! The text form of parameters in files: lines `name=value` in a fixed order, with one spelling for each value.
 
 use twindex_sketch::lines::{Lines, canonical, text_of, unknown};
 use twindex_sketch::params::{minhash_fields, sets_field, simhash_fields};
@@ -7,17 +7,18 @@ use super::{KeyKind, Params, SimhashParams, Threshold};
 use crate::error::Result;
 
 impl Params {
-    /// The lines `name=value` that are stored in files: UTF-8, fixed order, one encoding for each value.
+    /// Encodes the parameters as lines `name=value`, as stored in files: UTF-8, in a fixed order, with one encoding for
+    /// each value.
     #[must_use]
     pub fn encode(&self) -> String {
         text_of(&self.fields())
     }
 
-    /// Reads what [`encode`](Self::encode) wrote.
+    /// Decodes a text written by [`encode`](Self::encode).
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) naming the line, for an unknown name or value, a missing line or any text that `encode`
-    /// would not have written.
+    /// [`Error::Invalid`](crate::Error::Invalid) naming the line, for an unknown name or value, a missing line, or any
+    /// other text that `encode` would not have written.
     pub fn decode(text: &str) -> Result<Self> {
         let mut lines = Lines::new(text);
         let key = match lines.value("key")? {
@@ -52,7 +53,7 @@ impl Params {
         Ok(params)
     }
 
-    /// The names and values of [`encode`](Self::encode), in its order.
+    /// Returns the names and values that [`encode`](Self::encode) writes, in the same order.
     #[must_use]
     pub fn fields(&self) -> Vec<(&'static str, String)> {
         let mut fields = vec![("key", self.key.to_string())];
@@ -90,12 +91,12 @@ impl Params {
     }
 }
 
-/// A value, or `none` for its absence.
+/// Parses a value; `none` means that it is absent.
 fn or_none<T: std::str::FromStr>(value: &str) -> std::result::Result<Option<T>, T::Err> {
     if value == "none" { Ok(None) } else { value.parse().map(Some) }
 }
 
-/// Reads the lines of fingerprints and their tables.
+/// Reads the lines of fingerprints and their tables; `None` if fingerprints are not stored.
 fn simhash(lines: &mut Lines<'_>) -> Result<Option<SimhashParams>> {
     let Some(weights) = lines.simhash_weights()? else { return Ok(None) };
     let within = lines.number("within")?;

@@ -1,4 +1,4 @@
-//! The parameters of an index: every choice that changes its bytes.
+//! The parameters of an index: all settings that change the bytes of its files.
 //!
 //! Parameters are fixed when an index is created. They are stored in its manifest and in every segment, as lines
 //! `name=value` in a fixed order ([`Params::encode`]). Each set of parameters has one encoding, so its
@@ -33,60 +33,60 @@ pub use twindex_sketch::params::{
 use twindex_sketch::params::{check_same_fields, in_range};
 pub use twindex_sketch::whole::WeightUnit;
 
-/// The 64-bit simhash fingerprint and its permutation tables.
+/// Parameters of the 64-bit simhash fingerprint and its permutation tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SimhashParams {
-    /// The Hamming radius for which the tables are tuned, 0 to [`WITHIN_MAX`]; other radii are answered too,
-    /// completely.
+    /// The Hamming radius for which the tables are tuned, 0 to [`WITHIN_MAX`]. Exact designs also answer other radii
+    /// completely, up to the largest radius of the design.
     pub within: u8,
-    /// The votes of a shingle.
+    /// The weight of a shingle in the fingerprint.
     pub weights: SimhashWeights,
-    /// The permutation tables.
+    /// The design of the permutation tables.
     pub design: DesignChoice,
-    /// Their codecs.
+    /// The codecs of the permutation tables.
     pub codec: CodecChoice,
-    /// The Hamming radius in which documents are near, by default that of the tables; `None` if distance makes no
-    /// documents near.
+    /// The Hamming radius within which documents are near; by default the radius of the tables. If `None`, a small
+    /// distance does not make documents near.
     pub near: Option<u8>,
 }
 
-/// The parameters of an index: what it stores, and how that is computed from text. Made by [`Params::builder`].
+/// The parameters of an index: what it stores, and how that data is computed from text. Built by [`Params::builder`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[allow(clippy::struct_excessive_bools, reason = "each says of one thing whether it is kept")]
 pub struct Params {
-    /// The kind of its keys.
+    /// The kind of the index's keys.
     pub key: KeyKind,
-    /// Text to shingles.
+    /// How a text is split into shingles.
     pub shingling: Shingling,
-    /// Fingerprints and permutation tables, if `Some`.
+    /// Parameters of fingerprints and permutation tables; `None` if the index stores none.
     pub simhash: Option<SimhashParams>,
-    /// Bands and signatures, if `Some`.
+    /// Parameters of bands and signatures; `None` if the index stores none.
     pub minhash: Option<MinhashParams>,
-    /// The number of least hashes stored for a document (a bottom-t sketch); 0 stores none.
+    /// The number of smallest hashes stored for each document (a bottom-t sketch); 0 stores none.
     pub bottom: u16,
-    /// Hashes that are 0 modulo this number are stored; 0 stores none.
+    /// The modulus of stored hashes: hashes divisible by it are stored; 0 stores none.
     pub modulus: u32,
-    /// Whether the distinct shingle hashes of each document are stored, so that resemblance is counted instead of
-    /// estimated.
+    /// Whether the distinct shingle hashes of each document are stored, so that resemblance is computed exactly instead
+    /// of estimated.
     pub sets: bool,
     /// Whether documents can be marked as duplicates.
     pub marks: bool,
-    /// Whether a document can have a priority, a number by which it comes before others of its group.
+    /// Whether documents can have a priority, a number that orders the documents of a group.
     pub priorities: bool,
     /// Whether a value of at most 64 KiB is stored with each document.
     pub values: bool,
-    /// The age at which a document expires: how far the newest stamp must be ahead of its own, at least 1, in the unit
-    /// of stamps. `None` if documents do not expire; then no stamps are stored.
+    /// The age at which a document expires, at least 1: the difference between the newest stamp in the index and the
+    /// document's stamp, in the unit of stamps. If `None`, documents do not expire and no stamps are stored.
     pub expire_after: Option<u64>,
-    /// The resemblance from which documents are near, if minima are stored; `None` if resemblance makes no documents
-    /// near.
+    /// The resemblance from which documents are near, if minima are stored. If `None`, a high resemblance does not make
+    /// documents near.
     pub threshold: Option<Threshold>,
 }
 
 impl Params {
-    /// Starts with byte keys, 5-word shingles, and nothing stored; add [`simhash`](ParamsBuilder::simhash),
+    /// Creates a builder with byte keys, 5-word shingles, and nothing stored; add [`simhash`](ParamsBuilder::simhash),
     /// [`minhash`](ParamsBuilder::minhash) or both.
     pub fn builder() -> ParamsBuilder {
         ParamsBuilder {
@@ -115,7 +115,7 @@ impl Params {
         }
     }
 
-    /// The default near relation of queries.
+    /// Returns the default near relation of queries.
     #[must_use]
     pub fn near(&self) -> Near {
         Near {
@@ -124,14 +124,14 @@ impl Params {
         }
     }
 
-    /// Identifies the parameters: xxh3-128 of [`encode`](Self::encode).
+    /// Returns a digest that identifies the parameters: the xxh3-128 of [`encode`](Self::encode).
     #[must_use]
     pub fn digest(&self) -> u128 {
         xxh3_128(self.encode().as_bytes())
     }
 
-    /// Refuses parameters that would change sketches, naming the first that differs. The kind of key, the tables, data
-    /// besides sketches, and the near relation may differ.
+    /// Refuses parameters that would change sketches. The error names the first that differs. The kind of keys, the
+    /// tables, data other than sketches, and the near relation may differ.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`].
@@ -139,8 +139,8 @@ impl Params {
         self.check_same(given, &[])
     }
 
-    /// Refuses parameters that would change the minima and bands of a sketch, naming the first that differs.
-    /// Fingerprints and samples may differ or be missing, and the number of bits stored of minima may differ.
+    /// Refuses parameters that would change the minima and bands of a sketch. The error names the first that differs.
+    /// Fingerprints and samples may differ or be absent, and the number of bits stored of each minimum may differ.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`].
@@ -148,7 +148,7 @@ impl Params {
         self.check_same(given, &["simhash", "idf", "within", "signature-bits", "bottom", "modulus"])
     }
 
-    /// Refuses parameters that would change the shingle hashes of a text, naming the first that differs.
+    /// Refuses parameters that would change the shingle hashes of a text. The error names the first that differs.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`].
@@ -158,8 +158,8 @@ impl Params {
         self.check_same(given, &of_sketch)
     }
 
-    /// Refuses parameters that would change fingerprints, naming the first that differs. Minima and samples may differ
-    /// or be missing, and the radius may differ.
+    /// Refuses parameters that would change fingerprints. The error names the first that differs. Minima and samples
+    /// may differ or be absent, and the radius may differ.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`].
@@ -169,7 +169,7 @@ impl Params {
         self.check_same(given, &[&of_minhash[..], &["within", "bottom", "modulus"]].concat())
     }
 
-    /// Refuses parameters with another near relation.
+    /// Refuses parameters with a different near relation.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`].
@@ -185,7 +185,7 @@ impl Params {
         })
     }
 
-    /// Refuses parameters that differ in anything except `but` and the parameters that change no sketch.
+    /// Refuses parameters that differ, ignoring the fields `but` and the fields that do not affect sketches.
     fn check_same(&self, given: &Params, but: &[&str]) -> Result<()> {
         const BESIDE: [&str; 11] = [
             "key",
@@ -204,8 +204,8 @@ impl Params {
         Ok(())
     }
 
-    /// Refuses a sketch that cannot be compared with those of an index with these parameters. `digest` is the
-    /// precomputed digest of [`sketch`](Self::sketch), so that the usual case compares two numbers.
+    /// Refuses a sketch that cannot be compared with the sketches of an index with these parameters. `digest` is the
+    /// precomputed digest of [`sketch`](Self::sketch), so the usual case compares only two numbers.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] names the first parameter that differs.
@@ -216,7 +216,7 @@ impl Params {
         Ok(sketch.check_comparable(&self.sketch())?)
     }
 
-    /// The part of the parameters that determines sketches.
+    /// Returns the part of the parameters that determines sketches.
     #[must_use]
     pub fn sketch(&self) -> SketchParams {
         let mut params = SketchParams::new(self.shingling.clone());
@@ -228,7 +228,7 @@ impl Params {
         params
     }
 
-    /// Checks the ranges of all choices, for parameters that were modified after [`ParamsBuilder::build`].
+    /// Checks the ranges of all parameters, for parameters that were modified after [`ParamsBuilder::build`].
     ///
     /// # Errors
     /// [`Error::Invalid`] names the parameter and its range.
@@ -263,7 +263,7 @@ impl From<&Params> for SketchParams {
     }
 }
 
-/// Collects choices; [`build`](ParamsBuilder::build) checks them together.
+/// Collects parameters; [`build`](ParamsBuilder::build) checks them together.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ParamsBuilder {
@@ -279,26 +279,27 @@ pub struct ParamsBuilder {
 }
 
 impl ParamsBuilder {
-    /// Keys are `u64` instead of bytes.
+    /// Uses `u64` keys instead of byte keys.
     pub fn u64_keys(mut self) -> Self {
         self.params.key = KeyKind::U64;
         self
     }
 
-    /// Shingles of `width` words, or of `width` tokens of another kind ([`shingling`](Self::shingling)).
+    /// Sets the width of shingles: `width` words, or `width` tokens of another kind ([`shingling`](Self::shingling)).
     pub fn words(mut self, width: u8) -> Self {
         self.width = Some(width);
         self
     }
 
-    /// All choices of tokens and hashing; [`words`](Self::words) and [`seed`](Self::seed) change one each.
+    /// Sets all parameters of tokens and hashing. [`words`](Self::words) and [`seed`](Self::seed) each change one of
+    /// them.
     pub fn shingling(mut self, shingling: Shingling) -> Self {
         self.params.shingling = shingling;
         self.width = None;
         self
     }
 
-    /// Selects another family of hash functions.
+    /// Sets the seed of the hash functions.
     pub fn seed(mut self, seed: u64) -> Self {
         self.params.shingling.seed = seed;
         self
@@ -309,39 +310,39 @@ impl ParamsBuilder {
         self.simhash_weighted(within, SimhashWeights::Occurrences)
     }
 
-    /// As [`simhash`](Self::simhash), with a choice of the votes of a shingle.
+    /// Same as [`simhash`](Self::simhash), with the given weights of shingles.
     pub fn simhash_weighted(mut self, within: u8, weights: SimhashWeights) -> Self {
         let (design, codec) = Default::default();
         self.params.simhash = Some(SimhashParams { within, weights, design, codec, near: Some(within) });
         self
     }
 
-    /// Fixes the permutation tables and their codecs, instead of the best ones for each segment's size; requires
+    /// Fixes the permutation tables and their codecs, which are otherwise chosen for the size of each segment. Requires
     /// [`simhash`](Self::simhash).
     pub fn tables(mut self, design: DesignChoice, codec: CodecChoice) -> Self {
         self.tables = Some((design, codec));
         self
     }
 
-    /// The default near relation of queries: of [`Snapshot::near`](crate::Snapshot::near) and
-    /// [`Writer::admit`](crate::Writer::admit). Without it, documents are near within the radius of
-    /// [`simhash`](Self::simhash), or if they resemble each other by 0.8 or more, if fingerprints and minima are
-    /// stored, respectively. It does not change the bands: [`Banding::for_threshold`](crate::Banding::for_threshold)
-    /// gives bands for a threshold.
+    /// Sets the default near relation of queries, used by [`Snapshot::near`](crate::Snapshot::near) and
+    /// [`Writer::admit`](crate::Writer::admit). Without it, documents are near if their fingerprints differ within the
+    /// radius of [`simhash`](Self::simhash) (if fingerprints are stored), or if their resemblance is at least 0.8 (if
+    /// minima are stored). It does not change the bands: [`Banding::for_threshold`](crate::Banding::for_threshold)
+    /// computes bands for a threshold.
     pub fn near(mut self, near: Near) -> Self {
         self.near = Some(near);
         self
     }
 
-    /// Stores `bands` bands of `rows` minima each, and 8 bits of every minimum for estimates.
+    /// Stores `bands` bands of `rows` minima each, and 8 bits of each minimum for estimates of resemblance.
     pub fn minhash(mut self, bands: u16, rows: u16) -> Self {
         self.params.minhash = Some(MinhashParams::new(bands, rows));
         self
     }
 
-    /// Stores the bands of a preset: [`minhash`](Self::minhash) with its groups and their size, and as many bits of
-    /// each feature as it compares, if these are fewer than [`FEATURE_BITS_MAX`]. The preset's threshold, the number of
-    /// features that must agree, is not a part of the parameters.
+    /// Stores the bands of a preset: as [`minhash`](Self::minhash) with the preset's number of groups and group size.
+    /// If the preset compares fewer than [`FEATURE_BITS_MAX`] bits of a feature, only these bits are stored. The
+    /// preset's threshold, the number of features that must agree, is not part of the parameters.
     pub fn preset(self, preset: Preset) -> Self {
         let mut of_preset = self.minhash(preset.scheme.groups, preset.scheme.group_size);
         if let Some(minhash) = &mut of_preset.params.minhash {
@@ -350,16 +351,18 @@ impl ParamsBuilder {
         of_preset
     }
 
-    /// The permutations for minima, instead of [`Family::OnePermutationFilled`]; requires [`minhash`](Self::minhash).
+    /// Sets the permutations for minima, instead of [`Family::OnePermutationFilled`]; requires
+    /// [`minhash`](Self::minhash).
     pub fn family(mut self, family: Family) -> Self {
         self.family = Some(family);
         self
     }
 
-    /// The weight of a shingle in resemblance, by minima, samples or [`sets`](Self::sets), instead of 1 for each
-    /// distinct shingle; requires [`minhash`](Self::minhash). With [`MinhashWeights::Frequencies`], which works with
-    /// any family, the occurrences in texts are counted, exactly if sets are stored. [`Family::Darts`] takes vectors of
-    /// weights, and the inverse document frequencies of a table; with a [unit](Self::weight_unit) all families do.
+    /// Sets the weights of shingles in resemblance, for minima, samples and [`sets`](Self::sets), instead of weight 1
+    /// for each distinct shingle. Requires [`minhash`](Self::minhash). [`MinhashWeights::Frequencies`] counts the
+    /// occurrences of a shingle in the text, exactly if sets are stored; it works with any family. Vectors of weights
+    /// and the inverse document frequencies of a table require [`Family::Darts`], or a [unit](Self::weight_unit) with
+    /// any family.
     ///
     /// ```
     /// use twindex::params::MinhashWeights;
@@ -367,7 +370,7 @@ impl ParamsBuilder {
     /// let params = twindex::Params::builder().words(1).minhash(40, 6).minhash_weights(MinhashWeights::Frequencies).build()?;
     /// let sketcher = Sketcher::new(&params)?;
     /// let (a, b) = (sketcher.sketch("to be or not to be")?, sketcher.sketch("to be is to do be do")?);
-    /// // `to` and `be` twice in both, of 4 + `or`, `not`, `is`, and `do` twice.
+    /// // Both contain `to` and `be` twice. The union also has `or`, `not`, `is`, and `do` twice.
     /// let estimate = Resemblance::of_signatures(a.signature(), b.signature());
     /// assert!((estimate.value() - 4.0 / 9.0).abs() < 4.0 * estimate.standard_error());
     /// # Ok::<(), twindex::Error>(())
@@ -377,83 +380,86 @@ impl ParamsBuilder {
         self
     }
 
-    /// Rounds these weights to whole units. Each unit counts as an element, so that any family, samples and
-    /// [`sets`](Self::sets) take inverse document frequencies, and the weights of vectors; requires
-    /// [`minhash_weights`](Self::minhash_weights). [`sketch::whole`](twindex_sketch::whole) states the error of the
-    /// rounding. A document costs an element for each unit.
+    /// Rounds the weights to whole units. Each unit becomes an element, so that any family, samples and
+    /// [`sets`](Self::sets) support inverse document frequencies and vectors of weights. Requires
+    /// [`minhash_weights`](Self::minhash_weights). [`sketch::whole`](twindex_sketch::whole) states the rounding error.
+    /// A document costs one element for each unit.
     pub fn weight_unit(mut self, unit: WeightUnit) -> Self {
         self.weight_unit = Some(unit);
         self
     }
 
-    /// Stores the `t` least hashes of each document ([`sketch::samples`](twindex_sketch::samples)), up to
-    /// [`BOTTOM_MAX`]; 0, the default, stores none. 6 bytes each. They estimate resemblance, and containment of
-    /// documents of similar length.
+    /// Stores the `t` smallest hashes of each document ([`sketch::samples`](twindex_sketch::samples)), 6 bytes each;
+    /// `t` is at most [`BOTTOM_MAX`], and 0, the default, stores none. They estimate resemblance, and the containment
+    /// of documents of similar length.
     pub fn bottom(mut self, t: u16) -> Self {
         self.params.bottom = t;
         self
     }
 
-    /// Stores all hashes of each document that `modulus` divides ([`sketch::samples`](twindex_sketch::samples)); 0, the
-    /// default, stores none. They estimate containment, also of a short document in a long one. They take 6 bytes for
-    /// each `modulus` shingles, so their size is proportional to the document's length.
+    /// Stores the hashes of each document that are divisible by `modulus`
+    /// ([`sketch::samples`](twindex_sketch::samples)); 0, the default, stores none. They estimate containment, also of
+    /// a short document in a long one. They take 6 bytes for every `modulus` shingles on average, so their size is
+    /// proportional to the length of the document.
     pub fn modulus(mut self, modulus: u32) -> Self {
         self.params.modulus = modulus;
         self
     }
 
-    /// Stores the distinct shingle hashes of each document, about 7.3 bytes each, and an index of their prefixes, some
+    /// Stores the distinct shingle hashes of each document, about 7.3 bytes each, and an index of their prefixes, about
     /// 4 bytes for each element of a prefix (a fifth of all elements at a threshold of 0.8). Then
     /// [`Snapshot::near`](crate::Snapshot::near), [`Snapshot::resembling`](crate::Snapshot::resembling) and
-    /// [`Writer::admit`](crate::Writer::admit) count resemblance, from the threshold of the index on, and miss no
-    /// document. Requires [`minhash`](Self::minhash).
+    /// [`Writer::admit`](crate::Writer::admit) compute exact resemblance, and find every document whose resemblance is
+    /// at least the threshold of the index. Requires [`minhash`](Self::minhash).
     pub fn sets(mut self) -> Self {
         self.params.sets = true;
         self
     }
 
-    /// Lets documents be marked as duplicates: [`Writer::admit`](crate::Writer::admit) stores a duplicate with a mark,
-    /// and compares only with documents without one.
+    /// Allows documents to be marked as duplicates: [`Writer::admit`](crate::Writer::admit) stores duplicates with a
+    /// mark, and compares documents only with unmarked ones.
     pub fn marks(mut self) -> Self {
         self.params.marks = true;
         self
     }
 
-    /// Lets documents have a priority: a number of the caller's, such as a quality or a time, by which
-    /// [`Snapshot::leader`](crate::Snapshot::leader) chooses the representative of a group. The smallest number comes
-    /// first, and a document without one comes last, as if it had `u64::MAX`. Among equal numbers, and without this
-    /// choice, the smallest hash of a key comes first.
+    /// Allows documents to have a priority: a number chosen by the caller, such as a quality or a time, by which
+    /// [`Snapshot::leader`](crate::Snapshot::leader) selects the representative of a group. The smallest number comes
+    /// first. A document without a priority comes last, as if it had `u64::MAX`. Documents of equal priority, or all
+    /// documents without this option, are ordered by the hash of their keys, smallest first.
     pub fn priorities(mut self) -> Self {
         self.params.priorities = true;
         self
     }
 
-    /// Stores a value with each document: up to 64 KiB of the caller's, returned by
+    /// Stores a value of at most 64 KiB with each document, chosen by the caller and returned by
     /// [`Snapshot::get`](crate::Snapshot::get).
     pub fn values(mut self) -> Self {
         self.params.values = true;
         self
     }
 
-    /// Documents expire by event time: each has a stamp, the highest committed stamp is now, and a document is gone
-    /// once `now - stamp >= age`. Stamps count any unit of time, usually seconds since 1970; no clock is read.
+    /// Lets documents expire by event time. Each document has a stamp. The highest committed stamp is the current time
+    /// `now`, and a document has expired if `now - stamp >= age`. Stamps count any unit of time, usually seconds since
+    /// 1970; no clock is read.
     pub fn expire_after(mut self, age: u64) -> Self {
         self.params.expire_after = Some(age);
         self
     }
 
-    /// Bits stored of each minimum, one of [`SIGNATURE_BITS`] (default 8); requires [`minhash`](Self::minhash).
+    /// Sets the number of bits stored of each minimum, one of [`SIGNATURE_BITS`] (default 8); requires
+    /// [`minhash`](Self::minhash).
     pub fn signature_bits(mut self, bits: u8) -> Self {
         self.signature_bits = Some(bits);
         self
     }
 
-    /// Bits stored of each feature, 1 to [`FEATURE_BITS_MAX`], the default; requires [`minhash`](Self::minhash). With
-    /// fewer bits, features of unrelated documents agree more often, with probability `2^-bits`, so more of them must
-    /// agree to be significant. 8 bits are Broder's features of one byte, with 3 of 8 that must agree in a small
-    /// collection ([`Preset::SMALL_8`]). Queries by a single feature, such as [`Snapshot::near`](crate::Snapshot::near)
-    /// and [`Writer::admit`](crate::Writer::admit), find the same documents, but verify more false candidates: with 8
-    /// features of 8 bits, 3 % of all documents.
+    /// Sets the number of bits stored of each feature, 1 to [`FEATURE_BITS_MAX`] (the default); requires
+    /// [`minhash`](Self::minhash). With fewer bits, features of unrelated documents agree more often, with probability
+    /// `2^-bits`, so more of them must agree to be significant. With 8 bits these are Broder's one-byte features, of
+    /// which 3 of 8 must agree in a small collection ([`Preset::SMALL_8`]). Queries by a single feature, such as
+    /// [`Snapshot::near`](crate::Snapshot::near) and [`Writer::admit`](crate::Writer::admit), find the same documents
+    /// with fewer bits, but verify more false candidates: with 8 features of 8 bits, 3 % of all documents.
     ///
     /// ```
     /// use twindex::Params;
@@ -467,7 +473,7 @@ impl ParamsBuilder {
         self
     }
 
-    /// Checks the ranges of all choices.
+    /// Checks the ranges of all parameters.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the parameter and its range.
@@ -648,7 +654,7 @@ mod tests {
             let text = params.encode();
             assert!(text.contains(line), "{text}");
             assert_eq!(Params::decode(&text).unwrap(), params);
-            // Whichever of the two has the line.
+            // The line can be absent on either side.
             for (index, given) in [(&params, &both()), (&both(), &params)] {
                 let error = index.check_same_sketch(given).unwrap_err().to_string();
                 assert!(error.contains("fold is ") && error.contains("absent"), "{error}");

@@ -1,4 +1,4 @@
-//! The near relation of an index: stored with it as the default of queries.
+//! The near relation of an index, stored with the index as the default of queries.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,16 +7,16 @@ use super::{Params, in_range};
 use crate::design::WITHIN_MAX;
 use crate::error::{Error, Result};
 
-/// A resemblance above 0, up to 1, from which documents are near. It is the double nearest to the given decimal, so it
-/// means the same as in [`Snapshot::resembling`](crate::Snapshot::resembling).
+/// A resemblance above 0 and at most 1, from which documents are near. The value is the `f64` nearest to the given
+/// decimal, so it has the same meaning as in [`Snapshot::resembling`](crate::Snapshot::resembling).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Threshold(u64);
 
 impl Threshold {
-    /// The threshold of an index that stores none: 0.8.
+    /// The threshold of an index whose parameters have no `threshold` line: 0.8.
     pub const USUAL: Self = Self(0.8_f64.to_bits());
 
-    /// Takes a resemblance above 0 and up to 1.
+    /// Creates a threshold from a resemblance above 0 and at most 1.
     ///
     /// # Errors
     /// [`Error::Invalid`] for any other number.
@@ -29,7 +29,7 @@ impl Threshold {
         )))
     }
 
-    /// The resemblance.
+    /// Returns the resemblance.
     #[must_use]
     pub const fn value(self) -> f64 {
         f64::from_bits(self.0)
@@ -72,35 +72,35 @@ impl FromStr for Threshold {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Near {
-    /// Documents of this resemblance or more are near; `None` if resemblance makes no documents near.
+    /// The resemblance from which documents are near; if `None`, resemblance is ignored.
     pub threshold: Option<Threshold>,
-    /// Documents whose fingerprints differ in at most this number of bits are near; `None` if distance makes no
-    /// documents near.
+    /// The greatest Hamming distance of the fingerprints of near documents, in bits; if `None`, distance is ignored.
     pub within: Option<u8>,
 }
 
 impl Near {
-    /// Documents with at least this resemblance, above 0 and up to 1, at any distance of their fingerprints.
+    /// Documents are near if their resemblance is at least `threshold` (above 0 and at most 1), at any distance of
+    /// their fingerprints.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for any other number.
+    /// [`Error::Invalid`] for a threshold out of range.
     pub fn resembling(threshold: f64) -> Result<Self> {
         Ok(Self { threshold: Some(Threshold::new(threshold)?), within: None })
     }
 
-    /// Documents whose fingerprints differ in at most `bits` bits, at any resemblance.
+    /// Documents are near if their fingerprints differ in at most `bits` bits, at any resemblance.
     #[must_use]
     pub const fn within(bits: u8) -> Self {
         Self { threshold: None, within: Some(bits) }
     }
 
-    /// Adds documents whose fingerprints differ in at most `bits` bits.
+    /// Makes documents near also if their fingerprints differ in at most `bits` bits.
     #[must_use]
     pub const fn or_within(self, bits: u8) -> Self {
         Self { within: Some(bits), ..self }
     }
 
-    /// Refuses a condition that an index with these parameters cannot decide.
+    /// Refuses a condition that an index with these parameters cannot evaluate.
     ///
     /// # Errors
     /// [`Error::Invalid`].

@@ -1,17 +1,18 @@
-//! Features (k groups of s minima, where r groups must agree), and well-known choices of them, by name.
+//! Feature schemes (k features of s minima each; r features must agree), and well-known schemes by name.
 //!
-//! The [`planner`](crate::planner) computes how likely such features agree.
+//! The [`planner`](crate::planner) computes the probability that such features agree.
 
-/// How minima become features, and how many features two documents must share to count as near-duplicates.
+/// A feature scheme: how features are computed from minima, and how many features two documents must share to be
+/// near-duplicates.
 ///
 /// Broder's parameters are k = [`groups`](Self::groups), s = [`group_size`](Self::group_size) and r =
-/// [`threshold`](Self::threshold). Bands of locality-sensitive hashing are the case r = 1.
+/// [`threshold`](Self::threshold). The bands of locality-sensitive hashing are the case r = 1.
 ///
 /// **At least r, or more than r?** Broder's slides say that documents are fungible if they have *more than* r common
-/// features; the sum on the next slide starts at i = r, which is *at least* r. Here r is the least number that
-/// suffices, as in the sum. At resemblance 0.9 his two presets, 6 x 14 with r = 2 and 8 x 25 with r = 1, then accept
-/// 0.415 and 0.449 of pairs. These are so close that he can only have meant this; with *more than* r they would be
-/// 0.137 and 0.108. For that reading, use [`more_than_threshold`](Self::more_than_threshold).
+/// features, but the sum on the next slide starts at i = r, which means *at least* r. Here r is the smallest sufficient
+/// number, as in the sum. At resemblance 0.9 his two presets, 6 x 14 with r = 2 and 8 x 25 with r = 1, then accept
+/// 0.415 and 0.449 of all pairs. These two values are so close that he must have meant *at least* r; with *more than* r
+/// they would be 0.137 and 0.108. For *more than* r, use [`more_than_threshold`](Self::more_than_threshold).
 ///
 /// ```
 /// use twindex::params::Preset;
@@ -27,39 +28,39 @@ pub struct FeatureScheme {
     pub groups: u16,
     /// s: the number of minima in each feature.
     pub group_size: u16,
-    /// r: the least number of features that must agree. 0 accepts every pair.
+    /// r: the number of features that must agree, at least. 0 accepts every pair.
     pub threshold: u16,
-    /// The number of bits stored of each feature, 0 to 64. Features of different minima agree by chance with
+    /// The number of bits stored of each feature, 0 to 64. Features computed from different minima agree by chance with
     /// probability `2^-bits`.
     pub feature_bits: u8,
 }
 
 impl FeatureScheme {
-    /// Whole features, of 64 bits.
+    /// Creates a scheme with features of 64 bits.
     #[must_use]
     pub const fn new(groups: u16, group_size: u16, threshold: u16) -> Self {
         Self { groups, group_size, threshold, feature_bits: 64 }
     }
 
-    /// t, the minima of a signature: `groups x group_size`.
+    /// Returns t, the number of minima of a signature: `groups x group_size`.
     #[must_use]
     pub const fn minima(&self) -> u32 {
         self.groups as u32 * self.group_size as u32
     }
 
-    /// The same features with r + 1 that must agree: r as in *more than r*.
+    /// Returns the scheme with threshold r + 1, for an r defined as *more than r*.
     #[must_use]
     pub const fn more_than_threshold(&self) -> Self {
         Self { threshold: self.threshold.saturating_add(1), ..*self }
     }
 }
 
-/// A scheme of features from the literature or the field.
+/// A feature scheme from the literature or from another program.
 ///
-/// `docs/choosing.md` has a table of P(fungible) of each, at resemblances from 0.5 to 0.95; the constants here give it
-/// at 0.9.
+/// `docs/choosing.md` has a table of P(fungible) of each preset, at resemblances from 0.5 to 0.95. The constants here
+/// state P(fungible) at 0.9.
 ///
-/// An index looks up features one by one, so it finds a superset: P(fungible) of the same features with r = 1
+/// An index looks up features one by one, so its candidates are a superset: the pairs that share at least one feature
 /// ([`Banding::recall`](crate::planner::Banding::recall)). [`fungible`](fn@twindex_sketch::fungible) then applies r.
 ///
 /// ```
@@ -73,86 +74,90 @@ impl FeatureScheme {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Preset {
-    /// Its name, here and in `twindex build --preset`.
+    /// The name of the preset, here and in `twindex build --preset`.
     pub name: &'static str,
-    /// The features.
+    /// The feature scheme.
     pub scheme: FeatureScheme,
-    /// Its author and purpose.
+    /// The author and the purpose of the preset.
     pub source: &'static str,
 }
 
 impl Preset {
-    /// 84 minima; 2 of 6 features must agree: made for resemblance 0.9, 48 bytes a document, used in
+    /// 84 minima; 2 of 6 features must agree. Designed for resemblance 0.9, with 48 bytes for each document; used in
     /// `AltaVista`. P(fungible) is 0.415.
     pub const BRODER_84: Self = Self {
         name: "broder-84",
         scheme: FeatureScheme::new(6, 14, 2),
         source: "Broder, Identifying and filtering near-duplicate documents, 2000: AltaVista",
     };
-    /// 200 minima; 1 of 8 features must agree: the same for single lookups. P(fungible) is 0.449.
+    /// 200 minima; 1 of 8 features must agree. Designed for the same resemblance with single lookups. P(fungible) is
+    /// 0.449.
     pub const BRODER_200: Self = Self {
         name: "broder-200",
         scheme: FeatureScheme::new(8, 25, 1),
         source: "Broder, Algorithms for duplicate documents, 2005: the variant of 200 samples",
     };
-    /// 8 features of one byte; 3 must agree. 8 bytes a document, and some 15 in an index, which finds documents that
-    /// share one feature ([`ParamsBuilder::feature_bits`](crate::params::ParamsBuilder::feature_bits)). **For less than
-    /// about 50,000 documents**, such as those of one host.
+    /// 8 features of one byte; 3 must agree. A document takes 8 bytes, and about 15 bytes in an index, which finds
+    /// documents that share at least one feature
+    /// ([`ParamsBuilder::feature_bits`](crate::params::ParamsBuilder::feature_bits)). **For less than about 50,000
+    /// documents**, such as those of one host.
     ///
     /// Unrelated documents agree in 3 of 8 bytes with probability 3.3e-6, once in 304,000 pairs: each of n documents
-    /// has n / 304,000 accidental partners. With 50,000 documents that is one in six, 4,112 pairs; with 10,000 one in
-    /// 30, 164 pairs. Above that, accidental pairs outnumber true ones, and from 304,000 documents on, with one partner
-    /// for each, chains of accidents join most of the collection into one cluster. With 7 of 8 bytes the first accident
-    /// is expected at 134 million documents, but only 14 in 1,000 pairs of resemblance 0.9 are found with groups of 8
-    /// ("filter is not so sharp"); groups would need one or two minima.
+    /// has n / 304,000 accidental partners. With 50,000 documents one document in six has an accidental partner (4,112
+    /// pairs); with 10,000 documents one in 30 (164 pairs). Above that, accidental pairs outnumber true pairs. From
+    /// 304,000 documents on, each document has one accidental partner on average, and chains of accidental pairs join
+    /// most of the collection into one cluster. With 7 of 8 bytes the first accidental pair is expected at 134 million
+    /// documents, but groups of 8 minima then find only 14 in 1,000 pairs of resemblance 0.9 ("filter is not so
+    /// sharp"); groups would need one or two minima.
     ///
-    /// Broder names bytes and threshold only. Groups of 12 are our choice: with them the scheme accepts 0.411 of pairs
-    /// at 0.9, the closest to [`BRODER_84`](Self::BRODER_84).
+    /// Broder specifies only the size of a feature, one byte, and the threshold. Groups of 12 minima are our choice:
+    /// with them the scheme accepts 0.411 of pairs at resemblance 0.9, which is closest to
+    /// [`BRODER_84`](Self::BRODER_84).
     pub const SMALL_8: Self = Self {
         name: "small-8",
         scheme: FeatureScheme { groups: 8, group_size: 12, threshold: 3, feature_bits: 8 },
         source: "Broder, Algorithms for duplicate documents, 2005: 8 bytes are enough; groups of 12 are ours",
     };
-    /// The default of `twindex`, for thresholds from 0.8, where P(fungible) is 0.998; at 0.9 it is 1.000.
+    /// The default of `twindex`, for thresholds from 0.8. P(fungible) is 1.000; at resemblance 0.8 it is 0.998.
     pub const LSH_20X6: Self = Self {
         name: "lsh-20x6",
         scheme: FeatureScheme::new(20, 6, 1),
         source: "twindex: the most selective bands of 120 minima with a recall of 0.995 at 0.8",
     };
-    /// 128 minima, steeper at 0.75. P(fungible) is 1.000, at 0.8 it is 0.947.
+    /// 128 minima, with a steeper curve at resemblance 0.75. P(fungible) is 1.000; at 0.8 it is 0.947.
     pub const LSH_16X8: Self = Self {
         name: "lsh-16x8",
         scheme: FeatureScheme::new(16, 8, 1),
         source: "datasketch, MinHashLSH: the example of params=(16, 8) with 128 permutations",
     };
-    /// The bands that datasketch computes by default, for a threshold of 0.9, with equal weights of the areas of false
-    /// positives and false negatives. P(fungible) is 0.311.
+    /// The bands that datasketch computes by default for a threshold of 0.9: false positives and false negatives have
+    /// equal weights. P(fungible) is 0.311.
     pub const DATASKETCH: Self = Self {
         name: "datasketch",
         scheme: FeatureScheme::new(5, 25, 1),
         source: "datasketch, MinHashLSH: threshold=0.9, num_perm=128",
     };
-    /// The bands that text-dedup computes by default, for a threshold of 0.7, by the same rule. P(fungible) is 1.000,
-    /// at 0.7 it is 0.511.
+    /// The bands that text-dedup computes by default for a threshold of 0.7, by the same rule. P(fungible) is 1.000; at
+    /// 0.7 it is 0.511.
     pub const TEXT_DEDUP: Self = Self {
         name: "text-dedup",
         scheme: FeatureScheme::new(25, 10, 1),
         source: "text-dedup, text_dedup.minhash: threshold 0.7, num_perm 256",
     };
-    /// The default of datatrove, which made `FineWeb`. P(fungible) is 1.000, at 0.8 it is 0.924.
+    /// The default of datatrove, with which `FineWeb` was made. P(fungible) is 1.000; at 0.8 it is 0.924.
     pub const DATATROVE: Self = Self {
         name: "datatrove",
         scheme: FeatureScheme::new(14, 8, 1),
         source: "datatrove, MinhashConfig: num_buckets=14, hashes_per_bucket=8",
     };
-    /// The default of `NeMo` Curator. P(fungible) is 0.997, at 0.8 it is 0.677.
+    /// The default of `NeMo` Curator. P(fungible) is 0.997; at 0.8 it is 0.677.
     pub const NEMO_CURATOR: Self = Self {
         name: "nemo-curator",
         scheme: FeatureScheme::new(20, 13, 1),
         source: "NeMo Curator, FuzzyDuplicatesConfig: num_buckets=20, hashes_per_bucket=13",
     };
 
-    /// All of them.
+    /// All presets.
     pub const ALL: [Self; 9] = [
         Self::BRODER_84,
         Self::BRODER_200,
@@ -165,14 +170,14 @@ impl Preset {
         Self::NEMO_CURATOR,
     ];
 
-    /// The number of bytes of [`SMALL_8`](Self::SMALL_8) that must agree in a collection of `documents` documents: 3
-    /// below 50,000, and 7 from there on, as in Broder's slides.
+    /// Returns the number of bytes of [`SMALL_8`](Self::SMALL_8) that must agree in a collection of `documents`
+    /// documents: 3 below 50,000 documents, otherwise 7, as in Broder's slides.
     #[must_use]
     pub const fn common_bytes(documents: u64) -> u16 {
         if documents < 50_000 { 3 } else { 7 }
     }
 
-    /// The preset with this name.
+    /// Returns the preset with this name, `None` if there is none.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|preset| preset.name == name)

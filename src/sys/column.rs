@@ -1,8 +1,8 @@
-//! Columns: values of fixed width, in memory while the memory budget lasts, then in a mapped scratch file.
+//! Columns: values of fixed width, kept in memory within a memory budget, then in a mapped scratch file.
 //!
-//! Everything that is noted of each document or set is a column, so the number of documents is bounded by the disk and
-//! not by memory. Pages of a mapped file belong to the operating system: it writes them back and reuses their memory
-//! when memory is short. The process owns none of it.
+//! All per-document and per-set data is stored in columns, so the number of documents is bounded by the disk and not by
+//! memory. The pages of a mapped file belong to the operating system: it writes them back and reuses their memory when
+//! memory is short. They are not memory of the process.
 
 use std::fs::File;
 use std::ops::{Deref, DerefMut};
@@ -16,40 +16,40 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::mmap;
 use crate::error::{Error, Result};
 
-/// The smallest scratch file, in bytes.
+/// The minimum size of a scratch file in bytes.
 const LEAST: usize = 1 << 16;
 
-/// A memory budget that columns share, and the folder of their scratch files.
+/// A memory budget shared by columns, and the folder of their scratch files.
 #[derive(Clone, Debug)]
 pub struct MemoryBudget(Arc<BudgetState>);
 
 #[derive(Debug)]
 struct BudgetState {
     dir: PathBuf,
-    /// Bytes that are not taken.
+    /// The number of bytes not reserved yet.
     left: AtomicUsize,
 }
 
 impl MemoryBudget {
-    /// A budget of `bytes` of memory; columns beyond it go to unnamed files in `dir`.
+    /// Creates a budget of `bytes` bytes of memory. Columns that exceed it are moved to unnamed files in `dir`.
     #[must_use]
     pub fn new(dir: &Path, bytes: usize) -> Self {
         Self(Arc::new(BudgetState { dir: dir.to_owned(), left: AtomicUsize::new(bytes) }))
     }
 
-    /// No budget: columns stay in memory, however large. The caller counts their bytes.
+    /// Creates an unlimited budget: all columns stay in memory. The caller is responsible for limiting their size.
     #[must_use]
     pub fn unlimited() -> Self {
         Self::new(Path::new(""), usize::MAX)
     }
 
-    /// The folder of scratch files.
+    /// Returns the folder of scratch files.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.0.dir
     }
 
-    /// Takes `bytes` from the budget if that many are left.
+    /// Takes `bytes` from the budget if that many are left. Returns whether they were taken.
     fn take(&self, bytes: usize) -> bool {
         self.0.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
@@ -59,12 +59,13 @@ impl MemoryBudget {
     }
 }
 
-/// A value of a column, which can be viewed as bytes.
+/// A value of a column, convertible to and from bytes.
 pub trait Value: FromBytes + IntoBytes + Immutable + KnownLayout + Copy {}
 
 impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy> Value for T {}
 
-/// Values, numbered in the order in which they were added. It is a slice of them wherever they are.
+/// Values numbered in the order in which they were added. A column dereferences to a slice of its values, in memory or
+/// in a file.
 ///
 /// ```
 /// use twindex::sys::column::{Column, MemoryBudget};
@@ -83,44 +84,44 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy> Value for T {}
 #[derive(Debug)]
 pub struct Column<T> {
     budget: MemoryBudget,
-    /// The values, unless they are in a file.
+    /// The values; empty once they are in a scratch file.
     held: Vec<T>,
-    /// Bytes taken from the budget.
+    /// The number of bytes taken from the budget.
     taken: usize,
     scratch: Option<ScratchMap>,
 }
 
-/// An unnamed file and its map. The file is at least as long as the map, and its blocks are allocated, so a full disk
-/// is an error of the allocation and not a SIGBUS at a write.
+/// An unnamed file and its map. The file is at least as long as the map and its blocks are allocated, so that a full
+/// disk is an error of the allocation and not a SIGBUS during a write.
 #[derive(Debug)]
 struct ScratchMap {
     file: File,
     map: MmapMut,
-    /// Bytes that are used.
+    /// The number of bytes used.
     used: usize,
 }
 
 impl<T: Value> Column<T> {
-    /// No values yet.
+    /// Creates an empty column.
     #[must_use]
     pub fn new(budget: &MemoryBudget) -> Self {
         Self { budget: budget.clone(), held: Vec::new(), taken: 0, scratch: None }
     }
 
-    /// A column of `count` equal values.
+    /// Creates a column of `count` copies of `value`.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// Same as [`push`](Self::push).
     pub fn filled(budget: &MemoryBudget, count: usize, value: T) -> Result<Self> {
         let mut column = Self::new(budget);
         column.resize(count, value)?;
         Ok(column)
     }
 
-    /// A column of these values.
+    /// Creates a column of these values.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// Same as [`push`](Self::push).
     pub fn of(budget: &MemoryBudget, values: impl IntoIterator<Item = T>) -> Result<Self> {
         let mut column = Self::new(budget);
         values.into_iter().try_for_each(|value| column.push(value))?;
@@ -133,23 +134,23 @@ impl<T: Value> Column<T> {
         self.scratch.is_some()
     }
 
-    /// Adds a value.
+    /// Appends a value.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
     #[inline]
     pub fn push(&mut self, value: T) -> Result<()> {
         if self.held.len() < self.held.capacity() {
-            self.held.push(value); // in a file, nothing has a capacity
+            self.held.push(value); // the capacity is 0 once the values are in a file
             return Ok(());
         }
         self.extend(std::slice::from_ref(&value))
     }
 
-    /// Adds values.
+    /// Appends values.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// Same as [`push`](Self::push).
     pub fn extend(&mut self, values: &[T]) -> Result<()> {
         if self.is_room_for(values.len()) {
             self.held.extend_from_slice(values);
@@ -160,10 +161,10 @@ impl<T: Value> Column<T> {
         Ok(())
     }
 
-    /// Appends copies of `value`, or truncates, until the column has `count` values.
+    /// Resizes the column to `count` values: appends copies of `value`, or truncates.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// Same as [`push`](Self::push).
     pub fn resize(&mut self, count: usize, value: T) -> Result<()> {
         let Some(more) = count.checked_sub(self.len()) else {
             self.truncate(count);
@@ -177,7 +178,7 @@ impl<T: Value> Column<T> {
         Ok(())
     }
 
-    /// Removes each value that equals the one before it.
+    /// Removes each value that equals its predecessor.
     pub fn dedup(&mut self)
     where
         T: PartialEq,
@@ -192,14 +193,14 @@ impl<T: Value> Column<T> {
         self.truncate(kept);
     }
 
-    /// Moves all values out; the column is empty afterwards.
+    /// Moves all values to the returned column; this column is empty afterwards.
     #[must_use]
     pub fn take(&mut self) -> Self {
         let budget = self.budget.clone();
         std::mem::replace(self, Self::new(&budget))
     }
 
-    /// Takes away all but the first `count`.
+    /// Truncates the column to its first `count` values.
     pub fn truncate(&mut self, count: usize) {
         self.held.truncate(count);
         if let Some(scratch) = &mut self.scratch {
@@ -217,7 +218,7 @@ impl<T: Value> Column<T> {
         if wanted <= self.held.capacity() {
             return true;
         }
-        // Doubles the capacity; if the budget does not allow that, reserves exactly what is needed.
+        // Doubles the capacity, or reserves exactly the required capacity if the budget does not allow doubling.
         for capacity in [wanted.max(2 * self.held.len()).max(LEAST_HELD), wanted] {
             let bytes = capacity.saturating_mul(size_of::<T>());
             if self.budget.take(bytes.saturating_sub(self.taken)) {
@@ -229,8 +230,8 @@ impl<T: Value> Column<T> {
         false
     }
 
-    /// Reserves `more` values in the scratch file, and returns the file and the offset of the first; `None` if `more`
-    /// is 0.
+    /// Reserves space for `more` values in the scratch file. Returns the file and the offset of the first value; `None`
+    /// if `more` is 0.
     fn enlarge(&mut self, more: usize) -> Result<Option<(&mut ScratchMap, usize)>> {
         let dir = &self.budget.0.dir;
         let bytes = more * size_of::<T>();
@@ -255,7 +256,7 @@ impl<T: Value> Column<T> {
     }
 }
 
-/// Values for which memory is reserved at first.
+/// The minimum number of values for which memory is reserved.
 const LEAST_HELD: usize = 64;
 
 impl<T> Drop for Column<T> {
@@ -288,7 +289,7 @@ impl<T: Value> DerefMut for Column<T> {
 }
 
 impl ScratchMap {
-    /// An empty file in `dir` with `bytes` bytes allocated.
+    /// Creates an empty file in `dir` with `bytes` bytes allocated.
     #[allow(clippy::disallowed_methods, reason = "scratch files are part of the seam")]
     fn create(dir: &Path, bytes: usize) -> std::io::Result<Self> {
         let file = tempfile::tempfile_in(dir)?;
@@ -297,7 +298,7 @@ impl ScratchMap {
         Ok(Self { map: mmap::scratch(&file, bytes)?, file, used: 0 })
     }
 
-    /// Allocates `bytes` bytes.
+    /// Extends the file and its map to at least `bytes` bytes.
     fn reserve(&mut self, bytes: usize) -> std::io::Result<()> {
         let before = self.map.len();
         if bytes <= before {

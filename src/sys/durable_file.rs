@@ -1,8 +1,8 @@
-//! Files that are written from the first byte to the last and then made durable.
+//! Files that are written sequentially and then made durable.
 //!
-//! Bytes that are to be durable go to the disk anyway. For a large file the page cache would hold a copy as well, which
-//! takes memory from others, and its pages cost more time than the disk does: so large files bypass the cache
-//! (`O_DIRECT` of Linux) after their first 64 MiB, where the file system supports that.
+//! Durable bytes are written to the disk in any case. For a large file the page cache would also keep a copy. The copy
+//! takes memory from other data, and its pages cost more time than the disk. Therefore writes of large files bypass the
+//! cache (`O_DIRECT` of Linux) after the first 64 MiB, if the file system supports it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,25 +10,25 @@ use std::path::Path;
 
 use super::past_cache::{ALIGNED, Aligned, pass_cache};
 
-/// Bytes of a file that go through the cache: a reader of a small file finds it there.
+/// The number of bytes of a file that are written through the cache, so that readers of a small file find it there.
 const CACHED: u64 = 64 << 20;
-/// More than any file has.
+/// A length greater than the length of any file.
 const NEVER: u64 = u64::MAX / 2;
 
-/// A file that grows at its end.
+/// A file to which bytes are appended.
 #[derive(Debug)]
 pub struct DurableFile {
     file: File,
-    /// Bytes in the file.
+    /// The length of the file in bytes.
     length: u64,
-    /// From which length on the cache is passed.
+    /// The file length from which writes bypass the cache.
     cached: u64,
     past_cache: Option<Aligned>,
 }
 
 #[allow(clippy::disallowed_methods, reason = "tables and kept documents are no files of an index")]
 impl DurableFile {
-    /// Writes to an empty file.
+    /// Wraps an empty file.
     pub(super) fn new(file: File) -> Self {
         Self { file, length: 0, cached: CACHED, past_cache: None }
     }
@@ -37,33 +37,33 @@ impl DurableFile {
     ///
     /// # Errors
     ///
-    /// The system's; one is there.
+    /// I/O errors of the operating system, also if the file already exists.
     pub fn create_new(path: &Path) -> io::Result<Self> {
         Ok(Self::new(File::create_new(path)?))
     }
 
-    /// Opens a file to append to it.
+    /// Opens a file for appending.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// I/O errors of the operating system.
     pub fn append(path: &Path) -> io::Result<Self> {
         let file = File::options().append(true).open(path)?;
         let length = file.metadata()?.len();
         Ok(Self { file, length, cached: CACHED, past_cache: None })
     }
 
-    /// Bytes written so far.
+    /// Returns the number of bytes written so far.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Makes the content durable, and closes the file.
+    /// Makes the content durable and closes the file.
     ///
     /// # Errors
     ///
-    /// The system's; the content of the file is not defined then.
+    /// I/O errors of the operating system. The content of the file is undefined after an error.
     pub fn finish(mut self) -> io::Result<()> {
         self.sync()
     }
@@ -72,7 +72,7 @@ impl DurableFile {
     ///
     /// # Errors
     ///
-    /// The system's; the content of the file is not defined then.
+    /// I/O errors of the operating system. The content of the file is undefined after an error.
     pub fn sync(&mut self) -> io::Result<()> {
         self.cached = NEVER;
         if let Some(mut waiting) = self.past_cache.take() {
@@ -89,14 +89,14 @@ impl Write for DurableFile {
         if let Some(waiting) = &mut self.past_cache {
             let count = waiting.add(bytes);
             if waiting.is_full() && !waiting.write_whole(&mut self.file)? {
-                // The rest goes through the cache.
+                // All later writes use the cache.
                 self.file.write_all(waiting.bytes())?;
                 (self.past_cache, self.cached) = (None, NEVER);
             }
             self.length += count as u64;
             return Ok(count);
         }
-        // Up to an aligned offset.
+        // Writes through the cache up to an aligned offset.
         let bound = self.cached.max(self.length).next_multiple_of(ALIGNED as u64);
         let until = usize::try_from(bound - self.length).unwrap_or(usize::MAX);
         if until == 0 {
@@ -111,7 +111,7 @@ impl Write for DurableFile {
         Ok(count)
     }
 
-    /// Does nothing: [`finish`](Self::finish) writes what is buffered.
+    /// Does nothing: [`finish`](Self::finish) writes the buffered bytes.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -130,7 +130,7 @@ mod tests {
         for length in [0, 1, 5000, 5000 + TOGETHER, 2 * TOGETHER, all.len()] {
             for cached in [0, 1, 4097, CACHED] {
                 let path = folder.path().join(format!("{length}-{cached}"));
-                // In two goes, as if the file had been closed between them.
+                // Writes in two parts, as if the file had been closed and reopened between them.
                 let (first, second) = all[..length].split_at(length / 3);
                 for (part, at_once) in [(first, 999), (second, 1 << 20)] {
                     let is_there = path.exists();
@@ -152,7 +152,7 @@ mod tests {
         let all: Vec<u8> = (0..3 * TOGETHER).map(|at| (at / 7) as u8).collect();
         let mut file = DurableFile { cached: 0, ..DurableFile::create_new(&path).unwrap() };
         file.write_all(&all[..1]).unwrap();
-        // Few disks take anything from an odd address.
+        // Few disks accept writes from an odd address.
         if let Some(waiting) = &mut file.past_cache {
             waiting.misalign();
         }

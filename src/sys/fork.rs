@@ -1,14 +1,15 @@
-//! Whether a process was made by `fork`, without a system call.
+//! Detects, without a system call, whether the process was created by `fork`.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Forks between the process that asked first and this one.
+/// The number of forks between the process that first called [`generation`] and this process.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// A number that differs in a child made by `fork` since the first call.
+/// Returns a number that differs between a parent and a child created by `fork` after the first call.
 ///
-/// Only Linux counts; elsewhere, and in a child made by `clone` alone, the number stays. So this is for a quick answer where
-/// a slower check follows: the number of the process ([`std::process::id`]) costs a system call.
+/// Forks are counted only on Linux. Elsewhere, and in a child created by `clone` directly, the number does not change.
+/// So it is for a fast check before a slower and certain one, such as comparing the process id ([`std::process::id`]),
+/// which costs a system call.
 pub fn generation() -> u32 {
     #[cfg(target_os = "linux")]
     register();
@@ -19,7 +20,7 @@ pub fn generation() -> u32 {
 #[expect(unsafe_code, reason = "the C library calls a function in each child")]
 fn register() {
     type Handler = Option<extern "C" fn()>;
-    // Declared here, as older versions of the crate `libc` lack it.
+    // Declared here because older versions of the crate `libc` lack it.
     unsafe extern "C" {
         fn pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> i32;
     }
@@ -27,8 +28,9 @@ fn register() {
         FORKS.fetch_add(1, Ordering::Relaxed);
     }
     static REGISTERED: std::sync::Once = std::sync::Once::new();
-    // SAFETY: As POSIX declares it. `in_child` is there as long as the program, and adds to an atomic number, which a child
-    // may do whatever locks the parent's other threads had. A failure means that forks are not counted.
+    // SAFETY: The declaration is that of POSIX. `in_child` exists as long as the program. It only adds to an atomic
+    // number, which is allowed in a child, whatever locks the other threads of the parent held. If the call fails,
+    // forks are not counted.
     REGISTERED.call_once(|| unsafe {
         pthread_atfork(None, None, Some(in_child));
     });

@@ -1,16 +1,15 @@
-//! A guard against SIGBUS: an unreadable page of a map becomes an error instead of the end of the process.
+//! A guard against SIGBUS: an unreadable page of a map causes an error instead of ending the process.
 //!
-//! A page of a map is unreadable if the file was truncated, if the disk fails, or if a full file system in memory
-//! cannot fill a hole. The operating system reports this by SIGBUS only, which by default ends the process. A program
-//! that wants to survive it calls [`install`] once. The handler replaces the unreadable page by zeros, marks the map as
-//! lost, and returns. Every reader checks the mark when it has finished and before it uses what it read
-//! (`View::is_lost`). So a query on a lost segment fails with [`Error::Io`](crate::Error::Io) until the index is opened
-//! again. Other segments are not affected, and a SIGBUS outside of our maps goes to the handler that was installed
-//! before.
+//! A page of a map is unreadable if the file was truncated, if the disk fails, or if a full in-memory file system
+//! cannot fill a hole. The operating system reports this only by SIGBUS, which by default ends the process. A program
+//! that must survive it calls [`install`] once. The handler replaces the unreadable page by zeros, marks the map as
+//! lost, and returns. Every reader checks the mark after reading and before it uses the bytes read (`View::is_lost`).
+//! So queries of a lost segment fail with [`Error::Io`](crate::Error::Io) until the index is opened again. Other
+//! segments are not affected, and a SIGBUS outside of guarded maps is passed to the handler that was installed before.
 //!
-//! The library never installs the handler by itself, as signal handlers belong to the program; the command `twindex`
-//! does. The cost is one registration for each map and one check for each query. [`Access::Read`](super::Access::Read)
-//! avoids maps altogether.
+//! The library never installs the handler itself, because signal handlers belong to the program; the command `twindex`
+//! installs it. The cost is one registration for each map and one check for each query.
+//! [`Access::Read`](super::Access::Read) avoids maps altogether.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -19,12 +18,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-/// Maps that can be guarded at a time; further maps are not guarded.
+/// The maximum number of guarded maps; further maps are not guarded.
 const SLOTS: usize = 4096;
-/// Marks a slot that is being filled; no map begins at this address.
+/// The value of `start` in a slot that is being filled; no map begins at this address.
 const CLAIMED: usize = 1;
 
-/// A map that is guarded. Free while `start` is 0.
+/// A slot for a guarded map; free if `start` is 0.
 struct GuardSlot {
     start: AtomicUsize,
     end: AtomicUsize,
@@ -34,16 +33,16 @@ struct GuardSlot {
 static MAPS: [GuardSlot; SLOTS] =
     [const { GuardSlot { start: AtomicUsize::new(0), end: AtomicUsize::new(0), lost: AtomicBool::new(false) } };
         SLOTS];
-/// Set once, before the handler can be called; never cleared.
+/// The action for SIGBUS that was installed before. Set once, before the handler can be called; never cleared.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
-/// Whether a page of any map, open or closed, was unreadable.
+/// Whether any page of any guarded map, open or closed, was unreadable.
 static LOST: AtomicBool = AtomicBool::new(false);
 static PAGE: AtomicUsize = AtomicUsize::new(0);
-/// True once the handler is installed; maps are registered from then on.
+/// Whether the handler is installed; maps are registered only then.
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 static INSTALLING: Mutex<()> = Mutex::new(());
 
-/// Guards all maps that this process makes from now on. Calling it again changes nothing.
+/// Installs the handler, which guards all maps that this process creates afterwards. Further calls have no effect.
 ///
 /// ```
 /// # #[cfg(target_os = "linux")]
@@ -52,32 +51,31 @@ static INSTALLING: Mutex<()> = Mutex::new(());
 /// ```
 ///
 /// # Errors
-/// The operating system's.
+/// I/O errors of the operating system.
 #[allow(unsafe_code, reason = "handlers of signals are the operating system's; see the SAFETY notes")]
 pub fn install() -> io::Result<()> {
     let _installing = INSTALLING.lock();
     if INSTALLED.load(Ordering::Acquire) {
         return Ok(());
     }
-    // SAFETY: asks for a number only, and touches no memory of ours.
+    // SAFETY: The call only returns a number, and accesses no memory of this process.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     let page = usize::try_from(page).map_err(|_| io::Error::last_os_error())?;
     PAGE.store(page, Ordering::Release);
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: with a null action the call only writes the current action to `before`, which has the size that its type
-    // says.
+    // SAFETY: With a null action the call only writes the current action to `before`, which has the size of its type.
     if unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), before.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: zeros are a valid value of this plain structure of C, and the call above has succeeded and filled it.
+    // SAFETY: Zeros are a valid value of this plain C structure, and the call above succeeded and filled it.
     let before = unsafe { before.assume_init() };
-    // Stored before the handler can be called.
+    // Stored before the handler is installed, as the handler reads it.
     let _ = BEFORE.set(before);
-    // SAFETY: as above for the zeros. The handler is a function of the type that `SA_SIGINFO` asks for.
+    // SAFETY: Zeros are valid as above. The handler is a function of the type that `SA_SIGINFO` requires.
     let mut action = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
     action.sa_sigaction = on_bus_error as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: `action` is filled and outlives the call; the handler itself is justified at `on_bus_error`.
+    // SAFETY: `action` is initialized and outlives the call. The SAFETY notes of `on_bus_error` justify the handler.
     if unsafe { libc::sigaction(libc::SIGBUS, &raw const action, std::ptr::null_mut()) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -85,19 +83,19 @@ pub fn install() -> io::Result<()> {
     Ok(())
 }
 
-/// True once a page of any guarded map was unreadable. A program can check this before it exits, after it has printed
-/// its results.
+/// Whether any page of a guarded map was unreadable. A program can check this before it exits, after printing its
+/// results.
 #[must_use]
 pub fn anything_lost() -> bool {
     LOST.load(Ordering::Acquire)
 }
 
-/// The slot of the map that contains `address`, and the end of the map.
+/// Returns the slot of the map that contains `address`, and the end of the map.
 fn slot_of(address: usize) -> Option<(&'static GuardSlot, usize)> {
     MAPS.iter().find_map(|slot| {
         let start = slot.start.load(Ordering::Acquire);
         let end = slot.end.load(Ordering::Acquire);
-        // If another thread reuses the slot meanwhile, its start differs, or the slot is marked as being filled.
+        // If another thread has reused the slot meanwhile, its start differs or marks the slot as being filled.
         let is_it = start > CLAIMED
             && start <= address
             && address < end
@@ -106,31 +104,33 @@ fn slot_of(address: usize) -> Option<(&'static GuardSlot, usize)> {
     })
 }
 
-/// Called by the operating system in the thread that touched the page, between any two of its instructions. So it only
-/// loads and stores atomic numbers and makes system calls: it takes no lock and allocates nothing.
+/// The signal handler. The operating system calls it in the thread that touched the page, between any two of its
+/// instructions. So the handler only loads and stores atomic numbers and makes system calls: it takes no lock and
+/// allocates nothing.
 #[allow(
     unsafe_code,
     reason = "the operating system calls this, and is asked for a page; see the SAFETY notes"
 )]
 extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: for a handler with `SA_SIGINFO` the system passes a valid `info`.
+    // SAFETY: The system passes a valid `info` to a handler with `SA_SIGINFO`.
     let is_sent = unsafe { (*info).si_code } <= 0;
     let page = PAGE.load(Ordering::Acquire);
-    // SAFETY: as above; a SIGBUS that was not sent by a process has an address.
+    // SAFETY: `info` is valid as above. A SIGBUS that was not sent by a process has an address.
     let address = if is_sent { 0 } else { unsafe { (*info).si_addr() as usize } };
     if let Some((slot, end)) = slot_of(address) {
-        // The mark comes first: another thread must not read zeros and find no mark.
+        // The mark is set first: no other thread may read zeros from a map that is not marked.
         slot.lost.store(true, Ordering::SeqCst);
         LOST.store(true, Ordering::SeqCst);
         let start = address & !(page - 1);
-        // SAFETY: errno is this thread's own; it is restored, as the interrupted code may be about to read it.
+        // SAFETY: `errno` belongs to this thread. It is restored below, as the interrupted code may be about to read
+        // it.
         let errno = unsafe { *libc::__errno_location() };
-        // SAFETY: the page lies within a map that a `GuardRegistration` registers: both begin at a page, and the slot contains
-        // this address. It is one of our read-only maps, and it is alive: the thread that touched it holds it, and a
-        // slot is freed before its map. This page and all after it, to the end of the map, are replaced by readable
-        // zeros at the same address, so every reference into the map stays valid; file bytes are only ever read as
-        // `[u8]` that may change at any time. All of them are replaced at once: after a truncation all following pages
-        // are lost too, and the number of maps of a process is limited.
+        // SAFETY: The page lies within a map registered by a `GuardRegistration`: map and slot begin at a page
+        // boundary, and the slot contains this address. The map is a read-only map of this crate, and it is alive: the
+        // thread that touched it holds it, and a slot is freed before its map. This page and all later pages of the map
+        // are replaced by readable zeros at the same address, so every reference into the map stays valid; file bytes
+        // are only read as `[u8]` that may change at any time. All these pages are replaced at once, because after a
+        // truncation all following pages are lost too, and the number of maps of a process is limited.
         let zeros = unsafe {
             libc::mmap(
                 start as *mut libc::c_void,
@@ -141,45 +141,45 @@ extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, cont
                 0,
             )
         };
-        // SAFETY: as above.
+        // SAFETY: `errno` belongs to this thread, as above.
         unsafe { *libc::__errno_location() = errno };
         if zeros != libc::MAP_FAILED {
             return; // the instruction runs again and reads zeros
         }
     }
-    // Not one of our maps: call the handler that was installed before.
+    // The address is not in a guarded map: call the handler that was installed before.
     let Some(before) = BEFORE.get() else { return };
     match before.sa_sigaction {
-        // The signal was sent by a process and was ignored before; ignore it.
+        // A process sent the signal, and the signal was ignored before; ignore it.
         libc::SIG_IGN if is_sent => {}
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: restores the default action, which ends the process when the instruction runs again.
+            // SAFETY: The call restores the default action, which ends the process when the instruction runs again.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
             if is_sent {
-                // SAFETY: sends this thread a signal, which stays pending until this handler returns.
+                // SAFETY: The call sends this thread a signal, which stays pending until this handler returns.
                 unsafe { libc::raise(signal) };
             }
         }
         handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
-            // SAFETY: the system had this as a handler with `SA_SIGINFO`, so it is a function of this type.
+            // SAFETY: This was installed as a handler with `SA_SIGINFO`, so it is a function of this type.
             let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
                 unsafe { std::mem::transmute(handler) };
             handler(signal, info, context);
         }
         handler => {
-            // SAFETY: the system had this as a handler without `SA_SIGINFO`, so it is a function of this type.
+            // SAFETY: This was installed as a handler without `SA_SIGINFO`, so it is a function of this type.
             let handler: extern "C" fn(libc::c_int) = unsafe { std::mem::transmute(handler) };
             handler(signal);
         }
     }
 }
 
-/// The registration of a guarded map; it must be dropped before the map.
+/// The registration of a guarded map. It must be dropped before the map.
 #[derive(Debug)]
 pub(crate) struct GuardRegistration(usize);
 
 impl GuardRegistration {
-    /// Registers a map; `None` if the handler is not installed or no slot is free.
+    /// Registers a map. Returns `None` if the handler is not installed or no slot is free.
     pub(super) fn new(map: &[u8]) -> Option<Self> {
         // guard: maps are noted for the handler of SIGBUS
         // without it: return None;
@@ -193,13 +193,13 @@ impl GuardRegistration {
         let place = MAPS.iter().position(free)?;
         let slot = &MAPS[place];
         slot.lost.store(false, Ordering::Relaxed);
-        // Up to the end of its last page: the bytes after the end of the file are readable and zero.
+        // The end of the file's bytes in the map; the rest of the last page is readable zeros.
         slot.end.store(start + map.len(), Ordering::Relaxed);
         slot.start.store(start, Ordering::Release);
         Some(Self(place))
     }
 
-    /// True once a page of the map could not be read.
+    /// Whether any page of the map was unreadable.
     pub(super) fn is_lost(&self) -> bool {
         MAPS[self.0].lost.load(Ordering::Acquire)
     }

@@ -1,4 +1,4 @@
-//! A file system of one file in memory, for a segment that is built, queried and dropped.
+//! An in-memory file system of a single file, for a segment that is built, queried and dropped.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,14 +9,14 @@ use parking_lot::Mutex;
 
 use super::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs};
 
-/// A file system that can write and publish files, and keeps the one published last.
+/// A file system that supports only writing and publishing files, and keeps only the file published last.
 #[derive(Clone, Debug, Default)]
 pub struct Heap {
     published: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Heap {
-    /// The bytes of the file that was published last; empty before the first.
+    /// Returns the bytes of the file published last; empty if none was published.
     #[must_use]
     pub fn take(&self) -> Vec<u8> {
         std::mem::take(&mut self.published.lock())

@@ -1,13 +1,14 @@
-//! The writer's lock: one writer at a time, across processes.
+//! The writer's lock, which allows one writer at a time across processes.
 //!
-//! An advisory lock of the operating system on a file `LOCK` in the index directory. The lock ends with the process,
-//! however the process ends. The first line of the file is the holder's process number, for people; the second line is
-//! a random number that identifies the holder. A holder can check that it still has the lock: the file at the path must
-//! be the file that it locked, as the file may be deleted, and must have the content that it wrote, as another process
-//! may release the lock.
+//! It is an advisory lock of the operating system on the file `LOCK` in the index directory, which is released when the
+//! process ends, for any reason. The first line of the file is the process id of the holder, for users; the second line
+//! is a random number that identifies the holder. A holder can check whether it still holds the lock. The file at the
+//! path must be the locked file, as the file may have been deleted. It must also have the content that the holder
+//! wrote, as another process may have released the lock.
 //!
-//! A child made by `fork` shares the lock with its parent. An explicit unlock by either process releases it for both,
-//! so only the process that took the lock unlocks it; any other only closes its copy of the descriptor.
+//! A child created by `fork` shares the lock with its parent. An explicit unlock by either process releases the lock
+//! for both. So only the process that took the lock unlocks it; any other process only closes its copy of the
+//! descriptor.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,29 +17,29 @@ use std::path::{Path, PathBuf};
 use super::vfs::ReadFile;
 pub use super::vfs::{HeldLock, LockFailure};
 
-/// The lock file holds less than this: a process number and 16 digits, each on a line.
+/// The maximum size of the lock file in bytes; it contains a process id and 16 digits, each on its own line.
 const CONTENT_BYTES_MAX: u64 = 64;
 
-/// A lock of the operating system.
+/// A held lock of the operating system.
 #[derive(Debug)]
 pub struct FileLock {
     file: File,
     path: PathBuf,
-    /// The process that took the lock.
+    /// The id of the process that took the lock.
     process: u32,
-    /// The content that this holder wrote to the file.
+    /// The content of the file, written by this holder.
     content: String,
 }
 
 impl FileLock {
-    /// Takes the lock without waiting.
+    /// Takes the lock, without waiting.
     ///
     /// # Errors
-    /// [`LockFailure::Held`] where another holds it, in this process or another.
+    /// [`LockFailure::Held`] if another holder, in this process or another, has the lock.
     #[allow(clippy::disallowed_methods, reason = "the lock is part of the Vfs seam")]
     pub fn acquire(path: &Path) -> Result<Self, LockFailure> {
-        // Between opening and locking, another process may delete the file and make a new one. The lock would then be
-        // on a file that nobody else opens. So check the path again, and retry a few times.
+        // Between opening and locking, another process may delete the file and create a new one. The lock would then be
+        // on a file that nobody else opens. So check the path again after locking, and retry a few times.
         for _ in 0..8 {
             let mut file = OpenOptions::new()
                 .read(true)
@@ -76,7 +77,7 @@ impl FileLock {
         Err(LockFailure::Held(None))
     }
 
-    /// True where the file at the path is the locked file.
+    /// Whether the file at the path is the locked file.
     #[cfg(unix)]
     fn is_at_path(&self) -> bool {
         use std::os::unix::fs::MetadataExt;
@@ -88,7 +89,7 @@ impl FileLock {
         }
     }
 
-    /// Always true: only on Unix can an open file be deleted.
+    /// Always true: an open file can be deleted only on Unix.
     #[cfg(not(unix))]
     fn is_at_path(&self) -> bool {
         self.path.exists()
@@ -103,7 +104,7 @@ impl FileLock {
         self.file.write_all(self.content.as_bytes())
     }
 
-    /// True if the locked file has the content that this holder wrote. Another holder would have replaced it.
+    /// Whether the locked file has the content that this holder wrote. Another holder would have replaced it.
     fn names_this_holder(&self) -> bool {
         let mut content = vec![0; self.content.len()];
         let read = ReadFile::read_exact_at(&self.file, &mut content, 0);
@@ -118,10 +119,10 @@ impl HeldLock for FileLock {
 }
 
 impl Drop for FileLock {
-    /// Closing the file would be enough, except while the process starts a child: until the child runs its own program,
-    /// it has the file open too.
+    /// Unlocks explicitly. Closing the file would release the lock too, except while the process starts a child, which
+    /// keeps the file open until it executes its own program.
     fn drop(&mut self) {
-        // In a child made by fork, an unlock would take the lock from the parent. Closing the file does not.
+        // In a child created by `fork`, unlocking would release the parent's lock; closing the file does not.
         if self.process == std::process::id() {
             let _ = self.file.unlock();
         }

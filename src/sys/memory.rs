@@ -1,4 +1,4 @@
-//! A file system in memory, for tests: the index leaves no files on the disk.
+//! An in-memory file system for tests: the index leaves no files on the disk.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::vfs::{AppendFile, Bytes, HeldLock, LockFailure, ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs};
 
-/// A file system in memory. Clones share the files, as processes share a disk. It is for tests: nothing is durable, and
-/// every segment is copied into memory as a whole.
+/// An in-memory file system. Clones share the files, as processes share a disk. It is for tests: nothing is durable,
+/// and every opened segment is copied as a whole.
 ///
 /// ```
 /// use std::path::Path;
@@ -34,7 +34,7 @@ pub struct MemoryVfs {
 
 #[derive(Debug, Default)]
 struct MemoryDisk {
-    /// Files and directories by their absolute paths; the root is always there.
+    /// Files and directories by absolute path. The root always exists.
     nodes: Mutex<BTreeMap<PathBuf, Node>>,
     /// The number of the next temporary file.
     temporary: AtomicU64,
@@ -48,7 +48,7 @@ enum Node {
 
 type FileContent = Arc<Mutex<Vec<u8>>>;
 
-/// Locks a mutex, even if a thread that held it has panicked: the content stays as that thread left it.
+/// Locks a mutex, even if a thread panicked while holding it: the content is used as that thread left it.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -66,7 +66,7 @@ impl MemoryVfs {
         path == Path::new("/") || matches!(nodes.get(path), Some(Node::Dir))
     }
 
-    /// Adds a node where there is none, in a directory that is there.
+    /// Adds a node at an unused path, in an existing directory.
     fn add(&self, path: &Path, node: Node) -> io::Result<()> {
         let (path, mut nodes) = (Self::path(path), self.nodes());
         match path.parent() {
@@ -178,7 +178,7 @@ impl Vfs for MemoryVfs {
         self.add(to, Node::File(content))
     }
 
-    /// Scratch files always go to the system's temporary folder: a large batch needs one.
+    /// Returns the system's temporary folder: scratch files are on the real disk, as a large batch needs one.
     fn scratch(&self, _dir: &Path) -> PathBuf {
         std::env::temp_dir()
     }
@@ -203,7 +203,7 @@ impl Vfs for MemoryVfs {
     }
 }
 
-/// A file that is being written, removed unless it is published.
+/// A file being written, removed unless it is published.
 #[derive(Debug)]
 struct Temporary {
     vfs: MemoryVfs,
@@ -246,7 +246,7 @@ impl Drop for Temporary {
     }
 }
 
-/// A file that is open, whatever becomes of its name.
+/// An open file, readable even after its name is removed.
 #[derive(Debug)]
 struct OpenFile(FileContent);
 
@@ -285,7 +285,7 @@ impl ReadFile for OpenFile {
     }
 }
 
-/// A lock: the lock file contains one byte while the lock is held.
+/// A held lock. The lock file contains one byte while the lock is held.
 #[derive(Debug)]
 struct MemoryLock {
     vfs: MemoryVfs,
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(kind(vfs.remove_dir(dir)), ErrorKind::DirectoryNotEmpty);
         assert_eq!(kind(vfs.list(file).map(drop)), ErrorKind::NotADirectory);
         assert_eq!(kind(vfs.open(dir).map(drop)), ErrorKind::IsADirectory);
-        // A reader sees a log grow, also when its name is gone.
+        // A reader sees appended bytes of a log, also after the name is removed.
         let reader = vfs.open(file).unwrap();
         log.append(b"abc").unwrap();
         vfs.unlink(file).unwrap();
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!((&bytes, reader.len().unwrap()), (b"cde", 6));
         assert_eq!(kind(reader.read_exact_at(&mut bytes, 4)), ErrorKind::UnexpectedEof);
         assert_eq!(kind(vfs.open(file).map(drop)), ErrorKind::NotFound);
-        // An unpublished file leaves nothing.
+        // A dropped unpublished file leaves nothing.
         drop(vfs.create_temporary(dir).unwrap());
         let mut temporary = vfs.create_temporary(dir).unwrap();
         temporary.append(b"x").unwrap();
@@ -342,7 +342,7 @@ mod tests {
         vfs.create_temporary(dir).unwrap().publish(file, true).unwrap();
         assert_eq!(vfs.list(dir).unwrap(), ["file"]);
         assert_eq!(vfs.open(file).unwrap().len().unwrap(), 0);
-        // Directories move with all that is in them.
+        // Renaming a directory moves its content.
         assert_eq!(kind(vfs.rename_dir(Path::new("/none"), Path::new("/b"))), ErrorKind::NotFound);
         vfs.rename_dir(dir, Path::new("/b")).unwrap();
         assert!(vfs.exists(Path::new("/b/file")).unwrap() && !vfs.exists(dir).unwrap());

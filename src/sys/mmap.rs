@@ -1,9 +1,9 @@
-//! Bytes of a file: mapped, copied whole, or fetched piece by piece.
+//! Access to the bytes of a file: mapped, read whole, or read page by page.
 //!
 //! A map is the fastest way to read a file that is in the page cache, and it shares that cache with all readers of the
-//! file. Its price: if a page cannot be read, because the disk fails, the server of a network file system is gone or
-//! the file was truncated, the operating system cannot return an error and ends the process with SIGBUS. `sys::guard`
-//! and [`Access::Read`] are for programs that must survive this.
+//! file. Its disadvantage: the operating system cannot return an error for a page that cannot be read, because the disk
+//! fails, the server of a network file system is unreachable or the file was truncated. It ends the process with
+//! SIGBUS. Programs that must survive this use `sys::guard` or [`Access::Read`].
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::guard::GuardRegistration;
 use super::vfs::{Bytes, ReadFile};
 
-/// On other systems nothing is guarded.
+/// A placeholder for systems on which maps are not guarded.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug)]
 pub(crate) enum GuardRegistration {}
@@ -32,32 +32,32 @@ impl GuardRegistration {
     }
 }
 
-/// How the bytes of an index's segments come into memory. It changes no answer, only what reading costs and what
-/// happens when a file cannot be read.
+/// How the bytes of an index's segments are read into memory. The choice affects no answer, only the cost of reading
+/// and the effect of a file that cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Access {
-    /// Maps of the files, with hints to the operating system: no read-ahead for lookups of single pages
-    /// (`MADV_RANDOM`), prefetch for runs of pages that are scanned or announced (`MADV_WILLNEED`). The fastest choice
-    /// for files on a local disk. A page that cannot be read ends the process with SIGBUS, as with every map, unless
-    /// the program has installed a guard (`sys::guard::install`, on Linux).
+    /// Maps the files and gives hints to the operating system: no read-ahead for lookups of single pages
+    /// (`MADV_RANDOM`), prefetch for page ranges that are about to be scanned (`MADV_WILLNEED`). The fastest choice for
+    /// files on a local disk. A page that cannot be read ends the process with SIGBUS, as with every map, unless the
+    /// program has installed a guard (`sys::guard::install`, on Linux).
     #[default]
     Map,
-    /// Maps without hints: each page fault reads neighbouring pages too, up to the read-ahead of the device. Better
-    /// than [`Map`](Self::Map) only if the file fits into memory and nearly all of it will be needed soon.
+    /// Maps the files without hints: each page fault also reads neighbouring pages, up to the read-ahead of the device.
+    /// Faster than [`Map`](Self::Map) only if the file fits into memory and most of it will be needed soon.
     PlainMap,
-    /// No maps: the first access to a page reads it by a call that can fail, checks it, and keeps it in memory of the
-    /// process until the segment is closed. The safe choice: a failing disk, a lost server or a truncated file gives
-    /// [`Error::Io`](crate::Error::Io) or [`Error::Corrupt`](crate::Error::Corrupt) for the current query, never
-    /// SIGBUS, and pages that were read once cannot change any more. It costs a copy of all pages touched, which other
-    /// processes do not share and the system can only swap out; address space of the files' lengths is reserved. Do not
-    /// use it for an index larger than memory, unless queries touch few of its pages.
+    /// Does not map files. The first access to a page reads it by a fallible call, checks it, and keeps it in memory of
+    /// the process until the segment is closed. This is the safe choice: a failing disk, an unreachable server or a
+    /// truncated file causes [`Error::Io`](crate::Error::Io) or [`Error::Corrupt`](crate::Error::Corrupt) in the
+    /// current query, never SIGBUS, and pages read once cannot change any more. It costs a private copy of all pages
+    /// touched, which the system can only swap out; address space of the length of the files is reserved. Do not use it
+    /// for an index larger than memory, unless queries touch few of its pages.
     Read,
-    /// Reads each file whole when it is opened, into memory of huge pages where the system has them (`MADV_HUGEPAGE`).
-    /// For servers with memory for the whole index: queries of an index of gigabytes spend much of their time on the
-    /// page tables of a map, whose pages have 4 KiB. Opening takes as long as reading the files, each process has its own
-    /// copy, and a file that cannot be read is [`Error::Io`](crate::Error::Io) of the opening. Pages are checked when they
-    /// are first touched, as with the others.
+    /// Reads each file as a whole when it is opened, into memory of huge pages where the system has them
+    /// (`MADV_HUGEPAGE`). For servers with memory for the whole index: queries of an index of several gigabytes spend
+    /// much of their time on the page tables of a map, whose pages have 4 KiB. Opening takes as long as reading the
+    /// files, each process has its own copy, and a file that cannot be read causes [`Error::Io`](crate::Error::Io) when
+    /// it is opened. Pages are checked when they are first touched, as with the other choices.
     Load,
 }
 
@@ -67,31 +67,31 @@ pub enum Access {
 /// makes it read-only and never opens it for writing again.
 ///
 /// # Errors
-/// The operating system's.
+/// I/O errors of the operating system.
 #[allow(unsafe_code, reason = "the one place that maps files; see the SAFETY note")]
 pub(super) fn map(file: &File, len: usize) -> io::Result<Bytes> {
     if len == 0 {
         return Ok(Bytes::Heap(Vec::new()));
     }
-    // SAFETY: `Mmap::map` asks that the file is not modified or truncated while the map lives. No code of this
-    // crate does that to a published file (segments are created under a temporary name, renamed and made
-    // read-only; they are only ever unlinked, which leaves the map intact). Another program could; what it can
-    // cause is bounded: all readers take the bytes as `[u8]` and check every value they decode, so changed bytes
-    // give an error or a wrong answer that the page checksum did not cover, and a truncation gives SIGBUS.
+    // SAFETY: `Mmap::map` requires that the file is not modified or truncated while the map exists. No code of this
+    // crate does that to a published file: segments are created under a temporary name, renamed and made read-only, and
+    // later only unlinked, which leaves the map intact. Another program could do it, with bounded effect. All readers
+    // take the bytes as `[u8]` and check every value they decode, so changed bytes cause an error, or a wrong answer if
+    // the page checksum did not cover them; a truncation causes SIGBUS.
     let map = unsafe { memmap2::MmapOptions::new().len(len).map(file) }?;
     Ok(Bytes::Mapped(map))
 }
 
-/// Bytes of a file that are read by one call.
+/// The number of bytes of a file read by one call.
 const LOADED: usize = 8 << 20;
 
-/// The first `len` bytes of `file`, copied to memory of huge pages, if the system has them.
+/// Reads the first `len` bytes of `file` into memory of huge pages, if the system has them.
 ///
 /// # Errors
-/// The operating system's.
+/// I/O errors of the operating system.
 fn load(file: &dyn ReadFile, len: usize) -> io::Result<memmap2::Mmap> {
     let mut map = memmap2::MmapMut::map_anon(len)?;
-    // A hint: everything works without huge pages too.
+    // A hint: reading also works without huge pages.
     #[cfg(target_os = "linux")]
     let _ = map.advise(memmap2::Advice::HugePage);
     for (offset, bytes) in (0..).step_by(LOADED).zip(map.chunks_mut(LOADED)) {
@@ -100,11 +100,10 @@ fn load(file: &dyn ReadFile, len: usize) -> io::Result<memmap2::Mmap> {
     map.make_read_only()
 }
 
-/// Allocates the bytes from `from` to `to` of a scratch file, as zeros, so that every page of its map has a block on
-/// the disk.
+/// Allocates the bytes `from..to` of a scratch file as zeros, so that every page of its map has a block on the disk.
 ///
 /// # Errors
-/// The operating system's; a full disk is one.
+/// I/O errors of the operating system, for example of a full disk.
 pub(super) fn extend(file: &File, from: usize, to: usize) -> io::Result<()> {
     #[cfg(test)]
     super::spill::faults::write((to - from) as u64)?;
@@ -113,7 +112,7 @@ pub(super) fn extend(file: &File, from: usize, to: usize) -> io::Result<()> {
         let flags = rustix::fs::FallocateFlags::empty();
         match rustix::fs::fallocate(file, flags, from as u64, (to - from) as u64) {
             Ok(()) => return Ok(()),
-            // Some file systems cannot allocate, and some of them report this only by failing.
+            // Some file systems cannot allocate, and some of these report it only by failing.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
             Err(error) => return Err(error.into()),
         }
@@ -130,16 +129,16 @@ pub(super) fn extend(file: &File, from: usize, to: usize) -> io::Result<()> {
 /// Maps the first `len` bytes of a scratch file for reading and writing; the file must be at least that long.
 ///
 /// # Errors
-/// The operating system's.
+/// I/O errors of the operating system.
 #[allow(unsafe_code, reason = "the one place that maps files; see the SAFETY note")]
 pub(super) fn scratch(file: &File, len: usize) -> io::Result<memmap2::MmapMut> {
-    // SAFETY: `map_mut` asks that nobody else modifies or truncates the file while the map lives. The file has no name,
-    // so no other process can open it. Its one owner, `sys::column`, writes to it only through the map and only ever
-    // makes it longer, which leaves the bytes of the map as they are.
+    // SAFETY: `map_mut` requires that nobody else modifies or truncates the file while the map exists. The file has no
+    // name, so no other process can open it. Its only owner, `sys::column`, writes to it only through the map, and only
+    // extends it, which leaves the bytes of the map unchanged.
     unsafe { memmap2::MmapOptions::new().len(len).map_mut(file) }
 }
 
-/// Resets an anonymous map to zeros, on `threads` threads, and returns its memory to the system.
+/// Resets an anonymous map to zeros on `threads` threads, and returns its memory to the system.
 #[cfg(unix)]
 #[allow(unsafe_code, reason = "a call to the system; see the SAFETY note")]
 pub(super) fn forget_on(map: &mut memmap2::MmapMut, threads: usize) {
@@ -149,56 +148,56 @@ pub(super) fn forget_on(map: &mut memmap2::MmapMut, threads: usize) {
         for start in (0..map.len()).step_by(share) {
             let forget = move || {
                 let length = share.min(map.len() - start);
-                // SAFETY: `MADV_DONTNEED` changes the bytes of the map to zeros, which are valid bytes. Nobody has
+                // SAFETY: `MADV_DONTNEED` changes the bytes of the map to zeros, which are valid bytes. Nobody else has
                 // borrowed them, as the map is borrowed mutably here, and this function reads none of them. If the
-                // system refuses, nothing is changed.
+                // system refuses the call, nothing changes.
                 let _ =
                     unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, length) };
             };
-            // If no thread can be started, the memory is freed with the map.
+            // If no thread can be started, this memory is freed with the map.
             let _ = std::thread::Builder::new().spawn_scoped(scope, forget);
         }
     });
 }
 
-/// On other systems the memory is freed with the map.
+/// Does nothing: on other systems the memory is freed with the map.
 #[cfg(not(unix))]
 pub(super) fn forget_on(_: &mut memmap2::MmapMut, _: usize) {}
 
-/// Hints to the system that these bytes of `file` will be read soon; its answer is ignored.
+/// Hints to the system that these bytes of `file` will be read soon; errors are ignored.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "a call to the system; see the SAFETY note")]
 pub(super) fn will_need(file: &File, offset: u64, length: u64) {
     use std::os::fd::AsRawFd;
     let (Ok(offset), Ok(length)) = (offset.try_into(), length.try_into()) else { return };
-    // SAFETY: the descriptor is open while `file` is borrowed. The call takes numbers only and touches no memory of
+    // SAFETY: The descriptor is open while `file` is borrowed. The call takes only numbers and accesses no memory of
     // this process; for invalid numbers it returns an error.
     unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, length, libc::POSIX_FADV_WILLNEED) };
 }
 
-/// Bytes that [`PartialFile`] reads and keeps together: a page of the format, and of most processors.
+/// The number of bytes that [`PartialFile`] reads and keeps as a unit: a page of the format, and of most processors.
 pub(crate) const PIECE: usize = 4096;
 
-/// The bytes of a file, as an [`Access`] gives them.
+/// The bytes of a file, accessed as an [`Access`] specifies.
 #[derive(Debug)]
 pub(crate) enum View {
-    /// A map, or a copy, of the whole file.
+    /// A map or a copy of the whole file.
     Whole {
-        /// Dropped before the map.
+        /// The registration of the map, dropped before the map.
         guard: Option<GuardRegistration>,
         bytes: Bytes,
-        /// Whether reads are announced to the operating system.
+        /// Whether future reads are announced to the operating system.
         hints: bool,
     },
-    /// The pieces that were fetched.
+    /// The parts of the file read so far.
     Fetched(PartialFile),
 }
 
 impl View {
-    /// The first `len` bytes of `file`.
+    /// Opens a view of the first `len` bytes of `file`.
     ///
     /// # Errors
-    /// The operating system's, which may refuse to reserve that much address space.
+    /// I/O errors of the operating system, which may refuse to reserve address space of `len` bytes.
     pub(crate) fn new(file: Box<dyn ReadFile>, len: usize, access: Access) -> io::Result<Self> {
         if access == Access::Read && len > 0 {
             return PartialFile::new(file, len).map(Self::Fetched);
@@ -216,14 +215,14 @@ impl View {
         if access == Access::Map
             && let Bytes::Mapped(map) = &bytes
         {
-            // A hint: if the system refuses it, everything works without.
+            // A hint: if the system refuses it, the map works without it.
             let _ = map.advise(memmap2::Advice::Random);
             return Ok(Self::Whole { guard, bytes, hints: true });
         }
         Ok(Self::Whole { guard, bytes, hints: false })
     }
 
-    /// True once a page of a guarded map was unreadable and was replaced by zeros. Everything read since then is
+    /// Whether any page of a guarded map was unreadable and was replaced by zeros. Everything read since then is
     /// invalid.
     #[inline]
     pub(crate) fn is_lost(&self) -> bool {
@@ -232,7 +231,7 @@ impl View {
         matches!(self, Self::Whole { guard: Some(guard), .. } if guard.is_lost())
     }
 
-    /// Bytes of the file.
+    /// Returns the number of bytes of the file.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Whole { bytes, .. } => bytes.len(),
@@ -240,8 +239,8 @@ impl View {
         }
     }
 
-    /// The bytes at `range`; `None` if the range is outside of the file, or not fetched yet. A map may wait for the
-    /// disk; fetched pieces never do.
+    /// Returns the bytes at `range`; `None` if the range is outside of the file, or has not been read yet by a
+    /// [`PartialFile`]. Access to a map may wait for the disk; access to pieces already read never does.
     #[inline(always)]
     pub(crate) fn get(&self, range: Range<usize>) -> Option<&[u8]> {
         match self {
@@ -250,8 +249,8 @@ impl View {
         }
     }
 
-    /// Hints to the operating system that the bytes at `range` will be read soon, so that it prefetches them. Does not
-    /// wait, and changes nothing else.
+    /// Hints to the operating system that the bytes at `range` will be read soon, so that it prefetches them. It
+    /// neither waits nor has any other effect.
     pub(crate) fn will_need(&self, range: &Range<usize>) {
         let end = range.end.min(self.len());
         let Some(length) = end.checked_sub(range.start).filter(|&length| length > 0) else { return };
@@ -266,13 +265,13 @@ impl View {
     }
 }
 
-/// A file whose requested pieces alone are in memory: a region as long as the file, whose pages cost nothing
-/// until they are written. A piece that is kept never changes.
+/// A file that is read into memory piece by piece, as requested. The pieces are stored in a region as long as the file,
+/// whose pages use no memory until they are written. A stored piece never changes.
 #[derive(Debug)]
 pub(crate) struct PartialFile {
     file: Box<dyn ReadFile>,
     region: memmap2::MmapRaw,
-    /// One bit for each piece that is in the region.
+    /// One bit for each piece, set if the piece is in the region.
     there: Box<[AtomicU64]>,
     /// Held while a piece is written to the region.
     keeping: Mutex<()>,
@@ -281,24 +280,24 @@ pub(crate) struct PartialFile {
 impl PartialFile {
     fn new(file: Box<dyn ReadFile>, len: usize) -> io::Result<Self> {
         let region = memmap2::MmapOptions::new().len(len).no_reserve_swap().map_anon()?;
-        // A huge page would cost 2 MiB for its first piece.
+        // With huge pages the first piece would take 2 MiB.
         #[cfg(target_os = "linux")]
         let _ = region.advise(memmap2::Advice::NoHugePage);
         let there = (0..len.div_ceil(PIECE).div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         Ok(Self { file, region: region.into(), there, keeping: Mutex::new(()) })
     }
 
-    /// Fills `buffer` from the file, without use of the region.
+    /// Fills `buffer` from the file, without using the region.
     ///
     /// # Errors
-    /// The operating system's.
+    /// I/O errors of the operating system.
     pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: usize) -> io::Result<()> {
         self.file.read_exact_at(buffer, offset as u64)
     }
 
     #[inline(always)]
     fn is_there(&self, piece: usize) -> bool {
-        // Acquire, to see the bytes that were written before the bit was set.
+        // Acquire ordering, so that the bytes written before the bit was set are visible.
         self.there.get(piece / 64).is_some_and(|word| word.load(Ordering::Acquire) & 1 << (piece % 64) != 0)
     }
 
@@ -315,18 +314,18 @@ impl PartialFile {
         if !in_file || !(range.start / PIECE..=(range.end - 1) / PIECE).all(|piece| self.is_there(piece)) {
             return None;
         }
-        // SAFETY: `range` is not empty and ends within the region, which is mapped, readable and zeroed or written
-        // from its first byte to its last, and lives as long as `self`. Every piece that overlaps `range` has its bit
-        // in `there`. `keep` alone writes to the region, and only to a piece whose bit is not set, as it finds
-        // holding the lock; it sets the bit after writing, and no bit is ever cleared. So nothing writes to these
-        // pieces any more, and what was written happened before the bit was seen (Release there, Acquire here).
-        // The region's pointer is never handed out, and no `&mut` to it is ever formed.
+        // SAFETY: `range` is not empty and ends within the region. The region is mapped, readable, and zeroed or
+        // written from its first byte to its last, and it lives as long as `self`. The bit in `there` is set for every
+        // piece that overlaps `range`. Only `keep` writes to the region, and only to a piece whose bit it finds unset
+        // while it holds the lock; it sets the bit after writing, and no bit is ever cleared. So nothing writes to
+        // these pieces any more, and they were written before the bit was seen (Release in `keep`, Acquire here). The
+        // region's pointer is never returned, and no `&mut` to the region is ever created.
         Some(unsafe {
             std::slice::from_raw_parts(self.region.as_ptr().add(range.start), range.end - range.start)
         })
     }
 
-    /// Keeps the bytes of a piece, which must be complete; a piece that is kept already stays as it is.
+    /// Stores the bytes of a piece, which must be complete. A piece that is already stored does not change.
     #[allow(unsafe_code, reason = "writes to the region through a shared reference; see the SAFETY note")]
     pub(crate) fn keep(&self, piece: usize, bytes: &[u8]) {
         let start = piece.saturating_mul(PIECE);
@@ -340,11 +339,11 @@ impl PartialFile {
         if self.is_there(piece) {
             return;
         }
-        // SAFETY: The target is `length` bytes within the region (`start + length` is at most its length), mapped
-        // and writable. No reference to them exists: `get` forms one only to pieces whose bit is set, and this
-        // piece's is not. No other thread writes to them: this is the only place that writes, and the lock is
-        // held from looking at the bit until it is set. The source is a live slice; were it a part of this region,
-        // it would be of a piece that is there, thus of another, so the two do not overlap.
+        // SAFETY: The target is `length` bytes within the region (`start + length` is at most its length), mapped and
+        // writable. No reference to these bytes exists: `get` creates references only to pieces whose bit is set, and
+        // the bit of this piece is not set. No other thread writes to them: only this code writes to the region, and it
+        // holds the lock from checking the bit until setting it. The source is a live slice. If it were a part of this
+        // region, it would belong to a stored piece, thus to another piece, so the two do not overlap.
         unsafe {
             let target = self.region.as_mut_ptr().add(start);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, length);

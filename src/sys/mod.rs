@@ -1,7 +1,8 @@
-//! The operating system: one interface for files, maps and the writer's lock.
+//! Access to the operating system: files, maps and the lock of the writer.
 //!
-//! [`vfs`] is the only access to the file system, so that a test can replace the disk; `real` is the disk. [`mmap`]
-//! holds the `unsafe` code of files, and `guard` that of the signal for unreadable pages of a map.
+//! [`vfs`] is the only access to the file system, so that a test can replace the disk; `real` implements it for the
+//! disk. [`mmap`] contains the `unsafe` code for files, and `guard` the `unsafe` code for SIGBUS, the signal for
+//! unreadable pages of a map.
 
 pub mod column;
 pub mod durable_file;

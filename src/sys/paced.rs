@@ -1,4 +1,4 @@
-//! A file system for work in the background: it limits the rate of writes and can be stopped.
+//! A file system for background work: it limits the write rate, and further writes can be stopped.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,12 +14,12 @@ use super::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs
 pub struct Paced {
     vfs: Arc<dyn Vfs>,
     stop: Arc<AtomicBool>,
-    /// Bytes a second; `None` for no limit.
+    /// The limit in bytes per second; `None` for no limit.
     rate: Option<u64>,
 }
 
 impl Paced {
-    /// `stop` makes each further write fail; `rate` is in bytes a second.
+    /// Wraps `vfs`. Once `stop` is set, every further write fails. `rate` is the limit in bytes per second.
     #[must_use]
     pub fn new(vfs: Arc<dyn Vfs>, stop: Arc<AtomicBool>, rate: Option<u64>) -> Self {
         Self { vfs, stop, rate }

@@ -1,8 +1,8 @@
 //! Writes and reads of large files that bypass the page cache (`O_DIRECT` of Linux).
 //!
-//! A fresh page of the cache costs time, on a virtual machine more than the disk does, and the cache is memory that others
-//! need. The system asks for aligned offsets, lengths and addresses, and not every file system can do it: then the cache is
-//! used.
+//! A new page of the cache costs time, on a virtual machine more than the disk, and the cache takes memory from other
+//! processes. The system requires aligned offsets, lengths and addresses. If the file system does not support such
+//! writes, the cache is used.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,14 +10,16 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::vfs::ReadFile;
 
-/// Alignment of lengths, offsets and addresses that bypass the cache; disks need this or less.
+/// The alignment in bytes of lengths, offsets and addresses that bypass the cache; disks require this alignment or a
+/// smaller one.
 pub(super) const ALIGNED: usize = 1 << 12;
-/// Bytes of a write that bypasses the cache.
+/// The number of bytes of a write that bypasses the cache.
 pub(super) const TOGETHER: usize = 4 << 20;
-/// The fewest bytes of a read that bypasses the cache. Shorter ones wait for the disk longer than a fresh page costs.
+/// The minimum number of bytes of a read that bypasses the cache. For shorter reads, waiting for the disk takes longer
+/// than a new page of the cache.
 const READ_MIN: usize = 1 << 18;
 
-/// Buffered bytes at an aligned address.
+/// Bytes buffered at an aligned address.
 #[derive(Debug)]
 pub(super) struct Aligned {
     buffer: Vec<u8>,
@@ -29,7 +31,8 @@ impl Aligned {
     pub(super) fn new() -> Self {
         let buffer = vec![0; TOGETHER + ALIGNED];
         let start = buffer.as_ptr().align_offset(ALIGNED);
-        // If the address cannot be aligned, the system refuses the write, and all of the file goes through the cache.
+        // If the address cannot be aligned, the system refuses the write, and the whole file is written through the
+        // cache.
         Self { buffer, start: start.min(ALIGNED), len: 0 }
     }
 
@@ -41,7 +44,7 @@ impl Aligned {
         self.len == TOGETHER
     }
 
-    /// Moves the bytes to an address that is not aligned.
+    /// Moves the bytes to an unaligned address.
     #[cfg(test)]
     pub(super) fn misalign(&mut self) {
         if self.start.is_multiple_of(2) {
@@ -51,7 +54,7 @@ impl Aligned {
         }
     }
 
-    /// Adds the first of these bytes, up to the capacity, and returns their number.
+    /// Appends a prefix of `bytes`, up to the capacity, and returns its length.
     pub(super) fn add(&mut self, bytes: &[u8]) -> usize {
         let end = self.start + self.len;
         let count = bytes.len().min(TOGETHER - self.len);
@@ -60,7 +63,7 @@ impl Aligned {
         count
     }
 
-    /// Writes whole multiples of the alignment past the cache, and keeps the rest. Returns false where the file system
+    /// Writes the longest prefix of aligned length past the cache, and keeps the rest. Returns false if the file system
     /// refuses: the file then uses the cache again, and the unwritten bytes are kept.
     pub(super) fn write_whole(&mut self, file: &mut File) -> io::Result<bool> {
         let whole = self.len / ALIGNED * ALIGNED;
@@ -83,7 +86,7 @@ impl Aligned {
     }
 }
 
-/// Makes writes bypass the cache, or use it again.
+/// Makes reads and writes of the open file bypass the cache (`past`), or use it again.
 #[cfg(target_os = "linux")]
 pub(super) fn pass_cache(file: &File, past: bool) -> io::Result<()> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -97,22 +100,22 @@ pub(super) fn pass_cache(_: &File, past: bool) -> io::Result<()> {
     if past { Err(io::ErrorKind::Unsupported.into()) } else { Ok(()) }
 }
 
-/// Reads of a file that bypass the cache, whatever their alignment.
+/// Reads that bypass the cache, of any alignment.
 #[derive(Debug, Default)]
 pub(super) struct PastCacheReader {
-    /// The file opened once more, for reads that bypass the cache; none where the system refuses.
+    /// A second descriptor of the file, for reads that bypass the cache; `None` if the system refuses to open it.
     file: OnceLock<Option<File>>,
-    /// The memory of a finished read, for the next one.
+    /// The memory of a finished read, reused for the next one.
     buffer: Mutex<Vec<u8>>,
 }
 
 impl PastCacheReader {
-    /// Fills `out` from `offset` on. All of these bytes are in `file`. A long read bypasses the cache if the system can, a
-    /// short one uses it.
+    /// Fills `out` with bytes of `file`, from `offset` on; all of them must exist. A long read bypasses the cache if
+    /// the system supports it; a short read uses the cache.
     ///
     /// # Errors
     ///
-    /// The system's.
+    /// I/O errors of the operating system.
     pub(super) fn read_exact_at(&self, file: &File, out: &mut [u8], offset: u64) -> io::Result<()> {
         if out.len() >= READ_MIN
             && let Some(past) = self.file.get_or_init(|| opened_past_cache(file).ok())
@@ -124,12 +127,12 @@ impl PastCacheReader {
                 return Ok(());
             }
         }
-        // What the disk cannot read, this read reports.
+        // This read reports the error if the disk cannot read the bytes.
         ReadFile::read_exact_at(file, out, offset)
     }
 }
 
-/// Fills `out` by one read of whole aligned blocks into `buffer`. False if that failed or was short.
+/// Fills `out` by one read of whole aligned blocks into `buffer`. Returns false if the read failed or was short.
 fn read_aligned(file: &File, buffer: &mut Vec<u8>, out: &mut [u8], offset: u64) -> bool {
     let before = (offset % ALIGNED as u64) as usize;
     let length = (before + out.len()).next_multiple_of(ALIGNED);
@@ -138,7 +141,7 @@ fn read_aligned(file: &File, buffer: &mut Vec<u8>, out: &mut [u8], offset: u64) 
     }
     let start = buffer.as_ptr().align_offset(ALIGNED).min(ALIGNED);
     let blocks = &mut buffer[start..start + length];
-    // The last block of the file may be a part.
+    // The last block of the file may be incomplete.
     match read_once_at(file, blocks, offset - before as u64) {
         Ok(count) if count >= before + out.len() => {
             out.copy_from_slice(&blocks[before..before + out.len()]);
@@ -158,7 +161,7 @@ fn read_once_at(_: &File, _: &mut [u8], _: u64) -> io::Result<usize> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Opens an open file again, which may have no name.
+/// Opens an open file again; the file may have no name.
 #[cfg(target_os = "linux")]
 #[allow(clippy::disallowed_methods, reason = "scratch files are part of the seam")]
 fn opened_past_cache(file: &File) -> io::Result<File> {

@@ -11,7 +11,7 @@ use super::vfs::{
     AppendFile, Bytes, HeldLock, LockFailure, ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs,
 };
 
-/// The operating system's file system.
+/// The file system of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealVfs;
 
@@ -38,7 +38,7 @@ impl Vfs for RealVfs {
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
-        // Opening a FIFO would wait for a writer, so check the kind first.
+        // Opening a FIFO would wait for a writer, so check the file type first.
         // guard: a file is a regular file
         if !fs::metadata(path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
@@ -50,7 +50,8 @@ impl Vfs for RealVfs {
         if cfg!(unix) {
             File::open(dir)?.sync_all()
         } else {
-            // On other systems a directory cannot be opened as a file; the file system's journal makes renames durable.
+            // Elsewhere a directory cannot be opened as a file, and the journal of the file system makes renames
+            // durable.
             Ok(())
         }
     }
@@ -95,8 +96,8 @@ impl Vfs for RealVfs {
 pub(super) fn temporary(dir: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY_PREFIX);
-    // The default mode of a temporary file hides it from other users. An index is as readable as any other
-    // file of the user, and nobody has a reason to write to a published file.
+    // By default temporary files are hidden from other users. An index should be as readable as any other file of the
+    // user, and nobody needs to write to a published file.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444));
     builder.tempfile_in(dir)
@@ -112,7 +113,7 @@ impl AppendFile for File {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.sync_data() // syncs the length too, but not the times
+        self.sync_data() // also syncs the length, but not the timestamps
     }
 }
 
@@ -160,7 +161,7 @@ impl ReadFile for File {
     #[cfg(not(any(unix, windows)))]
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         use std::io::{Read, Seek, SeekFrom};
-        // The file's one position is shared by all threads.
+        // All threads share the file's single position.
         static SEEKING: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
         let _seeking = SEEKING.lock();
         let mut file = self;

@@ -1,8 +1,8 @@
 //! Scratch space on disk for work that is larger than memory.
 //!
-//! A small scratch file stays in the page cache. A large one would fill the cache and push out what others need, and each
-//! fresh page of the cache costs more time than the disk does: so later bytes are written past the cache, as those of
-//! [durable files](super::DurableFile) are, and long reads of them bypass it, too.
+//! A small scratch file stays in the page cache. A large scratch file would evict other data from the cache, and each
+//! new page of the cache costs more time than the disk. Therefore later bytes are written past the cache, as for
+//! [durable files](super::DurableFile), and long reads of these bytes bypass it too.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,34 +12,35 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::past_cache::{ALIGNED, Aligned, PastCacheReader, pass_cache};
 use super::vfs::ReadFile;
 
-/// A file without a name: written at the end, read anywhere, gone when dropped or when the process ends.
+/// A file without a name: bytes are appended at its end and read at any offset. It is removed when dropped or when the
+/// process ends.
 #[derive(Debug)]
 pub struct Spill {
     file: File,
-    /// The bytes at the end that are not written, as long as writes go through the cache.
+    /// The unwritten bytes at the end, while writes go through the cache.
     buffer: Vec<u8>,
-    /// The same when they bypass it.
+    /// The unwritten bytes at the end, while writes bypass the cache.
     past_cache: Option<Aligned>,
-    /// From which length on writes bypass the cache.
+    /// The file length from which writes bypass the cache.
     cached: u64,
     reader: PastCacheReader,
     flushed: u64,
-    /// Bytes before this offset were released.
+    /// Bytes before this offset have been released.
     released: AtomicU64,
 }
 
-/// Bytes collected for the next write.
+/// The number of bytes collected for a write.
 const BUFFER: usize = 1 << 18;
-/// Bytes of a file that are written through the cache.
+/// The number of bytes of a file that are written through the cache.
 const CACHED: u64 = 256 << 20;
-/// Bytes that are released at once.
+/// The number of bytes released at a time.
 const RELEASED: u64 = 16 << 20;
 
 impl Spill {
-    /// An empty file on the file system of `dir`.
+    /// Creates an empty file on the file system of `dir`.
     ///
     /// # Errors
-    /// The operating system's.
+    /// I/O errors of the operating system.
     #[allow(clippy::disallowed_methods, reason = "scratch files are part of the seam")]
     pub fn create(dir: &Path) -> io::Result<Self> {
         Ok(Self {
@@ -53,27 +54,27 @@ impl Spill {
         })
     }
 
-    /// The bytes at the end that are not written.
+    /// Returns the unwritten bytes at the end.
     fn waiting(&self) -> &[u8] {
         self.past_cache.as_ref().map_or(&self.buffer, Aligned::bytes)
     }
 
-    /// Bytes in it.
+    /// Returns the length in bytes, including unwritten bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.flushed + self.waiting().len() as u64
     }
 
-    /// True before the first byte.
+    /// Whether the file is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Writes at the end, and returns where the bytes begin.
+    /// Appends bytes, and returns the offset of the first one.
     ///
     /// # Errors
-    /// The operating system's.
+    /// I/O errors of the operating system.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
         let (start, mut bytes) = (self.len(), bytes);
         while let Some(waiting) = &mut self.past_cache {
@@ -90,12 +91,12 @@ impl Spill {
         Ok(start)
     }
 
-    /// Writes the buffer through the cache. At a certain length, later bytes begin to bypass it.
+    /// Writes the buffer through the cache. From a certain length on, later bytes bypass the cache.
     fn write_buffer(&mut self) -> io::Result<()> {
         #[cfg(test)]
         faults::write(self.buffer.len() as u64)?;
         let end = self.flushed + self.buffer.len() as u64;
-        // The bytes after the last aligned offset are the first that bypass the cache.
+        // The bytes after the last aligned offset become the first bytes that bypass the cache.
         let after = if end < self.cached { 0 } else { (end % ALIGNED as u64) as usize };
         let (now, later) = self.buffer.split_at(self.buffer.len() - after);
         self.file.write_all(now)?;
@@ -112,15 +113,15 @@ impl Spill {
         Ok(())
     }
 
-    /// Writes the waiting bytes past the cache, up to an aligned length. Where the file system refuses, all of them and
-    /// later ones go through the cache.
+    /// Writes the waiting bytes past the cache, up to an aligned length. If the file system refuses, these and all
+    /// later bytes are written through the cache.
     #[cold]
     fn write_past_cache(&mut self) -> io::Result<()> {
         let Some(waiting) = &mut self.past_cache else { return Ok(()) };
         let before = waiting.bytes().len();
         #[cfg(test)]
         faults::write(before as u64)?;
-        // Reads are not aligned, so that the file bypasses the cache during this write alone.
+        // Reads are not aligned, so the file bypasses the cache only during this write.
         let passes = match pass_cache(&self.file, true) {
             Ok(()) => {
                 let passes = waiting.write_whole(&mut self.file);
@@ -137,20 +138,20 @@ impl Spill {
         Ok(())
     }
 
-    /// Frees the disk space before `offset`, in large steps, if the file system can. Those bytes must not be read any
-    /// more.
+    /// Frees the disk space before `offset`, in large steps, if the file system supports it. The bytes before `offset`
+    /// must not be read afterwards.
     pub fn release(&self, offset: u64) {
         let (before, offset) = (self.released.load(Relaxed), offset.min(self.flushed) / RELEASED * RELEASED);
-        // One of several threads releases; the others skip it.
+        // If several threads release at the same time, one of them does it and the others return.
         if offset > before && self.released.compare_exchange(before, offset, Relaxed, Relaxed).is_ok() {
             give_back(&self.file, before, offset - before);
         }
     }
 
-    /// Fills `out` from `offset` on.
+    /// Fills `out` with the bytes from `offset` on.
     ///
     /// # Errors
-    /// The operating system's; [`io::ErrorKind::UnexpectedEof`] past the end; an error for bytes that were
+    /// I/O errors of the operating system; [`io::ErrorKind::UnexpectedEof`] past the end; an error for bytes that were
     /// [released](Self::release).
     pub fn read_exact_at(&self, out: &mut [u8], offset: u64) -> io::Result<()> {
         if offset < self.released.load(Relaxed) {
@@ -174,7 +175,8 @@ impl Spill {
     }
 }
 
-/// Punches a hole. If the file system cannot, the space stays allocated until the file is closed.
+/// Punches a hole into the file. If the file system does not support it, the space stays allocated until the file is
+/// closed.
 #[cfg(target_os = "linux")]
 fn give_back(file: &File, from: u64, bytes: u64) {
     let flags = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
@@ -184,7 +186,7 @@ fn give_back(file: &File, from: u64, bytes: u64) {
 #[cfg(not(target_os = "linux"))]
 fn give_back(_: &File, _: u64, _: u64) {}
 
-/// Injected faults of the scratch files of one thread, for tests of the library.
+/// Injects faults into the scratch files of the current thread, for tests of the library.
 #[cfg(test)]
 pub(crate) mod faults {
     use std::cell::Cell;
@@ -195,12 +197,12 @@ pub(crate) mod faults {
         static READS: Cell<bool> = const { Cell::new(true) };
     }
 
-    /// From now on this thread can write `bytes` more bytes to scratch files; then the disk is full.
+    /// Lets this thread write at most `bytes` more bytes to scratch files; then the disk is full.
     pub(crate) fn leave_space(bytes: u64) {
         SPACE.set(bytes);
     }
 
-    /// Whether this thread can read scratch files from now on.
+    /// Sets whether this thread can read scratch files.
     pub(crate) fn allow_reads(allowed: bool) {
         READS.set(allowed);
     }
@@ -253,11 +255,11 @@ mod tests {
             for piece in all.chunks(at_once) {
                 assert_eq!(spill.append(piece).unwrap(), written as u64);
                 written += piece.len();
-                // Few disks take anything from an odd address: the bytes then go through the cache.
+                // Few disks accept writes from an odd address: the bytes are then written through the cache.
                 if let (true, Some(waiting)) = (is_odd, &mut spill.past_cache) {
                     waiting.misalign();
                 }
-                // Each read has bytes of the file and of those that wait.
+                // Each read includes bytes of the file and unwritten bytes.
                 let from = written.saturating_sub(600_000) / 3 * 2;
                 if at_once > 7 || written % 1_000_003 < 7 {
                     let mut out = vec![0; written - from];

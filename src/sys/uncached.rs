@@ -1,4 +1,4 @@
-//! The disk, with segments that bypass the page cache.
+//! The real file system, with segments written past the page cache.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -10,8 +10,8 @@ use super::RealVfs;
 use super::durable_file::DurableFile;
 use super::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs, pass_through};
 
-/// [`RealVfs`], for an index that is written once and queried later, such as that of a batch job: large segments are
-/// written [past the page cache](DurableFile). The first queries then read them from the disk.
+/// A [`RealVfs`] for an index that is written once and queried later, such as the index of a batch job: large segments
+/// are written [past the page cache](DurableFile), so the first queries read them from the disk.
 #[derive(Clone, Copy, Debug)]
 pub struct UncachedVfs;
 

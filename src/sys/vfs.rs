@@ -1,13 +1,13 @@
 //! The interface between the index and the file system.
 //!
-//! The index needs few operations: make a directory, write a new file under a temporary name and publish it, append to
-//! a log, read and map, list, link, unlink, sync a directory, lock. Everything that reads or writes index files goes
-//! through [`Vfs`], so that tests can record, refuse or lose each operation; `clippy.toml` bans every other access.
+//! The index needs few operations: create a directory, write a new file under a temporary name and publish it, append
+//! to a log, read and map, list, link, unlink, sync a directory, lock. All code that reads or writes index files uses
+//! [`Vfs`], so that tests can record, refuse or lose each operation; `clippy.toml` forbids any other access.
 //!
-//! There is no operation that changes what is written: files are created, published by rename, and unlinked, and a
-//! log only grows, in the hands of the writer that made it.
+//! No operation changes bytes that were written: files are created, published by rename, and unlinked. A log only
+//! grows, and only the writer that created it appends to it.
 //!
-//! The file system of the operating system is [`RealVfs`](super::RealVfs).
+//! [`RealVfs`](super::RealVfs) is the file system of the operating system.
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -15,54 +15,54 @@ use std::io;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-/// The prefix of an index's temporary files. The next writer removes those that a crash left.
+/// The prefix of the names of an index's temporary files. The next writer removes files that a crash left.
 pub const TEMPORARY_PREFIX: &str = ".twindex-tmp-";
 
-/// The operations that the index needs of a file system.
+/// The file system operations that the index needs.
 pub trait Vfs: Debug + Send + Sync {
-    /// Makes a directory. Its parent must exist, and the directory must not.
+    /// Creates a directory. Its parent must exist, and the directory must not.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
-    /// True where something, of any kind, is at `path`.
+    /// Whether a file, directory or anything else exists at `path`.
     fn exists(&self, path: &Path) -> io::Result<bool>;
-    /// A new, empty file in `dir` under a temporary name, removed when dropped unpublished.
+    /// Creates an empty file in `dir` under a temporary name. It is removed when dropped without being published.
     fn create_temporary(&self, dir: &Path) -> io::Result<Box<dyn TemporaryFile>>;
-    /// A new, empty file of this name, to be appended to; an error if one exists. The name is durable once the
+    /// Creates an empty file with this name, for appending; an error if the name exists. The name is durable after the
     /// directory is synced.
     fn create_append(&self, path: &Path) -> io::Result<Box<dyn AppendFile>>;
-    /// Opens a regular file for reading; anything else at the path is an error at once.
+    /// Opens a regular file for reading; returns an error at once if `path` is not a regular file.
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>>;
     /// Makes the names in `dir` durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
-    /// Renames a directory that was just made to a name that is free.
+    /// Renames a directory that was just created; `to` must not exist.
     fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes an empty directory.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
-    /// Removes a name.
+    /// Removes the name of a file.
     fn unlink(&self, path: &Path) -> io::Result<()>;
-    /// The names in `dir`, in no order.
+    /// Returns the names in `dir`, in arbitrary order.
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>>;
-    /// A second name, which is free, for a published file that will never be written again.
+    /// Adds a second, unused name to a published file, which is never written again.
     fn hard_link(&self, _from: &Path, _to: &Path) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
-    /// Bytes that can still be written below `dir`; `None` where the system does not say.
+    /// Returns the number of bytes that can still be written in `dir`; `None` if the system does not report it.
     fn free_space(&self, _dir: &Path) -> io::Result<Option<u64>> {
         Ok(None)
     }
-    /// The folder of scratch files ([`Spill`](super::Spill)) for work on `dir`.
+    /// Returns the folder of scratch files ([`Spill`](super::Spill)) for operations on `dir`.
     fn scratch(&self, dir: &Path) -> PathBuf {
         dir.to_owned()
     }
-    /// The absolute path, which stays valid when the process changes its current directory.
+    /// Returns the absolute path, which stays valid if the process changes its current directory.
     fn absolute(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.to_owned())
     }
-    /// Takes the lock of this file, without waiting.
+    /// Takes the lock on this file, without waiting.
     fn lock(&self, path: &Path) -> Result<Box<dyn HeldLock>, LockFailure>;
 }
 
-/// The operations of a [`Vfs`] that wraps another one and changes only how temporary files are written: all but
-/// [`create_temporary`](Vfs::create_temporary) go to the other one.
+/// Implements the operations of a [`Vfs`] that wraps another one and only changes how temporary files are written:
+/// forwards all operations except [`create_temporary`](Vfs::create_temporary).
 macro_rules! pass_through {
     ($self:ident => $vfs:expr) => {
         fn create_dir(&$self, path: &Path) -> io::Result<()> {
@@ -124,67 +124,66 @@ macro_rules! pass_through {
 }
 pub(super) use pass_through;
 
-/// A file being written; nobody else knows its name yet.
+/// A file being written, under a name that no other process uses.
 pub trait TemporaryFile: Debug + Send {
-    /// Writes all of `bytes` at the end.
+    /// Appends all of `bytes`.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Makes the content durable.
     fn sync(&mut self) -> io::Result<()>;
-    /// Gives the file its name. With `replace`, atomically replaces a file of that name; without, an existing file is
-    /// an error. The name is durable once the directory is synced.
+    /// Gives the file its final name. If `replace` is true, it atomically replaces an existing file of that name,
+    /// otherwise an existing file is an error. The name is durable after the directory is synced.
     fn publish(self: Box<Self>, path: &Path, replace: bool) -> io::Result<()>;
 }
 
-/// A file that has its name from the start and grows at its end. Others may read it meanwhile.
+/// A file that has its name from its creation on, to which bytes are appended. Others may read it at the same time.
 pub trait AppendFile: Debug + Send {
-    /// Writes all of `bytes` at the end. After a failure a part of them may be there.
+    /// Appends all of `bytes`. After an error, a part of them may have been written.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Truncates to `length` what a failed append left, which nobody has read.
+    /// Truncates the file to `length`, to remove bytes of a failed append that no reader has used.
     fn cut(&mut self, length: u64) -> io::Result<()>;
-    /// Makes the content and the length durable. After a failure, everything appended since the last success may be
-    /// lost, even if a later sync succeeds.
+    /// Makes the content and the length durable. After an error, all bytes appended since the last successful sync may
+    /// be lost, even if a later sync succeeds.
     fn sync(&mut self) -> io::Result<()>;
 }
 
 /// A published file.
 pub trait ReadFile: Debug + Send + Sync {
-    /// Its length in bytes.
+    /// Returns the length of the file in bytes.
     fn len(&self) -> io::Result<u64>;
-    /// True where [`len`](Self::len) is 0.
+    /// Whether the file is empty.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
-    /// Fills `buffer` from `offset` on; an end of file before that is [`io::ErrorKind::UnexpectedEof`]. Threads may
-    /// read at the same time.
+    /// Fills `buffer` with the bytes from `offset` on; an earlier end of file is [`io::ErrorKind::UnexpectedEof`].
+    /// Threads may read at the same time.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
-    /// The first `len` bytes, mapped.
+    /// Maps the first `len` bytes.
     fn map(&self, len: usize) -> io::Result<Bytes>;
-    /// A hint that these bytes will be read soon; nothing waits for them, and nothing happens where there is nothing
-    /// to gain.
+    /// Hints that these bytes will be read soon. Does not wait, and does nothing if prefetching has no advantage.
     fn will_need(&self, _offset: u64, _length: u64) {}
 }
 
-/// A lock that is held; dropping it releases it.
+/// A held lock, released when dropped.
 pub trait HeldLock: Debug + Send {
-    /// True while the file at the path is the file that is locked, and nobody else has taken the lock since.
+    /// Whether the file at the path is still the locked file, and no other holder has taken the lock since.
     fn is_current(&self) -> bool;
 }
 
-/// Why a lock was not taken.
+/// The reason why a lock was not taken.
 #[derive(Debug)]
 pub enum LockFailure {
-    /// Another holds it; the number is its process where known.
+    /// Another holder has the lock; the number is its process id, if known.
     Held(Option<u32>),
-    /// The operating system refused.
+    /// An I/O error of the operating system.
     Io(io::Error),
 }
 
-/// The bytes of one immutable file: a read-only map, or a copy on the heap where there is nothing to map.
+/// The bytes of an immutable file: a read-only map, or a copy on the heap if the file cannot be mapped.
 #[derive(Debug)]
 pub enum Bytes {
-    /// Pages of the file, read by the kernel when touched.
+    /// A map of the file, whose pages the kernel reads on first access.
     Mapped(memmap2::Mmap),
-    /// A copy.
+    /// A copy on the heap.
     Heap(Vec<u8>),
 }
 
@@ -199,7 +198,7 @@ impl Deref for Bytes {
     }
 }
 
-/// A file that is only in memory, for tests and for bytes that come from elsewhere.
+/// An in-memory file, for tests and for bytes from other sources.
 #[derive(Clone, Debug)]
 pub struct MemoryFile(pub Vec<u8>);
 

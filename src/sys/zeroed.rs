@@ -1,10 +1,11 @@
-//! Large zeroed arrays, in huge pages if the system provides them fast.
+//! Large zeroed arrays, in huge pages if the system provides huge pages fast enough.
 //!
-//! Page faults of 4 KiB pages are a fifth of the time of a join. A huge page of 2 MiB costs one fault, which takes an
-//! eighth of its 512 small ones. But a virtual machine may have returned free huge pages to its host ("free page
-//! reporting"). The first touch of such a page fetches it from the host, which takes six times as long as small pages,
-//! as the guest keeps those. So huge pages are touched one by one in advance. If one is slower than small pages would
-//! be, small pages follow; the system populates these in one call, which takes two thirds of the time of their faults.
+//! Page faults of 4 KiB pages take a fifth of the time of a join. A huge page of 2 MiB costs one fault, which takes an
+//! eighth of the time of 512 small faults. But a virtual machine may have returned free huge pages to its host ("free
+//! page reporting"). The first touch of such a page fetches it from the host, which takes six times as long as faults
+//! of small pages, as the guest keeps small pages. So huge pages are touched one by one in advance. After a huge page
+//! that is slower than small pages would be, small pages are used. The system populates them in one call, which takes
+//! two thirds of the time of their faults.
 
 #[cfg(any(target_os = "linux", test))]
 use std::ops::Range;
@@ -15,15 +16,15 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::mmap;
 use crate::error::{Error, Result};
 
-/// The size in bytes from which huge pages are requested, though the first may be slow.
+/// The array size in bytes from which huge pages are requested, although the first one may be slow.
 const MANY: usize = 16 << 20;
 
-/// An array of numbers that are 0 at first.
+/// An array of numbers that are initially 0.
 #[derive(Debug)]
 pub struct Zeroed<T> {
     count: usize,
     memory: ArrayMemory<T>,
-    /// The number of threads that share the array and release its memory.
+    /// The number of threads that touch the array and release its memory.
     threads: usize,
 }
 
@@ -40,19 +41,20 @@ impl<T> Default for Zeroed<T> {
 }
 
 impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Zeroed<T> {
-    /// An array of `count` numbers. All of its memory may be taken at once, so `count` should be what will be used.
+    /// Creates an array of `count` numbers. All of its memory may be taken at once, so `count` should be the number of
+    /// values that will be used.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the system does not have that much memory.
+    /// [`Error::Invalid`] if the system does not have enough memory.
     pub fn new(count: usize) -> Result<Self> {
         Self::shared(count, 1)
     }
 
-    /// As [`new`](Self::new), for an array that `threads` threads share: they touch and release the memory together,
-    /// which otherwise takes as long as a tenth of a join.
+    /// Same as [`new`](Self::new), for an array shared by `threads` threads. They touch and release the memory in
+    /// parallel; a single thread needs a tenth of the time of a join for this.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Same as [`new`](Self::new).
     pub fn shared(count: usize, threads: usize) -> Result<Self> {
         let bytes = count.saturating_mul(size_of::<T>());
         let memory = if bytes < MANY {
@@ -68,7 +70,7 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Zeroed<T> {
         Ok(Self { count, memory: memory.ok_or_else(none)?, threads })
     }
 
-    /// Truncates to the first `count` numbers; the memory is kept.
+    /// Truncates the array to the first `count` numbers; keeps the memory.
     pub fn truncate(&mut self, count: usize) {
         self.count = self.count.min(count);
     }
@@ -112,22 +114,23 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> DerefMut for Zeroed<T> 
     }
 }
 
-/// Bytes of small pages after a slow huge page, before the next huge page is tried; doubled each time that it is slow
-/// again. If all are slow, the loss is a fifth of the time of small pages, and less for larger arrays.
+/// The range of the back-off in bytes: the size of the small pages used after a slow huge page, before the next huge
+/// page is tried. It doubles each time the huge page is slow again. If all huge pages are slow, the loss is a fifth of
+/// the time of small pages, and less for larger arrays.
 #[cfg(any(target_os = "linux", test))]
 const BACKOFF: std::ops::RangeInclusive<usize> = 64 << 20..=1 << 30;
 
-/// A huge page.
+/// The size of a huge page in bytes.
 #[cfg(any(target_os = "linux", test))]
 const PAGE: usize = 2 << 20;
 
-/// Populates the map with huge pages, as long as they are faster than the small pages that they replace, on `threads`
-/// threads.
+/// Populates the map on `threads` threads, with huge pages as long as they are faster than the small pages that they
+/// replace.
 #[cfg(target_os = "linux")]
 fn touch_huge_pages(map: &mut memmap2::MmapMut, threads: usize) {
     use memmap2::Advice::{HugePage, NoHugePage, PopulateWrite};
 
-    // If the system refuses any of this, the memory works without.
+    // If the system refuses one of these requests, the memory still works.
     let _ = map.advise(HugePage);
     let share = map.len().div_ceil(threads.max(1)).next_multiple_of(PAGE);
     let touched: Vec<Vec<Range<usize>>> = if threads > 1 {
@@ -158,18 +161,18 @@ fn touch_huge_pages(map: &mut memmap2::MmapMut, threads: usize) {
     }
 }
 
-/// Touches the huge pages of `bytes` one by one; returns the ranges for small pages, which it does not touch.
+/// Touches the huge pages of `bytes` one by one. Returns the ranges for small pages, which are not touched.
 #[cfg(target_os = "linux")]
 fn touch(from: usize, bytes: &mut [u8]) -> Vec<Range<usize>> {
     use std::time::{Duration, Instant};
 
     use parking_lot::Mutex;
 
-    /// The time of 512 small pages, at 1.4 us each.
+    /// The time of 512 small pages, 1.4 us each.
     const SMALL_ONES: Duration = Duration::from_micros(700);
     static LATELY: Mutex<HugePageBackoff> = Mutex::new(HugePageBackoff::NEW);
 
-    // The lock is not held meanwhile: a concurrent caller starts from the same state.
+    // The lock is not held while pages are touched: a concurrent caller starts from the initial state.
     let mut backoff = std::mem::replace(&mut *LATELY.lock(), HugePageBackoff::NEW);
     let small = backoff.small_page_ranges(bytes.len(), |at| {
         let begun = Instant::now();
@@ -180,13 +183,13 @@ fn touch(from: usize, bytes: &mut [u8]) -> Vec<Range<usize>> {
     small.into_iter().map(|small| from + small.start..from + small.end).collect()
 }
 
-/// How long small pages are used after a slow huge page.
+/// The state of the back-off after slow huge pages.
 #[cfg(any(target_os = "linux", test))]
 #[derive(Clone, Copy, Debug)]
 struct HugePageBackoff {
-    /// The number of coming bytes that get small pages.
+    /// The number of next bytes for which small pages are used.
     left: usize,
-    /// The next back-off, in bytes, if a huge page is slow again.
+    /// The next back-off in bytes, used if a huge page is slow again.
     next: usize,
 }
 
@@ -194,8 +197,8 @@ struct HugePageBackoff {
 impl HugePageBackoff {
     const NEW: Self = Self { left: 0, next: *BACKOFF.start() };
 
-    /// Splits `len` bytes and returns the ranges for small pages. `is_late` touches the huge page at an offset, and
-    /// returns whether it was slow.
+    /// Splits `len` bytes into huge pages and ranges for small pages, and returns the ranges. `is_late` touches the
+    /// huge page at an offset, and returns whether it was slow.
     fn small_page_ranges(&mut self, len: usize, mut is_late: impl FnMut(usize) -> bool) -> Vec<Range<usize>> {
         let (mut all, mut at) = (Vec::new(), 0);
         while at < len {
@@ -218,7 +221,7 @@ impl HugePageBackoff {
     }
 }
 
-/// On other systems the system decides.
+/// Does nothing: other systems choose the page size themselves.
 #[cfg(not(target_os = "linux"))]
 fn touch_huge_pages(_: &mut memmap2::MmapMut, _: usize) {}
 
@@ -252,10 +255,11 @@ mod tests {
             touched.push(at / MIB);
             late_at.contains(&at)
         });
-        // 64 MiB of small pages after the first slow page; the next page is slow too, and 128 MiB follow.
+        // The first huge page touched is slow: 64 MiB of small pages follow. The next huge page is slow too, and 128
+        // MiB follow.
         assert_eq!(small, [2 * MIB..66 * MIB, 68 * MIB..196 * MIB]);
         assert_eq!(touched, [0, 66, 196, 198, 200]);
-        // A fast page resets the back-off; a slow one at the end of a map carries over to the next map.
+        // A fast huge page resets the back-off; a slow one at the end of a map carries over to the next map.
         assert!(backoff.small_page_ranges(3 * MIB, |at| at == 2 * MIB).is_empty());
         let first = |small: Vec<Range<usize>>| (small.len(), small[0].start, small[0].end);
         assert_eq!(first(backoff.small_page_ranges(50 * MIB, |_| unreachable!())), (1, 0, 50 * MIB));

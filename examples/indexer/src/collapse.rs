@@ -1,9 +1,10 @@
-//! Collapsed results that stay correct while pages change: each page is in tantivy with the leader of its group, and a
-//! query shows one page of each group.
+//! Collapsed search results that stay correct while pages change: tantivy stores each page with the leader of its
+//! group, and a query shows one page of each group.
 //!
-//! A batch adds, changes and deletes pages in twindex and commits. `Snapshot::changed_leaders` names the pages whose
-//! leader differs from that before the batch; only these and the changed pages are indexed again. twindex commits
-//! first. If a crash kept tantivy from its commit, all leaders are listed and compared with those in tantivy.
+//! A batch adds, changes and deletes pages in twindex and commits. `Snapshot::changed_leaders` returns the pages whose
+//! leader differs from the leader before the batch; only these pages and the changed pages are indexed again. twindex
+//! commits first. If a crash prevented the commit of tantivy, all leaders are listed and compared with the leaders in
+//! tantivy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,10 +20,10 @@ use twindex::{Document, Error, Index, KeyBuf, Params, Resources, Snapshot};
 use crate::pages::{mixed, page, url};
 use crate::{BATCH, HEAP_BYTES, KNOWN, SEARCHABLE};
 
-/// Words whose results are compared by `check`.
+/// The number of words whose results are compared by `check`.
 const QUERIES: u64 = 300;
 
-/// The search engine's side: each page with its version and the leader of its group.
+/// The search engine: each page with its version and the leader of its group.
 struct Search {
     index: tantivy::Index,
     url: Field,
@@ -31,7 +32,7 @@ struct Search {
     body: Field,
 }
 
-/// The content of a page in tantivy.
+/// The content of a page in tantivy: its version and its leader.
 type Indexed = (u64, String);
 
 impl Search {
@@ -53,7 +54,7 @@ impl Search {
         }
     }
 
-    /// Indexes a page again, or removes it.
+    /// Indexes a page again, or removes it if `page` is `None`.
     fn replace(&self, indexing: &IndexWriter, url: &str, page: Option<Indexed>) -> Result<()> {
         indexing.delete_term(Term::from_field_text(self.url, url));
         if let Some((version, leader)) = page {
@@ -75,7 +76,7 @@ impl Search {
         Ok((url, (version.context("no version")?, field(self.leader).context("no leader")?)))
     }
 
-    /// All pages.
+    /// Returns all pages.
     fn pages(&self) -> Result<BTreeMap<String, Indexed>> {
         let searcher = self.index.reader()?.searcher();
         let mut pages = BTreeMap::new();
@@ -86,7 +87,7 @@ impl Search {
         Ok(pages)
     }
 
-    /// The results of a word, collapsed: by leader, the pages of its group that have the word.
+    /// Returns the results of a word, collapsed: for each leader, the pages of its group that contain the word.
     fn collapsed(&self, searcher: &Searcher, word: &str) -> Result<BTreeMap<String, BTreeSet<String>>> {
         let term = TermQuery::new(Term::from_field_text(self.body, word), IndexRecordOption::Basic);
         let mut groups: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -98,7 +99,7 @@ impl Search {
     }
 }
 
-/// The text of a page in one of its versions: for odd versions, the text of an earlier page.
+/// Returns the text of a page in one of its versions; odd versions have the text of an earlier page.
 fn text(url: &str, version: u64) -> Result<String> {
     let number: u64 = url.rsplit('/').next().context("no number")?.parse()?;
     Ok(page(if version % 2 == 0 { number } else { mixed(number ^ version << 40) % (number + 1) }))
@@ -128,8 +129,8 @@ fn name(key: &KeyBuf) -> Result<String> {
     Ok(key.as_str().context("a key that is no URL")?.to_owned())
 }
 
-/// The changes of a batch, by page: the new version, or `None` for a deleted page. New pages are added; of the others,
-/// some change and some are deleted.
+/// Returns the changes of a batch, by page: the new version, or `None` for a deleted page. New pages are added. Some of
+/// the existing pages are changed, and some are deleted.
 fn changes(batch: u64, pages: u64) -> BTreeMap<u64, Option<u64>> {
     let first = batch * BATCH;
     let mut all: BTreeMap<u64, Option<u64>> = BTreeMap::new();
@@ -141,7 +142,7 @@ fn changes(batch: u64, pages: u64) -> BTreeMap<u64, Option<u64>> {
     all
 }
 
-/// All leaders, by URL.
+/// Returns all leaders, by URL.
 fn leaders(snapshot: &Snapshot, scratch: &Path) -> Result<BTreeMap<String, String>> {
     let mut all = BTreeMap::new();
     snapshot.groups(&Resources::in_dir(scratch))?.for_each(1, |url, leader, _| {
@@ -151,7 +152,7 @@ fn leaders(snapshot: &Snapshot, scratch: &Path) -> Result<BTreeMap<String, Strin
     Ok(all)
 }
 
-/// Makes tantivy equal to a snapshot, by comparing all pages of both. Returns the number of pages changed.
+/// Updates tantivy to a snapshot, by comparing all pages of both. Returns the number of changed pages.
 fn reconcile(search: &Search, indexing: &IndexWriter, snapshot: &Snapshot, scratch: &Path) -> Result<usize> {
     let (mut indexed, mut count) = (search.pages()?, 0);
     for (url, leader) in leaders(snapshot, scratch)? {
@@ -197,7 +198,7 @@ pub(crate) fn run(folder: &Path, pages: u64) -> Result<()> {
                 Some(version) => {
                     let sketch = sketcher.sketch(&text(&url, version)?)?;
                     let value = version.to_le_bytes();
-                    // Older pages represent their groups.
+                    // Older pages are preferred as representatives of their groups.
                     writer.put(
                         url.as_str(),
                         Document::from(&sketch).with_value(&value).with_priority(number),
@@ -234,8 +235,8 @@ pub(crate) fn run(folder: &Path, pages: u64) -> Result<()> {
     Ok(())
 }
 
-/// Compares tantivy with twindex, and collapsed results with those computed from the leaders and the texts. Returns all
-/// pages with their leaders.
+/// Compares tantivy with twindex, and the collapsed results with results computed from the leaders and the texts.
+/// Returns all pages with their leaders.
 pub(crate) fn check(folder: &Path, pages: u64) -> Result<BTreeMap<String, Indexed>> {
     let search = Search::open(&folder.join("search"))?;
     let near = open_near(&folder.join("near.twx"))?;

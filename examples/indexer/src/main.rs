@@ -1,6 +1,6 @@
-//! An indexer with two stores: twindex decides whether a page is near an existing one, tantivy makes the new ones
-//! searchable. Killed at any moment and started again, it ends with every page in tantivy exactly once, as a text or as
-//! the duplicate of another.
+//! An indexer with two stores: twindex decides whether a page is near an existing one, and tantivy makes the new pages
+//! searchable. If it is killed at any time and started again, it ends with every page in tantivy exactly once, as a
+//! text or as the duplicate of another page.
 //!
 //! ```sh
 //! cargo run -- run FOLDER PAGES             # index, or go on with it
@@ -8,12 +8,13 @@
 //! cargo run -- torture FOLDER PAGES KILLS   # run, kill, run ..., check, and compare with an undisturbed run
 //! ```
 //!
-//! `collapse`, `check-collapse` and `torture-collapse` do the same with pages that also change and are deleted, and
-//! with results that are collapsed by group: see `collapse.rs`.
+//! `collapse`, `check-collapse` and `torture-collapse` do the same with pages that are also changed and deleted, and
+//! with results collapsed by group: see `collapse.rs`.
 //!
-//! Two stores cannot commit as one. So each stores with its commit the number of its pages; tantivy commits first, and
-//! twindex second. After a crash tantivy may be one batch ahead. Then twindex gets these pages again and decides as
-//! before, as its commits are atomic; tantivy, which knows that it has them, does not get them again.
+//! Two stores cannot commit atomically together. So each store records the number of its pages in its commit; tantivy
+//! commits first, twindex second. After a crash tantivy may be one batch ahead. Then the batch is added to twindex
+//! again, which makes the same decisions as before, as its commits are atomic. It is not added to tantivy again, as the
+//! recorded number shows that tantivy has it.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
@@ -36,16 +37,16 @@ use twindex::{Admitted, Error, Index, Params};
 mod collapse;
 mod pages;
 
-/// Pages of a commit.
+/// The number of pages of a commit.
 const BATCH: u64 = 1000;
-/// The line printed once tantivy has pages that twindex may not have yet.
+/// The line printed after tantivy has committed pages that twindex may not have yet.
 const SEARCHABLE: &str = "searchable";
-/// The line printed once twindex has them.
+/// The line printed after twindex has committed these pages.
 const KNOWN: &str = "known";
-/// The memory limit of tantivy.
+/// The memory limit of tantivy in bytes.
 const HEAP_BYTES: usize = 50_000_000;
 
-/// The search engine's side.
+/// The search engine.
 struct Search {
     index: tantivy::Index,
     url: Field,
@@ -64,7 +65,7 @@ impl Search {
         Ok(Self { index, url, body, duplicate_of })
     }
 
-    /// Pages that it has committed.
+    /// Returns the number of pages committed in tantivy.
     fn pages(&self) -> Result<u64> {
         match self.index.load_metas()?.payload {
             None => Ok(0),
@@ -82,7 +83,7 @@ fn open_near(folder: &Path) -> twindex::Result<Index> {
     }
 }
 
-/// Pages that it has committed.
+/// Returns the number of pages committed in twindex.
 fn pages_near(index: &Index) -> Result<u64> {
     match index.snapshot().payload() {
         None => Ok(0),
@@ -127,7 +128,7 @@ fn run(folder: &Path, pages: u64) -> Result<()> {
     Ok(())
 }
 
-/// The outcome of each page, in order: `None` if it is searchable, or the page that it duplicates.
+/// Returns the result for each page, in order: `None` if it is searchable, otherwise the page that it duplicates.
 fn check(folder: &Path, pages: u64) -> Result<Vec<Option<String>>> {
     let search = Search::open(&folder.join("search"))?;
     let near = open_near(&folder.join("near.twx"))?;
@@ -161,15 +162,15 @@ fn check(folder: &Path, pages: u64) -> Result<Vec<Option<String>>> {
     Ok(became)
 }
 
-/// Starts the indexer, and kills it at a moment that differs each time: just after its start, somewhere after a commit
-/// of both, or between those of the one and the other. Returns false if it ended before.
+/// Starts the indexer and kills it, each time at a different moment: just after its start, some time after both stores
+/// committed, or between their commits. Returns false if the indexer ended before.
 fn killed(verb: &str, folder: &Path, pages: u64, kill: u64, kills: u64) -> Result<bool> {
     let first = if verb == "run" { SEARCHABLE } else { KNOWN };
     let mut child = Command::new(std::env::current_exe()?)
         .args([verb.as_ref(), folder.as_os_str(), pages.to_string().as_ref()])
         .stdout(Stdio::piped())
         .spawn()?;
-    // Read to the end: closing the pipe would end the process more gently.
+    // Read to the end: closing the pipe would end the process in a more orderly way.
     let mut lines = BufReader::new(child.stdout.take().context("no pipe")?).lines();
     let (at_start, between) = (kill % 3 == 1, kill % 3 == 2);
     if !at_start {
@@ -202,7 +203,7 @@ fn torture(folder: &Path, pages: u64, kills: u64) -> Result<()> {
         );
         // The next start needs no repair; this only reports the state after the kill.
         let (search, near) = (kept.join("search"), kept.join("near.twx"));
-        // Opening creates missing files, which is the indexer's own task.
+        // Opening would create missing files, which only the indexer should do.
         if search.join("meta.json").is_file() && near.join("CURRENT").is_file() {
             ahead += u64::from(Search::open(&search)?.pages()? > pages_near(&open_near(&near)?)?);
         }

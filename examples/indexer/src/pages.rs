@@ -1,12 +1,12 @@
-//! Synthetic pages of a crawler: each is the same in every run, and a third are copies of an earlier one in which a
-//! word or two differ.
+//! Synthetic pages of a crawler, the same in every run. A third of them are copies of an earlier page with one or two
+//! words changed.
 
-/// Words of a page.
+/// The number of words of a page.
 const WORDS: u64 = 60;
 /// The number of distinct words.
 const VOCABULARY: u64 = 20_000;
 
-/// Spreads a number over 64 bits (the finalizer of `splitmix64`).
+/// Hashes a number to 64 bits (the finalizer of `splitmix64`).
 pub(crate) fn mixed(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -20,7 +20,7 @@ pub(crate) fn url(number: u64) -> String {
 
 pub(crate) fn page(number: u64) -> String {
     let draw = mixed(number ^ 1 << 40);
-    // The original of a copy is an original, or another copy.
+    // The original of a copy is an original or another copy.
     let is_copy = number > 0 && draw.is_multiple_of(3);
     let first = if is_copy { mixed(draw) % number } else { number };
     let mut words: Vec<u64> = (0..WORDS).map(|at| mixed(first << 8 | at) % VOCABULARY).collect();
