@@ -124,7 +124,7 @@ impl Values {
         Some(Self { offset_bytes, rows, start, max: max as u64, length: start.checked_add(rows)? })
     }
 
-    /// Returns the byte range in the section of two offsets: that of `ordinal` and the next.
+    /// Returns the byte range in the section of two offsets: the offset of `ordinal` and the next one.
     #[must_use]
     pub fn offsets(&self, ordinal: u64) -> Range<u64> {
         ordinal * self.offset_bytes..(ordinal + 2) * self.offset_bytes

@@ -5,8 +5,8 @@
 //! bits whose lowest `32 - b` bits are zero, so that keys of any width compare alike. The section has a directory over
 //! the key's first `d` bits ([`prefix_bits`](crate::design::prefix_bits) of the rows, at most `b`), and an entry of `w`
 //! bits for each document that has a sketch. An entry consists of the `b - d` bits of the key after the directory's
-//! bits and, below them, `o` bits of the ordinal. `o` is the number of bits of the largest ordinal (at least 1), and `w
-//! = b - d + o`. Entries of a bucket ascend, so documents with equal keys are adjacent. Entries are packed without
+//! bits and, below them, `o` bits of the ordinal. `o` is the number of bits of the largest ordinal (at least 1), and
+//! `w = b - d + o`. Entries of a bucket ascend, so documents with equal keys are adjacent. Entries are packed without
 //! padding, the lowest bit of a byte first. Older files store entries in whole bytes: their `w` is rounded up to a
 //! multiple of 8.
 //!

@@ -100,7 +100,7 @@ fn weights_of(params: &Params) -> u32 {
     if params.minhash.is_some_and(is_weighted) { FEATURE_WEIGHTS } else { 0 }
 }
 
-/// Returns the incompatible features of a file of sketches with these parameters. It never stores values or stamps.
+/// Returns the incompatible features of a file of sketches with these parameters. Such a file has no values or stamps.
 #[must_use]
 pub fn features_of_sketches(params: &Params) -> u32 {
     let sets = if params.sets { FEATURE_FIELDS } else { 0 };

@@ -35,7 +35,7 @@ pub const CODEC: u16 = 1;
 pub const NESTED: usize = 4;
 /// A hot bucket has more than this number of rows.
 pub const HOT_ROWS: u64 = 4096;
-/// A hot bucket has more than this number of times the mean number of rows of all buckets.
+/// A hot bucket has more rows than this factor times the mean number of rows of all buckets.
 pub const HOT_TIMES: u64 = 8;
 /// Length in bytes of a bucket's entry.
 const BUCKET_BYTES: u64 = 24;

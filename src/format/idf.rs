@@ -1,7 +1,7 @@
 //! A table of document frequencies: the number of documents in a collection that contain each shingle.
 //!
 //! ```text
-//!  0  header (role 5; its salt is the table's digest, its digest that of the text below)
+//!  0  header (role 5; its salt is the table's digest, its parameters' digest is the digest of the text below)
 //! 64  documents 8   entries 8   absent 4   length of the text 4
 //! 88  how text is tokenized and shingled: the lines `tokens` to `seed` of the parameters
 //!     hashes, 8 bytes each, ascending   frequencies, 4 bytes each, in the same order

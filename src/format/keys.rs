@@ -123,7 +123,7 @@ pub fn groups(rows: u64) -> u64 {
     rows.div_ceil(GROUP)
 }
 
-/// Returns the byte range in the section of two offsets: that of group `group` and the next.
+/// Returns the byte range in the section of two offsets: the offset of group `group` and the next one.
 #[must_use]
 pub fn group_offsets(group: u64) -> Range<u64> {
     group * 8..group * 8 + 16

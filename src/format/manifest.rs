@@ -9,7 +9,9 @@
 //!       deletes: the ordinals that are no longer live, as a roaring bitmap (portable format); nothing if none
 //!     with the feature `log`:
 //!       next log number 8   logs 4   length of the payload 4 (0xffffffff: none)   payload
-//!       for each log, numbers ascending: number 8   first commit 8   length 8 (0: it grows)
+//!       for each log, numbers ascending: number 8   first commit 8   length 8; for the active log, the last: bit 63
+//!       set with the feature `grown`, 0 without it
+//!     with stamps: 1 if there was a stamp, otherwise 0, 4   highest stamp 8
 //!     checksum of all bytes before it, with the UUID as salt, at offset 0
 //! ```
 //!

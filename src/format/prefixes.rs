@@ -97,9 +97,9 @@ pub fn fewest_missing(places: impl ExactSizeIterator<Item = u32>) -> usize {
 /// Replaces the content of `out` with the tags of the `length` elements of `set` with the lowest `rarity`. The tags in
 /// `out` ascend and are distinct.
 ///
-/// Any [`Nearness::indexed`](twindex_sketch::Nearness::indexed) elements of a set include an element of each near set,
-/// because fewer elements of the set can be missing in a near set. So a query with all of its elements, instead of a
-/// prefix, needs no common order with the stored sets.
+/// Each near set contains at least one of any [`Nearness::indexed`](twindex_sketch::Nearness::indexed) elements of a
+/// set, because fewer elements of the set can be missing in a near set. So a query with all of its elements, instead of
+/// a prefix, needs no common order with the stored sets.
 pub fn rarest_tags(set: &[u64], length: usize, rarity: impl Fn(u32) -> u32, out: &mut Vec<u32>) {
     let mut all: Vec<(u32, u32)> = set.iter().map(|&hash| tag(hash)).map(|tag| (rarity(tag), tag)).collect();
     if length < all.len() {

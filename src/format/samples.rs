@@ -143,7 +143,7 @@ impl Samples {
         Some(Self { choice, offset_bytes, rows, values, length })
     }
 
-    /// Returns the byte range in the section of two offsets: that of `ordinal` and the next.
+    /// Returns the byte range in the section of two offsets: the offset of `ordinal` and the next one.
     #[must_use]
     pub fn offsets(&self, ordinal: u64) -> Range<u64> {
         ordinal * self.offset_bytes..(ordinal + 2) * self.offset_bytes

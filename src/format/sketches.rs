@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::key::{KEY_BYTES_MAX, Key};
 use crate::params::{KeyKind, Params};
 
-/// Size at which a block is complete: it ends with the record that brings the length of its records to this many bytes.
+/// A block ends with the record that brings the total length of its records to at least this many bytes.
 pub const BLOCK_BYTES: usize = 1 << 16;
 /// Length of a block's head in bytes.
 pub const BLOCK_HEAD_BYTES: usize = 8;
@@ -315,7 +315,7 @@ impl Encoder {
 }
 
 /// Decodes a file of sketches sequentially: the caller passes to [`feed`](Self::feed) the number of bytes that
-/// [`wants`](Self::wants) returns, until that is 0. The caller must refuse bytes after the end.
+/// [`wants`](Self::wants) returns, until it returns 0. The caller must refuse bytes after the end.
 ///
 /// ```
 /// use twindex::Params;

@@ -454,8 +454,8 @@ impl Compact {
         Ok(StreamWalk { bytes, bit, row, end })
     }
 
-    /// Returns the bit and the row of the last sample in a piece for which `before` is true; those of the start of the
-    /// piece if there is none.
+    /// Returns the bit and the row of the last sample in a piece for which `before` is true; the first bit and row of
+    /// the piece if there is no such sample.
     #[cold]
     fn sample<'a>(
         &self,

@@ -3,8 +3,8 @@
 //! A table holds the distinct fingerprints of a segment, each as its *key*: its bits in the table's order
 //! ([`design::order`](crate::design::order)), which begins with the bits that lead the table. Table 1 holds complete
 //! keys, in one of the codecs for complete tables; the row of a fingerprint in table 1 is its rank. The other tables
-//! hold complete keys too, or only some bytes of each ([`filter`]). Any codec works for any table, except that table 1
-//! is complete. Each codec has a submodule:
+//! hold complete keys too, or only some bytes of each ([`filter`]). Table 1 needs a codec for complete tables; the other
+//! tables can use any codec. Each codec has a submodule:
 //!
 //! | codec | holds | is for |
 //! |---|---|---|

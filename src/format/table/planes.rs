@@ -3,7 +3,8 @@
 //! A scan reads one plane of 16 bits, and the other planes only for rows that pass its filter.
 //!
 //! ```text
-//! directory  (2^d + 1) x 4, over the first d bits of the keys: floor(log2 rows) - 3 of those that lead the table
+//! directory  (2^d + 1) x 4, over the first d bits of the keys; d = floor(log2 rows) - 3, from 0 to the number of bits
+//!            that lead the table
 //! first      rows x 2: bits 1 to 16; absent if d >= 16, because the directory determines them
 //! second     rows x 2: bits 17 to 32
 //! rest       rows x 4: bits 33 to 64
