@@ -1,17 +1,17 @@
-//! The data of a document besides its key and its sketch, if the parameters ask for it: a value and a stamp. The
-//! sections values and stamps.
+//! The data of a document besides its key and sketch, as far as the parameters store it: a value and a stamp. Defines
+//! the sections values and stamps.
 //!
 //! ```text
-//! values:  offsets  (documents + 1) x o     how many bytes stand before each document's value, and all of them
-//!          bytes    rows                    of one document after the other
+//! values:  offsets  (documents + 1) x o     the number of bytes before each document's value; the last is their total
+//!          bytes    rows                    the values of all documents, one after the other
 //! stamps:  head     16                      base, width
-//!          stamps   documents x width       of each document what its stamp is above the base
-//!          order    documents x 4           the ordinals, by ascending stamp, of equal stamps by ascending ordinal
+//!          stamps   documents x width       the difference of each document's stamp to the base
+//!          order    documents x 4           the ordinals, sorted by stamp, then by ordinal
 //! ```
 //!
-//! Values are a caller's bytes. A stamp is when something happened, in any unit that the caller chooses, usually
-//! seconds since 1970: documents expire by it. The order of stamps is stored so that a binary search finds the
-//! documents that expire at a commit.
+//! Values are arbitrary bytes of the caller. A stamp is the time of an event, in any unit that the caller chooses,
+//! usually seconds since 1970; it decides when the document expires. The order of stamps is stored so that a binary
+//! search finds the documents that expire at a commit.
 
 use std::ops::Range;
 
@@ -25,28 +25,28 @@ use crate::params::Params;
 
 /// Codec of both sections.
 pub const CODEC: u16 = 1;
-/// The longest value.
+/// Maximum length of a value in bytes.
 pub const VALUE_BYTES_MAX: usize = 65_536;
-/// Bytes of an ordinal in the order of stamps.
+/// Length in bytes of an ordinal in the order of stamps.
 pub const ORDINAL_BYTES: u64 = 4;
 
-/// The value, stamp and fields of a document, with or without a sketch. The index's parameters decide which of them are
-/// stored.
+/// The value, stamp and fields of a document with or without a sketch. The parameters of the index decide which of
+/// these parts are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attached<'a> {
-    /// At most [`VALUE_BYTES_MAX`] bytes; empty for none.
+    /// The value, at most [`VALUE_BYTES_MAX`] bytes; empty if the document has none.
     pub value: &'a [u8],
-    /// When it happened, in the unit of [`Params::expire_after`].
+    /// The time of the document, in the unit of [`Params::expire_after`].
     pub stamp: Option<u64>,
-    /// Its mark and its set.
+    /// The fields of the document: its mark, set and priority.
     pub fields: Fields<'a>,
 }
 
 impl Attached<'_> {
-    /// Refuses data that an index of these parameters does not store, and the lack of data that it needs.
+    /// Checks that the document has exactly the parts that an index with these parameters stores.
     ///
     /// # Errors
-    /// [`Error::Invalid`]; [`Error::Limit`] for a value that is too long.
+    /// [`Error::Invalid`] for a part that is not stored or is missing; [`Error::Limit`] for a value that is too long.
     pub fn check(&self, params: &Params) -> Result<()> {
         if !self.value.is_empty() && !params.values {
             return Err(Error::Invalid(
@@ -70,8 +70,9 @@ impl Attached<'_> {
         }
     }
 
-    /// Appends it as stored in a log and hashed: a value's length (4 bytes) and the value, then the stamp (8), then the
-    /// length of the fields (4) and the fields, each only if the parameters store it.
+    /// Appends the encoding used in logs and in hashes of records: the length of the value (4 bytes) and the value, the
+    /// stamp (8 bytes), the length of the fields (4 bytes) and the fields. Omits the parts that the parameters do not
+    /// store.
     pub fn encode(&self, params: &Params, out: &mut Vec<u8>) {
         if params.values {
             out.extend_from_slice(&(self.value.len() as u32).to_le_bytes());
@@ -88,28 +89,30 @@ impl Attached<'_> {
     }
 }
 
-/// The layout of a section with a byte string for each document: values, or fields.
+/// The layout of a section that stores a byte string for each document: its value or its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Values {
-    /// Bytes of an offset.
+    /// Length of an offset in bytes.
     pub offset_bytes: u64,
-    /// Bytes of all values.
+    /// Total length of all byte strings.
     rows: u64,
     start: u64,
-    /// The most bytes of a document.
+    /// Maximum length in bytes of one document's byte string.
     max: u64,
-    /// Length of the section.
+    /// Length of the section in bytes.
     pub length: u64,
 }
 
 impl Values {
-    /// The layout for the values of `documents` documents, of `rows` bytes in all; `None` for more than any file has.
+    /// Returns the layout for the values of `documents` documents, `rows` bytes in total; `None` if no file can be so
+    /// long.
     #[must_use]
     pub fn of(rows: u64, documents: u64) -> Option<Self> {
         Self::with_most(rows, documents, VALUE_BYTES_MAX)
     }
 
-    /// The layout for the fields of `documents` documents, of `rows` bytes in all; `None` for more than any file has.
+    /// Returns the layout for the fields of `documents` documents, `rows` bytes in total; `None` if no file can be so
+    /// long.
     #[must_use]
     pub fn of_fields(rows: u64, documents: u64) -> Option<Self> {
         Self::with_most(rows, documents, FIELDS_BYTES_MAX)
@@ -121,16 +124,17 @@ impl Values {
         Some(Self { offset_bytes, rows, start, max: max as u64, length: start.checked_add(rows)? })
     }
 
-    /// The byte range in the section of the offset of `ordinal` and of the next offset.
+    /// Returns the byte range in the section of two offsets: the offset of `ordinal` and the next one.
     #[must_use]
     pub fn offsets(&self, ordinal: u64) -> Range<u64> {
         ordinal * self.offset_bytes..(ordinal + 2) * self.offset_bytes
     }
 
-    /// The byte range in the section of the value of `ordinal`, from the bytes at [`offsets`](Self::offsets).
+    /// Returns the byte range in the section of the value of `ordinal`. `offsets` are the bytes at
+    /// [`offsets`](Self::offsets).
     ///
     /// # Errors
-    /// A [`Fault`] for offsets that descend or lie past the end, or for a value that is too long.
+    /// A [`Fault`] for offsets that descend or are past the end, or for a value that is too long.
     pub fn range(&self, offsets: &[u8], ordinal: u64) -> std::result::Result<Range<u64>, Fault> {
         let (start, end) = offsets.split_at((self.offset_bytes as usize).min(offsets.len()));
         let (start, end) = (wire::wide(start), wire::wide(end));
@@ -147,46 +151,46 @@ impl Values {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct StampsHead {
-    /// The least stamp; 0 where there is none.
+    /// The lowest stamp; 0 if there are no documents.
     pub base: U64,
-    /// Bytes of a stamp's difference to `base`, the least that hold all differences: 0 to 8.
+    /// Length in bytes of a stamp's difference to `base`: the minimum that fits all differences, 0 to 8.
     pub width: u8,
     /// Zero.
     pub reserved: [u8; 7],
 }
 
-/// Length of a [`StampsHead`].
+/// Length of a [`StampsHead`] in bytes.
 pub const STAMPS_HEAD_BYTES: u64 = 16;
 const _: () = assert!(size_of::<StampsHead>() == STAMPS_HEAD_BYTES as usize);
 
 /// The layout of the section of stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamps {
-    /// The least stamp.
+    /// The lowest stamp.
     pub base: u64,
-    /// Bytes of a difference.
+    /// Length of a difference in bytes.
     pub width: u64,
     documents: u64,
 }
 
 impl Stamps {
-    /// The layout for stamps from `min` to `max`; both 0 for no documents.
+    /// Returns the layout for stamps from `min` to `max`; both are 0 if there are no documents.
     #[must_use]
     pub fn spanning(min: u64, max: u64, documents: u64) -> Self {
         let width = u64::from(64 - (max - min).leading_zeros()).div_ceil(8);
         Self { base: min, width, documents }
     }
 
-    /// The head of this layout.
+    /// Returns the head of this layout.
     #[must_use]
     pub fn head(&self) -> StampsHead {
         StampsHead { base: U64::new(self.base), width: self.width as u8, reserved: [0; 7] }
     }
 
-    /// Reads the head of a section of this length.
+    /// Reads the head of a section of `length` bytes for `documents` documents.
     ///
     /// # Errors
-    /// A [`Fault`] for a width out of its range, a reserved byte, or another length.
+    /// A [`Fault`] for a width out of range, a nonzero reserved byte, or a length that does not match.
     pub fn read(head: &[u8], length: u64, documents: u64) -> std::result::Result<Self, Fault> {
         let head: &[StampsHead] = wire::column(head)?;
         let Some(head) = head.first() else {
@@ -204,30 +208,30 @@ impl Stamps {
         Ok(stamps)
     }
 
-    /// Length of the section.
+    /// Returns the length of the section in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
         STAMPS_HEAD_BYTES + self.documents * (self.width + ORDINAL_BYTES)
     }
 
-    /// The byte range in the section of the stamp of `ordinal`.
+    /// Returns the byte range in the section of the stamp of `ordinal`.
     #[must_use]
     pub fn range(&self, ordinal: u64) -> Range<u64> {
         let start = STAMPS_HEAD_BYTES + ordinal * self.width;
         start..start + self.width
     }
 
-    /// The position in the section of the ordinal at `place` of the order.
+    /// Returns the byte range in the section of the ordinal at position `place` of the order.
     #[must_use]
     pub fn ordinal(&self, place: u64) -> Range<u64> {
         let start = STAMPS_HEAD_BYTES + self.documents * self.width + place * ORDINAL_BYTES;
         start..start + ORDINAL_BYTES
     }
 
-    /// Decodes the stamp at [`range`](Self::range).
+    /// Decodes the stamp of `ordinal` from the bytes at [`range`](Self::range).
     ///
     /// # Errors
-    /// A [`Fault`] for a sum over 2^64 - 1.
+    /// A [`Fault`] if the sum of base and difference is over 2^64 - 1.
     pub fn decode(&self, bytes: &[u8], ordinal: u64) -> std::result::Result<u64, Fault> {
         let above = wire::wide(bytes);
         self.base.checked_add(above).ok_or_else(|| {
@@ -235,7 +239,7 @@ impl Stamps {
         })
     }
 
-    /// Appends a stamp as the section stores it.
+    /// Appends a stamp in the encoding of the section.
     pub fn encode(&self, stamp: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(&(stamp - self.base).to_le_bytes()[..self.width as usize]);
     }

@@ -1,13 +1,14 @@
-//! A band section: documents by the hash of a group of minima.
+//! A band section: finds documents by their band key, a hash of a group of minima.
 //!
-//! A band key is the upper `b` bits of the document's feature, `feature-bits` of the parameters: usually 32, or 8 for
-//! Broder's features of one byte. In memory, in logs and in hashes of records it is a number of 32 bits whose lowest
-//! `32 - b` bits are zero, so that keys of any width compare alike. The section has a directory over the key's first
-//! `d` bits ([`prefix_bits`](crate::design::prefix_bits) of the rows, at most `b`), and an entry of `w` bits for each
-//! document that has a sketch. An entry is the rest of the key above the ordinal: the `b - d` bits after those of the
-//! directory, and `o` bits of the ordinal, where `o` is the number of bits of the largest ordinal (at least 1) and
-//! `w = b - d + o`. Entries of a bucket ascend, so documents with equal keys are adjacent. Entries are packed bit by
-//! bit, the lowest bit of a byte first; older files use whole bytes, `w` rounded up to a multiple of 8.
+//! A band key is the upper `b` bits of the document's feature, where `b` is the parameter `feature-bits`: usually 32,
+//! or 8 for Broder's features of one byte. In memory, in logs and in hashes of records a band key is a number of 32
+//! bits whose lowest `32 - b` bits are zero, so that keys of any width compare alike. The section has a directory over
+//! the key's first `d` bits ([`prefix_bits`](crate::design::prefix_bits) of the rows, at most `b`), and an entry of `w`
+//! bits for each document that has a sketch. An entry consists of the `b - d` bits of the key after the directory's
+//! bits and, below them, `o` bits of the ordinal. `o` is the number of bits of the largest ordinal (at least 1), and
+//! `w = b - d + o`. Entries of a bucket ascend, so documents with equal keys are adjacent. Entries are packed without
+//! padding, the lowest bit of a byte first. Older files store entries in whole bytes: their `w` is rounded up to a
+//! multiple of 8.
 //!
 //! ```text
 //! directory  (2^d + 1) x 4
@@ -21,59 +22,59 @@ use super::directory::Directory;
 pub use crate::params::KEY_BITS;
 use crate::params::Params;
 
-/// Codec of sections whose entries take whole bytes, as files without the feature `packed` have them.
+/// Codec of sections whose entries take whole bytes, as in files without the feature `packed`.
 pub const CODEC_BYTES: u16 = 1;
-/// Codec of sections whose entries follow one another bit by bit.
+/// Codec of sections whose entries are packed without padding bits.
 pub const CODEC_PACKED: u16 = 2;
-/// The most bits of a key in the directory.
+/// Maximum number of key bits in the directory.
 const DIRECTORY_BITS: u32 = 16;
 
-/// The number of feature bits that these parameters store; [`KEY_BITS`] if they store no features.
+/// Returns the number of bits of a feature that these parameters store; [`KEY_BITS`] if they store no features.
 #[must_use]
 pub fn bits_of(params: &Params) -> u32 {
     params.minhash.map_or(KEY_BITS, |minhash| minhash.feature_bits.into())
 }
 
-/// The stored part of a feature: its first `bits` bits, above zeros.
+/// Returns the stored part of a feature: its first `bits` bits, followed by zeros.
 #[must_use]
 #[inline]
 pub fn key(feature: u64, bits: u32) -> u32 {
-    // A shift by 32, for no bits, would overflow.
+    // With 0 bits, a plain shift by 32 would overflow.
     (feature >> KEY_BITS) as u32 & u32::MAX.checked_shl(KEY_BITS.saturating_sub(bits)).unwrap_or(0)
 }
 
 /// The layout of a band section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Band {
-    /// Over the first bits of the key.
+    /// The directory over the first bits of the key.
     pub directory: Directory,
-    /// Bits of a feature that are stored.
+    /// Number of stored bits of a feature.
     pub key_bits: u32,
-    /// Ordinals are below this.
+    /// Exclusive upper bound of the ordinals.
     pub below: u64,
-    /// Bits of an ordinal.
+    /// Number of bits of an ordinal.
     pub ordinal_bits: u32,
-    /// Bits of an entry that are used.
+    /// Number of used bits of an entry.
     used_bits: u32,
-    /// Bits from one entry to the next.
+    /// Number of bits from the start of one entry to the start of the next.
     entry_bits: u32,
     entries: u64,
-    /// Length of the section.
+    /// Length of the section in bytes.
     pub length: u64,
 }
 
-/// An entry: the part of the key after the directory's, and the document.
+/// An entry: the bits of the key that the directory does not cover, and the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BandEntry {
     /// The bits of the key after the first `d`.
     pub tag: u32,
-    /// The document.
+    /// The ordinal of the document.
     pub ordinal: u32,
 }
 
 impl Band {
-    /// The layout for `rows` sketched documents of `documents`, with `key_bits` bits of each feature, in one of the two
-    /// codecs.
+    /// Returns the layout for `rows` documents with a sketch, of `documents` in total, with `key_bits` bits of each
+    /// feature, in codec `codec`.
     #[must_use]
     pub fn of(rows: u64, documents: u64, key_bits: u32, codec: u16) -> Self {
         let directory = Directory::of(rows, DIRECTORY_BITS.min(key_bits));
@@ -85,60 +86,61 @@ impl Band {
         Self { directory, key_bits, below: documents, ordinal_bits, used_bits, entry_bits, entries, length }
     }
 
-    /// The bucket of a key.
+    /// Returns the bucket of a key.
     #[must_use]
     pub fn prefix(&self, key: u32) -> u16 {
-        // A shift by 32, for a directory of one bucket, would overflow.
+        // With a directory of one bucket, a shift of a 32-bit number by 32 would overflow.
         (u64::from(key) >> (KEY_BITS - self.directory.bits)) as u16
     }
 
-    /// The part of the first `bits` bits of a key that the directory covers, and its number of bits.
+    /// Returns the part of the first `bits` bits of a key that the directory covers, and the number of bits in this
+    /// part.
     #[must_use]
     #[inline]
     pub fn leading(&self, key: u32, bits: u32) -> (u64, u32) {
         let known = bits.min(self.directory.bits);
-        // A shift by 32, for no bits, would overflow.
+        // With 0 bits, a shift of a 32-bit number by 32 would overflow.
         (u64::from(key) >> (KEY_BITS - known), known)
     }
 
-    /// The part of a key that its entry holds.
+    /// Returns the part of a key that its entry stores.
     #[must_use]
     pub fn tag(&self, key: u32) -> u32 {
         ((u64::from(key) & ((1 << (KEY_BITS - self.directory.bits)) - 1)) >> self.unkept_bits()) as u32
     }
 
-    /// The key of an entry in bucket `prefix`.
+    /// Returns the key of an entry with tag `tag` in bucket `prefix`.
     #[must_use]
     pub fn key(&self, prefix: u16, tag: u32) -> u32 {
         (u64::from(prefix) << (KEY_BITS - self.directory.bits) | u64::from(tag) << self.unkept_bits()) as u32
     }
 
-    /// The low bits of a key that are not stored and are zero.
+    /// Returns the number of low bits of a key that are not stored and are zero.
     fn unkept_bits(&self) -> u32 {
         KEY_BITS - self.key_bits
     }
 
-    /// The bytes that contain the entries of these rows.
+    /// Returns the byte range that contains the entries of these rows.
     #[must_use]
     pub fn entries(&self, rows: &Range<u64>) -> Range<u64> {
         let bits = u64::from(self.entry_bits);
         self.entries + rows.start * bits / 8..self.entries + (rows.end * bits).div_ceil(8)
     }
 
-    /// An entry as a number.
+    /// Encodes an entry as a number.
     #[must_use]
     pub fn encode(&self, entry: BandEntry) -> u64 {
         u64::from(entry.tag) << self.ordinal_bits | u64::from(entry.ordinal)
     }
 
-    /// A writer of consecutive entries.
+    /// Creates a writer of consecutive entries.
     #[must_use]
     pub fn writer(&self) -> EntryWriter {
         EntryWriter { entry_bits: self.entry_bits, pending: 0, filled: 0 }
     }
 
-    /// The first byte, in the entries of all `rows`, that has a bit set that belongs to no entry.
-    /// [`decode`](Self::decode) ignores such bits.
+    /// Returns the position of the first byte with a set bit that belongs to no entry; `None` if there is none. `bytes`
+    /// are the entries of all `rows`. [`decode`](Self::decode) ignores such bits.
     #[must_use]
     pub fn overfull(&self, bytes: &[u8], rows: u64) -> Option<usize> {
         let spare = self.entry_bits - self.used_bits;
@@ -152,8 +154,8 @@ impl Band {
         if spare > 0 { between() } else { None }.or_else(past_end)
     }
 
-    /// Reads the entries of these rows from the bytes at [`entries`](Self::entries). Ordinals may be invalid; the
-    /// caller checks them against the documents.
+    /// Decodes the entries of these rows from the bytes at [`entries`](Self::entries). Ordinals may be invalid; the
+    /// caller must compare them with the number of documents.
     #[inline]
     #[must_use]
     pub fn decode<'a>(
@@ -167,7 +169,7 @@ impl Band {
             .map(move |place| layout.decode_at(bytes, first + place * layout.entry_bits as usize))
     }
 
-    /// The entry at a position among these rows, as [`decode`](Self::decode) reads it.
+    /// Decodes only the entry at position `place` among these rows, as [`decode`](Self::decode) does.
     #[inline]
     #[must_use]
     pub fn decode_one(&self, bytes: &[u8], rows: &Range<u64>, place: usize) -> BandEntry {
@@ -183,8 +185,8 @@ impl Band {
     }
 }
 
-/// `bits` bits, at most 63, starting at a bit; zeros past the end of the bytes. An entry is never past it: the bytes at
-/// [`Band::entries`] contain all bits of their rows.
+/// Returns `bits` bits, at most 63, starting at bit `bit`. Bits past the end of `bytes` are zero; entries have none,
+/// because the bytes at [`Band::entries`] contain all bits of their rows.
 #[inline(always)]
 fn bits_from(bytes: &[u8], bit: usize, bits: u32) -> u64 {
     let (rest, shift) = (bytes.get(bit / 8..).unwrap_or_default(), (bit % 8) as u32);
@@ -204,13 +206,13 @@ fn bits_from(bytes: &[u8], bit: usize, bits: u32) -> u64 {
 #[derive(Debug)]
 pub struct EntryWriter {
     entry_bits: u32,
-    /// Bits that do not fill a byte yet, fewer than 8.
+    /// Fewer than 8 bits that do not fill a byte yet.
     pending: u128,
     filled: u32,
 }
 
 impl EntryWriter {
-    /// Adds an [encoded](Band::encode) entry, and appends the bytes that it completes.
+    /// Adds an [encoded](Band::encode) entry, and appends the bytes that are complete after it to `out`.
     #[inline]
     pub fn put(&mut self, entry: u64, out: &mut Vec<u8>) {
         self.pending |= u128::from(entry) << self.filled;
@@ -221,7 +223,7 @@ impl EntryWriter {
         self.filled %= 8;
     }
 
-    /// Appends the last byte, if it is incomplete.
+    /// Appends the last byte to `out`, if it is incomplete.
     pub fn finish(self, out: &mut Vec<u8>) {
         if self.filled > 0 {
             out.push(self.pending as u8);

@@ -1,13 +1,13 @@
-//! CRC-32 (ISO-HDLC, the polynomial of zlib), seeded with a salt and a place.
+//! CRC-32 (ISO-HDLC, the polynomial of zlib), seeded with a salt and an offset.
 //!
-//! The salt of the segment and the offset in the file seed the checksum, so an intact page of another segment, or of
-//! another offset in the same one, does not match. It is not a MAC: it detects accidents, not attacks.
+//! The checksum covers the salt of the segment and the offset in the file, so an intact page of another segment, or of
+//! another offset in the same segment, does not match. It is not a MAC: it detects accidental damage, not attacks.
 
-/// Bytes of a file that one checksum covers.
+/// Number of bytes of a file that one checksum covers.
 pub const PAGE: u64 = 4096;
 
-/// The checksum of `bytes` that are at `offset` in the file with `salt`: the CRC-32 of the salt (16 bytes), the
-/// offset (8 bytes), both little-endian, and the bytes.
+/// Returns the checksum of `bytes`, which are at `offset` in a file with `salt`: the CRC-32 of the salt (16 bytes), the
+/// offset (8 bytes), both little-endian, and `bytes`.
 #[must_use]
 pub fn checksum(salt: u128, offset: u64, bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();

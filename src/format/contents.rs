@@ -1,8 +1,8 @@
-//! The table of contents: which sections a segment has and where.
+//! The table of contents: the sections of a segment and their locations.
 //!
-//! One entry of 32 bytes for each section, in ascending order of (kind, index), which is also the order in the
-//! file. Sections tile the file from the header on: each begins at the first multiple of 64 after the one
-//! before, so that lengths determine offsets and nothing can overlap or hide between them.
+//! It has one entry of 32 bytes for each section, in ascending order of (kind, index), which is also the order in the
+//! file. Sections cover the file after the header: each begins at the first multiple of 64 after the previous section.
+//! So the lengths determine the offsets, and no data can overlap or be hidden between sections.
 
 use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -10,45 +10,45 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::header::HEADER_BYTES;
 use super::wire::{self, Fault};
 
-/// The kinds of sections. These numbers are for ever.
+/// The kinds of sections. The numbers are part of the format and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
 pub enum Kind {
     /// The parameters' text.
     Params = 1,
-    /// Keys in ascending order; a key's place is its document's ordinal.
+    /// Keys in ascending order; a key's position is its document's ordinal.
     Keys = 2,
-    /// For each ordinal the rank of its fingerprint.
+    /// The rank of each document's fingerprint.
     Ranks = 3,
     /// The name of the table design.
     Design = 4,
-    /// Nested tables for the hot buckets of a table (the index, from 1), if it has any.
+    /// Nested tables for the hot buckets of a table (the index, from 1). Absent if the table has no hot bucket.
     Hot = 5,
-    /// A table (the index, from 1) of whole fingerprints, sorted; a fingerprint's place in table 1 is its rank.
+    /// A table (the index, from 1) of whole fingerprints, sorted; a fingerprint's position in table 1 is its rank.
     Table = 6,
-    /// A table (the index, from 2) of entries that lead to table 1.
+    /// A table (the index, from 2) of entries that refer to table 1.
     FilterTable = 7,
-    /// For each rank its documents.
+    /// The documents of each rank.
     Postings = 8,
     /// A band (the index, from 1): buckets of documents with equal minima.
     Band = 9,
     /// Stored signatures.
     Signatures = 10,
-    /// The least hashes of each document.
+    /// The lowest hashes of each document.
     Bottom = 11,
-    /// The hashes of each document that the modulus divides.
+    /// The hashes of each document that are divisible by the modulus.
     Modular = 12,
     /// The value of each document.
     Values = 13,
-    /// The stamp of each document, and their order.
+    /// The stamp of each document, and the order of the stamps.
     Stamps = 14,
     /// The fields of each document.
     Fields = 15,
-    /// Tags of shingle hashes that many documents of the segment have.
+    /// Tags of shingle hashes that occur in many documents of the segment.
     Common = 16,
-    /// For the tags of each document's prefix, the documents.
+    /// Documents by the tags of their prefixes.
     Prefixes = 17,
-    /// A checksum for each page of all that is before.
+    /// A checksum for each page of the file before this section.
     Checksums = 255,
 }
 
@@ -75,7 +75,7 @@ impl Kind {
         Self::Checksums,
     ];
 
-    /// The name in `format-spec.md`, in `stats` and in errors.
+    /// Returns the name used in `format-spec.md`, in `stats` and in errors.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -111,43 +111,43 @@ impl Kind {
 pub struct Entry {
     /// A [`Kind`].
     pub kind: U16,
-    /// The number of a table or band; 0 for other sections.
+    /// The number of the table or band; 0 for other sections.
     pub index: U16,
-    /// How the section is coded; the section's part of the specification lists the codecs.
+    /// The codec of the section; `format-spec.md` lists the codecs of each kind.
     pub codec: U16,
     /// Zero.
     pub reserved: U16,
-    /// First byte in the file.
+    /// Offset of the first byte in the file.
     pub offset: U64,
-    /// Bytes, without the gap after it.
+    /// Length in bytes, without the gap after the section.
     pub length: U64,
-    /// Entries: documents, fingerprints or pages; bytes for `params`.
+    /// Number of entries: documents, fingerprints or pages; for `params`, the number of bytes.
     pub rows: U64,
 }
 
-/// Length of an [`Entry`].
+/// Length of an [`Entry`] in bytes.
 pub const ENTRY_BYTES: usize = 32;
 const _: () = assert!(size_of::<Entry>() == ENTRY_BYTES);
 
-/// A section, checked to lie within the file.
+/// A section that has been checked to be within the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// The kind of its content.
+    /// The kind of the section.
     pub kind: Kind,
-    /// The number of a table or band; 0 for other sections.
+    /// The number of the table or band; 0 for other sections.
     pub index: u16,
-    /// How.
+    /// The codec of the section.
     pub codec: u16,
-    /// First byte in the file.
+    /// Offset of the first byte in the file.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// Entries.
+    /// Number of entries.
     pub rows: u64,
 }
 
 impl Section {
-    /// The entry of this section.
+    /// Returns the entry of this section in the table of contents.
     #[must_use]
     pub fn entry(&self) -> Entry {
         Entry {
@@ -161,18 +161,18 @@ impl Section {
         }
     }
 
-    /// First byte after the section.
+    /// Returns the offset of the first byte after the section.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.offset + self.length
     }
 }
 
-/// Reads the table of contents that begins at `start` in the file and checks it as a whole: known kinds, strictly
-/// ascending, tiling the bytes from the header up to `start`, the checksums last.
+/// Reads the table of contents that begins at `start` in the file and checks it as a whole: all kinds are known,
+/// entries ascend strictly, sections cover the bytes from the header to `start`, and the checksums section is the last.
 ///
 /// # Errors
-/// A [`Fault`] at an offset from `start`.
+/// A [`Fault`] with an offset relative to `start`.
 pub fn read(bytes: &[u8], start: u64) -> Result<Vec<Section>, Fault> {
     let entries: &[Entry] = wire::column(bytes)?;
     let mut sections: Vec<Section> = Vec::with_capacity(entries.len());

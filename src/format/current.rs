@@ -1,6 +1,6 @@
-//! `CURRENT`: which manifest is the newest, and its digest.
+//! `CURRENT`: the generation and the digest of the newest manifest.
 //!
-//! Without it, an index whose newest manifest was lost would open as the one before, without a word.
+//! Without this file, an index that has lost its newest manifest would silently open at the previous generation.
 //!
 //! ```text
 //!  0  header (role 3; its salt is the index's UUID)
@@ -18,24 +18,24 @@ use super::wire::Fault;
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Current {
-    /// Role [`Role::Current`], salt = UUID.
+    /// The header: role [`Role::Current`], the index's UUID as salt.
     pub header: Header,
-    /// In the name of the newest manifest.
+    /// The generation in the name of the newest manifest.
     pub generation: U64,
-    /// [`super::manifest::Manifest::digest`] of it.
+    /// The [`super::manifest::Manifest::digest`] of the newest manifest.
     pub digest: U128,
     /// Zero.
     pub reserved: U32,
-    /// [`checksum`] of the bytes before it.
+    /// [`checksum`] of the fields before it, with the UUID as salt, at offset 0.
     pub checksum: U32,
 }
 
-/// Length of the file.
+/// Length of the file in bytes.
 pub const CURRENT_BYTES: usize = 96;
 const _: () = assert!(size_of::<Current>() == CURRENT_BYTES);
 
 impl Current {
-    /// Points to a manifest.
+    /// Creates a file that refers to the manifest of this generation and digest.
     #[must_use]
     pub fn new(uuid: u128, params_digest: u128, generation: u64, digest: u128) -> Self {
         let mut current = Self {
@@ -53,7 +53,7 @@ impl Current {
         checksum(self.header.salt.get(), 0, &self.as_bytes()[..CURRENT_BYTES - 4])
     }
 
-    /// Reads and checks the file.
+    /// Reads the file and checks it.
     ///
     /// # Errors
     /// A [`Refusal`].

@@ -6,13 +6,13 @@ use crate::format::wire::Fault;
 
 /// Codec of the section.
 pub const CODEC: u16 = 1;
-/// The longest name.
+/// Maximum length of a name in bytes.
 pub const NAME_BYTES_MAX: u64 = 64;
 
-/// Reads a name.
+/// Decodes the name of a table design.
 ///
 /// # Errors
-/// A [`Fault`] for a name of no design.
+/// A [`Fault`] if no design has this name.
 pub fn decode(bytes: &[u8]) -> Result<DesignName, Fault> {
     let name = std::str::from_utf8(bytes).ok().and_then(|name| name.parse().ok());
     name.ok_or_else(|| Fault::new(0, "the name of a table design", bytes.escape_ascii()))

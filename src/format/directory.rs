@@ -1,7 +1,8 @@
-//! A directory: the first row of each prefix.
+//! A directory: finds the rows of a prefix.
 //!
-//! Tables and bands begin with a directory over the first `d` bits of their sort keys: `2^d + 1` numbers of 4 bytes,
-//! each the number of rows with a smaller prefix, the last the number of all rows.
+//! Tables and bands begin with a directory over the first `d` bits of their sort keys: `2^d + 1` numbers of 4 bytes.
+//! Each is the number of rows with a smaller prefix, which is the first row of the prefix; the last is the number of
+//! all rows.
 
 use std::ops::Range;
 
@@ -15,26 +16,27 @@ use crate::error::Result;
 /// A directory over `bits` bits, at the start of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Directory {
-    /// Bits of a prefix.
+    /// Number of bits of a prefix.
     pub bits: u32,
-    /// The number of rows in the directory.
+    /// Number of rows in the section.
     pub rows: u64,
 }
 
 impl Directory {
-    /// The directory of a section of `rows` entries, over at most `max` bits, and never more than 32.
+    /// Returns the directory of a section of `rows` entries, over at most `max` bits, and never more than 32.
     #[must_use]
     pub fn of(rows: u64, max: u32) -> Self {
         Self { bits: prefix_bits(rows, max), rows }
     }
 
-    /// Bytes it takes.
+    /// Returns the length of the directory in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
         ((1 << self.bits) + 1) * 4
     }
 
-    /// The position of the first row of `prefix` and of the first row of the next prefix.
+    /// Returns the byte range in the section of two numbers: the first row of `prefix` and the first row of the next
+    /// prefix.
     #[must_use]
     #[inline(always)]
     #[allow(clippy::unused_self, reason = "where rows of other widths stand depends on the directory")]
@@ -42,10 +44,10 @@ impl Directory {
         prefix * 4..prefix * 4 + 8
     }
 
-    /// Reads the rows of a bucket from the bytes at [`range`](Self::range).
+    /// Decodes the rows of a bucket from the bytes at [`range`](Self::range).
     ///
     /// # Errors
-    /// A [`Fault`] where the two are not in order or beyond the rows.
+    /// A [`Fault`] if the two numbers descend or exceed the number of rows.
     #[inline(always)]
     pub fn decode(&self, bytes: &[u8], prefix: u64) -> std::result::Result<Range<u64>, Fault> {
         let (start, end) = match wire::column::<U32>(bytes) {
@@ -61,7 +63,7 @@ impl Directory {
         Fault::new(self.range(prefix).start, expected, format!("{start} and {end}"))
     }
 
-    /// The rows of a bucket.
+    /// Returns the rows of a bucket.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -71,7 +73,7 @@ impl Directory {
         self.decode(bytes, prefix).map_err(|fault| source.corrupt(fault))
     }
 
-    /// The rows whose first `bits` bits, at most as many as the directory has, are `prefix`.
+    /// Returns the rows whose first `bits` bits are `prefix`. `bits` is at most the number of bits of the directory.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -87,20 +89,21 @@ impl Directory {
         if start <= end { Ok(start..end) } else { Err(source.corrupt(self.fault(first, start, end))) }
     }
 
-    /// Hints that the rows whose first `bits` bits are `prefix` will be looked up; if that is more bits than the
-    /// directory has, hints at the bucket that contains them.
+    /// Prefetches the entry that a lookup of the first `bits` bits `prefix` reads. If the directory has fewer bits,
+    /// this is the entry of the bucket that contains these rows.
     #[inline(always)]
     pub fn hint<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         let own = self.bits;
-        // A directory without bits would be shifted by all 64, which overflows.
+        // If the directory has no bits, the shift may be by all 64 bits, which would overflow.
         let narrowed = || prefix.checked_shr(bits - own).unwrap_or(0);
         let entry = self.range(if bits <= own { prefix << (own - bits) } else { narrowed() });
         source.hint(entry.start);
         source.announce(entry);
     }
 
-    /// The rows of a bucket in a scan of all buckets, which must begin at row `end`, where the bucket before ended.
-    /// Otherwise a corrupt directory could name every row in every bucket, and make a scan quadratic.
+    /// Returns the rows of a bucket in a scan of all buckets. They must begin at row `end`, the end of the previous
+    /// bucket. Without this check, every bucket of a corrupt directory could contain all rows, and a scan would take
+    /// quadratic time.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -116,7 +119,7 @@ impl Directory {
         Err(source.corrupt(lie))
     }
 
-    /// The prefix whose bucket contains a row: binary search, O(bits) reads.
+    /// Returns the prefix whose bucket contains a row, by binary search with O(bits) reads.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -142,33 +145,33 @@ pub struct DirectoryBuilder {
 }
 
 impl DirectoryBuilder {
-    /// A builder for this directory. Memory: its length.
+    /// Creates a builder for this directory. Needs as much memory as the directory is long.
     #[must_use]
     pub fn new(directory: Directory) -> Self {
         Self { bits: directory.bits, counts: vec![0; 1 << directory.bits] }
     }
 
-    /// Counts a row, by the first bits of the 64-bit `key`.
+    /// Counts a row by the first bits of its 64-bit `key`.
     #[inline(always)]
     pub fn count(&mut self, key: u64) {
         self.counts[key.checked_shr(64 - self.bits).unwrap_or(0) as usize] += 1;
     }
 
-    /// Counts rows of one prefix.
+    /// Counts `rows` rows of one prefix.
     pub fn count_bucket(&mut self, prefix: u64, rows: u32) {
         self.counts[prefix as usize] += rows;
     }
 
-    /// Counts rows whose keys ascend; `from` is the number counted so far. Stores the last row of each prefix, as
-    /// incrementing one counter repeatedly would wait for each increment. Call [`settle`](Self::settle) after the last
-    /// row.
+    /// Counts rows whose keys ascend; `from` is the number of rows counted before. Stores the last row of each prefix
+    /// instead of incrementing its counter, because each increment of the same counter would wait for the previous one.
+    /// Call [`settle`](Self::settle) after the last row.
     pub fn count_ascending(&mut self, from: u32, keys: &[u64]) {
         for (row, &key) in (from + 1..).zip(keys) {
             self.counts[key.checked_shr(64 - self.bits).unwrap_or(0) as usize] = row;
         }
     }
 
-    /// Turns what [`count_ascending`](Self::count_ascending) has stored into counts.
+    /// Converts the rows that [`count_ascending`](Self::count_ascending) has stored into counts.
     pub fn settle(&mut self) {
         let mut last = 0;
         for end in self.counts.iter_mut().filter(|end| **end > 0) {
@@ -177,7 +180,7 @@ impl DirectoryBuilder {
         }
     }
 
-    /// The numbers of the directory, in chunks of bytes.
+    /// Passes the numbers of the directory to `put`, as chunks of bytes.
     pub fn encode(&self, mut put: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let mut next = 0_u32;
         let mut bytes = Vec::new();

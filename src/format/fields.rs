@@ -1,29 +1,29 @@
-//! The data of a document besides its key, its sketch and its value, field by field: the section fields.
+//! The data of a document besides its key, sketch, value and stamp, as a list of fields: the section fields.
 //!
 //! ```text
-//! offsets  (documents + 1) x o     how many bytes stand before each document's fields, and all of them
-//! bytes    rows                    the fields of one document after the other
+//! offsets  (documents + 1) x o     the number of bytes before each document's fields; the last is their total
+//! bytes    rows                    the fields of all documents, one document after the other
 //!
 //! field    tag 1, length 4, and the bytes; the tags of a document ascend
-//! mark     tag 1, no bytes         the document was a duplicate when it came
-//! set      tag 2                   its distinct shingle hashes
-//! priority tag 3, 8 bytes          the caller's number, by which it comes before others of its group
+//! mark     tag 1, no bytes         the document was a duplicate when it was added
+//! set      tag 2                   the document's distinct shingle hashes
+//! priority tag 3, 8 bytes          the caller's number that ranks the document within its group
 //! ```
 //!
-//! The parameters say which fields there can be: `marks=kept`, `sets=kept`, `priorities=kept`. With sets each document
-//! has one, possibly empty. A field with another tag needs a new feature bit of the format, so that no reader ignores
-//! it.
+//! The parameters define which fields documents can have: `marks=kept`, `sets=kept`, `priorities=kept`. If sets are
+//! stored, each document has one, possibly empty. A field with another tag needs a new feature bit of the format, so
+//! that no reader ignores it.
 //!
 //! ```text
 //! set      count 4
-//!          low     count x (8 - c)                 of each hash, ascending, its low bytes
-//!          high    ceil((count + 2^8c) / 8)        of each hash, in one bit map, the bit h + i, where h are its c high
-//!                                                  bytes and i is its place, from 0
+//!          low     count x (8 - c)                 the low bytes of each hash, in ascending order of the hashes
+//!          high    ceil((count + 2^8c) / 8)        a bitmap: for the hash at position i (from 0), bit h + i is set,
+//!                                                  where h is the number formed by its c high bytes
 //! ```
 //!
-//! c is 0, 1 or 2, whichever makes the set shortest, and the least of equals; without high bytes there is no bit map. A
-//! set of 300 hashes takes 7.25 bytes a hash, and no encoding of sets of random numbers takes less than 7.15 (log2 of
-//! the binomial coefficient), so a finer encoding would gain little.
+//! c is 0, 1 or 2: the value that makes the set shortest, and the lowest of equally good values. If c is 0, there is no
+//! bitmap. A set of 300 hashes takes 7.25 bytes per hash. No encoding of sets of random numbers takes less than 7.15
+//! (log2 of the binomial coefficient), so a finer encoding would gain little.
 
 use super::wire::{self, Fault};
 use crate::error::Error;
@@ -31,34 +31,34 @@ use crate::params::Params;
 
 /// Codec of the section.
 pub const CODEC: u16 = 1;
-/// The most bytes of a document's fields.
+/// Maximum length in bytes of a document's fields.
 pub const FIELDS_BYTES_MAX: usize = 1 << 27;
-/// Bytes before those of a field.
+/// Length in bytes of a field's tag and length.
 const HEAD_BYTES: usize = 5;
-/// Bytes before the hashes of a set.
+/// Length in bytes of a set's count, before its hashes.
 const COUNT_BYTES: usize = 4;
 
 const MARK: u8 = 1;
 const SET: u8 = 2;
 const PRIORITY: u8 = 3;
-/// Bytes of a priority.
+/// Length of a priority in bytes.
 const PRIORITY_BYTES: usize = 8;
 
-/// Whether an index with these parameters has fields.
+/// Whether an index with these parameters stores fields.
 #[must_use]
 pub fn are_kept(params: &Params) -> bool {
     params.sets || params.marks || params.priorities
 }
 
-/// Hashes that are decoded together where a comparison may end early.
+/// Number of hashes that are decoded together in a comparison that may end early.
 const TOGETHER: usize = 64;
 
-/// A set as stored in fields.
+/// A set as encoded in the fields.
 #[derive(Clone, Copy)]
 struct CodedSet<'a> {
-    /// The number of its hashes.
+    /// Number of hashes.
     count: usize,
-    /// Their offset in the fields.
+    /// Offset of the hashes in the fields.
     at: usize,
     coded: &'a [u8],
 }
@@ -66,14 +66,14 @@ struct CodedSet<'a> {
 /// Decodes the hashes of a set, ascending.
 struct SetDecoder<'a> {
     set: CodedSet<'a>,
-    /// High bytes of each hash.
+    /// Number of high bytes of a hash, which are encoded in the bitmap.
     high_bytes: u32,
     low_bytes: usize,
-    /// The hashes decoded so far, and the last of them.
+    /// Number of hashes decoded so far; the last of them is in `last`.
     decoded: usize,
     last: u64,
-    /// The rest of the map, from the bit `bit` on, which begins a word; and the bits of the word before it whose hashes
-    /// are not decoded yet.
+    /// The undecoded bytes of the bitmap, which begin at a word boundary, at bit `bit`. `word` holds the bits of the
+    /// previous word whose hashes are not decoded yet.
     map: &'a [u8],
     bit: usize,
     word: u64,
@@ -87,12 +87,12 @@ impl<'a> SetDecoder<'a> {
         Self { set, high_bytes, low_bytes, decoded: 0, last: 0, map, bit: 0, word: 0 }
     }
 
-    /// Hashes that are not decoded yet.
+    /// Returns the number of hashes that are not decoded yet.
     fn left(&self) -> usize {
         self.set.count - self.decoded
     }
 
-    /// Appends the next `max` hashes to `out`, or all that are left.
+    /// Appends the next `max` hashes to `out`, or all remaining hashes if there are fewer.
     fn decode(&mut self, max: usize, out: &mut Vec<u64>) -> Result<(), Fault> {
         let count = max.min(self.left());
         let start = out.len();
@@ -121,16 +121,17 @@ impl<'a> SetDecoder<'a> {
         Ok(())
     }
 
-    /// The low bytes of a hash.
+    /// Returns the low bytes of a hash.
     fn low(&self, place: usize) -> u64 {
-        // Eight bytes at once: the last ones belong to the next hash, or to the map after the hashes.
+        // Reads 8 bytes at once. The bytes after the low bytes belong to the next hash or to the bitmap, and are masked
+        // out.
         match self.set.coded[place * self.low_bytes..].first_chunk::<8>() {
             Some(word) => u64::from_le_bytes(*word) & (u64::MAX >> (8 * self.high_bytes)),
             None => wire::wide(&self.set.coded[place * self.low_bytes..][..self.low_bytes]),
         }
     }
 
-    /// The high bytes of the next hash, by the next bit of the map.
+    /// Returns the high bytes of the next hash, from the next set bit of the bitmap.
     fn high(&mut self, place: usize) -> Result<u64, Fault> {
         while self.word == 0 {
             let (word, rest) = match self.map.split_first_chunk::<8>() {
@@ -153,7 +154,7 @@ impl<'a> SetDecoder<'a> {
         Fault::new(at as u64, format!("the high bytes of {} hashes", self.set.count), "others")
     }
 
-    /// The error for the first of the next hashes that does not ascend.
+    /// Returns the error for the first of the next hashes that is not above the previous one.
     #[cold]
     fn descent(&self, hashes: &[u64]) -> Fault {
         let mut last = (self.decoded > 0).then_some(self.last);
@@ -168,7 +169,7 @@ impl<'a> SetDecoder<'a> {
     }
 }
 
-/// The number of elements that two ascending lists share.
+/// Returns the number of elements that two ascending lists share.
 fn in_both(a: &[u64], b: &[u64]) -> usize {
     let (mut i, mut j, mut both) = (0, 0, 0);
     while i < a.len() && j < b.len() {
@@ -180,18 +181,18 @@ fn in_both(a: &[u64], b: &[u64]) -> usize {
     both
 }
 
-/// The fields of a document, as they are in files.
+/// The fields of a document, as encoded in files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// Interprets bytes as fields. [`check`](Self::check) verifies them.
+    /// Wraps bytes as fields without checking them; [`check`](Self::check) does.
     #[must_use]
     pub fn of(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes.
+    /// Returns the encoded bytes.
     #[must_use]
     pub fn bytes(self) -> &'a [u8] {
         self.0
@@ -204,7 +205,7 @@ impl<'a> Fields<'a> {
         self.0.first() == Some(&MARK)
     }
 
-    /// The caller's priority; `None` if it has none. It is the last field.
+    /// Returns the caller's priority, the last field; `None` if the document has none.
     #[must_use]
     #[inline]
     pub fn priority(self) -> Option<u64> {
@@ -219,19 +220,19 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// The number of hashes of its set; 0 without a set.
+    /// Returns the number of hashes in the document's set; 0 without a set.
     ///
     /// # Errors
-    /// A [`Fault`] for bytes that are no fields.
+    /// A [`Fault`] for bytes that are not valid fields.
     #[inline]
     pub fn set_size(self) -> Result<usize, Fault> {
         Ok(self.set()?.map_or(0, |set| set.count))
     }
 
-    /// Replaces `out` by the hashes of its set, ascending; empty without a set.
+    /// Replaces the content of `out` with the hashes of the document's set, ascending; empty without a set.
     ///
     /// # Errors
-    /// A [`Fault`] for bytes that are no fields, and for hashes that do not ascend.
+    /// A [`Fault`] for bytes that are not valid fields, or for hashes that do not ascend.
     pub fn set_into(self, out: &mut Vec<u64>) -> Result<(), Fault> {
         out.clear();
         let Some(coded) = self.set()? else { return Ok(()) };
@@ -239,11 +240,12 @@ impl<'a> Fields<'a> {
         SetDecoder::of(coded).decode(usize::MAX, out)
     }
 
-    /// The number of hashes that the document's set shares with `set`, which ascends, if they are `min` or more.
-    /// Stops decoding once that is decided: the rest is not checked. `scratch` is a reusable buffer.
+    /// Returns the number of hashes that the document's set shares with `set`, which ascends; `None` if it is below
+    /// `min`. Stops decoding as soon as `min` cannot be reached, and does not check the remaining hashes. `scratch` is a
+    /// reusable buffer.
     ///
     /// # Errors
-    /// A [`Fault`] for bytes that are no fields, and for hashes that do not ascend.
+    /// A [`Fault`] for bytes that are not valid fields, or for hashes that do not ascend.
     pub fn shared_from(
         self,
         set: &[u64],
@@ -266,7 +268,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The set, not decoded yet.
+    /// Returns the set without decoding it; `None` if the document has none.
     fn set(self) -> Result<Option<CodedSet<'a>>, Fault> {
         let at = if self.is_marked() { HEAD_BYTES } else { 0 };
         let Some(head) = self.0.get(at..at + HEAD_BYTES + COUNT_BYTES).filter(|head| head[0] == SET) else {
@@ -282,27 +284,28 @@ impl<'a> Fields<'a> {
         Ok(Some(CodedSet { count, at: at + HEAD_BYTES + COUNT_BYTES, coded }))
     }
 
-    /// Refuses bytes that are not the fields of an index with these parameters, the hashes of the set included.
+    /// Checks that the bytes are valid fields of an index with these parameters, including the hashes of the set.
     ///
     /// # Errors
-    /// A [`Fault`] at an offset from their first byte.
+    /// A [`Fault`] with an offset from the first byte of the fields.
     pub fn check(self, params: &Params) -> Result<(), Fault> {
         self.check_shape(params)?;
         self.set_into(&mut Vec::new())
     }
 
-    /// As [`check`](Self::check), without the hashes, for fields that were [encoded](encode) here or have been checked.
+    /// As [`check`](Self::check), without the hashes: for fields that were [encoded](encode) by this process or are
+    /// already checked.
     ///
     /// # Errors
-    /// A [`Fault`] at an offset from their first byte.
+    /// A [`Fault`] with an offset from the first byte of the fields.
     pub fn check_shape(self, params: &Params) -> Result<(), Fault> {
         self.check_kept(params.sets, params.marks, params.priorities)
     }
 
-    /// As [`check_shape`](Self::check_shape), for an index that stores sets, marks or priorities.
+    /// As [`check_shape`](Self::check_shape), with flags for the fields that are stored instead of parameters.
     ///
     /// # Errors
-    /// A [`Fault`] at an offset from their first byte.
+    /// A [`Fault`] with an offset from the first byte of the fields.
     pub fn check_kept(self, sets: bool, marks: bool, priorities: bool) -> Result<(), Fault> {
         if self.0.len() > FIELDS_BYTES_MAX {
             return Err(Fault::new(0, format!("at most {FIELDS_BYTES_MAX} bytes of fields"), self.0.len()));
@@ -336,7 +339,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// As [`Fields::check_shape`], for a caller's document.
+/// As [`Fields::check_shape`], for a document passed by the caller instead of one read from a file.
 ///
 /// # Errors
 /// [`Error::Invalid`], [`Error::Limit`].
@@ -348,13 +351,13 @@ pub fn check(fields: Fields<'_>, params: &Params) -> crate::error::Result<()> {
     fields.check_shape(params).map_err(unread)
 }
 
-/// The error for invalid fields that are in no file.
+/// Returns the error for invalid fields that do not come from a file.
 #[allow(clippy::needless_pass_by_value, reason = "as map_err hands it")]
 pub(crate) fn unread(fault: Fault) -> Error {
     Error::Invalid(format!("fields of a document: expected {}, found {}", fault.expected, fault.found))
 }
 
-/// The high bytes of each hash that are encoded in the bit map.
+/// Returns the number of high bytes of each hash to encode in the bitmap, for a set of `count` hashes.
 fn high_bytes(count: usize) -> u32 {
     (0..=2).min_by_key(|&high| coded_with(count, high)).unwrap_or(0)
 }
@@ -368,8 +371,8 @@ fn coded_with(count: usize, high: u32) -> u64 {
     count as u64 * u64::from(8 - high) + map
 }
 
-/// Replaces `out` by the fields of a document: a mark or none, and, if sets are stored, its distinct shingle hashes,
-/// ascending.
+/// Replaces the content of `out` with the fields of a document: the mark if `is_marked`, and, if sets are stored, its
+/// distinct shingle hashes, which ascend.
 pub fn encode(params: &Params, is_marked: bool, set: &[u64], out: &mut Vec<u8>) {
     out.clear();
     if is_marked {
@@ -387,7 +390,7 @@ pub fn add_priority(priority: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&priority.to_le_bytes());
 }
 
-/// Appends the field of a set.
+/// Appends the field with a set.
 fn encode_set(set: &[u64], out: &mut Vec<u8>) {
     let length = COUNT_BYTES as u64 + coded_bytes(set.len());
     out.push(SET);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0  magic 8A 54 57 58 0D 0A 1A 0A    8 file length    16 offset of the table of contents
-//! 24  entries in it   28 its checksum  32 checksum of the checksums section   36 reserved
+//! 24  its number of entries  28 its checksum  32 checksum of the checksums section  36 reserved
 //! 40  documents      48 distinct fingerprints           56 reserved           60 checksum of 0..60
 //! ```
 
@@ -12,8 +12,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::checksum::checksum;
 use super::wire::Fault;
 
-/// The first bytes of the footer. They differ from the header's, so that a file cut at a copy of a header is not taken
-/// for a complete one.
+/// The first bytes of the footer. They differ from the header's, so that a file truncated right after a copy of a
+/// header is not mistaken for a complete file.
 pub const MAGIC: [u8; 8] = *b"\x8ATWX\r\n\x1a\n";
 
 /// The footer as stored in the file.
@@ -26,7 +26,7 @@ pub struct Footer {
     pub file_length: U64,
     /// The offset of the table of contents, which ends where the footer begins.
     pub contents_offset: U64,
-    /// Entries of the table of contents.
+    /// Number of entries in the table of contents.
     pub contents_entries: U32,
     /// [`checksum`] of the table of contents, at its offset.
     pub contents_checksum: U32,
@@ -34,32 +34,32 @@ pub struct Footer {
     pub checksums_checksum: U32,
     /// Zero.
     pub reserved: U32,
-    /// Documents in the segment.
+    /// Number of documents in the segment.
     pub documents: U64,
-    /// Distinct fingerprints in the segment; 0 if it stores none.
+    /// Number of distinct fingerprints in the segment; 0 if it stores no fingerprints.
     pub distinct: U64,
     /// Zero.
     pub reserved_too: U32,
-    /// [`checksum`] of the bytes before it, at the footer's offset.
+    /// [`checksum`] of the fields before it, at the footer's offset.
     pub checksum: U32,
 }
 
-/// Length of a [`Footer`].
+/// Length of a [`Footer`] in bytes.
 pub const FOOTER_BYTES: usize = 64;
 const _: () = assert!(size_of::<Footer>() == FOOTER_BYTES);
 
 impl Footer {
-    /// Sets the checksum of a footer that will be at `offset`.
+    /// Returns the footer with its checksum, for a footer that will be at `offset`.
     #[must_use]
     pub fn sealed(mut self, salt: u128, offset: u64) -> Self {
         self.checksum = U32::new(checksum(salt, offset, &self.as_bytes()[..FOOTER_BYTES - 4]));
         self
     }
 
-    /// Reads the footer of a file of `file_length` bytes, which is its last 64 bytes.
+    /// Reads the footer of a file of `file_length` bytes. `bytes` are the last 64 bytes of the file.
     ///
     /// # Errors
-    /// A [`Fault`] at an offset from the footer's start.
+    /// A [`Fault`] with an offset from the footer's start.
     pub fn read(bytes: &[u8], salt: u128, file_length: u64) -> Result<Self, Fault> {
         let Ok(footer) = Self::read_from_bytes(bytes) else {
             return Err(Fault::new(0, "a footer of 64 bytes", format!("{} bytes", bytes.len())));

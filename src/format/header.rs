@@ -1,4 +1,4 @@
-//! The header: the kind of a file, at offset 0 of each file of an index.
+//! The header: 64 bytes at offset 0 of every file of an index, with the kind of the file, its version and its features.
 //!
 //! ```text
 //!  0  magic 89 54 57 58 0D 0A 1A 0A          8   version    10 role      11 fingerprint bits
@@ -17,54 +17,55 @@ use crate::params::{Family, MinhashParams, MinhashWeights, Params, Shingling, Th
 
 pub use crate::error::Refusal;
 
-/// The first bytes of every file: a byte no text begins with, the name, and line ends that a transfer in text mode
-/// would change.
+/// The first bytes of every file: a byte that no text begins with, the name `TWX`, and line ends that a transfer in
+/// text mode would change.
 pub const MAGIC: [u8; 8] = *b"\x89TWX\r\n\x1a\n";
-/// The advice for a file that is newer than this build.
+/// The advice in the error for a file that is newer than this build.
 const USE_NEWER: &str = "use a newer version";
-/// Bits in a fingerprint.
+/// Number of bits in a fingerprint.
 pub const FINGERPRINT_BITS: u8 = 64;
 
-/// The incompatible feature of a manifest that names logs.
+/// Incompatible feature of manifests: the manifest lists logs.
 pub const FEATURE_LOG: u32 = 1;
-/// The incompatible feature of a segment, a manifest and a log whose parameters store values.
+/// Incompatible feature of segments, manifests and logs: the parameters store values.
 pub const FEATURE_VALUES: u32 = 2;
-/// The incompatible feature of a segment, a manifest and a log whose parameters store stamps.
+/// Incompatible feature of segments, manifests and logs: the parameters store stamps.
 pub const FEATURE_STAMPS: u32 = 4;
 
-/// The feature of a manifest that states the length of the active log.
+/// Incompatible feature of manifests: the manifest states the length of the active log.
 pub const FEATURE_GROWN: u32 = 8;
-/// The feature of a segment whose band entries are packed [bit by bit](super::bands::CODEC_PACKED).
+/// Incompatible feature of segments: band entries are packed [bit by bit](super::bands::CODEC_PACKED).
 pub const FEATURE_PACKED: u32 = 16;
 
-/// The feature of segments, manifests, logs and files of sketches whose parameters store fewer than
+/// Incompatible feature of segments, manifests, logs and files of sketches: the parameters store fewer than
 /// [32](super::bands::KEY_BITS) bits of each feature of a document.
 pub const FEATURE_NARROW: u32 = 32;
 
-/// The feature of every file whose parameters choose [tokens or folding](text_of) that the first readers of this
-/// version do not know.
+/// Incompatible feature of every file: the parameters choose [tokens or folding](text_of) that the first readers of
+/// this version do not know.
 pub const FEATURE_TEXT: u32 = 64;
 
-/// The feature of segments, manifests, logs and files of sketches whose parameters state a near relation
+/// Incompatible feature of segments, manifests, logs and files of sketches: the parameters state a near relation
 /// ([`Params::near`]) other than the default.
 pub const FEATURE_NEAR: u32 = 128;
 
-/// The feature of segments, manifests and logs whose parameters store [fields] (sets or marks), and of files of
-/// sketches with sets.
+/// Incompatible feature of segments, manifests and logs whose parameters store [fields] (sets or marks), and of files
+/// of sketches with sets.
 pub const FEATURE_FIELDS: u32 = 256;
 
-/// The feature of segments, manifests and logs whose parameters store [priorities](super::fields), which are fields too.
+/// Incompatible feature of segments, manifests and logs: the parameters store [priorities](super::fields), which are
+/// fields too.
 pub const FEATURE_PRIORITIES: u32 = 512;
 
-/// The feature of every file, except tables of document frequencies, whose parameters
-/// [weight](twindex_sketch::params::MinhashWeights) minima, or take them from [darts](twindex_sketch::darts).
+/// Incompatible feature of every file except tables of document frequencies: the parameters
+/// [weight](twindex_sketch::params::MinhashWeights) minima, or compute them from [darts](twindex_sketch::darts).
 pub const FEATURE_WEIGHTS: u32 = 1024;
 
-/// The feature of every file whose parameters leave the spans of a list out of texts
+/// Incompatible feature of every file: the parameters exclude the spans of a list from texts
 /// ([`Shingling::boilerplate`](twindex_sketch::params::Shingling::boilerplate)).
 pub const FEATURE_BOILERPLATE: u32 = 2048;
 
-/// The incompatible features that parameters require, for every file that has records with these parameters.
+/// Returns the incompatible features that the parameters require in segments, manifests and logs.
 #[must_use]
 pub fn features_of(params: &Params) -> u32 {
     let values = if params.values { FEATURE_VALUES } else { 0 };
@@ -74,8 +75,8 @@ pub fn features_of(params: &Params) -> u32 {
     values | stamps | fields | priorities | features_of_sketches(params)
 }
 
-/// The incompatible features of tokens, of folding and of omitted spans, which version 3 of the format did not have at
-/// first.
+/// Returns the incompatible features for tokens, folding and excluded spans that were added to version 3 of the format
+/// after its first readers.
 #[must_use]
 pub fn text_of(shingling: &Shingling) -> u32 {
     let keeps_symbols = matches!(shingling.tokens, Tokens::WordsSymbols | Tokens::Raw);
@@ -99,20 +100,20 @@ fn weights_of(params: &Params) -> u32 {
     if params.minhash.is_some_and(is_weighted) { FEATURE_WEIGHTS } else { 0 }
 }
 
-/// The incompatible features of a file of sketches with these parameters, which never has values and stamps.
+/// Returns the incompatible features of a file of sketches with these parameters. Such a file has no values or stamps.
 #[must_use]
 pub fn features_of_sketches(params: &Params) -> u32 {
     let sets = if params.sets { FEATURE_FIELDS } else { 0 };
     narrow_of(params) | text_of(&params.shingling) | near_of(params) | weights_of(params) | sets
 }
 
-/// The incompatible features of a segment that is written with these parameters.
+/// Returns the incompatible features of a new segment with these parameters.
 #[must_use]
 pub fn features_of_segment(params: &Params) -> u32 {
     features_of(params) | if params.minhash.is_some() { FEATURE_PACKED } else { 0 }
 }
 
-/// The purpose of a file. The numbers never change.
+/// The kind of a file. The numbers are part of the format and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Role {
@@ -131,7 +132,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The incompatible features of a file of this role that this version knows.
+    /// Returns the incompatible features that this version can read in a file of this role.
     #[must_use]
     pub fn incompatible_known(self) -> u32 {
         const BY_PARAMS: u32 =
@@ -166,23 +167,23 @@ pub struct Header {
     pub read_only_compatible: U32,
     /// Features that may be ignored.
     pub compatible: U32,
-    /// Identity: of a segment the sum of its records' hashes and the parameters' digest; of a manifest or
-    /// `CURRENT` and of a log the index's UUID; of a table of document frequencies its digest.
+    /// Identity of the file. For a segment: the sum of its records' hashes and the parameters' digest. For a manifest,
+    /// `CURRENT` or a log: the UUID of the index. For a table of document frequencies: its digest.
     pub salt: U128,
     /// [`crate::Params::digest`]
     pub params_digest: U128,
     /// Zero.
     pub reserved: U32,
-    /// [`checksum`] of the bytes before it, with this salt, at offset 0.
+    /// [`checksum`] of the fields before it, with this salt, at offset 0.
     pub checksum: U32,
 }
 
-/// Length of a [`Header`].
+/// Length of a [`Header`] in bytes.
 pub const HEADER_BYTES: usize = 64;
 const _: () = assert!(size_of::<Header>() == HEADER_BYTES);
 
 impl Header {
-    /// A header of this version without features.
+    /// Creates a header of this version without features.
     #[must_use]
     pub fn new(role: Role, salt: u128, params_digest: u128) -> Self {
         let mut header = Self {
@@ -202,7 +203,7 @@ impl Header {
         header
     }
 
-    /// This header with these feature bits.
+    /// Returns this header with these feature bits and a new checksum.
     #[must_use]
     pub fn with_features(mut self, incompatible: u32, read_only_compatible: u32) -> Self {
         self.incompatible = U32::new(incompatible);
@@ -211,12 +212,12 @@ impl Header {
         self
     }
 
-    /// Refuses record features that differ from those of the parameters.
+    /// Checks that the incompatible features are exactly those that the parameters require.
     ///
     /// # Errors
     /// A [`Fault`].
     pub fn check_features(&self, params: &Params) -> Result<(), Fault> {
-        // Without bands, the bit for packed entries is absent; with bands, older files use whole bytes.
+        // With bands, `FEATURE_PACKED` is optional: older files use whole bytes. Without bands it must not be set.
         let free = FEATURE_LOG | FEATURE_GROWN | if params.minhash.is_some() { FEATURE_PACKED } else { 0 };
         let (expected, found) = (features_of(params), self.incompatible.get() & !free);
         if expected == found {
@@ -230,10 +231,10 @@ impl Header {
         checksum(self.salt.get(), 0, &self.as_bytes()[..HEADER_BYTES - 4])
     }
 
-    /// Reads and checks a header of a file that should have this role.
+    /// Reads and checks the header of a file that should have this role.
     ///
-    /// The magic and the checksum are checked first: only then are the version and the features reliable, so a flipped
-    /// bit is never reported as a newer version.
+    /// Checks the magic and the checksum first, because the version and the features are reliable only after that. So a
+    /// flipped bit is never reported as a newer version.
     ///
     /// # Errors
     /// [`Refusal`].
@@ -260,7 +261,7 @@ impl Header {
             |field, found: String, supported: String| Err(Refusal::Unsupported(field, found, supported));
         // guard: another version is refused
         if header.version.get() != super::VERSION {
-            // No version before this one was declared final.
+            // Versions before this one were never declared final, so an index of such a version must be built again.
             let older = header.version.get() < super::VERSION;
             let advice = if older { "build the index again" } else { USE_NEWER };
             let supported = format!("{}; {advice}", super::VERSION);

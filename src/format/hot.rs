@@ -1,21 +1,22 @@
-//! The hot section of a table: nested tables for buckets with too many fingerprints to scan.
+//! The hot section of a table: nested tables for buckets with too many fingerprints for a scan.
 //!
-//! Real fingerprints are uneven: a template, an empty page, a default value can fill one bucket with a million of them.
-//! The fingerprints of such a bucket agree in the bits by which the table is probed. Among the other bits,
-//! `w = 64 - b`, those within the rest of the radius are found by the pigeonhole principle again, in [`NESTED`] tables
-//! over as many blocks of these bits, as in the design `blocks-4`. Nested table `j` holds the fingerprints by their `w`
-//! bits rotated so that block `j` comes first; an entry is the 16 bits after the first `s`, and the fingerprint's rank.
+//! Real fingerprints are not uniform: a template, an empty page or a default value can fill one bucket with a million
+//! of them. The fingerprints of a bucket agree in the `b` bits by which the table is probed. The pigeonhole principle
+//! is applied again to the other `w = 64 - b` bits, within the remaining radius: [`NESTED`] tables over as many blocks
+//! of these bits, as in the design `blocks-4`. Nested table `j` is sorted by the `w` bits of the fingerprints, rotated
+//! so that block `j` comes first. It is probed by its first `s` bits; an entry holds the 16 bits after these, and the
+//! fingerprint's rank.
 //!
 //! ```text
-//! buckets    H x 24: prefix 8, rows before it 8, rows 8; ascending
-//! directory  for each bucket and nested table (2^s + 1) x 4, s = floor(log2 rows) - 3, at max the block's length:
-//!            the rows of smaller first s bits
+//! buckets    H x 24: prefix 8, number of rows in the hot buckets before it 8, rows 8; prefixes ascend
+//! directory  for each bucket and nested table (2^s + 1) x 4, s = floor(log2 rows) - 3, at most the block's length:
+//!            the number of rows with smaller first s bits
 //! filter     for each bucket and nested table, rows x 2
 //! rank       for each bucket and nested table, rows x 4
 //! ```
 //!
-//! A bucket is hot if it has more than [`HOT_ROWS`] rows and more than [`HOT_TIMES`] times the mean. A table without
-//! one has no such section.
+//! A bucket is hot if it has more than [`HOT_ROWS`] rows and more than [`HOT_TIMES`] times the mean number of rows. A
+//! table without hot buckets has no hot section.
 
 use std::ops::Range;
 
@@ -30,36 +31,36 @@ use crate::error::Result;
 
 /// Codec of the section.
 pub const CODEC: u16 = 1;
-/// Nested tables of a bucket.
+/// Number of nested tables of a bucket.
 pub const NESTED: usize = 4;
-/// A hot bucket has more rows than this.
+/// A hot bucket has more than this number of rows.
 pub const HOT_ROWS: u64 = 4096;
-/// A hot bucket has more rows than this many times the mean of all.
+/// A hot bucket has more rows than this factor times the mean number of rows of all buckets.
 pub const HOT_TIMES: u64 = 8;
-/// Bytes of a bucket's entry.
+/// Length in bytes of a bucket's entry.
 const BUCKET_BYTES: u64 = 24;
 
-/// True if a bucket of `count` rows is hot, in a table of `rows` that is probed by `bits` bits.
+/// Whether a bucket of `count` rows is hot, in a table of `rows` rows that is probed by `bits` bits.
 #[must_use]
 pub fn is_hot(count: u64, rows: u64, bits: u32) -> bool {
     count > HOT_ROWS && count > HOT_TIMES * rows.checked_shr(bits).unwrap_or(0)
 }
 
-/// The bits of fingerprints in a hot bucket after its prefix, and their rotations in nested tables.
+/// The bits of fingerprints after the prefix of a hot bucket, and their rotations in the nested tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NestedKeys {
-    /// The number of bits, 0 to 64.
+    /// Number of bits after the prefix, 0 to 64.
     width: u32,
-    /// The first bit of block `j`.
+    /// The position of the first bit of block `j`.
     starts: [u32; NESTED],
     lengths: [u32; NESTED],
 }
 
 impl NestedKeys {
-    /// The bits after prefixes of `bits` bits.
+    /// Returns the rotations of the bits after prefixes of `bits` bits.
     ///
     /// # Panics
-    /// Never: there are as many blocks as nested tables.
+    /// Never: the number of blocks is the number of nested tables.
     #[must_use]
     pub fn after(bits: u32) -> Self {
         let width = 64 - bits;
@@ -71,13 +72,14 @@ impl NestedKeys {
         Self { width, starts, lengths }
     }
 
-    /// The first bits by which nested table `j` of a bucket of `rows` is probed.
+    /// Returns the number of leading bits by which nested table `j` of a bucket of `rows` rows is probed.
     #[must_use]
     pub fn lead(&self, j: usize, rows: u64) -> u32 {
         prefix_bits(rows, self.lengths[j])
     }
 
-    /// A key of the table in the order of nested table `j`: the bits after the prefix, rotated, from the top.
+    /// Converts a key of the table to a key of nested table `j`: the bits after the prefix, rotated, in the highest
+    /// bits.
     #[inline]
     #[must_use]
     pub fn nested(&self, j: usize, key: u64) -> u64 {
@@ -90,7 +92,7 @@ impl NestedKeys {
     }
 }
 
-/// The part of a nested key that its entry holds: the 16 bits after the first `lead`.
+/// Returns the part of a nested key that its entry stores: the 16 bits after the first `lead` bits.
 #[inline]
 #[must_use]
 pub fn filter(nested: u64, lead: u32) -> u16 {
@@ -100,26 +102,26 @@ pub fn filter(nested: u64, lead: u32) -> u16 {
 /// A hot bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HotBucket {
-    /// The first bits of its keys.
+    /// The first bits of the bucket's keys.
     pub prefix: u64,
-    /// The number of its rows.
+    /// Number of rows.
     pub rows: u64,
-    /// The offsets of its nested tables in the section: directories, filters, ranks.
+    /// For each nested table, the offsets in the section of its directory, filters and ranks.
     parts: [[u64; 3]; NESTED],
 }
 
-/// The hot buckets of a table. They are few, so all are read when the segment is opened.
+/// The hot buckets of a table. Hot buckets are few, so their list is read when the segment is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hot {
-    /// The bits that nested tables hold.
+    /// The bits after the prefix, by which the nested tables are sorted.
     pub rest: NestedKeys,
-    /// Ascending.
+    /// The hot buckets in ascending order of their prefixes.
     pub buckets: Vec<HotBucket>,
 }
 
 impl Hot {
-    /// Reads the list of buckets of a section of `entries` rows of hot buckets in all and `length` bytes, in a table of
-    /// `rows` that is probed by `bits` bits.
+    /// Reads the list of buckets from a section of `length` bytes. `entries` is the total number of rows in the hot
+    /// buckets of a table of `rows` rows that is probed by `bits` bits.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -135,7 +137,7 @@ impl Hot {
         if entries > rows {
             return Err(wrong(0, format!("at most {rows} rows in hot buckets"), entries.to_string()));
         }
-        // Each bucket has at least this many rows, which bounds the list.
+        // Each hot bucket has at least `HOT_ROWS + 1` rows, which bounds the length of the list.
         let max = entries / (HOT_ROWS + 1);
         let mut list: Vec<(u64, u64)> = Vec::new();
         let mut before = 0;
@@ -164,7 +166,7 @@ impl Hot {
         Err(wrong(0, expected, format!("{length} bytes")))
     }
 
-    /// The layout for buckets of these prefixes and rows.
+    /// Returns the layout for buckets with these prefixes and numbers of rows.
     fn of(list: &[(u64, u64)], bits: u32) -> Self {
         let rest = NestedKeys::after(bits);
         let all = || list.iter().flat_map(|&(_, rows)| (0..NESTED).map(move |j| (rows, j)));
@@ -190,23 +192,24 @@ impl Hot {
         Self { rest, buckets }
     }
 
-    /// Bytes of the section; `entries` are the rows of its buckets.
+    /// Returns the length of the section in bytes. `entries` is the total number of rows in its buckets.
     fn length(&self, entries: u64) -> u64 {
         let last = self.buckets.last().map_or(0, |last| last.parts[NESTED - 1][2] + last.rows * 4);
         if entries == 0 { 0 } else { last }
     }
 
-    /// The hot bucket of a prefix, if there is one.
+    /// Returns the hot bucket of a prefix; `None` if the bucket of this prefix is not hot.
     #[must_use]
     pub fn bucket(&self, prefix: u64) -> Option<&HotBucket> {
         let place = self.buckets.binary_search_by_key(&prefix, |bucket| bucket.prefix).ok()?;
         Some(&self.buckets[place])
     }
 
-    /// Writes the section of hot buckets: for each bucket its prefix, and the key and rank of each of its fingerprints.
+    /// Writes the hot section. `buckets` has for each hot bucket its prefix, and the key and rank of each of its
+    /// fingerprints.
     ///
     /// # Errors
-    /// What `columns` returns.
+    /// The errors of `columns`.
     pub fn encode(buckets: &[(u64, Vec<(u64, u32)>)], bits: u32, columns: &mut impl Columns) -> Result<()> {
         let rest = NestedKeys::after(bits);
         let mut before = 0;
@@ -249,7 +252,8 @@ fn directory_bytes(lead: u32) -> u64 {
 }
 
 impl HotBucket {
-    /// The rows of nested table `j` whose keys begin with the `lead` bits of `prefix`.
+    /// Returns the rows of nested table `j` whose keys begin with `prefix`, a number of [`lead`](NestedKeys::lead)
+    /// bits.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -264,7 +268,7 @@ impl HotBucket {
         Err(source.corrupt(Fault::new(at, expected, format!("{start} and {end}"))))
     }
 
-    /// The filters of rows of nested table `j`.
+    /// Returns the filters of these rows of nested table `j`.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -272,7 +276,7 @@ impl HotBucket {
         column(source, self.parts[j][1] + rows.start * 2..self.parts[j][1] + rows.end * 2)
     }
 
-    /// The rank of a row of nested table `j`, below `distinct`.
+    /// Returns the rank of a row of nested table `j`, and checks that it is below `distinct`.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).

@@ -1,14 +1,14 @@
-//! A table of document frequencies: the number of documents of a collection that contain each shingle.
+//! A table of document frequencies: the number of documents in a collection that contain each shingle.
 //!
 //! ```text
-//!  0  header (role 5; its salt is the table's digest, its digest that of the text below)
+//!  0  header (role 5; its salt is the table's digest, its parameters' digest is the digest of the text below)
 //! 64  documents 8   entries 8   absent 4   length of the text 4
-//! 88  how text is cut: the lines `tokens` to `seed` of the parameters
+//! 88  how text is tokenized and shingled: the lines `tokens` to `seed` of the parameters
 //!     hashes, 8 bytes each, ascending   frequencies, 4 bytes each, in the same order
 //! ```
 //!
-//! The table's digest is xxh3-128 of all bytes after the header, so it determines every byte. The parameters of an
-//! index name it, and a standalone file is checked against the digest in its header.
+//! The table's digest is the xxh3-128 of all bytes after the header, so it identifies the content of the file. The
+//! parameters of an index name the digest of its table. A standalone file is checked against the digest in its header.
 
 use xxhash_rust::xxh3::xxh3_128;
 use zerocopy::IntoBytes;
@@ -20,33 +20,33 @@ use super::wire::{self, Fault};
 use crate::params::Shingling;
 use twindex_sketch::IdfTable;
 
-/// The most documents of a table.
+/// Maximum number of documents of a table.
 pub const IDF_DOCUMENTS_MAX: u64 = u32::MAX as u64;
-/// The most entries of a table.
+/// Maximum number of entries of a table.
 pub const IDF_ENTRIES_MAX: u64 = 1 << 27;
-/// The offset of the text.
+/// The offset of the text in the file.
 const TEXT_AT: usize = HEADER_BYTES + 24;
-/// The longest file.
+/// Maximum length of the file in bytes.
 pub const IDF_BYTES_MAX: u64 = length(PARAMS_BYTES_MAX as u64, IDF_ENTRIES_MAX);
 
-/// The content of a file, with its columns as they are stored.
+/// The content of a file, with its columns in their stored encoding.
 #[derive(Clone, Debug)]
 pub struct Idf<'a> {
     /// xxh3-128 of all bytes after the header.
     pub digest: u128,
-    /// Documents that were counted.
+    /// Number of documents in the collection.
     pub documents: u32,
-    /// The frequency that a shingle without an entry is assumed to have.
+    /// The frequency assumed for a shingle without an entry.
     pub absent: u32,
-    /// How the documents were cut.
+    /// How the documents were tokenized and shingled.
     pub shingling: Shingling,
-    /// Shingles, ascending.
+    /// Shingle hashes, ascending.
     pub hashes: &'a [U64],
-    /// For each of them, the number of documents that contain it.
+    /// For each shingle hash, the number of documents that contain the shingle.
     pub frequencies: &'a [U32],
 }
 
-/// The bytes of a file. The parts are not checked here; [`decode`] checks them.
+/// Encodes a file. Does not check its parts; [`decode`] checks them.
 #[must_use]
 pub fn encode(
     documents: u32,
@@ -71,23 +71,23 @@ pub fn encode(
     bytes
 }
 
-/// The length of a file with a text of `text_length` bytes and `entries` entries.
+/// Returns the length in bytes of a file with a text of `text_length` bytes and `entries` entries.
 #[must_use]
 pub const fn length(text_length: u64, entries: u64) -> u64 {
     TEXT_AT as u64 + text_length + 12 * entries
 }
 
-/// The digest of a table, from the bytes of its file.
+/// Returns the digest of a table. `bytes` is its whole file.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> u128 {
     xxh3_128(&bytes[HEADER_BYTES..])
 }
 
 impl Idf<'_> {
-    /// The table, ready for look-ups.
+    /// Converts the content to a table for lookups.
     ///
     /// # Errors
-    /// A [`Refusal`] for columns that a checked file does not have.
+    /// A [`Refusal`] for invalid columns, which a file checked by [`decode`] does not have.
     pub fn table(self) -> Result<IdfTable, Refusal> {
         let hashes = self.hashes.iter().map(|hash| hash.get()).collect();
         let frequencies = self.frequencies.iter().map(|frequency| frequency.get()).collect();
@@ -194,7 +194,7 @@ mod tests {
         assert!(decode(&[&bytes[..], &[0]].concat()).is_err());
     }
 
-    /// Recomputes the digests of a changed body, so that the checks of its content are tested.
+    /// Recomputes the digests of a changed body, so that only its content is invalid.
     fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
         let length = u32::from_le_bytes(bytes[TEXT_AT - 4..TEXT_AT].try_into().unwrap()) as usize;
         let text = &bytes[TEXT_AT..bytes.len().min(TEXT_AT + length)];

@@ -1,13 +1,13 @@
 //! The keys section: the documents' keys in ascending order. The position of a key is its document's ordinal.
 //!
-//! *Codec 1, frame* (keys are `u64`): a head of 16 bytes, the smallest key and a width from 0 to 8 bytes; then for each
-//! key its difference from the smallest in that many bytes. Width 0 means that keys are consecutive, and then nothing
-//! follows: keys of raw fingerprints, which are their positions, take no space.
+//! *Codec 1, frame* (keys are `u64`): a head of 16 bytes with the smallest key and a width from 0 to 8 bytes, then for
+//! each key its difference from the smallest key in `width` bytes. Width 0 means that keys are consecutive; no
+//! differences follow. So the keys of raw fingerprints, which are their positions, take no space.
 //!
-//! *Codec 2, front-coded* (keys are bytes): keys in groups of 16. First the offset of each group in the data, and the
-//! data's length, 8 bytes each; then the data. A group begins with a whole key (length, bytes). Each further key states
-//! the number of bytes that it shares with the key before, the number of the other bytes, and those bytes. Lengths are
-//! LEB128.
+//! *Codec 2, front-coded* (keys are bytes): keys in groups of 16. The section begins with the offset of each group in
+//! the data and the length of the data, 8 bytes each; the data follows. A group begins with a whole key (length,
+//! bytes). Each further key is encoded as the length of the prefix that it shares with the previous key, the number of
+//! its remaining bytes, and these bytes. Lengths are LEB128.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ use crate::key::KEY_BYTES_MAX;
 pub const CODEC_FRAME: u16 = 1;
 /// Codec of byte keys.
 pub const CODEC_FRONT: u16 = 2;
-/// Keys in a group of [`CODEC_FRONT`].
+/// Number of keys in a group of [`CODEC_FRONT`].
 pub const GROUP: u64 = 16;
 
 /// The head of [`CODEC_FRAME`].
@@ -30,27 +30,27 @@ pub const GROUP: u64 = 16;
 pub struct FrameHead {
     /// The smallest key.
     pub base: U64,
-    /// Bytes of a difference.
+    /// Length of a difference in bytes.
     pub width: u8,
     /// Zero.
     pub reserved: [u8; 7],
 }
 
-/// Length of a [`FrameHead`].
+/// Length of a [`FrameHead`] in bytes.
 pub const FRAME_HEAD_BYTES: u64 = 16;
 const _: () = assert!(size_of::<FrameHead>() as u64 == FRAME_HEAD_BYTES);
 
-/// The frame of `u64` keys in ascending order.
+/// The layout of ascending `u64` keys: the smallest key and the width of differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The smallest key.
     pub base: u64,
-    /// Bytes of a difference; 0 if keys are consecutive.
+    /// Length of a difference in bytes; 0 if keys are consecutive.
     pub width: u64,
 }
 
 impl Frame {
-    /// The frame for these keys.
+    /// Returns the frame for these keys, which ascend.
     #[must_use]
     pub fn of(keys: &[u64]) -> Self {
         let (Some(&base), Some(&last)) = (keys.first(), keys.last()) else {
@@ -59,7 +59,7 @@ impl Frame {
         Self::spanning(base, last, keys.len() as u64)
     }
 
-    /// The frame for `rows` ascending keys, at least one, from `base` to `last`.
+    /// Returns the frame for `rows` ascending keys, at least one, from `base` to `last`.
     #[must_use]
     pub fn spanning(base: u64, last: u64, rows: u64) -> Self {
         let span = last.saturating_sub(base);
@@ -67,7 +67,7 @@ impl Frame {
         Self { base, width }
     }
 
-    /// The head to write.
+    /// Returns the head of this frame.
     #[must_use]
     pub fn head(&self) -> FrameHead {
         FrameHead { base: U64::new(self.base), width: self.width as u8, reserved: [0; 7] }
@@ -76,7 +76,7 @@ impl Frame {
     /// Reads the head of a section of `length` bytes for `rows` keys.
     ///
     /// # Errors
-    /// A [`Fault`] where width, length and rows disagree.
+    /// A [`Fault`] if width, length and rows do not match.
     pub fn read(head: &[u8], length: u64, rows: u64) -> Result<Self, Fault> {
         let head = FrameHead::read_from_bytes(head)
             .map_err(|_| Fault::new(0, "a head of 16 bytes", format!("{} bytes", head.len())))?;
@@ -97,17 +97,17 @@ impl Frame {
         Ok(Self { base: head.base.get(), width })
     }
 
-    /// The byte range in the section of the key of `ordinal`.
+    /// Returns the byte range in the section of the key of `ordinal`.
     #[must_use]
     pub fn range(&self, ordinal: u64) -> Range<u64> {
         let start = FRAME_HEAD_BYTES + ordinal * self.width;
         start..start + self.width
     }
 
-    /// The key whose bytes these are.
+    /// Decodes the key of `ordinal` from the bytes of its difference.
     ///
     /// # Errors
-    /// A [`Fault`] where the key would not fit 64 bits.
+    /// A [`Fault`] if the key does not fit in 64 bits.
     pub fn decode(&self, ordinal: u64, difference: &[u8]) -> Result<u64, Fault> {
         let mut bytes = [0; 8];
         bytes[..difference.len()].copy_from_slice(difference);
@@ -117,22 +117,23 @@ impl Frame {
     }
 }
 
-/// Groups of `rows` front-coded keys.
+/// Returns the number of groups for `rows` front-coded keys.
 #[must_use]
 pub fn groups(rows: u64) -> u64 {
     rows.div_ceil(GROUP)
 }
 
-/// The position of the offsets of group `group` and of the next one in the section.
+/// Returns the byte range in the section of two offsets: the offset of group `group` and the next one.
 #[must_use]
 pub fn group_offsets(group: u64) -> Range<u64> {
     group * 8..group * 8 + 16
 }
 
-/// The byte range of a group in a section of `length` bytes for `rows` keys, from the bytes at [`group_offsets`].
+/// Returns the byte range of a group in a section of `length` bytes for `rows` keys. `offsets` are the bytes at
+/// [`group_offsets`].
 ///
 /// # Errors
-/// A [`Fault`] where the offsets are not in order or point outside.
+/// A [`Fault`] for offsets that descend or are outside the data.
 pub fn group_range(offsets: &[u8], group: u64, length: u64, rows: u64) -> Result<Range<u64>, Fault> {
     let fault = |found: String| Fault::new(group * 8, "ascending offsets within the section", found);
     let pair: &[U64] = wire::column(offsets)?;
@@ -145,11 +146,11 @@ pub fn group_range(offsets: &[u8], group: u64, length: u64, rows: u64) -> Result
     Ok(data + start..data + end)
 }
 
-/// Decodes the group that begins with key `first`, and hands each key and its ordinal to `each` until `each` returns
-/// false. Checks that keys are not empty, not too long and ascend.
+/// Decodes the group that begins with key `first`. Calls `each` with each key and its ordinal until `each` returns
+/// false. Checks that keys are not empty, not too long, and in ascending order.
 ///
 /// # Errors
-/// A [`Fault`] at an offset in the group.
+/// A [`Fault`] with an offset relative to the group.
 pub fn decode_group(
     group: &[u8],
     first: u64,
@@ -190,7 +191,7 @@ pub fn decode_group(
     Ok(())
 }
 
-/// The first key of a group, which is stored whole.
+/// Returns the first key of a group, which is stored whole.
 ///
 /// # Errors
 /// A [`Fault`] at the start of the group.
@@ -200,7 +201,8 @@ pub fn first_key(group: &[u8]) -> Result<&[u8], Fault> {
     Ok(key)
 }
 
-/// The bytes of the key at `start` after those that it shares with the key before; `at` is the position of their length.
+/// Reads the bytes of a key after its shared prefix: their length at `*at`, then the bytes. Advances `*at` past them.
+/// `start` is the position of the key in the group, for errors.
 fn take_rest<'a>(group: &'a [u8], at: &mut usize, start: u64) -> Result<&'a [u8], Fault> {
     let length = wire::take_varint(group, at, "length")?;
     let rest = group.get(*at..*at + length);
@@ -225,7 +227,7 @@ pub struct FrontEncoder {
 }
 
 impl FrontEncoder {
-    /// Appends the encoding of `key` to `data`; returns the start of its group, if it is the first of a group.
+    /// Appends the encoding of `key` to `data`. If the key is the first of a group, returns the start of the group.
     pub fn push(&mut self, key: &[u8], data: &mut Vec<u8>) -> Option<u64> {
         debug_assert!(self.previous.as_slice() < key && key.len() <= KEY_BYTES_MAX);
         let before = data.len();
@@ -246,14 +248,14 @@ impl FrontEncoder {
         group
     }
 
-    /// Bytes of all keys so far.
+    /// Returns the length in bytes of all encoded keys.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.length
     }
 }
 
-/// The whole section for these keys, which ascend.
+/// Encodes a whole section for these keys, which ascend.
 #[must_use]
 pub fn encode_front<'a>(keys: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<u8> {
     let (mut encoder, mut data) = (FrontEncoder::default(), Vec::new());

@@ -1,4 +1,4 @@
-//! The log: batches that are in no segment yet.
+//! The log: committed batches that are not in a segment yet.
 //!
 //! ```text
 //!  0  header (role 4; its salt is the index's UUID)
@@ -7,9 +7,9 @@
 //!     checksum 4   length 4   kind 1   zero 7   commit 8   payload   zeros up to a multiple of 8
 //! ```
 //!
-//! A record's checksum covers all of it after the checksum, including the padding, with UUID + number of the log as
-//! salt, at the offset of the record: a record of an older log, or of another offset, does not match. A batch is one
-//! record, so it is present as a whole or not at all:
+//! A record's checksum covers all bytes of the record after the checksum, including the padding. Its salt is the UUID
+//! plus the number of the log, and its offset is the offset of the record, so a record of another log or another offset
+//! does not match. A batch is one record, so it is either complete or absent:
 //!
 //! ```text
 //!  0  synced 8   operations 4   length of the caller's payload 4 (0xffffffff: none)   payload   operations
@@ -18,9 +18,10 @@
 //!     and for kinds 1 and 2: length of the value 4, the value   stamp 8   length of the fields 4, the fields
 //! ```
 //!
-//! `synced` is the length of the file that was known to be durable when the record was written. A bad record below the
-//! highest such offset is damage; above it, it is a tail that a crash has torn. The kinds, and lengths before contents,
-//! are as in `LevelDB`'s log. `LevelDB` cuts records into blocks; here a torn record ends the log.
+//! `synced` is the length of the file that was known to be durable when the record was written. An invalid record
+//! before the highest `synced` of the log is damage; an invalid record after it is a tail torn by a crash. The record
+//! kinds, and the rule that lengths precede contents, are as in the log of `LevelDB`. `LevelDB` divides its log into
+//! blocks; here a torn record ends the log.
 
 use byteorder::{ByteOrder, LittleEndian, WriteBytesExt};
 use zerocopy::IntoBytes;
@@ -36,50 +37,50 @@ use super::wire::Fault;
 use crate::key::{KEY_BYTES_MAX, Key};
 use crate::params::{KeyKind, Params};
 
-/// Bytes before the first record.
+/// Length in bytes of a log's head, before the first record.
 pub const LOG_HEAD_BYTES: u64 = 88;
-/// Bytes of a record before its payload.
+/// Length in bytes of a record's head, before its payload.
 pub const RECORD_HEAD_BYTES: usize = 24;
-/// Bytes of a batch before the caller's payload.
+/// Length in bytes of a batch's head, before the caller's payload.
 pub const BATCH_HEAD_BYTES: usize = 16;
-/// Records begin at multiples of this.
+/// Records begin at offsets that are multiples of this number of bytes.
 pub const RECORD_ALIGNMENT: u64 = 8;
-/// The longest payload of a record.
+/// Maximum length of a record's payload in bytes.
 pub const RECORD_BYTES_MAX: u32 = 1 << 28;
-/// The longest payload of a commit.
+/// Maximum length in bytes of the caller's payload of a commit.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 16;
-/// The length that means "no payload".
+/// The value of the length field that means "no payload".
 const NO_PAYLOAD: u32 = u32::MAX;
 
-/// The kind of a record. The numbers never change; 0 is not used.
+/// The kind of a record. The numbers are part of the format and never change; 0 is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RecordKind {
     /// A batch.
     Batch = 1,
-    /// Only an offset up to which the file is known to be synced; written when a writer ends.
+    /// An offset up to which the file is known to be durable; written when a writer ends.
     Mark = 2,
 }
 
-/// The kind of an operation on a key. The numbers never change; 0 is not used.
+/// The kind of an operation on a key. The numbers are part of the format and never change; 0 is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum OperationKind {
-    /// A document with a sketch.
+    /// Puts a document with a sketch.
     Put = 1,
-    /// A document without tokens.
+    /// Puts a document without tokens, which has no sketch.
     PutEmpty = 2,
-    /// A delete.
+    /// Deletes a document.
     Delete = 3,
 }
 
-/// The salt of the records of a log.
+/// Returns the checksum salt of the records of log `number`.
 #[must_use]
 pub fn record_salt(uuid: u128, number: u64) -> u128 {
     uuid.wrapping_add(number.into())
 }
 
-/// The first [`LOG_HEAD_BYTES`] of a log.
+/// Encodes the first [`LOG_HEAD_BYTES`] of a log.
 ///
 /// # Panics
 /// Never: writing to a `Vec` does not fail.
@@ -96,7 +97,7 @@ pub fn encode_head(uuid: u128, params: &Params, number: u64, first: u64) -> Vec<
     out
 }
 
-/// Reads the head of a log of this index and number, and returns the number of the first commit that can be in it.
+/// Reads the head of log `number` of this index, and returns the number of the first commit that the log may contain.
 ///
 /// # Errors
 /// A [`Refusal`].
@@ -125,19 +126,19 @@ pub fn decode_head(bytes: &[u8], uuid: u128, params: &Params, number: u64) -> Re
     Ok(LittleEndian::read_u64(&body[HEADER_BYTES + 8..]))
 }
 
-/// The part of a record before its payload.
+/// The head of a record, before its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHead {
-    /// Its kind.
+    /// The kind of the record.
     pub kind: RecordKind,
-    /// Bytes of its payload.
+    /// Length of the payload in bytes.
     pub length: u32,
-    /// The commit that it belongs to, or follows.
+    /// The commit of the batch; for a mark, the last commit before it.
     pub commit: u64,
 }
 
 impl RecordHead {
-    /// Parses a head, which may be arbitrary bytes; `None` if it is not one.
+    /// Parses the head of a record from arbitrary bytes; `None` if they are not a valid head.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..RECORD_HEAD_BYTES)?;
@@ -151,14 +152,14 @@ impl RecordHead {
         plausible.then(|| Self { kind, length, commit: LittleEndian::read_u64(&bytes[16..]) })
     }
 
-    /// Bytes of the whole record.
+    /// Returns the length of the whole record in bytes, including the padding.
     #[must_use]
     pub fn record_bytes(&self) -> u64 {
         (RECORD_HEAD_BYTES as u64 + u64::from(self.length)).next_multiple_of(RECORD_ALIGNMENT)
     }
 }
 
-/// True if these are the bytes of an intact record at this offset.
+/// Whether `record` is an intact record that was written at `offset` with this salt.
 #[must_use]
 pub fn is_sound(salt: u128, offset: u64, record: &[u8]) -> bool {
     record.len() >= RECORD_HEAD_BYTES
@@ -167,7 +168,7 @@ pub fn is_sound(salt: u128, offset: u64, record: &[u8]) -> bool {
         && LittleEndian::read_u32(record) == checksum(salt, offset, &record[4..])
 }
 
-/// Appends a record to `out`, which will be written at `offset` of the file, a multiple of 8.
+/// Appends a record to `out`, to be written at `offset` of the file, a multiple of 8.
 fn encode_record(
     out: &mut Vec<u8>,
     salt: u128,
@@ -191,7 +192,7 @@ fn encode_record(
     out[start..start + 4].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Appends a mark to `out`, which will be written at `offset`.
+/// Appends a mark to `out`, to be written at `offset` of the file.
 pub fn encode_mark(out: &mut Vec<u8>, salt: u128, offset: u64, commit: u64, synced: u64) {
     encode_record(out, salt, offset, RecordKind::Mark, commit, &[&synced.to_le_bytes()]);
 }
@@ -204,13 +205,13 @@ pub struct LogBatch {
 }
 
 impl LogBatch {
-    /// True before the first operation.
+    /// Whether the batch has no operations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.operations == 0
     }
 
-    /// Bytes of its operations.
+    /// Returns the length of the encoded operations in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()
@@ -234,8 +235,8 @@ impl LogBatch {
         }
     }
 
-    /// Adds a document, whose key, sketch and attachments must be of the index's kind; `None` for a document without
-    /// tokens.
+    /// Adds an operation that puts a document. Key, sketch and attachments must match the parameters; `kept` is `None`
+    /// for a document without tokens.
     pub fn put(&mut self, params: &Params, key: Key<'_>, kept: Option<Row<'_>>, attached: Attached<'_>) {
         match kept {
             Some(kept) => self.put_sketch(params, key, kept),
@@ -262,13 +263,13 @@ impl LogBatch {
         }
     }
 
-    /// Adds a delete of this key.
+    /// Adds an operation that deletes this key.
     pub fn delete(&mut self, key: Key<'_>) {
         self.begin(OperationKind::Delete, key);
     }
 
-    /// Appends the batch as a record to `out`, which will be written at `offset`; the file is known to be durable up to
-    /// `synced`.
+    /// Appends the batch as a record to `out`, to be written at `offset` of the file, which is known to be durable up
+    /// to `synced`.
     pub fn encode(
         &self,
         out: &mut Vec<u8>,
@@ -286,17 +287,17 @@ impl LogBatch {
 /// A batch as stored in a record.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchView<'a> {
-    /// The length of the file that was known to be durable.
+    /// Length of the file that was known to be durable when the record was written.
     pub synced: u64,
-    /// The number of operations.
+    /// Number of operations.
     pub operations: u32,
-    /// The caller's payload of the commit.
+    /// The caller's payload of the commit; `None` if it had none.
     pub payload: Option<&'a [u8]>,
     bytes: &'a [u8],
 }
 
 impl<'a> BatchView<'a> {
-    /// Parses the payload of an intact batch record. Offsets of faults count from the payload's first byte.
+    /// Parses the payload of an intact batch record. Offsets of faults are relative to the start of the payload.
     ///
     /// # Errors
     /// A [`Fault`].
@@ -331,7 +332,7 @@ impl<'a> BatchView<'a> {
         encode_record(out, salt, offset, RecordKind::Batch, commit, &parts);
     }
 
-    /// Its operations, one by one.
+    /// Iterates over the operations of the batch.
     #[must_use]
     pub fn operations(&self, params: &Params) -> Operations<'a> {
         Operations {
@@ -358,13 +359,13 @@ impl<'a> BatchView<'a> {
 /// An operation on a key.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation<'a> {
-    /// Adds a document, or replaces the one with this key.
+    /// Adds a document, or replaces the document with this key.
     Put(Key<'a>, Option<Row<'a>>, Attached<'a>),
-    /// Removes it.
+    /// Removes the document with this key.
     Delete(Key<'a>),
 }
 
-/// The operations of a batch. Sketches are only checked for their length; the caller checks the rest. Sets are decoded.
+/// Iterates over the operations of a batch. Checks only the lengths of sketches, not their content. Decodes sets.
 #[allow(clippy::struct_excessive_bools, reason = "each is a part that parameters keep or not")]
 #[derive(Debug)]
 pub struct Operations<'a> {
@@ -376,7 +377,7 @@ pub struct Operations<'a> {
     key: KeyKind,
     fingerprint: bool,
     bands: usize,
-    /// Bits of a band key that are stored, above zeros.
+    /// Number of stored bits of a band key: its highest bits; the others are zero.
     feature_bits: u32,
     signature_bytes: usize,
     choices: [Option<SampleChoice>; 2],
@@ -429,13 +430,13 @@ impl<'a> Operations<'a> {
         Ok(attached)
     }
 
-    /// The offset of the next operation in the payload.
+    /// Returns the offset of the next operation in the payload.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.start + self.at as u64
     }
 
-    /// The next operation; `None` after the last.
+    /// Returns the next operation; `None` after the last.
     ///
     /// # Errors
     /// A [`Fault`], after which no operation can be read.
@@ -476,7 +477,7 @@ impl<'a> Operations<'a> {
         let (keys_at, bits) = (self.offset(), self.feature_bits);
         let band_keys = self.take(self.bands * 4, "band keys")?;
         self.features.clear();
-        // Features are returned as their stored bits, above zeros.
+        // The stored bits are the highest bits of a feature; the other bits are zero.
         self.features
             .extend(band_keys.chunks_exact(4).map(|key| u64::from(LittleEndian::read_u32(key)) << 32));
         let is_wider = |&feature: &u64| bands::key(feature, bits) != bands::key(feature, bands::KEY_BITS);
@@ -501,10 +502,10 @@ impl<'a> Operations<'a> {
     }
 }
 
-/// Parses a mark.
+/// Parses the payload of a mark: the offset up to which the file is known to be durable.
 ///
 /// # Errors
-/// A [`Fault`] for a payload that is not an offset.
+/// A [`Fault`] for a payload that is not 8 bytes long.
 pub fn decode_mark(bytes: &[u8]) -> Result<u64, Fault> {
     let bytes: [u8; 8] = bytes.try_into().map_err(|_| Fault::new(0, "8 bytes of a mark", bytes.len()))?;
     Ok(u64::from_le_bytes(bytes))
@@ -615,7 +616,7 @@ mod tests {
             Ok(row.features.to_vec())
         };
         assert_eq!(features(&batch(&narrow, 0x7FFF_FFFF << 32)), Ok(vec![0xA5 << 56, 0x7F << 56]));
-        // Head, kind of the operation, length and bytes of the key, first band key.
+        // Head of the batch, kind of the operation, length and bytes of the key, first band key.
         let place = BATCH_HEAD_BYTES as u64 + 1 + 2 + 1 + 4;
         let fault = features(&batch(&wide, 0x7F80_0000 << 32)).unwrap_err();
         assert_eq!(fault, Fault::new(place, "a band key of 8 bits above zeros", "0x7f800000"));
@@ -644,7 +645,7 @@ mod tests {
             for value in [0, 1, 0x7F, 0xFF] {
                 let mut lying = payload.to_vec();
                 lying[at] = value;
-                let _ = run(&lying); // an error or other operations, no panic
+                let _ = run(&lying); // an error or other operations, but no panic
             }
         }
         let mut longer = payload.to_vec();

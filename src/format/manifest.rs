@@ -9,12 +9,14 @@
 //!       deletes: the ordinals that are no longer live, as a roaring bitmap (portable format); nothing if none
 //!     with the feature `log`:
 //!       next log number 8   logs 4   length of the payload 4 (0xffffffff: none)   payload
-//!       for each log, numbers ascending: number 8   first commit 8   length 8 (0: it grows)
+//!       for each log, numbers ascending: number 8   first commit 8   length 8; for the active log, the last: bit 63
+//!       set with the feature `grown`, 0 without it
+//!     with stamps: 1 if there was a stamp, otherwise 0, 4   highest stamp 8
 //!     checksum of all bytes before it, with the UUID as salt, at offset 0
 //! ```
 //!
-//! The manifest of an index whose batches were never logged has no part about logs: it is byte for byte that of a
-//! version without logs.
+//! The manifest of an index whose batches were never logged has no part about logs: it is byte for byte the manifest
+//! that a version without logs writes.
 
 use byteorder::{LittleEndian, ReadBytesExt, WriteBytesExt};
 use roaring::RoaringBitmap;
@@ -29,82 +31,82 @@ use super::wire::{self, Fault};
 use super::{DOCUMENTS_MAX, VERSION};
 use crate::params::Params;
 
-/// The longest file.
+/// Maximum length of the file in bytes.
 pub const MANIFEST_BYTES_MAX: u64 = (1 << 32) - 1;
-/// The most segments an index has.
+/// Maximum number of segments of an index.
 pub const SEGMENTS_MAX: u32 = 1 << 16;
-/// The most logs an index has.
+/// Maximum number of logs of an index.
 pub const LOGS_MAX: u32 = 64;
-/// The length that means "no payload".
+/// The value of the length field that means "no payload".
 const NO_PAYLOAD: u32 = u32::MAX;
-/// Set in the length of the active log, if its length is known.
+/// Flag in the length of the active log, set if its length is stated.
 const GROWS: u64 = 1 << 63;
 
 /// The content of a manifest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
-    /// Chosen at random when the index was created.
+    /// The UUID of the index, chosen at random when the index was created.
     pub uuid: u128,
     /// Features without which the index can be read but not written; 0 for this version.
     pub read_only_compatible: u32,
-    /// 1 for the first, incremented by each commit.
+    /// 1 for the first manifest, incremented by each commit.
     pub generation: u64,
-    /// The number the next segment will have; numbers are never used twice.
+    /// The number of the next segment; numbers are never reused.
     pub next_segment: u64,
     /// The index's parameters.
     pub params: Params,
-    /// Its segments, numbers ascending: later ones replace keys of earlier ones.
+    /// The segments in ascending order of their numbers. Later segments replace keys of earlier ones.
     pub segments: Vec<SegmentEntry>,
-    /// The batches that are in no segment yet; `None` if nothing was ever logged.
+    /// The logs with the batches that are in no segment yet; `None` if no batch was ever logged.
     pub logged: Option<Logged>,
-    /// The highest stamp of all commits up to this generation, where stamps are kept and there was one.
+    /// The highest stamp of all commits up to this generation; `None` if stamps are not stored or no commit had one.
     pub now: Option<u64>,
 }
 
 /// The logs, and the payload of the commits up to this generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Logged {
-    /// The number the next log will have; numbers are never used twice.
+    /// The number of the next log; numbers are never reused.
     pub next_log: u64,
-    /// The payload of the last commit with one, up to this generation.
+    /// The payload of the last commit with a payload, up to this generation; `None` if no commit had one.
     pub payload: Option<Vec<u8>>,
-    /// Logs whose batches are in no segment, numbers ascending.
+    /// The logs whose batches are in no segment, in ascending order of their numbers.
     pub logs: Vec<LogEntry>,
 }
 
-/// The manifest's entry of a log.
+/// The entry of a log in the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogEntry {
-    /// In the file's name.
+    /// The number in the name of the file.
     pub number: u64,
-    /// The number of the first commit in it.
+    /// The number of the first commit in the log.
     pub first: u64,
-    /// Bytes that are certainly intact. For the active log: its length when this manifest was written (0 in manifests
-    /// of older versions, which did not state it). For any other log: all bytes that count.
+    /// Number of bytes that are certainly intact. For the active log: its length when this manifest was written (0 in
+    /// manifests of older versions, which did not state it). For any other log: its whole length, without a torn tail.
     pub length: u64,
-    /// True for the active log, the last one, to which batches are appended.
+    /// Whether this is the active log, the last one, to which batches are appended.
     pub grows: bool,
 }
 
-/// The manifest's entry of a segment.
+/// The entry of a segment in the manifest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SegmentEntry {
-    /// In the file's name.
+    /// The number in the name of the file.
     pub number: u64,
-    /// The length of the file.
+    /// Length of the file in bytes.
     pub length: u64,
     /// The digest of the file: [`crate::segment::Segment::digest`].
     pub digest: u128,
-    /// In its header.
+    /// The salt in the header of the file.
     pub salt: u128,
-    /// Its documents, including deleted ones.
+    /// Number of documents, including deleted ones.
     pub documents: u64,
-    /// Ordinals whose documents were deleted or replaced since.
+    /// Ordinals of the documents that were deleted or replaced since the segment was written.
     pub deleted: RoaringBitmap,
 }
 
 impl Manifest {
-    /// The bytes of the file.
+    /// Encodes the file.
     ///
     /// # Panics
     /// Never: writing to a `Vec` does not fail.
@@ -161,13 +163,13 @@ impl Manifest {
         Ok(out)
     }
 
-    /// Identifies the bytes of a manifest, for `CURRENT`.
+    /// Returns the digest of a manifest's bytes, which `CURRENT` stores.
     #[must_use]
     pub fn digest(bytes: &[u8]) -> u128 {
         xxh3_128(bytes)
     }
 
-    /// Reads a manifest: header, checksum, then every field against its range.
+    /// Reads a manifest. Checks the header, then the checksum, then the range of every field.
     ///
     /// # Errors
     /// A [`Refusal`].
@@ -292,15 +294,15 @@ impl<'a> ManifestReader<'a> {
     }
 }
 
-/// The number of containers from which on a bitmap with runs stores offsets.
+/// A bitmap with runs stores offsets if it has at least this number of containers.
 const OFFSETS_FROM: usize = 4;
-/// The first 16 bits of a bitmap with runs; the next 16 are the number of its containers, less one.
+/// The first 16 bits of a bitmap with runs. The next 16 bits are the number of its containers minus one.
 const COOKIE_WITH_RUNS: u32 = 12347;
-/// The most numbers that a container stores as a list; a larger one is a bit map.
+/// Maximum number of values that a container stores as a list; a container with more values is a bitmap.
 const LISTED_MAX: usize = 4096;
 
-/// Refuses a bitmap whose containers do not begin at their stated offsets. Readers that go from one container to the
-/// next ignore the offsets; others trust them.
+/// Returns an error if a container does not begin at its stated offset. Some readers of roaring bitmaps ignore the
+/// offsets and read the containers in sequence; others rely on the offsets.
 fn check_offsets(bytes: &[u8]) -> Result<(), Fault> {
     let number = |at: usize, width: usize| bytes.get(at..at + width).map(wire::wide);
     let short = || Fault::new(bytes.len() as u64, "a roaring bitmap", "the end");
@@ -423,7 +425,7 @@ mod tests {
         Manifest { logged: Some(logged), ..manifest() }
     }
 
-    /// As [`with_logs`], in the encoding of this version.
+    /// As [`with_logs`], but states the length of the active log, as this version writes it.
     fn with_grown_log() -> Manifest {
         let mut manifest = with_logs();
         manifest.logged.as_mut().unwrap().logs[1].length = 300;
@@ -441,7 +443,7 @@ mod tests {
             let mut bytes = Vec::new();
             bitmap.serialize_into(&mut bytes).unwrap();
             check_offsets(&bytes).unwrap();
-            // The first offset is the place of the first container.
+            // The first offset is the position of the first container.
             let head = u32::from_le_bytes(bytes[..4].try_into().unwrap());
             let has_runs = head & 0xffff == COOKIE_WITH_RUNS;
             assert_eq!(has_runs, std::ptr::eq(bitmap, &raw const runs), "{head:x}");

@@ -1,8 +1,8 @@
-//! Every byte on disk.
+//! The on-disk format: encodes and decodes every file of an index.
 //!
-//! One file for each part of `format-spec.md`, in its order and under its names. This module opens no files, and it is
-//! the only one that decodes bytes. It never allocates in proportion to a length that has not been checked against the
-//! available bytes.
+//! Each submodule implements the part of `format-spec.md` of the same name. This module opens no files, and it is the
+//! only one that decodes bytes. It never allocates in proportion to a length that has not been checked against the
+//! number of available bytes.
 //!
 //! ```text
 //! segment file
@@ -39,19 +39,19 @@ pub mod wire;
 
 /// The version of the format this crate reads and writes.
 pub const VERSION: u16 = 3;
-/// Parts of a file begin at multiples of this.
+/// Parts of a file begin at offsets that are multiples of this number of bytes.
 pub const ALIGNMENT: u64 = 64;
-/// The most documents a segment holds.
+/// Maximum number of documents in a segment.
 pub const DOCUMENTS_MAX: u64 = 1 << 30;
 
-/// The next multiple of [`ALIGNMENT`].
+/// Rounds `offset` up to a multiple of [`ALIGNMENT`].
 #[must_use]
 pub fn align(offset: u64) -> u64 {
     offset.next_multiple_of(ALIGNMENT)
 }
 
-/// The start of a part of `bytes` bytes after one that ends at `end`: aligned by [`align`]; an empty part takes no
-/// space.
+/// Returns the start of a part of `bytes` bytes that follows a part ending at `end`: the [aligned](align) `end`, or
+/// `end` itself if the part is empty.
 #[must_use]
 pub fn place(end: u64, bytes: u64) -> u64 {
     if bytes == 0 { end } else { align(end) }

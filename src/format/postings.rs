@@ -1,8 +1,9 @@
 //! The postings section: the documents of each fingerprint.
 //!
-//! For each rank 4 bytes. If the top bit is 0, they are the ordinal of the only document. If it is 1, the rest is a
-//! position in the list area that follows, in units of 4 bytes, of a count (at least 2) and that many ascending
-//! ordinals. Lists are in the order of ranks, without gaps.
+//! Each rank has an entry of 4 bytes. If the top bit of the entry is 0, the entry is the ordinal of the only document.
+//! If it is 1, the other bits are the position of a list in the list area after the entries, in units of 4 bytes. A
+//! list consists of a count (at least 2) and that number of ascending ordinals. Lists are in the order of ranks,
+//! without gaps.
 
 use std::ops::Range;
 
@@ -12,29 +13,29 @@ use super::wire::{self, Fault};
 
 /// Codec of the section.
 pub const CODEC: u16 = 1;
-/// The bit that marks the position of a list.
+/// The bit of an entry that is set if the entry is the position of a list.
 pub const LIST: u32 = 1 << 31;
 
 /// The entry of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posting {
-    /// One document.
+    /// The ordinal of the only document.
     One(u32),
-    /// Several documents: the position of their list.
+    /// The position of the list of several documents.
     List(u32),
 }
 
-/// The byte range in the section of the entry of `rank`.
+/// Returns the byte range in the section of the entry of `rank`.
 #[must_use]
 #[inline]
 pub fn range(rank: u64) -> Range<u64> {
     rank * 4..rank * 4 + 4
 }
 
-/// Reads an entry.
+/// Decodes the entry of `rank`.
 ///
 /// # Errors
-/// A [`Fault`] for an ordinal that no document has, and for other than 4 bytes.
+/// A [`Fault`] for an ordinal that is not below `documents`, or if `bytes` is not 4 bytes long.
 #[inline]
 pub fn decode(bytes: &[u8], rank: u64, documents: u64) -> Result<Posting, Fault> {
     let value = wire::word(bytes, range(rank).start)?;
@@ -47,17 +48,17 @@ pub fn decode(bytes: &[u8], rank: u64, documents: u64) -> Result<Posting, Fault>
     }
 }
 
-/// The byte range of the count of the list at `place`, in a section of `rows` ranks.
+/// Returns the byte range of the count of the list at position `place`, in a section of `rows` ranks.
 #[must_use]
 pub fn list_head(rows: u64, place: u32) -> Range<u64> {
     let start = rows * 4 + u64::from(place) * 4;
     start..start + 4
 }
 
-/// The byte range of the ordinals of the list at `place`, from the bytes at [`list_head`].
+/// Returns the byte range of the ordinals of the list at position `place`. `head` are the bytes at [`list_head`].
 ///
 /// # Errors
-/// A [`Fault`] for a count below 2 or above the documents, and for other than 4 bytes.
+/// A [`Fault`] for a count below 2 or above `documents`, or if `head` is not 4 bytes long.
 pub fn list_range(head: &[u8], rows: u64, place: u32, documents: u64) -> Result<Range<u64>, Fault> {
     let at = list_head(rows, place);
     let count = u64::from(wire::word(head, at.start)?);
@@ -68,10 +69,11 @@ pub fn list_range(head: &[u8], rows: u64, place: u32, documents: u64) -> Result<
     }
 }
 
-/// Reads the ordinals of a list that begins at `at` in the section, and checks that they ascend and exist.
+/// Calls `each` with the ordinals of the list that begins at `at` in the section. Checks that they ascend and are below
+/// `documents`.
 ///
 /// # Errors
-/// A [`Fault`] for the first that does not.
+/// A [`Fault`] for the first invalid ordinal.
 pub fn ordinals(bytes: &[u8], at: u64, documents: u64, mut each: impl FnMut(u32)) -> Result<(), Fault> {
     let mut next = 0;
     for (place, ordinal) in wire::column::<U32>(bytes)?.iter().enumerate() {
@@ -96,7 +98,7 @@ mod tests {
         assert_eq!(decode(&[6, 0, 0, 0x80], 3, 7), Ok(Posting::List(6)));
         assert_eq!(list_range(&[2, 0, 0, 0], 10, 1, 7), Ok(48..56));
         for length in [0, 3, 5, 8] {
-            // Bytes that would be a valid entry and count.
+            // The first bytes of a valid entry and of a valid count.
             let bytes = &[2, 0, 0, 0, 2, 0, 0, 0][..length];
             for (at, fault) in [(12, decode(bytes, 3, 7).unwrap_err()), (44, list_range(bytes, 10, 1, 7).unwrap_err())] {
                 assert_eq!((fault.offset, fault.found), (at, format!("{length} bytes")));

@@ -1,40 +1,41 @@
-//! How documents are found by their sets: the sections common and prefixes.
+//! How documents are found by their sets of shingle hashes: the sections common and prefixes.
 //!
-//! Sets that resemble each other by J or more have an element in common among the first `|x| - ceil(J |x|) + 1` of
-//! each, under any total order of the elements (prefix filtering: Chaudhuri, Ganti and Kaushik 2006; Bayardo, Ma and
-//! Srikant 2007). So a document is found by these few elements, its prefix, and the cost is least if they are rare.
+//! If the resemblance of two sets is J or more, they share an element among the first `|x| - ceil(J |x|) + 1` elements
+//! of each set `x`, in any total order of the elements (prefix filtering: Chaudhuri, Ganti and Kaushik 2006; Bayardo,
+//! Ma and Srikant 2007). So a document is indexed only by these few elements, its prefix. The cost is lowest if the
+//! elements in prefixes are rare.
 //!
-//! The order of a segment: by the class of the element's tag, then by the element. A tag is the upper half of a hash.
-//! The section `common` has the tags that many documents of the segment contain, each with a class from 1 to 255,
-//! higher for more documents; all other tags are of class 0. Any such list gives correct answers; `segment::sets`
-//! describes the one that is written.
+//! A segment orders elements by the class of their tag, then by the element. A tag is the upper half of a hash. The
+//! section `common` lists the tags that occur in many documents of the segment, each with a class from 1 to 255, higher
+//! for more documents. All other tags have class 0. Results are correct for any such list; `segment::sets` describes
+//! how the list is chosen.
 //!
-//! Both sections are encoded as a [band](super::bands) of 32 bits: `common` has classes in the place of ordinals, below
-//! 256, and `prefixes` an entry for each document and each distinct tag in its prefix. The tags of a document with a
-//! [mark](super::fields) are stored with all bits inverted, so that queries for unmarked documents find marked ones
+//! Both sections are encoded as a [band](super::bands) of 32 bits. `common` has classes, below 256, instead of
+//! ordinals. `prefixes` has an entry for each document and each distinct tag in its prefix. The tags of a document with
+//! a [mark](super::fields) are stored with all bits inverted, so queries for unmarked documents find marked documents
 //! only by collision.
 
 use crate::error::Result;
 
-/// Classes are below this number.
+/// Number of classes.
 pub const CLASSES: u64 = 256;
 
-/// The part of a hash by which documents are found.
+/// Returns the tag of a hash, by which documents are found.
 #[must_use]
 #[inline]
 pub fn tag(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
-/// The key of an entry.
+/// Returns the key of an entry: the tag, inverted for a marked document.
 #[must_use]
 #[inline]
 pub fn key(tag: u32, is_marked: bool) -> u32 {
     if is_marked { !tag } else { tag }
 }
 
-/// Replaces `out` by the tags of the first `length` elements of a set, which ascends, in the order of the tags'
-/// classes. The tags are ascending, without repetitions.
+/// Replaces the content of `out` with the tags of the first `length` elements of `set`, in the order of classes. `set`
+/// ascends. The tags in `out` ascend and are distinct.
 ///
 /// # Errors
 /// The errors of `class_of`.
@@ -50,7 +51,7 @@ pub fn tags_of(
     Ok(())
 }
 
-/// The same tags in the order of the elements, by class and then by tag; without repetitions.
+/// As [`tags_of`], but the tags in `out` are in the order of the elements: by class, then by tag.
 ///
 /// # Errors
 /// The errors of `class_of`.
@@ -81,24 +82,24 @@ pub fn tags_in_order(
     Ok(())
 }
 
-/// A lower bound on the elements of a set that another set does not have, from the positions of the tags that are in
-/// the prefixes of both. A position is the number of tags before this one in [their order](tags_in_order); `places`
-/// ascend, each once.
+/// Returns a lower bound on the number of elements of a set that another set does not have. `places` are the positions,
+/// in the prefix of the first set, of the tags that the prefixes of both sets contain: the number of tags that precede
+/// each in [their order](tags_in_order). They ascend strictly.
 ///
-/// The prefix of the other set contains the last of these tags. So it also contains each earlier tag of the other set,
-/// and of these it has only those of `places`.
+/// The prefix of the other set contains the last of the common tags. So it contains all tags of the other set that
+/// precede this one. Earlier tags of the first set that are not at `places` are therefore missing in the other set.
 #[must_use]
 pub fn fewest_missing(places: impl ExactSizeIterator<Item = u32>) -> usize {
     let tags = places.len();
     places.last().map_or(0, |last| (last as usize + 1).saturating_sub(tags))
 }
 
-/// Replaces `out` by the tags of the `length` elements of a set with the lowest `rarity`; ascending, without
-/// repetitions.
+/// Replaces the content of `out` with the tags of the `length` elements of `set` with the lowest `rarity`. The tags in
+/// `out` ascend and are distinct.
 ///
-/// For any choice of [`Nearness::indexed`](twindex_sketch::Nearness::indexed) elements, a near set contains one of
-/// them, as the other elements are too few. So a query by all elements, instead of a prefix, needs no common order with
-/// the stored sets.
+/// Each near set contains at least one of any [`Nearness::indexed`](twindex_sketch::Nearness::indexed) elements of a
+/// set, because fewer elements of the set can be missing in a near set. So a query with all of its elements, instead of
+/// a prefix, needs no common order with the stored sets.
 pub fn rarest_tags(set: &[u64], length: usize, rarity: impl Fn(u32) -> u32, out: &mut Vec<u32>) {
     let mut all: Vec<(u32, u32)> = set.iter().map(|&hash| tag(hash)).map(|tag| (rarity(tag), tag)).collect();
     if length < all.len() {
@@ -126,7 +127,7 @@ mod tests {
         for _ in 0..3000 {
             let (salt, threshold) = (random(1 << 30), [0.3, 0.5, 0.8, 1.0][random(4) as usize]);
             let near = Nearness::Resemblance(threshold);
-            // Few tags, so that they repeat within a set, and many classes.
+            // Few tags, so that tags repeat within a set, and several classes.
             let element = |number: u64| (number % 40) << 32 | number;
             let class = |tag: u32| Ok(((u64::from(tag) ^ salt).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62) as u8);
             let mut set = |from: &[u64]| {
@@ -151,7 +152,7 @@ mod tests {
             }
             near_pairs += 1;
             assert!(of_x.iter().any(|tag| of_y.contains(tag)), "{x:?} {y:?} {threshold}");
-            // Any such choice from one set shares an element with the other.
+            // Any choice of that many elements from one set shares an element with the other set.
             rarest_tags(&y, near.indexed(y.len()), |tag| tag.wrapping_mul(0x9E37_79B1) ^ salt as u32, &mut of_y);
             assert!(x.iter().any(|&hash| of_y.contains(&super::tag(hash))), "{x:?} {y:?} {threshold}");
         }

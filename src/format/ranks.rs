@@ -1,5 +1,5 @@
-//! The ranks section: for each document, in the order of ordinals, the rank of its fingerprint in table 1, 4
-//! bytes each; [`NO_RANK`] for a document without one (an empty text).
+//! The ranks section: for each document, in the order of ordinals, the rank of its fingerprint in table 1 (4 bytes). A
+//! document without a fingerprint (an empty text) has [`NO_RANK`].
 
 use std::ops::Range;
 
@@ -9,19 +9,19 @@ use super::wire::{self, Fault};
 pub const CODEC: u16 = 1;
 /// The rank of a document without a fingerprint.
 pub const NO_RANK: u32 = u32::MAX;
-/// Bytes of a rank.
+/// Length of a rank in bytes.
 pub const RANK_BYTES: u64 = 4;
 
-/// The byte range in the section of the rank of `ordinal`.
+/// Returns the byte range in the section of the rank of `ordinal`.
 #[must_use]
 pub fn range(ordinal: u64) -> Range<u64> {
     ordinal * RANK_BYTES..(ordinal + 1) * RANK_BYTES
 }
 
-/// Reads a rank below `distinct`, or none.
+/// Reads the rank of `ordinal` and checks that it is below `distinct`; `None` if the document has no fingerprint.
 ///
 /// # Errors
-/// A [`Fault`] for a rank that no fingerprint has, and for other than 4 bytes.
+/// A [`Fault`] for a rank of `distinct` or more, or if `bytes` is not 4 bytes long.
 pub fn decode(bytes: &[u8], ordinal: u64, distinct: u64) -> Result<Option<u32>, Fault> {
     let rank = wire::word(bytes, range(ordinal).start)?;
     if rank == NO_RANK {

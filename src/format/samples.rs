@@ -1,16 +1,15 @@
-//! The sections of samples, bottom and modular: for each document, in the order of ordinals, some of its
-//! hashes.
+//! The sections of samples, bottom and modular: for each document, in the order of ordinals, a sample of its hashes.
 //!
 //! ```text
-//! offsets  (documents + 1) x o    how many values stand before those of each document, and how many there are
-//! values   rows x 6               of one document after the other, those of a document ascending
+//! offsets  (documents + 1) x o    the number of values before each document's values; the last is the number of all values
+//! values   rows x 6               the values of all documents, one document after the other; they ascend within a document
 //! ```
 //!
-//! `rows` is the number of all values, and `o` is the number of bytes that hold it, at least 1. Values are hashes of 48
-//! bits ([`sketch::samples`](twindex_sketch::samples)): the least of a document, at most `bottom` of them, or those
-//! that `modulus` divides. A document without a sketch has none. Values are not compressed: if a document contains one
-//! of `2^48 / n` hashes of 48 bits, a hash has about 6 bytes of information beyond the one before it, for any realistic
-//! n.
+//! `rows` is the number of all values, and `o` is the number of bytes that this number needs, at least 1. Values are
+//! hashes of 48 bits ([`sketch::samples`](twindex_sketch::samples)): the lowest hashes of a document, at most `bottom`,
+//! or the hashes that are divisible by `modulus`. A document without a sketch has no values. Values are not compressed:
+//! if a document contains one of `2^48 / n` hashes of 48 bits, each hash carries about 6 bytes of information beyond
+//! the previous one, for any realistic n.
 
 use std::ops::Range;
 
@@ -20,20 +19,20 @@ use crate::params::{HASH_BITS, MODULAR_MAX, Params};
 
 /// Codec of the sections.
 pub const CODEC: u16 = 1;
-/// Bytes of a value.
+/// Length of a value in bytes.
 pub const VALUE_BYTES: u64 = HASH_BITS as u64 / 8;
 
-/// The kind of sample that a section stores.
+/// The kind of sample that a section stores, with its parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleChoice {
-    /// The least, at most this many.
+    /// The lowest hashes, at most this many.
     Bottom(u16),
-    /// The hashes that this number divides.
+    /// The hashes that are divisible by this number.
     Modular(u32),
 }
 
 impl SampleChoice {
-    /// The sections that these parameters require: bottom, then modular.
+    /// Returns the samples that these parameters store: bottom, then modular.
     #[must_use]
     pub fn of(params: &Params) -> [Option<Self>; 2] {
         [
@@ -42,7 +41,7 @@ impl SampleChoice {
         ]
     }
 
-    /// The most values of a document.
+    /// Returns the maximum number of values of a document.
     #[must_use]
     pub fn max(self) -> u64 {
         match self {
@@ -51,7 +50,7 @@ impl SampleChoice {
         }
     }
 
-    /// The least number of values of a document with a sketch: each has at least one hash.
+    /// Returns the minimum number of values of a document with a sketch, which has at least one hash.
     #[must_use]
     pub fn min(self) -> u64 {
         match self {
@@ -60,7 +59,7 @@ impl SampleChoice {
         }
     }
 
-    /// True if a value can be in the section.
+    /// Whether the section may contain this value.
     #[must_use]
     pub fn allows(self, value: u64) -> bool {
         match self {
@@ -69,10 +68,10 @@ impl SampleChoice {
         }
     }
 
-    /// Refuses a number of values that no document with a sketch has.
+    /// Checks that a document with a sketch can have this number of values.
     ///
     /// # Errors
-    /// A [`Fault`] at offset 0.
+    /// A [`Fault`] at offset 0 if it cannot.
     pub fn check_count(self, count: usize) -> Result<(), Fault> {
         let range = self.min()..=self.max();
         if range.contains(&(count as u64)) {
@@ -82,10 +81,10 @@ impl SampleChoice {
         Err(Fault::new(0, expected, count))
     }
 
-    /// Refuses values that do not ascend, have more than 48 bits, or are not of this choice.
+    /// Checks that the values ascend strictly, have at most 48 bits, and are allowed in this kind of sample.
     ///
     /// # Errors
-    /// A [`Fault`] for the first such value, its offset counted from the first value.
+    /// A [`Fault`] for the first invalid value, with an offset relative to the first value.
     pub fn check_values(self, values: &[u64]) -> Result<(), Fault> {
         let mut min = 0;
         for (place, &value) in values.iter().enumerate() {
@@ -104,7 +103,7 @@ impl SampleChoice {
     }
 }
 
-/// Refuses an invalid sample of a document with a sketch; `None` if the index stores none.
+/// Checks the sample of a document with a sketch; `choice` is `None` if the index stores no sample of this kind.
 ///
 /// # Errors
 /// [`Error::Invalid`].
@@ -126,16 +125,16 @@ pub fn check(choice: Option<SampleChoice>, values: &[u64]) -> crate::error::Resu
 pub struct Samples {
     /// The kind of sample.
     pub choice: SampleChoice,
-    /// Bytes of an offset.
+    /// Length of an offset in bytes.
     pub offset_bytes: u64,
     rows: u64,
     values: u64,
-    /// Length of the section.
+    /// Length of the section in bytes.
     pub length: u64,
 }
 
 impl Samples {
-    /// The layout for `rows` values of `documents` documents; `None` for more than any file has.
+    /// Returns the layout for `rows` values of `documents` documents; `None` if no file can be so long.
     #[must_use]
     pub fn of(choice: SampleChoice, rows: u64, documents: u64) -> Option<Self> {
         let offset_bytes = offset_bytes(rows);
@@ -144,16 +143,17 @@ impl Samples {
         Some(Self { choice, offset_bytes, rows, values, length })
     }
 
-    /// The byte range in the section of the offset of `ordinal` and of the next offset.
+    /// Returns the byte range in the section of two offsets: the offset of `ordinal` and the next one.
     #[must_use]
     pub fn offsets(&self, ordinal: u64) -> Range<u64> {
         ordinal * self.offset_bytes..(ordinal + 2) * self.offset_bytes
     }
 
-    /// The byte range in the section of the values of `ordinal`, from the bytes at [`offsets`](Self::offsets).
+    /// Returns the byte range in the section of the values of `ordinal`. `offsets` are the bytes at
+    /// [`offsets`](Self::offsets).
     ///
     /// # Errors
-    /// A [`Fault`] for offsets that descend or lie past the end, or for too many values.
+    /// A [`Fault`] for offsets that descend or are past the end, or for too many values.
     pub fn range(&self, offsets: &[u8], ordinal: u64) -> Result<Range<u64>, Fault> {
         let (start, end) = offsets.split_at((self.offset_bytes as usize).min(offsets.len()));
         let (start, end) = (wire::wide(start), wire::wide(end));
@@ -164,10 +164,10 @@ impl Samples {
         Ok(self.values + start * VALUE_BYTES..self.values + end * VALUE_BYTES)
     }
 
-    /// Reads the values of a document, which begin at `at` in the section, and appends them to `out`.
+    /// Decodes the values of a document, which begin at `at` in the section, and appends them to `out`.
     ///
     /// # Errors
-    /// A [`Fault`] for the first value that does not ascend or is not of this kind.
+    /// A [`Fault`] for the first value that does not ascend or is not allowed in this kind of sample.
     pub fn decode(&self, bytes: &[u8], at: u64, out: &mut Vec<u64>) -> Result<(), Fault> {
         let start = out.len();
         out.extend(decode(bytes));
@@ -176,20 +176,20 @@ impl Samples {
     }
 }
 
-/// Bytes of an offset in a section of `rows` values.
+/// Returns the length in bytes of an offset in a section of `rows` values.
 #[must_use]
 pub fn offset_bytes(rows: u64) -> u64 {
     u64::from(64 - rows.leading_zeros()).div_ceil(8).max(1)
 }
 
-/// Appends values as they are in a section.
+/// Appends values in the encoding of the section.
 pub fn encode(values: &[u64], out: &mut Vec<u8>) {
     for value in values {
         out.extend_from_slice(&value.to_le_bytes()[..VALUE_BYTES as usize]);
     }
 }
 
-/// Decodes the values of bytes of a section.
+/// Decodes the values from bytes of the section.
 pub fn decode(bytes: &[u8]) -> impl ExactSizeIterator<Item = u64> {
     bytes.chunks_exact(VALUE_BYTES as usize).map(wire::wide)
 }

@@ -1,4 +1,4 @@
-//! A file of sketches: the sketches of documents, in the order of the input, before they are in any index.
+//! A file of sketches: the sketches of documents, in the order of the input, before they are added to an index.
 //!
 //! ```text
 //! ┌────────┬────────────┬───────┬───┬───────┬─────┐
@@ -6,12 +6,14 @@
 //! └────────┴────────────┴───────┴───┴───────┴─────┘
 //! parameters: length (4), the text, checksum (4)
 //! block:      records (4), length (4), the records, checksum (4)
-//! record:     key, 0 or 1, and with 1: fingerprint, features, signature, samples, as the parameters say
+//! record:     key, flag 0 or 1; after a 1: fingerprint, features, signature, samples; then the length of the set (4) and
+//!             the set; each part only if the parameters store it
 //! ```
 //!
-//! The file is written and read from front to back, so it can go through a pipe; this module does no I/O. [`Encoded`]
-//! holds records made by any thread, [`Encoder`] puts them into blocks, and [`Decoder`] requests a number of bytes and
-//! takes them. The ends of blocks depend only on the records: the same documents and parameters give the same file.
+//! The file is written and read sequentially, so it can be piped; this module does no I/O. [`Encoded`] holds encoded
+//! records and can be filled by any thread. [`Encoder`] writes them as blocks. [`Decoder`] requests a number of bytes
+//! and decodes them. Block boundaries depend only on the records, so the same documents and parameters give the same
+//! file.
 
 use xxhash_rust::xxh3::Xxh3Default;
 use zerocopy::little_endian::{U32, U64, U128};
@@ -28,14 +30,14 @@ use crate::error::{Error, Result};
 use crate::key::{KEY_BYTES_MAX, Key};
 use crate::params::{KeyKind, Params};
 
-/// A block ends with the record that makes its records this many bytes or more.
+/// A block ends with the record that brings the total length of its records to at least this many bytes.
 pub const BLOCK_BYTES: usize = 1 << 16;
-/// Bytes of a block before its records.
+/// Length of a block's head in bytes.
 pub const BLOCK_HEAD_BYTES: usize = 8;
-/// Bytes of a checksum, and of the parameters' length.
+/// Length in bytes of a checksum, and of the field with the parameters' length.
 const WORD: usize = 4;
 
-/// The end of the file. A file without it was cut off.
+/// The end of the file. A file without it was truncated.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct SketchFileEnd {
@@ -43,21 +45,21 @@ pub struct SketchFileEnd {
     pub magic: [u8; 8],
     /// Length of the whole file.
     pub file_length: U64,
-    /// Blocks before it.
+    /// Number of blocks in the file.
     pub blocks: U64,
-    /// Records in them.
+    /// Number of records in the file.
     pub documents: U64,
-    /// Those with a sketch.
+    /// Number of records with a sketch.
     pub sketched: U64,
-    /// xxh3-128 of the blocks' checksums, one after the other.
+    /// xxh3-128 of the concatenated checksums of all blocks.
     pub digest: U128,
     /// Zero.
     pub reserved: U32,
-    /// [`checksum`] of the bytes before it, at its offset.
+    /// [`checksum`] of the fields before it, at the offset of this struct in the file.
     pub checksum: U32,
 }
 
-/// Length of an [`SketchFileEnd`].
+/// Length of a [`SketchFileEnd`] in bytes.
 pub const END_BYTES: usize = 64;
 const _: () = assert!(size_of::<SketchFileEnd>() == END_BYTES);
 
@@ -68,12 +70,12 @@ impl SketchFileEnd {
     }
 }
 
-/// The sketch of one document, as a file of sketches holds it. Parts that the parameters do not store are empty, or 0.
+/// The sketch of one document, as stored in a file of sketches. Parts that the parameters do not store are empty or 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row<'a> {
     /// The fingerprint.
     pub fingerprint: u64,
-    /// One feature for each band, all 64 bits.
+    /// One 64-bit feature for each band.
     pub features: &'a [u64],
     /// The packed signature, [`signature_bytes`](crate::params::MinhashParams::signature_bytes) long.
     pub signature: &'a [u8],
@@ -83,16 +85,16 @@ pub struct Row<'a> {
     pub modular: &'a [u64],
 }
 
-/// The shape of a record, by the parameters.
+/// The parts of a record and their lengths, as determined by the parameters.
 #[derive(Clone, Copy, Debug)]
 struct RecordShape {
     key: KeyKind,
     fingerprint: bool,
     bands: usize,
     signature_bytes: usize,
-    /// Used bits of the signature's last byte; 0 means all.
+    /// Number of used bits in the last byte of the signature; 0 means all.
     last_bits: u32,
-    /// Bottom and modular, if they are stored.
+    /// The bottom and the modular sample, each if it is stored.
     samples: [Option<SampleChoice>; 2],
     sets: bool,
 }
@@ -112,7 +114,7 @@ impl RecordShape {
         }
     }
 
-    /// The most bytes of a record.
+    /// Maximum length of a record in bytes.
     fn record_bytes_max(self) -> usize {
         let samples = self.samples.iter().flatten().map(|choice| 2 + choice.max() * VALUE_BYTES);
         let samples = samples.sum::<u64>() as usize;
@@ -120,42 +122,43 @@ impl RecordShape {
         2 + KEY_BYTES_MAX + 1 + 8 + self.bands * 8 + self.signature_bytes + samples + sets
     }
 
-    /// The most bytes of a block's records.
+    /// Maximum length of a block's records in bytes.
     fn block_bytes_max(self) -> usize {
         BLOCK_BYTES - 1 + self.record_bytes_max()
     }
 }
 
-/// Records of one file of sketches, encoded one after the other.
+/// A buffer of encoded records for one file of sketches.
 #[derive(Clone, Debug)]
 pub struct Encoded {
     shape: RecordShape,
     bytes: Vec<u8>,
-    /// The end of each record, and whether it has a sketch.
+    /// For each record, its end in `bytes` and whether it has a sketch.
     ends: Vec<(usize, bool)>,
 }
 
 impl Encoded {
-    /// No records yet, of a file with these parameters.
+    /// Creates an empty buffer for a file with these parameters.
     #[must_use]
     pub fn new(params: &Params) -> Self {
         Self { shape: RecordShape::of(params), bytes: Vec::new(), ends: Vec::new() }
     }
 
-    /// Adds a record; `None` for a document without a sketch.
+    /// Appends a record; `row` is `None` for a document without a sketch.
     ///
     /// # Errors
-    /// [`Error::Invalid`] or [`Error::Limit`] for a key of another kind or length, [`Error::Invalid`] for a sketch
-    /// that is not of the parameters' shape; nothing is added then.
+    /// [`Error::Invalid`] or [`Error::Limit`] for a key of another kind or an invalid length, [`Error::Invalid`] for a
+    /// sketch that does not fit the parameters. On an error, no record is appended.
     pub fn push(&mut self, key: Key<'_>, row: Option<Row<'_>>) -> Result<()> {
         self.push_with(key, row, Fields::default())
     }
 
-    /// As [`push`](Self::push), with the document's set, encoded [as in an index](super::fields::encode), if the
+    /// As [`push`](Self::push), with the set of the document, encoded [as in an index](super::fields::encode), if the
     /// parameters store sets.
     ///
     /// # Errors
-    /// As there, and [`Error::Invalid`] for a set that is missing, or that the parameters do not store.
+    /// As [`push`](Self::push), and [`Error::Invalid`] for a missing set, or for a set that the parameters do not
+    /// store.
     pub fn push_with(&mut self, key: Key<'_>, row: Option<Row<'_>>, set: Fields<'_>) -> Result<()> {
         if self.shape.sets
             && let Err(fault) = set.check_kept(true, false, false)
@@ -193,7 +196,7 @@ impl Encoded {
             }
         }
         if self.shape.sets {
-            self.bytes.extend((set.bytes().len() as u32).to_le_bytes()); // at most FIELDS_BYTES_MAX, as an index takes
+            self.bytes.extend((set.bytes().len() as u32).to_le_bytes()); // at most FIELDS_BYTES_MAX, as in an index
             self.bytes.extend_from_slice(set.bytes());
         }
         self.ends.push((self.bytes.len(), row.is_some()));
@@ -216,20 +219,20 @@ impl Encoded {
         Ok(())
     }
 
-    /// Removes all records, to reuse the memory for others with the same parameters.
+    /// Removes all records and keeps the memory for further records with the same parameters.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
     }
 }
 
-/// Puts records into blocks.
+/// Writes records as blocks.
 #[derive(Clone)]
 pub struct Encoder {
     salt: u128,
-    /// Bytes of the file that were appended to `out` so far.
+    /// Length of the file so far: all bytes that were appended to `out`.
     offset: u64,
-    /// The next block: its head, still zero, and its records.
+    /// The next block: its head, filled with zeros until the block ends, and its records.
     block: Vec<u8>,
     records: u32,
     blocks: u64,
@@ -239,7 +242,8 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Appends the beginning of a file to `out`. All bytes appended here and later, in order, are the file.
+    /// Appends the beginning of a file to `out`. The file consists of all bytes that this and later calls append, in
+    /// order.
     #[must_use]
     pub fn new(params: &Params, out: &mut Vec<u8>) -> Self {
         let (text, digest) = (params.encode(), params.digest());
@@ -261,7 +265,7 @@ impl Encoder {
         }
     }
 
-    /// Adds records, and appends the blocks that become full to `out`.
+    /// Adds records to the current block, and appends each completed block to `out`.
     pub fn append(&mut self, records: &Encoded, out: &mut Vec<u8>) {
         let mut start = 0;
         for &(end, sketched) in &records.ends {
@@ -290,7 +294,7 @@ impl Encoder {
         self.block.truncate(BLOCK_HEAD_BYTES);
     }
 
-    /// Appends the last block and the end.
+    /// Appends the last block, if it has records, and the end of the file to `out`.
     pub fn finish(mut self, out: &mut Vec<u8>) {
         if self.records > 0 {
             self.end_block(out);
@@ -310,8 +314,8 @@ impl Encoder {
     }
 }
 
-/// Reads a file of sketches from front to back: [`feed`](Self::feed) it the number of bytes that it
-/// [`wants`](Self::wants), one part after the other. The caller must refuse bytes past the end.
+/// Decodes a file of sketches sequentially: the caller passes to [`feed`](Self::feed) the number of bytes that
+/// [`wants`](Self::wants) returns, until it returns 0. The caller must refuse bytes after the end.
 ///
 /// ```
 /// use twindex::Params;
@@ -341,13 +345,13 @@ impl Encoder {
 pub struct Decoder {
     next: NextPart,
     salt: u128,
-    /// Features of the header.
+    /// Feature bits of the header.
     incompatible: u32,
     params: Option<Params>,
     shape: Option<RecordShape>,
     /// The offset of the next part.
     offset: u64,
-    /// Whether a block has ended before it was full, which only the last one may do.
+    /// Whether a block ended before it was full. Only the last block may do so.
     short: bool,
     blocks: u64,
     documents: u64,
@@ -363,7 +367,7 @@ enum NextPart {
     Params {
         length: usize,
     },
-    /// The head of a block, or the first bytes of the end.
+    /// The head of a block, or the first bytes of the end of the file.
     Head,
     Block {
         head: [u8; BLOCK_HEAD_BYTES],
@@ -380,7 +384,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Before the first byte.
+    /// Creates a decoder at the start of a file.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -398,8 +402,8 @@ impl Decoder {
         }
     }
 
-    /// The number of bytes to feed next; 0 after the end. Never more than a block may have: some 170,000, with samples
-    /// some 580,000, and with sets 134 million.
+    /// Returns the number of bytes to feed next; 0 after the end. The maximum is the length of a block: about 170,000
+    /// bytes, with samples about 580,000, and with sets 134 million.
     #[must_use]
     pub fn wants(&self) -> usize {
         match self.next {
@@ -412,35 +416,35 @@ impl Decoder {
         }
     }
 
-    /// Whether the next part is the records of a block.
+    /// Whether the next part contains the records of a block.
     #[must_use]
     pub fn is_at_block(&self) -> bool {
         matches!(self.next, NextPart::Block { .. })
     }
 
-    /// The offset of the next part in the file.
+    /// Returns the offset of the next part in the file.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The parameters, once they were read.
+    /// Returns the parameters; `None` before they have been read.
     #[must_use]
     pub fn params(&self) -> Option<&Params> {
         self.params.as_ref()
     }
 
-    /// Records in the blocks so far.
+    /// Returns the number of records in the blocks read so far.
     #[must_use]
     pub fn documents(&self) -> u64 {
         self.documents
     }
 
-    /// Takes the next part, and returns the records in it: those of a block, otherwise none. A whole block is checked
-    /// before any of its records is returned.
+    /// Decodes the next part and returns its records; none if the part is not a block. Checks the whole block before it
+    /// returns any of its records.
     ///
     /// # Errors
-    /// A [`Refusal`], its offset counted from the start of the file. The decoder cannot be used after that.
+    /// A [`Refusal`] with an offset from the start of the file. The decoder cannot be used after an error.
     pub fn feed<'b>(&mut self, bytes: &'b [u8]) -> std::result::Result<Rows<'b>, Refusal> {
         if bytes.len() != self.wants() {
             let expected = format!("{} bytes", self.wants());
@@ -561,7 +565,7 @@ impl Decoder {
             samples: [Vec::new(), Vec::new()],
             set: Fields::default(),
         };
-        // Check all records before any of them is used.
+        // Check all records before the caller gets any of them.
         let mut ahead = rows.clone();
         let (mut sketched, mut last) = (0, 0);
         loop {
@@ -583,7 +587,7 @@ impl Decoder {
         Ok(rows)
     }
 
-    /// Checks the end, which begins at `offset`; `bytes` is without its magic.
+    /// Checks the end of the file, which begins at `offset`; `bytes` excludes the magic.
     fn end(&self, bytes: &[u8], offset: u64) -> std::result::Result<(), Refusal> {
         let whole = [&footer::MAGIC[..], bytes].concat();
         let end = SketchFileEnd::read_from_bytes(&whole).map_err(|_| {
@@ -615,12 +619,12 @@ fn damaged(offset: u64, expected: impl Into<String>, found: impl ToString) -> Re
     Refusal::Damaged(Fault::new(offset, expected, found))
 }
 
-/// The number at `at`, which must be within `bytes`.
+/// Reads the number of 4 bytes at `at`.
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes[at..at + WORD].iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte))
 }
 
-/// The records of a block.
+/// Iterates over the records of a block.
 #[derive(Clone, Debug)]
 pub struct Rows<'b> {
     /// `None` only if there are no records.
@@ -649,7 +653,7 @@ impl<'b> Rows<'b> {
         }
     }
 
-    /// The next record and its set, if sets are stored.
+    /// Returns the next record and its set; the set is empty if sets are not stored.
     ///
     /// # Errors
     /// As [`next`](Self::next).
@@ -661,17 +665,17 @@ impl<'b> Rows<'b> {
         Ok(Some((key, sketched.map(|parts| self.row(parts)), self.set)))
     }
 
-    /// The next record: its key, and its sketch if it has one; `None` after the last.
+    /// Returns the key of the next record, and its sketch if it has one; `None` after the last record.
     ///
     /// # Errors
-    /// A [`Fault`] for an invalid record under a valid checksum, its offset counted from the start of the file.
+    /// A [`Fault`] for an invalid record under a valid checksum, with an offset from the start of the file.
     #[allow(clippy::should_implement_trait, reason = "what it gives is lent until the next call")]
     pub fn next(&mut self) -> std::result::Result<Option<(Key<'b>, Option<Row<'_>>)>, Fault> {
         let Some((key, sketched)) = self.read()? else { return Ok(None) };
         Ok(Some((key, sketched.map(|parts| self.row(parts)))))
     }
 
-    /// The row that was read last.
+    /// Returns the row that was read last.
     fn row(&self, (fingerprint, signature): (u64, &'b [u8])) -> Row<'_> {
         let [bottom, modular] = &self.samples;
         Row { fingerprint, features: &self.features, signature, bottom, modular }
@@ -712,7 +716,7 @@ impl<'b> Rows<'b> {
         Ok(Some((key, sketched)))
     }
 
-    /// Reads a sketch. Returns the fingerprint and the signature; features and samples go to buffers.
+    /// Reads a sketch. Returns its fingerprint and signature; decodes features and samples into the buffers of `self`.
     fn read_sketch(&mut self, shape: RecordShape) -> std::result::Result<(u64, &'b [u8]), Fault> {
         let fingerprint = if shape.fingerprint { wide(self.take(8, "fingerprint")?) } else { 0 };
         let features = self.take(shape.bands * 8, "features")?;
@@ -770,7 +774,7 @@ mod tests {
         (key.to_buf(), row)
     }
 
-    /// All records of a file, or the error.
+    /// Returns all records of a file, or the error.
     fn read(file: &[u8]) -> std::result::Result<Vec<Found>, Refusal> {
         let (mut decoder, mut rest, mut found) = (Decoder::new(), file, Vec::new());
         while decoder.wants() > 0 {
@@ -796,7 +800,7 @@ mod tests {
         file
     }
 
-    /// Everything that can be stored, with a signature that ends in the middle of a byte.
+    /// Parameters that store every part, with a signature that ends in the middle of a byte.
     fn everything() -> Params {
         let builder = Params::builder().simhash(3).minhash(3, 3).signature_bits(4);
         builder.bottom(5).modulus(7).build().unwrap()
@@ -855,7 +859,7 @@ mod tests {
         assert!(read(&[&file[..], b"\0"].concat()).is_err());
     }
 
-    /// A file of some blocks, with records of very different sizes.
+    /// A file of several blocks, with records of very different lengths.
     fn large(records: usize) -> (Params, Vec<Encoded>) {
         let params = Params::builder().minhash(40, 3).build().unwrap();
         let features: Vec<u64> = (0..40).collect();
@@ -952,7 +956,7 @@ mod tests {
         }
     }
 
-    /// Recomputes all checksums and counts, so that only the content is invalid.
+    /// Recomputes all checksums and counts, so that only the content of the records is invalid.
     fn resealed(head: &[u8], salt: u128, blocks: &[(u32, &[u8])]) -> Vec<u8> {
         let mut file = head.to_vec();
         let (mut sums, mut documents) = (Xxh3Default::new(), 0);
@@ -1041,7 +1045,7 @@ mod tests {
         let fault = refused(&lying);
         assert_eq!(fault.offset, start + good.len() as u64 - 6);
         assert!(fault.expected.contains("multiple of 7") && fault.found == "701", "{fault:?}");
-        // Six hashes, but the limit is five: their number comes after key, fingerprint, features and signature.
+        // Six hashes, but the limit is five: their count comes after key, fingerprint, features and signature.
         let roomy = Params { bottom: 6, ..params };
         let fault = refused(&encoded(&roomy, Row { bottom: &[1, 2, 3, 4, 5, 6], ..ROW }));
         assert_eq!((fault.offset, &*fault.expected), (start + 3 + 1 + 8 + 24 + 5, "1 to 5 sampled hashes"));

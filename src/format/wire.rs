@@ -1,8 +1,8 @@
-//! Untrusted bytes, and numbers in them.
+//! Decodes numbers from untrusted bytes.
 //!
-//! Columns on disk are arrays of little-endian integers at any alignment; [`zerocopy`]'s byte-order types give views of
-//! them without copying and without `unsafe`. A [`Fault`] is the error of a decoder: the offset in its part, the
-//! expected value, the found one; the segment adds the file's name.
+//! Columns in files are arrays of little-endian integers at any alignment; [`zerocopy`]'s byte-order types give views
+//! of them without copying and without `unsafe`. A [`Fault`] is the error of a decoder: an offset in the part that it
+//! decodes, the expected value, and the value found. The segment adds the file's name.
 
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
@@ -11,7 +11,7 @@ pub use crate::error::Fault;
 /// Interprets `bytes` as an array of `T`.
 ///
 /// # Errors
-/// A [`Fault`] where the length is no multiple of `T`'s size.
+/// A [`Fault`] if the length is not a multiple of the size of `T`.
 #[inline(always)]
 pub fn column<T>(bytes: &[u8]) -> Result<&[T], Fault>
 where
@@ -22,10 +22,10 @@ where
     })
 }
 
-/// Reads the little-endian number of 4 bytes at `at` of its part.
+/// Reads a little-endian number of 4 bytes, which is at offset `at` of its part.
 ///
 /// # Errors
-/// A [`Fault`] at `at` for fewer or more bytes.
+/// A [`Fault`] at `at` if `bytes` is not 4 bytes long.
 #[inline(always)]
 pub fn word(bytes: &[u8], at: u64) -> Result<u32, Fault> {
     match <[u8; 4]>::try_from(bytes) {
@@ -42,7 +42,7 @@ fn not_a_word(bytes: &[u8], at: u64) -> Fault {
 /// Splits off the first `length` bytes.
 ///
 /// # Errors
-/// A [`Fault`] naming `what` where there are fewer.
+/// A [`Fault`] that names `what` if there are fewer bytes.
 pub fn split<'a>(bytes: &'a [u8], length: u64, what: &str) -> Result<(&'a [u8], &'a [u8]), Fault> {
     usize::try_from(length)
         .ok()
@@ -50,20 +50,20 @@ pub fn split<'a>(bytes: &'a [u8], length: u64, what: &str) -> Result<(&'a [u8], 
         .ok_or_else(|| Fault::new(0, format!("{length} bytes of {what}"), format!("{} bytes", bytes.len())))
 }
 
-/// Reads a little-endian number of at most 2 bytes; 0 for none.
+/// Reads a little-endian number of at most 2 bytes; 0 if `bytes` is empty.
 #[inline(always)]
 #[must_use]
 pub fn short(bytes: &[u8]) -> u16 {
     bytes.iter().rev().fold(0, |value, &byte| value << 8 | u16::from(byte))
 }
 
-/// Reads a little-endian number of at most 8 bytes; 0 for none.
+/// Reads a little-endian number of at most 8 bytes; 0 if `bytes` is empty.
 #[must_use]
 pub fn wide(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
-/// Appends `value` in as few bytes as LEB128 needs.
+/// Appends `value` as LEB128, in the minimum number of bytes.
 pub fn put_varint(out: &mut Vec<u8>, mut value: u32) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -72,10 +72,11 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u32) {
     out.push(value as u8);
 }
 
-/// Reads a LEB128 number of at most 16 bits at `*at`, and moves `*at` past it.
+/// Reads a LEB128 number of at most 16 bits at `*at`, and advances `*at` past it.
 ///
 /// # Errors
-/// A [`Fault`] for an end of the bytes, a number over 16 bits, or a longer spelling than [`put_varint`]'s.
+/// A [`Fault`] if the bytes end early, if the number has over 16 bits, or if its encoding is longer than that of
+/// [`put_varint`].
 pub fn take_varint(bytes: &[u8], at: &mut usize, what: &str) -> Result<usize, Fault> {
     let start = *at;
     let mut value = 0_u32;

@@ -1,5 +1,5 @@
-//! The largest allocation of each thread, so that a lying length is seen even where memory is plenty. A test program
-//! that has this module allocates by it.
+//! Records the largest allocation of each thread, so that a test notices an allocation for an invalid length even if
+//! memory is plentiful. A test program with this module uses it as its allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -7,7 +7,7 @@ use std::cell::Cell;
 struct Watching;
 
 thread_local! {
-    /// In bytes, since the test last set it.
+    /// Size in bytes of the largest allocation since the test last reset it.
     pub static LARGEST: Cell<usize> = const { Cell::new(0) };
 }
 

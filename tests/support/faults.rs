@@ -1,4 +1,4 @@
-//! A disk that fails at an operation of choice.
+//! A disk on which chosen operations fail.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
@@ -13,33 +13,33 @@ use twindex::sys::lock::{HeldLock, LockFailure};
 use twindex::sys::vfs::{AppendFile, ReadFile, TemporaryFile, Vfs};
 use twindex::sys::{Bytes, RealVfs};
 
-/// The operations to fail, and those done so far.
+/// The operations that fail, and counts of operations.
 #[derive(Debug, Default)]
 pub struct Faults {
-    /// Operations so far.
+    /// Number of operations so far.
     pub count: AtomicUsize,
-    /// The operation that fails, from 1; none if 0.
+    /// The number of the operation that fails, counted from 1; 0 if none fails.
     pub fails_at: usize,
-    /// All from that one on fail.
+    /// Whether all operations after `fails_at` fail, too.
     pub for_ever: bool,
-    /// It is done all the same, and only reported as failed.
+    /// Whether the failing operation is performed although it is reported as failed.
     pub done_anyway: bool,
     pub full: bool,
-    /// The number of the error that is reported, if it is neither of a broken disk nor of a full one.
+    /// The error number to report instead of that of a broken disk (EIO) or a full disk (ENOSPC).
     pub errno: Option<i32>,
-    /// The free space that the system reports, if it does.
+    /// The free space that the system reports; `None` if it does not report any.
     pub space: Option<u64>,
-    /// How often it was asked.
+    /// Number of times that the free space was queried.
     pub space_queries: AtomicUsize,
-    /// How long each read takes, beside its own time.
+    /// Additional duration of each read.
     pub read_takes: Duration,
-    /// The disk below; the real one if there is none.
+    /// The underlying disk; the real one if `None`.
     pub over: Option<Arc<dyn Vfs>>,
-    /// Everything that would change something fails.
+    /// Whether every operation that would change the disk fails.
     pub read_only: AtomicBool,
-    /// The operation that failed first.
+    /// The name of the first operation that failed.
     pub failed: Mutex<Option<String>>,
-    /// Set when `CURRENT` has been replaced.
+    /// Whether `CURRENT` has been replaced.
     pub current_replaced: AtomicBool,
 }
 
@@ -48,7 +48,7 @@ impl Faults {
         self.over.as_deref().unwrap_or(&RealVfs)
     }
 
-    /// Does `operation`, unless it is its turn to fail.
+    /// Performs `operation`, unless this operation must fail.
     fn attempt<T>(
         &self,
         name: &str,
@@ -100,7 +100,7 @@ impl Vfs for FaultyVfs {
     }
 
     fn sync_dir(&self, _: &Path) -> io::Result<()> {
-        self.0.attempt("sync_dir", true, || Ok(())) // what is synced cannot be seen here, and costs time
+        self.0.attempt("sync_dir", true, || Ok(())) // a sync has no effect that a test here can observe, and costs time
     }
 
     fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -143,7 +143,7 @@ struct FaultyTemporary {
 impl TemporaryFile for FaultyTemporary {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let file = &mut self.file;
-        // A full disk takes a part.
+        // A full disk writes a part of the bytes.
         let some = if self.faults.done_anyway { &bytes[..bytes.len() / 2] } else { bytes };
         let number = self.faults.count.load(Ordering::Relaxed) + 1;
         let bytes = if number == self.faults.fails_at { some } else { bytes };
@@ -213,7 +213,7 @@ impl ReadFile for FaultyFile {
     }
 }
 
-/// The ways in which an operation fails.
+/// Returns the ways in which an operation can fail.
 pub fn ways() -> impl Iterator<Item = Faults> {
     [(false, false, false), (true, false, false), (false, true, false), (true, false, true)]
         .into_iter()

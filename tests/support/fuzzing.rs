@@ -1,5 +1,5 @@
-//! The bodies of the fuzz targets. They stand here so that `tests/it/fuzz_regressions.rs` can replay on a stable
-//! compiler what a fuzzer found on a nightly one.
+//! The bodies of the fuzz targets. They are here, so that `tests/it/fuzz_regressions.rs` can replay the inputs that a
+//! fuzzer found with a nightly compiler on a stable one.
 
 mod codecs;
 mod directory;
@@ -38,7 +38,7 @@ use super::memory::MemoryVfs;
 use super::near::{self, CODECS, DESIGNS, FARTHEST, NearOrdinals};
 use super::{Compared, Sample, Seals, SegmentQueries, compare, place, samples as segments};
 
-/// A fuzz target: panics where something is wrong with the library.
+/// A fuzz target. Panics if the library violates a property.
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
@@ -70,7 +70,7 @@ static SAMPLES: LazyLock<Vec<(Sample, Seals, SegmentQueries, IndexAnswers)>> = L
     samples.map(|(seals, questions, answered, sample)| (sample, seals, questions, answered)).collect()
 });
 
-/// Raw bytes: open, and ask everything of what opens.
+/// Opens raw bytes as a segment, and makes all queries if they open.
 pub fn segment(data: &[u8]) {
     if let Ok(segment) = Segment::from_bytes(data.to_vec(), place()) {
         for (_, _, questions, _) in &*SAMPLES {
@@ -80,8 +80,8 @@ pub fn segment(data: &[u8]) {
     }
 }
 
-/// Applies patches of four bytes to `file`: a place (2 bytes), an operation (2 bits) and a value. The value
-/// may be repeated over the 8 bytes that follow, so that a whole field can be filled.
+/// Applies patches of four bytes to `file`: a position (2 bytes), an operation (2 bits) and a value. The value may be
+/// repeated over the 8 bytes that follow, to fill a whole field.
 fn patch(file: &mut [u8], patches: &[u8]) {
     for patch in patches.chunks_exact(4) {
         let at = usize::from(u16::from_le_bytes([patch[0], patch[1]])) % file.len();
@@ -98,8 +98,8 @@ fn patch(file: &mut [u8], patches: &[u8]) {
     }
 }
 
-/// A sound segment with patches, and checksums that fit them: opened and asked everything. What `verify`
-/// finds nothing wrong with must answer as the sound file does.
+/// Patches a sound segment, updates its checksums, opens it and makes all queries. If `verify` finds no problem, the
+/// answers must be those of the sound file.
 pub fn segment_resealed(data: &[u8]) {
     let Some((&which, patches)) = data.split_first() else { return };
     let (sample, seals, questions, answered) = &SAMPLES[usize::from(which) % SAMPLES.len()];
@@ -114,7 +114,7 @@ pub fn segment_resealed(data: &[u8]) {
     }
 }
 
-/// A manifest, raw and with fitting checksums; and an index whose newest manifest it is.
+/// Decodes a manifest, raw and patched with updated checksums, and opens an index with it as the newest manifest.
 pub fn manifest(data: &[u8]) {
     let _ = Manifest::decode(data);
     let _ = Current::read(data);
@@ -140,7 +140,7 @@ pub fn manifest(data: &[u8]) {
         now: None,
     };
     let mut bytes = sound.encode();
-    // The first byte says how much to cut off the end, and to add there instead.
+    // The first byte is the number of bytes to remove at the end, and whether to append others instead.
     let Some((&cut, patches)) = data.split_first() else { return };
     let body = bytes.len() - 4;
     bytes.truncate(body - usize::from(cut % 64).min(body - HEADER_BYTES));
@@ -181,8 +181,9 @@ pub fn manifest(data: &[u8]) {
     }
 }
 
-/// Arbitrary fingerprints and queries, tables of any design by any codec: they answer as brute force does, or as a
-/// free design is defined; queries together as each alone.
+/// Builds tables of any design and codec from arbitrary fingerprints, and makes arbitrary queries. The answers must be
+/// those of brute force or, for a free design, those of its definition. A batch of queries must give the same answers
+/// as each query alone.
 pub fn answers(data: &[u8]) {
     let &[design, codecs, keys, ref rest @ ..] = data else { return };
     let (design, codecs) = (DESIGNS[usize::from(design) % 16], CODECS[usize::from(codecs) % 11]);
@@ -203,13 +204,14 @@ pub fn answers(data: &[u8]) {
         });
     }
     let (queries, given) = fingerprints.split_at(fingerprints.len() / 8);
-    // Many are needed before any are probed for, so some bring a crowd that agrees with them in their first bits.
+    // Tables are probed only if they have many fingerprints, so some fingerprints add a group that agrees with them in
+    // the first bits.
     let crowd = |&fingerprint: &u64| {
         let mut random = super::Random(fingerprint);
         let (size, agree) = (fingerprint % 16, fingerprint >> 4 & 31);
         std::iter::once(fingerprint).chain((0..size).map(move |_| fingerprint ^ random.next() >> agree))
     };
-    // Keys in another order than fingerprints are given in.
+    // The order of the keys differs from the order of the fingerprints.
     let stored: Vec<(u64, u64)> =
         (0..).map(|key| key ^ u64::from(keys)).zip(given.iter().flat_map(crowd)).collect();
     let mut records = Records::new(&near::params(design, codecs));
@@ -251,7 +253,7 @@ pub fn answers(data: &[u8]) {
     }
 }
 
-/// Choices made by the bytes of an input, one after the other; past its end they are 0.
+/// Choices read from consecutive bytes of an input; after its end they are 0.
 pub(super) struct Choices<'a>(&'a [u8]);
 
 impl Choices<'_> {
@@ -277,7 +279,7 @@ impl Choices<'_> {
 /// The UUID and number of the fuzzed log.
 const LOGGED: (u128, u64) = (7, 1);
 
-/// A sound log of three batches, and where each of its records begins and ends.
+/// Returns a sound log of three batches, and the start and end of each record.
 fn sound_log(params: &Params) -> (Vec<u8>, Vec<(usize, usize)>) {
     let (uuid, number) = LOGGED;
     let mut bytes = encode_head(uuid, params, number, 2);
@@ -311,7 +313,7 @@ fn sound_log(params: &Params) -> (Vec<u8>, Vec<(usize, usize)>) {
     (bytes, records)
 }
 
-/// The parameters of the fuzzed logs, and a sketch to ask for.
+/// The parameters of the fuzzed logs, and a sketch to query.
 static OF_LOGS: LazyLock<[(Params, Sketch); 2]> = LazyLock::new(|| {
     let builder = || Params::builder().simhash(3).minhash(2, 2).bottom(3).values().expire_after(5);
     [builder(), builder().sets().marks().priorities()].map(|builder| {
@@ -321,8 +323,8 @@ static OF_LOGS: LazyLock<[(Params, Sketch); 2]> = LazyLock::new(|| {
     })
 });
 
-/// The log of an index, raw, and a sound one with patches and checksums that fit them: opened, and asked for all it
-/// has. Once without fields, and once with sets, marks and priorities.
+/// Opens an index with the raw bytes as its log, and one with a sound log that is patched and has updated checksums.
+/// Reads everything in it. Runs once without fields, and once with sets, marks and priorities.
 pub fn log(data: &[u8]) {
     for (params, sketch) in &*OF_LOGS {
         log_of(params, sketch, data);
@@ -375,7 +377,7 @@ fn log_of(params: &Params, sketch: &Sketch, data: &[u8]) {
     open(bytes);
 }
 
-/// Inputs to begin with: what the format really looks like.
+/// Returns the initial inputs of a target: valid data in its format.
 pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     match target {
         "segment" => segments().into_iter().map(|sample| sample.bytes).collect(),
@@ -390,7 +392,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
             let params = Params::builder().simhash(3).minhash(2, 2).bottom(3).build().unwrap();
             let (sound, _) = sound_log(&params);
             let (with_sets, _) = sound_log(&OF_LOGS[1].0);
-            // The last one reaches into the set of the first document.
+            // The last patch changes the set of the first document.
             let patches = [vec![20, 0, 0, 9], vec![50, 0, 3, 255, 60, 0, 2, 1], vec![130, 0, 1, 3]];
             [sound, with_sets, Vec::new()].into_iter().chain(patches).collect()
         }

@@ -1,8 +1,8 @@
-//! What the tests of golden files of text share: cells with escapes, and numbers.
+//! Helpers shared by the tests of golden text files: reading escapes and numbers.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
-/// Undoes the files' escapes: `\u{hex}`, and `\repeat{n}` before a text that is repeated.
+/// Decodes the escapes of the files: `\u{hex}`, and `\repeat{n}` before a text to repeat.
 pub fn unescape(text: &str) -> String {
     if let Some((times, part)) = text.strip_prefix("\\repeat{").and_then(|text| text.split_once('}')) {
         return unescape(part).repeat(parse(times));

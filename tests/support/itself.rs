@@ -1,8 +1,8 @@
-//! This test program, started once more.
+//! Starts this test program again.
 
 use std::process::Command;
 
-/// A command that starts this program again, by the emulator that runs it where `TWINDEX_RUNNER` names one.
+/// Returns a command that starts this program again, with the emulator that `TWINDEX_RUNNER` names, if it is set.
 pub fn itself() -> Command {
     let program = std::env::current_exe().unwrap();
     let runner = std::env::var("TWINDEX_RUNNER").unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Minima by the trick of Broder, Burrows and Manasse (Broder, *Algorithms for duplicate documents*, 2005, 'One
-//! trick based on left-to-right minima'): a shingle's value under a permutation has a lead byte and a tail of 8
-//! bytes. The lead bytes of 8 permutations are computed at once, by a random linear transformation over GF(2);
-//! a tail is computed only where its lead byte is not above the least so far.
+//! Minima by the trick of Broder, Burrows and Manasse (Broder, *Algorithms for duplicate documents*, 2005, 'One trick
+//! based on left-to-right minima'): a shingle's value under a permutation has a lead byte and a tail of 8 bytes. The
+//! lead bytes of 8 permutations are computed together, by a random linear transformation over GF(2). A tail is computed
+//! only if its lead byte is not above the minimum so far.
 //!
 //! ```text
 //! h(x, j)    = lead(x, j) 2^64 + tail(x, j)                          72 bits
@@ -9,8 +9,8 @@
 //! tail(x, j) = mix(x ^ key[j])                                       a bijection, so h(., j) is an injection
 //! ```
 //!
-//! where all columns and keys are drawn from one generator. This is a comparison for tests and benchmarks, not
-//! a family that an index can have.
+//! All columns and keys are drawn from one generator. This is a reference for tests and benchmarks; an index cannot use
+//! it as its family.
 
 #![allow(dead_code, unreachable_pub, reason = "tests and benchmarks each use a part of it")]
 
@@ -18,21 +18,21 @@ use super::random::Random;
 
 /// Eight permutations.
 struct EightPermutations {
-    /// For each byte of a hash and each value it has, the lead bytes of the permutations.
+    /// For each byte position of a hash and each value of that byte, the lead bytes of the permutations.
     leads: Box<[[u64; 256]; 8]>,
     keys: [u64; 8],
 }
 
-/// Permutations, by eights.
+/// Permutations in groups of eight.
 pub struct LeadBytes {
     permutations: usize,
     eights: Vec<EightPermutations>,
 }
 
-/// The least value so far under each permutation.
+/// The minimum so far under each permutation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Minima {
-    /// Lead bytes of 8 permutations.
+    /// The lead bytes of 8 permutations per element.
     leads: Vec<u64>,
     tails: Vec<u64>,
 }
@@ -58,7 +58,7 @@ impl LeadBytes {
         Self { permutations, eights: (0..permutations.div_ceil(8)).map(|_| eight()).collect() }
     }
 
-    /// The minima of no element: above all values.
+    /// Sets `minima` to the minima of the empty set, which are above all values.
     pub fn start(&self, minima: &mut Minima) {
         minima.leads.clear();
         minima.leads.resize(self.eights.len(), u64::MAX);
@@ -66,8 +66,8 @@ impl LeadBytes {
         minima.tails.resize(8 * self.eights.len(), u64::MAX);
     }
 
-    /// Takes elements into the minima. `tail` hears of each tail that is computed: its permutation and the
-    /// place of its element.
+    /// Updates the minima with these elements. Calls `tail` for each tail that is computed, with its permutation and
+    /// the position of its element.
     #[inline]
     pub fn extend(&self, minima: &mut Minima, elements: &[u64], mut tail: impl FnMut(usize, usize)) {
         let state = minima.leads.iter_mut().zip(minima.tails.chunks_exact_mut(8));
@@ -90,7 +90,7 @@ impl LeadBytes {
         }
     }
 
-    /// The least values of permutations, one after the other.
+    /// Returns the minima of all permutations, in order.
     pub fn values(&self, minima: &Minima) -> Vec<u128> {
         let value = |j: usize| {
             u128::from(minima.leads[j / 8] >> (8 * (j % 8)) & 0xff) << 64 | u128::from(minima.tails[j])
@@ -98,10 +98,10 @@ impl LeadBytes {
         (0..self.permutations).map(value).collect()
     }
 
-    /// h(x, j), as defined.
+    /// Computes h(x, j) by its definition.
     pub fn plain(&self, x: u64, j: usize) -> u128 {
         let eight = &self.eights[j / 8];
-        // The tables are linear: a bit alone is a column.
+        // The tables are linear, so the entry of a single bit is a column.
         let column = |c: usize| eight.leads[c / 8][1 << (c % 8)];
         let sum = (0..64).filter(|c| x >> c & 1 == 1).fold(0, |sum, c| sum ^ column(c));
         u128::from(sum >> (8 * (j % 8)) & 0xff) << 64 | u128::from(mix(x ^ eight.keys[j % 8]))
@@ -118,10 +118,10 @@ impl EightPermutations {
     }
 }
 
-/// The highest bit of each byte in which `a` is not above `b`, as unsigned bytes.
+/// Returns the highest bit of each byte in which `a` is not above `b`, as unsigned bytes.
 #[inline]
 fn not_above(a: u64, b: u64) -> u64 {
-    // b - a on the low 7 bits of each byte, with a bit set above that no borrow gets past; then the top bits
+    // Computes b - a on the low 7 bits of each byte, with a bit set above them that stops borrows; then the top bits
     // decide.
     let low = (b | HIGH_BITS).wrapping_sub(a & !HIGH_BITS);
     ((b & !a) | (!(a ^ b) & low)) & HIGH_BITS

@@ -1,4 +1,4 @@
-//! An index directory in memory: the seam's read side, and as much of the write side as building needs.
+//! An index directory in memory: a [`Vfs`] that can read, and write as far as building an index requires.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
@@ -13,14 +13,14 @@ use twindex::sys::vfs::{AppendFile, MemoryFile, ReadFile, TemporaryFile, Vfs};
 
 type Files = Arc<Mutex<BTreeMap<PathBuf, Vec<u8>>>>;
 
-/// Files by path; there is no lock to take.
+/// Files by path. There is no lock.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryVfs {
     files: Files,
 }
 
 impl MemoryVfs {
-    /// The files of a directory on disk.
+    /// Copies the files of a directory on disk.
     #[allow(clippy::disallowed_methods, reason = "copies what an index wrote, from outside the index")]
     pub fn copy_of(dir: &Path) -> Self {
         let vfs = Self::default();
@@ -31,7 +31,7 @@ impl MemoryVfs {
         vfs
     }
 
-    /// Files of its own, the same for now.
+    /// Returns an independent copy of the files.
     pub fn fork(&self) -> Self {
         Self { files: Arc::new(Mutex::new(self.files.lock().unwrap().clone())) }
     }

@@ -1,6 +1,5 @@
-//! Helpers that the tests share. This file has those for tests of damage, of the store and of fuzzing: small segments
-//! of every kind, all queries that a segment answers, and functions that damage a file and then make its checksums fit
-//! the damage.
+//! Helpers shared by the tests. This file has the helpers for tests of damage, of the store and of fuzzing: small
+//! segments of every kind, all queries to a segment, and functions that damage a file and then update its checksums.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
@@ -35,27 +34,27 @@ use zerocopy::{FromBytes, IntoBytes};
 use memory::MemoryVfs;
 pub use random::Random;
 
-/// The path in errors about a segment that is only in memory.
+/// Returns the path to show in errors about a segment that is only in memory.
 pub fn place() -> &'static Path {
     Path::new("000001.seg")
 }
 
-/// The bytes of a segment file of these records.
+/// Returns the bytes of a segment file with these records.
 pub fn bytes_of(records: &Records) -> Vec<u8> {
     let vfs = MemoryVfs::default();
     build::build(records, &vfs, Path::new("")).unwrap().publish(place()).unwrap();
     vfs.get(place())
 }
 
-/// A sound file and what it is for.
+/// An undamaged file with the name of its kind.
 pub struct Sample {
     pub name: String,
     pub bytes: Vec<u8>,
 }
 
-/// One small segment of every kind: together they have every section, every codec, lists of postings,
-/// documents without tokens, directories of none and of some bits, and padding bits wherever the format has
-/// them. Few fingerprints are all looked at by exact designs; free ones always probe.
+/// Returns one small segment of every kind. Together they have every section, every codec, lists of postings, documents
+/// without tokens, directories with and without bits, and padding bits wherever the format has them. Exact designs scan
+/// all fingerprints if these are few; free designs always probe.
 pub fn samples() -> Vec<Sample> {
     let only_simhash = Params::builder().u64_keys().simhash(3).build().unwrap();
     let both = Params::builder().words(2).simhash(3).minhash(2, 2).signature_bits(8).build().unwrap();
@@ -108,7 +107,7 @@ pub fn samples() -> Vec<Sample> {
     all
 }
 
-/// Tables by every codec, and numbers of records for them.
+/// Table designs, their codecs, and the number of records to build them from.
 const TABLES: [(&str, &str, u64); 18] = [
     ("reversed-3", "planes", 24),
     ("reversed-3", "compact", 24),
@@ -130,7 +129,7 @@ const TABLES: [(&str, &str, u64); 18] = [
     ("prefix-12", "plain", 0),
 ];
 
-/// These parameters with the tables coded so.
+/// Returns these parameters with the tables in `codec`.
 pub fn with_codec(params: &Params, codec: Option<&str>) -> Params {
     let mut params = params.clone();
     if let (Some(simhash), Some(codec)) = (&mut params.simhash, codec) {
@@ -139,13 +138,14 @@ pub fn with_codec(params: &Params, codec: Option<&str>) -> Params {
     params
 }
 
-/// Records. Some have the fingerprint of the record before, some are near it, and some have no sketch.
+/// Returns `count` records. Some have the fingerprint of the previous record, some a fingerprint near it, and some have
+/// no sketch.
 pub fn records(params: &Params, count: u64) -> Records {
     let mut records = Records::new(params);
     let mut random = Random(count);
     let (bands, signature_bytes) =
         params.minhash.map_or((0, 0), |m| (usize::from(m.bands), m.signature_bytes()));
-    // Bits of the last byte of a signature that no minimum has.
+    // Number of bits in the last byte of a signature that belong to no minimum.
     let spare =
         params.minhash.map_or(0, |m| signature_bytes * 8 - m.minima() * usize::from(m.signature_bits));
     let mut last: Option<(u64, Vec<u64>)> = None;
@@ -165,7 +165,7 @@ pub fn records(params: &Params, count: u64) -> Records {
         if let Some(byte) = signature.last_mut() {
             *byte &= 0xFF >> spare;
         }
-        // Fewer than the most of some documents, and of some no multiple.
+        // Some documents have fewer hashes than the maximum, and some have no multiple of the modulus.
         let mut sampled = |count: usize, modulus: u64| {
             let mut hashes: Vec<u64> =
                 (0..count).map(|_| (random.next() >> 16) / modulus * modulus).collect();
@@ -189,7 +189,8 @@ pub fn records(params: &Params, count: u64) -> Records {
         };
         let kept = (i % 10 != 7).then_some(kept);
         let value = vec![i as u8; i as usize * 7 % 20];
-        // One hash that all have, some that the one before has, and in one set enough for a map of high bytes.
+        // One hash that all documents have, some that the previous document has, and in one set enough for a bitmap of
+        // high bytes.
         let mut set: Vec<u64> = (i / 3..i / 3 + i % 5).map(|hash| (hash + 1) << 40).collect();
         set.extend((0..if i == 6 { 60 } else { 0 }).map(|hash| hash << 56 | 5));
         set.push(u64::MAX);
@@ -218,16 +219,16 @@ pub fn records(params: &Params, count: u64) -> Records {
     records
 }
 
-/// Queries for a segment, taken from the sound one.
+/// Queries to a segment, derived from the undamaged segment.
 pub struct SegmentQueries {
     documents: u32,
     keys: Vec<KeyBuf>,
     fingerprints: Vec<u64>,
     queries: Vec<u64>,
-    /// A feature with the key of each band entry.
+    /// For each band entry, its band and a feature with its key.
     features: Vec<(usize, u64)>,
     has_fields: bool,
-    /// The set of each document, where they are kept.
+    /// The set of each document, if sets are stored.
     sets: Vec<Vec<u64>>,
     radii: &'static [u32],
     /// Every `step`-th document, key and rank is queried.
@@ -235,7 +236,7 @@ pub struct SegmentQueries {
 }
 
 impl SegmentQueries {
-    /// All queries that a sound segment answers.
+    /// Returns all queries that an undamaged segment answers.
     pub fn of(segment: &Segment, radii: &'static [u32]) -> Self {
         let mut keys = Vec::new();
         segment.for_each_key(|_, key| keys.push(key.to_buf())).unwrap();
@@ -266,13 +267,14 @@ impl SegmentQueries {
         Self { documents, keys, fingerprints, queries, features, has_fields, sets, radii, step: 1 }
     }
 
-    /// Keeps every `step`-th query, where all of them would take too long.
+    /// Keeps only every `step`-th query, for tests in which all would take too long.
     pub fn keep_every(&mut self, step: usize) {
         self.step = step;
         self.queries = self.queries.iter().copied().step_by(step).collect();
     }
 
-    /// The answers of `segment`, each or why there is none; always as many as for the sound segment.
+    /// Returns the answer of `segment` to each query, or its error. Their number is the same for damaged and undamaged
+    /// segments.
     #[allow(clippy::too_many_lines, reason = "one query after the other")]
     pub fn ask(&self, segment: &Segment) -> Vec<Result<Vec<u64>>> {
         let mut all: Vec<Result<Vec<u64>>> = vec![Ok(vec![
@@ -311,7 +313,7 @@ impl SegmentQueries {
             }
         };
         for key in self.keys.iter().step_by(self.step).chain(&absent) {
-            // A damaged file may claim the other kind of keys; then the query is refused.
+            // A damaged file may declare the other kind of keys; then the query is refused.
             all.push(segment.find(key.as_key()).map(|found| found.map(u64::from).into_iter().collect()));
         }
         for rank in (0..=self.fingerprints.len() as u32).step_by(self.step) {
@@ -393,14 +395,14 @@ fn words(key: Key<'_>) -> Vec<u64> {
     }
 }
 
-/// The comparison of a damaged file's answers with the sound file's.
+/// The result of comparing a damaged file's answers with the undamaged file's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
-    /// All are the same.
+    /// All answers are equal.
     Same,
-    /// Some are errors, the others are the same.
+    /// Some answers are errors; all others are equal.
     Refused,
-    /// At least one is different: the failure that all this is about. Its place in the list.
+    /// At least one answer differs, which is the failure that these tests look for. The position of the first.
     Different(usize),
 }
 
@@ -418,7 +420,7 @@ pub fn compare(found: &[Result<Vec<u64>>], sound: &[Result<Vec<u64>>]) -> Compar
     compared
 }
 
-/// The offsets of the parts of a sound segment file that its checksums depend on.
+/// The offsets of the parts of an undamaged segment file that its checksums depend on.
 #[derive(Clone, Copy)]
 pub struct Seals {
     salt: u128,
@@ -440,14 +442,14 @@ impl Seals {
         }
     }
 
-    /// The bytes that are sealed by a checksum of their own or are none themselves, in the order of the file.
+    /// Returns the bytes of the table of contents.
     pub fn contents(&self) -> Range<usize> {
         self.contents..self.footer
     }
 
-    /// Makes every checksum of a changed file fit what it covers, so that the change is checked and not
-    /// only noticed. With `keep_salt`, the salt is set back: it ties the records' content, and nothing else
-    /// does.
+    /// Updates every checksum of a changed file, so that the change passes the checksums and reaches the other checks.
+    /// With `keep_salt`, restores the salt, which is derived from the records' content; nothing else depends on that
+    /// content.
     pub fn reseal(&self, file: &mut [u8], keep_salt: bool) {
         let (mut header, _) = Header::read_from_prefix(file).unwrap();
         if keep_salt {

@@ -1,15 +1,16 @@
-//! A disk in memory that records what is done to it, and what a crash may make of that.
+//! A disk in memory that records all operations, and derives the states that a crash may leave.
 //!
 //! Every file and directory is an inode. The journal has each write, each change of a name and each sync, in order. A
-//! crash after the first `i` events keeps what was synced, and of the rest what the variant allows:
+//! crash after the first `i` events keeps everything that was synced. Which unsynced events survive depends on the
+//! variant:
 //!
-//! - *ordered*: changes of names survive up to any point, in order; of the unsynced bytes of a file all, none, the
-//!   first half, or its length alone, filled with zeros. So journaling file systems behave.
-//! - *weak*: any subset of the unsynced changes of names, and any subset of the unsynced sectors of each file. So a
-//!   file system may behave that promises no more than it must.
+//! - *ordered*: changes of names survive up to any point, in order. Of the unsynced bytes of a file, all survive, or
+//!   none, or the first half, or only the length, with zeros as content. Journaling file systems behave like this.
+//! - *weak*: any subset of the unsynced changes of names survives, and any subset of the unsynced sectors of each file.
+//!   A file system with only the guaranteed minimum may behave like this.
 //!
-//! Subsets are tried exhaustively where they are few, and otherwise drawn by a generator of fixed seed. A sync can be
-//! left out ([`ModelVfs::without_sync`]): it says that it went well, and nothing is synced.
+//! If there are few subsets, all are tried; otherwise some are drawn by a generator with a fixed seed. A sync can be
+//! left out ([`ModelVfs::without_sync`]): it reports success but syncs nothing.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
@@ -25,16 +26,16 @@ use twindex::sys::vfs::{AppendFile, MemoryFile, ReadFile, TEMPORARY_PREFIX, Temp
 
 use super::random::Random;
 
-/// Bytes that are written whole or not at all.
+/// Number of bytes that are written completely or not at all.
 const SECTOR: usize = 512;
-/// Subsets of this number of things are all tried; of more, some are drawn.
+/// Maximum size of a set all of whose subsets are tried; of larger sets, some subsets are drawn.
 const EXHAUSTIVE: usize = 6;
-/// Subsets drawn where there are too many.
+/// Number of subsets that are drawn of a larger set.
 const DRAWN: usize = 24;
-/// States of one point of the journal at most.
+/// Maximum number of crash states at one point of the journal.
 const STATES_OF_A_POINT: usize = 160;
 
-/// How many times the usual number of states is tried: `TWINDEX_CRASHES`, 1 if it is not set.
+/// Returns the factor for the usual number of states: `TWINDEX_CRASHES`, or 1 if it is not set.
 pub fn thoroughness() -> usize {
     static TIMES: OnceLock<usize> = OnceLock::new();
     *TIMES.get_or_init(|| {
@@ -45,7 +46,7 @@ pub fn thoroughness() -> usize {
 
 type Inode = usize;
 type DirectoryEntries = BTreeMap<OsString, Inode>;
-/// Offsets and what was written there, in order.
+/// Writes as pairs of an offset and the bytes written there, in order.
 type Writes = Vec<(usize, Arc<Vec<u8>>)>;
 
 #[derive(Clone, Debug)]
@@ -91,14 +92,14 @@ impl Disk {
         Ok(inode)
     }
 
-    /// The directory that has, or would have, this path, and the name there.
+    /// Returns the parent directory of this path, and the name in it. The path itself need not exist.
     fn place(&self, path: &Path) -> io::Result<(Inode, OsString)> {
         let dir = self.find(path.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
         self.names(dir)?;
         Ok((dir, path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned()))
     }
 
-    /// The same without files and directories that have no name any more.
+    /// Returns a copy without files and directories that no longer have a name.
     fn named(&self) -> Self {
         fn copy(disk: &Disk, inode: Inode, copied: &mut BTreeMap<Inode, Inode>, to: &mut Disk) -> Inode {
             if let Some(&known) = copied.get(&inode) {
@@ -119,7 +120,7 @@ impl Disk {
         named
     }
 
-    /// Everything that has a name, as one number: states of the same number are the same.
+    /// Returns a hash of everything that has a name: states with equal hashes are taken as equal.
     fn identity(&self) -> u64 {
         fn add(disk: &Disk, inode: Inode, hasher: &mut DefaultHasher) {
             match &disk.nodes[inode] {
@@ -127,7 +128,7 @@ impl Disk {
                 Node::Dir(names) => {
                     (1, names.len()).hash(hasher);
                     for (name, &inode) in names {
-                        // The random part of a temporary name says nothing.
+                        // The random part of a temporary name is irrelevant.
                         if !name.to_string_lossy().starts_with(TEMPORARY_PREFIX) {
                             name.hash(hasher);
                         }
@@ -163,7 +164,7 @@ enum Event {
     },
     SyncedFile(Inode),
     SyncedDir(Inode),
-    /// The state that the test has promised by now.
+    /// The number of a state that every later crash must keep.
     Promised(u64),
 }
 
@@ -173,14 +174,14 @@ struct Inner {
     journal: Vec<Event>,
     syncs: usize,
     left_out: Option<usize>,
-    /// The process is killed when the journal is this long.
+    /// Length of the journal at which the process is killed.
     killed_at: Option<usize>,
     locks: HashSet<PathBuf>,
     temporaries: usize,
 }
 
 impl Inner {
-    /// An error once the process is no more: what it would still do, it does not.
+    /// Returns an error if the process was killed, so that later operations have no effect.
     fn alive(&self) -> io::Result<()> {
         match self.killed_at {
             Some(at) if self.journal.len() >= at => Err(io::Error::other("the process was killed")),
@@ -212,7 +213,7 @@ impl Inner {
         self.journal.push(Event::Wrote { inode, offset, bytes: Arc::new(bytes.to_vec()) });
     }
 
-    /// Notes a sync, unless it is the one to be left out.
+    /// Records a sync, unless it is the one to leave out.
     fn sync(&mut self, event: Event) {
         self.syncs += 1;
         if self.left_out != Some(self.syncs) {
@@ -221,11 +222,11 @@ impl Inner {
     }
 }
 
-/// The disk, seen through the seam.
+/// The disk as a [`Vfs`].
 #[derive(Clone, Debug, Default)]
 pub struct ModelVfs(Arc<Mutex<Inner>>);
 
-/// The kinds of crashes.
+/// The variants of crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     Ordered,
@@ -233,47 +234,47 @@ pub enum Variant {
 }
 
 impl ModelVfs {
-    /// A disk on which all that is there is durable.
+    /// Creates a disk on which all content is durable.
     pub fn of(disk: Disk) -> Self {
         Self(Arc::new(Mutex::new(Inner { disk, ..Inner::default() })))
     }
 
-    /// The sync of this number, from 1, will be left out.
+    /// Leaves out the sync with this number, counted from 1.
     pub fn without_sync(self, number: usize) -> Self {
         self.0.lock().unwrap().left_out = Some(number);
         self
     }
 
-    /// From the event of this number on, everything fails that would change something: the process has been killed.
-    /// What it did is there for the next one, synced or not. `None`: the next one has begun.
+    /// Kills the process at this event: from then on, every operation that would change the disk fails. The next
+    /// process finds all earlier changes, whether synced or not. `None` starts the next process.
     pub fn kill_at(&self, event: Option<usize>) {
         let mut inner = self.0.lock().unwrap();
         inner.killed_at = event;
         inner.locks.clear();
     }
 
-    /// Syncs asked for so far.
+    /// Returns the number of syncs requested so far.
     pub fn syncs(&self) -> usize {
         self.0.lock().unwrap().syncs
     }
 
-    /// Events so far.
+    /// Returns the number of events so far.
     pub fn events(&self) -> usize {
         self.0.lock().unwrap().journal.len()
     }
 
-    /// From here on, every crash must keep the state that the test numbers `number`.
+    /// Requires every later crash to keep the state that the test numbers `number`.
     pub fn promise(&self, number: u64) {
         self.0.lock().unwrap().journal.push(Event::Promised(number));
     }
 
-    /// The present content of the disk.
+    /// Returns the current content of the disk.
     pub fn disk(&self) -> Disk {
         self.0.lock().unwrap().disk.clone()
     }
 
-    /// A state that a crash after the first `events` events can leave, drawn at random: those are events since the disk
-    /// was as `start`.
+    /// Draws a state that a crash after the first `events` events can leave. Events are counted from the time when the
+    /// disk was equal to `start`.
     pub fn crash(&self, start: &Disk, events: usize, variant: Variant, random: &mut Random) -> Disk {
         let mut durable = Durable::new(start.clone());
         for event in &self.0.lock().unwrap().journal[..events] {
@@ -282,9 +283,9 @@ impl ModelVfs {
         durable.any_state(variant, random).named()
     }
 
-    /// Hands each distinct state that a crash can leave, from the beginning of the journal on `start`, to `each`:
-    /// what was promised by then, the number of events before the crash, and the disk. Returns how many there were;
-    /// stops early when `each` says false.
+    /// Calls `each` with each distinct state that a crash can leave, if the journal begins on `start`: the last
+    /// promised number, the number of events before the crash, and the disk. Returns the number of states. Stops when
+    /// `each` returns false.
     pub fn crashes(
         &self,
         start: &Disk,
@@ -313,7 +314,7 @@ impl ModelVfs {
     }
 }
 
-/// The writes and names that a crash certainly keeps, and those that it may keep.
+/// The writes and names that a crash always keeps, and the ones that it may keep.
 struct Durable {
     disk: Disk,
     /// Changes of names since the last sync of their directory, in order.
@@ -354,7 +355,7 @@ impl Durable {
         }
     }
 
-    /// One of the states.
+    /// Returns one possible state.
     fn any_state(&self, variant: Variant, random: &mut Random) -> Disk {
         let kept: Vec<Event> = match variant {
             Variant::Ordered => self.names[..random.below(self.names.len() + 1)].to_vec(),
@@ -410,7 +411,7 @@ impl Durable {
         states
     }
 
-    /// The possible contents of a file with unsynced writes.
+    /// Returns the possible contents of a file with unsynced writes.
     fn contents(
         &self,
         inode: Inode,
@@ -433,7 +434,7 @@ impl Durable {
 struct Unsynced<'a> {
     synced: &'a [u8],
     full: Vec<u8>,
-    /// What was synced, and zeros in the place of the rest.
+    /// The synced bytes, with zeros for all unsynced bytes.
     zeros: Vec<u8>,
 }
 
@@ -446,18 +447,18 @@ impl<'a> Unsynced<'a> {
         Self { synced, full, zeros }
     }
 
-    /// Contents that keep nothing, the length, the first half or everything.
+    /// Returns the contents that keep no unsynced bytes, only the length, the first half, or everything.
     fn in_order(&self) -> [Vec<u8>; 4] {
         let half = self.full[..usize::midpoint(self.synced.len(), self.full.len())].to_vec();
         [self.synced.to_vec(), self.zeros.clone(), half, self.full.clone()]
     }
 
-    /// The number of sectors with unsynced bytes.
+    /// Returns the number of sectors with unsynced bytes.
     fn sectors(&self) -> usize {
         self.full.len().div_ceil(SECTOR) - self.synced.len() / SECTOR
     }
 
-    /// Contents that keep these sectors: cut after the last of them, and of full length.
+    /// Returns the contents that keep these sectors: truncated after the last of them, and in full length.
     fn with_sectors(&self, kept: &[bool]) -> [Vec<u8>; 2] {
         let (start, end) = (self.synced.len(), self.full.len());
         let first = start / SECTOR;
@@ -511,7 +512,7 @@ fn reachable(disk: &Disk) -> BTreeSet<Inode> {
     all
 }
 
-/// Subsets of `count` things: all, or some.
+/// Returns subsets of `count` elements: all, or some if there are too many.
 fn subsets(count: usize, random: &mut Random) -> impl Iterator<Item = Vec<bool>> + use<> {
     let sets: Vec<Vec<bool>> = if count <= EXHAUSTIVE {
         (0..1_usize << count).map(|bits| (0..count).map(|i| bits >> i & 1 == 1).collect()).collect()
@@ -709,7 +710,7 @@ impl AppendFile for ModelLog {
     }
 
     fn cut(&mut self, _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into()) // no append fails here
+        Err(io::ErrorKind::Unsupported.into()) // no test here makes an append fail
     }
 
     fn sync(&mut self) -> io::Result<()> {

@@ -1,5 +1,5 @@
-//! Sets of fingerprints, segments of them with any tables, and what these must answer: found by comparing
-//! everything, and for free designs by their definition.
+//! Sets of fingerprints, segments of them with any tables, and the expected answers: computed by comparing all
+//! fingerprints, and for free designs by their definition.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
@@ -13,8 +13,7 @@ use twindex::{Key, Params};
 
 use super::random::Random;
 
-/// Every kind of design. `expansion` tries all values within the radius, but never more than there are
-/// fingerprints.
+/// Every kind of design. `expansion` tries all values within the radius, but no more than the number of fingerprints.
 pub const DESIGNS: [&str; 16] = [
     "blocks-1",
     "blocks-2",
@@ -34,7 +33,7 @@ pub const DESIGNS: [&str; 16] = [
     "random-4-10-7",
 ];
 
-/// Every codec of complete tables, and of partial ones.
+/// Every codec of complete tables and of partial tables.
 pub const CODECS: [&str; 11] = [
     "planes",
     "compact",
@@ -49,13 +48,13 @@ pub const CODECS: [&str; 11] = [
     "plain+2",
 ];
 
-/// The largest radius of any query.
+/// The largest radius of all queries.
 pub const FARTHEST: u32 = 10;
 
-/// Documents by ordinal, with their distance.
+/// Ordinals of documents with their distances.
 pub type NearOrdinals = Vec<(u32, u32)>;
 
-/// `value` with exactly `bits` bits flipped.
+/// Returns `value` with exactly `bits` bits flipped.
 pub fn flip(random: &mut Random, value: u64, bits: u32) -> u64 {
     let mut mask = 0_u64;
     while mask.count_ones() < bits {
@@ -69,7 +68,7 @@ pub fn uniform(n: usize) -> Vec<u64> {
     (0..n).map(|_| random.next()).collect()
 }
 
-/// Six in ten are near another one, or the same.
+/// Returns fingerprints. Six in ten are near another one or equal to it.
 pub fn clustered(n: usize) -> Vec<u64> {
     let mut random = Random(n as u64 + 1);
     let mut values: Vec<u64> = Vec::with_capacity(n);
@@ -85,15 +84,15 @@ pub fn clustered(n: usize) -> Vec<u64> {
     values
 }
 
-/// All in few buckets of every table, with many repetitions.
+/// Returns fingerprints that are in few buckets of every table, with many repetitions.
 pub fn repeated(n: usize) -> Vec<u64> {
     let mut random = Random(n as u64 + 2);
     let few = [0, u64::MAX, 0x0000_FFFF_0000_FFFF, 0x0001_0001_0001_0001];
     (0..n).map(|_| few[random.below(4)] ^ (u64::from(random.below(3) == 0) << random.below(64))).collect()
 }
 
-/// Distinct fingerprints, most of them in one bucket of a table: half have the same first bits, a quarter the same
-/// last ones, an eighth the same in between; and some at both ends of the range.
+/// Returns distinct fingerprints, most of them in one bucket of a table: half have the same first bits, a quarter the
+/// same last bits, an eighth the same middle bits, and some are at both ends of the range.
 pub fn hot(n: usize) -> Vec<u64> {
     let mut random = Random(n as u64 + 3);
     let value = |i: usize, random: &mut Random| match i % 16 {
@@ -106,7 +105,7 @@ pub fn hot(n: usize) -> Vec<u64> {
     (0..n).map(|i| value(i, &mut random)).collect()
 }
 
-/// Queries: some are near stored fingerprints, and some are near none.
+/// Returns queries: some are near stored fingerprints, others are not.
 pub fn queries(fingerprints: &[u64], count: usize) -> Vec<u64> {
     let mut random = Random(7);
     let query = |round: usize| match (round % 4, fingerprints.len()) {
@@ -119,14 +118,14 @@ pub fn queries(fingerprints: &[u64], count: usize) -> Vec<u64> {
     (0..count).map(query).collect()
 }
 
-/// Parameters of an index with these tables. Its own radius is one that the design answers.
+/// Returns parameters of an index with these tables. The radius of the index is one that the design supports.
 pub fn params(design: &str, codecs: &str) -> Params {
     let name: DesignName = design.parse().unwrap();
     let builder = Params::builder().u64_keys().simhash(name.within_max().min(3) as u8);
     builder.tables(design.parse().unwrap(), codecs.parse().unwrap()).build().unwrap()
 }
 
-/// Builds a segment of these fingerprints, in which a document's ordinal is its place among them, and opens it.
+/// Builds a segment of these fingerprints and opens it. A document's ordinal is the position of its fingerprint.
 pub fn segment_of(vfs: &dyn Vfs, path: &Path, fingerprints: &[u64], design: &str, codecs: &str) -> Segment {
     let mut records = Records::new(&params(design, codecs));
     for (key, &fingerprint) in (0..).zip(fingerprints) {
@@ -139,14 +138,14 @@ pub fn segment_of(vfs: &dyn Vfs, path: &Path, fingerprints: &[u64], design: &str
     segment
 }
 
-/// All documents within [`FARTHEST`].
+/// Returns all documents within [`FARTHEST`], by comparing all fingerprints.
 pub fn scan(fingerprints: &[u64], query: u64) -> NearOrdinals {
     let distances = fingerprints.iter().map(|&fingerprint| (fingerprint ^ query).count_ones());
     (0..).zip(distances).filter(|&(_, distance)| distance <= FARTHEST).collect()
 }
 
-/// The orders in which the tables of a free design have a fingerprint's bits, the most significant first, and how
-/// many of these lead; none for an exact design.
+/// Returns the orders of a fingerprint's bits in the tables of a free design, most significant first, and the number of
+/// leading bits; `None` for an exact design.
 pub fn free_orders(design: &str) -> Option<(Vec<Vec<u32>>, usize)> {
     let own: Vec<u32> = (0..64).collect();
     match design.parse().unwrap() {
@@ -171,7 +170,7 @@ pub fn free_orders(design: &str) -> Option<(Vec<Vec<u32>>, usize)> {
     }
 }
 
-/// The answers that a design finds of all matches ([`scan`]), within a radius that it answers.
+/// Returns the matches that a design must find, of all matches ([`scan`]), within a radius that it supports.
 pub fn expected(
     design: &str,
     fingerprints: &[u64],

@@ -1,10 +1,11 @@
-//! Numbers for tests that are the same on every machine.
+//! Random numbers for tests, the same on every machine.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 use twindex_kernel::splitmix::SplitMix;
 
-/// [`SplitMix`] from any seed, with another `below`: seeds of tests were chosen for the numbers that it draws.
+/// A [`SplitMix`] generator that allows any seed and has another `below`; the seeds of tests were chosen for its
+/// numbers.
 pub struct Random(pub u64);
 
 impl Random {
@@ -15,7 +16,7 @@ impl Random {
         next
     }
 
-    /// Below `n`, which is small: the remainder.
+    /// Returns a number below `n`, as a remainder. `n` must be small.
     pub fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }

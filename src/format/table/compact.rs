@@ -1,22 +1,22 @@
 //! Codec 2 of complete tables: Elias-Fano, at the entropy bound.
 //!
-//! R distinct values of 64 bits take at least about 64 - log2 R + 1.44 bits each. The first h = floor(log2 R) bits of a
-//! value, its *high*, are stored in unary: bit `i + high` of a stream is set for row i, so that a zero follows the rows
-//! of each high (Elias 1974; Vigna, WSDM 2013, section 3). The other bits, its *low*, are in three columns, so that a
-//! scan reads 2 bytes a row and the other columns only for survivors.
+//! R distinct values of 64 bits need at least about 64 - log2 R + 1.44 bits each. The first h = floor(log2 R) bits of a
+//! value are its *high*. Highs are stored in unary: bit `i + high` of a stream is set for row i, so a zero follows the
+//! rows of each high (Elias 1974; Vigna, WSDM 2013, section 3). The other bits of a value are its *low*. Lows are
+//! stored in three columns, so a scan reads 2 bytes per row, and the other columns only for rows that pass the filter.
 //!
 //! ```text
 //! 0 directory  (2^D + 1) x 4 bytes: the first row of each prefix of D bits; the last is R
 //! 1 stream     R + 2^h bits, bit 0 of byte 0 first, in whole words of 8 bytes
 //! 2 first      R x 2: the first 16 bits of the low
 //! 3 second     R x 2: the next 16
-//! 4 rest       R x (32 - h) bits, from bit 0 of byte 0 on, in whole words of 8 bytes and one word more
-//! 5 samples    x 4: the rows before each 4,096th bit of the stream, from bit 4,096 on
+//! 4 rest       R x (32 - h) bits, from bit 0 of byte 0 on, in whole words of 8 bytes, followed by one more word
+//! 5 samples    x 4: the number of rows before every 4,096th bit of the stream, from bit 4,096 on
 //! ```
 //!
-//! D = max(h - 6, 0). What a bucket of the directory has in the stream begins at bit `row + (bucket << (h -
-//! D))`, and is 16 to 24 bytes of uniform values: select is a walk of a few words. The samples serve buckets
-//! that are hot, so that a walk is never longer than 64 words, whatever the values.
+//! D = max(h - 6, 0). The piece of the stream for a bucket of the directory begins at bit `row + (bucket << (h - D))`,
+//! and has 16 to 24 bytes if values are uniform, so select reads only a few words. The samples are for hot buckets:
+//! with them, select reads at most 64 words for any values.
 
 use std::ops::{ControlFlow, Range};
 
@@ -31,42 +31,42 @@ use twindex_kernel::Simd;
 
 /// The number of this codec in the table of contents.
 pub const CODEC: u16 = 2;
-/// Parts of a section.
+/// Number of parts of a section.
 const PARTS: usize = 6;
-/// Bits of a high that the directory does not cover: a bucket holds 64 to 128 rows of uniform values.
+/// Number of bits of a high that the directory does not cover. A bucket holds 64 to 128 rows of uniform values.
 const BUCKET_BITS: u32 = 6;
-/// Bits of the stream for each sample, and the longest piece that is walked without one.
+/// Number of bits of the stream per sample, and the maximum number of bits that are searched without a sample.
 const SAMPLE: u64 = 4096;
-/// Bits of a word of the stream.
+/// Number of bits of a word of the stream.
 const WORD: u64 = 64;
-/// Rows of the columns that are read at once, a page of the first.
+/// Number of rows whose columns are read at once: 4 KiB, a page, of the first column.
 const STEP: u64 = 2048;
-/// Rows that a kernel tests together.
+/// Number of rows that a kernel tests together.
 const LANES: usize = 64;
-/// From this radius on a scan reads the first 32 bits of the lows instead of 16: with 16, a tenth or more of random
-/// rows would pass.
+/// From this radius on, a scan filters by the first 32 bits of the lows instead of 16. With 16 bits, a tenth or more of
+/// random rows would pass.
 const RADIUS_WIDE: u32 = 5;
 
-/// The layout of a section: a function of its number of rows.
+/// The layout of a section, which depends only on its number of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compact {
     rows: u64,
-    /// Bits of a high: h.
+    /// Number of bits of a high: h.
     high: u32,
-    /// Bits of the directory's prefixes: D.
+    /// Number of bits of the directory's prefixes: D.
     prefix: u32,
     stream: u64,
     first: u64,
     second: u64,
     rest: u64,
     samples: u64,
-    /// Bytes of the section.
+    /// Length of the section in bytes.
     pub length: u64,
 }
 
 impl Compact {
-    /// The layout for `rows` distinct values, at most [`DOCUMENTS_MAX`]; [`open`](Self::open) and
-    /// [`encode`](Self::encode) refuse more.
+    /// Returns the layout for `rows` distinct values. [`open`](Self::open) and [`encode`](Self::encode) refuse more
+    /// than [`DOCUMENTS_MAX`].
     #[must_use]
     pub fn of(rows: u64) -> Self {
         let counted = rows.min(DOCUMENTS_MAX);
@@ -84,10 +84,10 @@ impl Compact {
         Self { rows, high, prefix, stream, first, second, rest, samples, length }
     }
 
-    /// The codec of a section of `rows` rows and `length` bytes.
+    /// Opens a section of `rows` rows and `length` bytes.
     ///
     /// # Errors
-    /// A fault for a length that does not match the number of rows.
+    /// A fault if the length does not match the number of rows.
     pub fn open<'a>(source: impl Source<'a>, rows: u64, length: u64) -> Result<Self> {
         let layout = Self::of(rows);
         if rows > DOCUMENTS_MAX {
@@ -100,10 +100,11 @@ impl Compact {
         Ok(layout)
     }
 
-    /// The rows whose first `bits` bits are `prefix`, in constant time on uniform values and O(log n) on any.
+    /// Returns the rows whose first `bits` bits are `prefix`. Takes constant time on uniform values and O(log n) on
+    /// any.
     ///
     /// # Errors
-    /// Those of the source, and faults of the directory and the stream.
+    /// The errors of the source, and faults of the directory and the stream.
     #[inline(always)]
     pub fn rows<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) -> Result<Range<u64>> {
         let Some(bounds) = bounds(prefix, bits) else { return Ok(0..0) };
@@ -121,17 +122,17 @@ impl Compact {
         if bits <= self.high || start >= end {
             return self.ordered(source, bucket, start..end);
         }
-        // Only one high is left, so the lows decide.
+        // All remaining rows have the same high, so only the lows are compared.
         let mask = u64::MAX >> self.high;
         let lows = bounds.start() & mask..=bounds.end() & mask;
         search::between(start..end, &lows, search::Search::Binary, |row| self.low(source, row))
     }
 
-    /// Hands each row of `rows` whose value is within `radius` of `query` to `each`, with its value,
-    /// ascending, until it breaks. Two bytes a row are read, four from radius 5 on.
+    /// Calls `each` with the row and value of each of `rows` whose value is within `radius` of `query`, in ascending
+    /// order, until it breaks. Reads two bytes per row, and four from radius 5 on.
     ///
     /// # Errors
-    /// Those of the source, and faults; the values already reported are correct.
+    /// The errors of the source, and faults. Values passed to `each` before the error are correct.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -174,10 +175,10 @@ impl Compact {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The value of a row.
+    /// Returns the value of a row.
     ///
     /// # Errors
-    /// Those of the source, and faults, including one for a row that does not exist.
+    /// The errors of the source, and faults, including one for a row that does not exist.
     #[inline]
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         self.check(source, &(row..row.saturating_add(1)))?;
@@ -185,7 +186,7 @@ impl Compact {
         Ok(self.whole(high, self.low(source, row)?))
     }
 
-    /// The row of a value.
+    /// Returns the row of a value; `None` if the table does not contain it.
     ///
     /// # Errors
     /// As [`rows`](Self::rows).
@@ -198,11 +199,11 @@ impl Compact {
         Ok(Some(rows.start))
     }
 
-    /// Hands all rows and their values to `each`, ascending, and checks everything: directory, stream and samples
-    /// against each other, values that ascend strictly, zeros after the last row.
+    /// Calls `each` with every row and its value, in ascending order. Checks that the directory, the stream and the
+    /// samples are consistent, that values ascend strictly, and that all bits after the last row are zero.
     ///
     /// # Errors
-    /// Those of the source, of `each`, and faults.
+    /// The errors of the source and of `each`, and faults.
     pub fn for_each<'a>(
         &self,
         source: impl Source<'a>,
@@ -265,7 +266,7 @@ impl Compact {
         self.check_rest_padding(source)
     }
 
-    /// Hints at the data that [`rows`](Self::rows) reads first.
+    /// Prefetches the data that [`rows`](Self::rows) reads first.
     #[inline(always)]
     pub fn hint_directory<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         if let Some(bounds) = bounds(prefix, bits) {
@@ -275,7 +276,7 @@ impl Compact {
         }
     }
 
-    /// Hints at the data that [`scan`](Self::scan) reads first.
+    /// Prefetches the data that [`scan`](Self::scan) reads first.
     #[inline(always)]
     pub fn hint_rows<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
         let start = self.first.saturating_add(rows.start.saturating_mul(2));
@@ -285,11 +286,11 @@ impl Compact {
         );
     }
 
-    /// Writes the section of these values. Memory is a few KiB.
+    /// Writes the section of these values. Needs a few KiB of memory.
     ///
     /// # Errors
-    /// Those of the values and the columns; [`Error::Invalid`] if values do not ascend strictly, or if their number is
-    /// not that of the layout's rows; [`Error::Limit`] for more than [`DOCUMENTS_MAX`].
+    /// The errors of `values` and `columns`; [`Error::Invalid`] if values do not ascend strictly or if their number
+    /// differs from the number of rows of the layout; [`Error::Limit`] for more than [`DOCUMENTS_MAX`].
     pub fn encode(
         &self,
         values: impl Iterator<Item = Result<u64>>,
@@ -302,7 +303,7 @@ impl Compact {
         out.finish()
     }
 
-    /// The rows of consecutive buckets, from the directory alone.
+    /// Returns the rows of consecutive buckets. Reads only the directory.
     #[inline(always)]
     fn buckets<'a>(&self, source: impl Source<'a>, buckets: Range<u64>) -> Result<Range<u64>> {
         let rows = if buckets.end - buckets.start == 1 {
@@ -339,15 +340,15 @@ impl Compact {
         Err(source.corrupt(Fault::new(0, expected, format!("{}..{}", rows.start, rows.end))))
     }
 
-    /// The piece of the stream that belongs to a bucket: its first bit, and the first bit after it.
+    /// Returns the range of bits of the stream that belongs to a bucket.
     #[inline(always)]
     fn piece(&self, bucket: u64, rows: &Range<u64>) -> Range<u64> {
         let open = self.high - self.prefix;
         rows.start + (bucket << open)..rows.end + ((bucket + 1) << open)
     }
 
-    /// The first row of a bucket whose high is at least `high`, which must be a high of the bucket or the next one
-    /// above.
+    /// Returns the first row of a bucket whose high is at least `high`. `high` must be a high of the bucket, or the
+    /// first high of the next bucket.
     #[inline(always)]
     fn row_of_high<'a>(
         &self,
@@ -364,10 +365,10 @@ impl Compact {
             return Ok(rows.end);
         }
         let piece = self.piece(bucket, rows);
-        // A sample is before the answer if the zero that ends the previous high comes after it.
+        // A sample precedes the result if it precedes the zero that ends the previous high.
         let mut walk = self.walk(source, &piece, rows, |bit, row| bit.saturating_sub(row) < high)?;
         while let Some(ones) = walk.next_word() {
-            // The zeros before the one that ends the previous high.
+            // Number of zeros, from the current bit on, before the zero that ends the previous high.
             let Some(left) = high.checked_sub(walk.bit - walk.row + 1) else { break };
             let zeros = !ones & walk.valid();
             if u64::from(zeros.count_ones()) > left {
@@ -393,7 +394,7 @@ impl Compact {
         Err(self.broken_stream(source, &self.piece(bucket, rows)))
     }
 
-    /// The high of a row.
+    /// Returns the high of a row. `place` caches the bucket of the last row.
     #[inline(always)]
     fn high<'a>(&self, source: impl Source<'a>, place: &mut BucketRows, row: u64) -> Result<u64> {
         if !place.rows.contains(&row) {
@@ -417,10 +418,10 @@ impl Compact {
         Err(self.broken_stream(source, &piece))
     }
 
-    /// The bucket of a row: interpolation in the directory, about log2 D reads on uniform values.
+    /// Returns the bucket of a row, by interpolation in the directory: about log2 D reads on uniform values.
     #[inline]
     fn place<'a>(&self, source: impl Source<'a>, row: u64) -> Result<BucketRows> {
-        // The first entry over the row is that of the next bucket.
+        // The first entry that is greater than the row belongs to the next bucket.
         let next = search::interpolate(1..1 << self.prefix, 0..=self.rows, row + 1, |bucket| {
             array(source, bucket * 4).map(|bytes| u64::from(u32::from_le_bytes(bytes)))
         })?;
@@ -432,8 +433,8 @@ impl Compact {
         Err(self.disorder(source, bucket, &rows))
     }
 
-    /// A walk of a piece of the stream, from the last sample in it that is `before` the goal, or from its
-    /// start.
+    /// Starts a search in a piece of the stream: at the last sample in the piece for which `before` is true, or at the
+    /// start of the piece.
     #[inline(always)]
     fn walk<'a>(
         &self,
@@ -445,7 +446,7 @@ impl Compact {
         let (mut bit, mut row, mut end) = (piece.start, rows.start, piece.end);
         if piece.end - piece.start > SAMPLE {
             (bit, row) = self.sample(source, piece, rows, before)?;
-            // The goal is not past the next sample.
+            // The result is not after the next sample.
             end = end.min((bit / SAMPLE + 1) * SAMPLE);
         }
         let words = bit / WORD..end.div_ceil(WORD);
@@ -453,8 +454,8 @@ impl Compact {
         Ok(StreamWalk { bytes, bit, row, end })
     }
 
-    /// The last sample of a piece that is `before` the goal, as its bit and its row; the start of the piece if there is
-    /// none.
+    /// Returns the bit and the row of the last sample in a piece for which `before` is true; the first bit and row of
+    /// the piece if there is no such sample.
     #[cold]
     fn sample<'a>(
         &self,
@@ -467,7 +468,7 @@ impl Compact {
             let at = self.samples + (sample - 1) * 4;
             Ok(u64::from(u32::from_le_bytes(array(source, at)?)))
         };
-        // Sample s is at bit s * SAMPLE, from 1 on.
+        // Samples are numbered from 1: sample s is at bit s * SAMPLE.
         let (mut low, mut high) = (piece.start / SAMPLE, (piece.end - 1) / SAMPLE);
         let start = low;
         while low < high {
@@ -495,7 +496,7 @@ impl Compact {
         source.corrupt(Fault::new(self.stream + piece.start / 8, expected, "others"))
     }
 
-    /// The value of a row, if it is within the radius.
+    /// Returns the value of a row; `None` if it is not within the radius.
     #[inline(always)]
     fn survivor<'a>(
         &self,
@@ -518,7 +519,7 @@ impl Compact {
         (high << 1) << (63 - self.high) | low
     }
 
-    /// The low of an existing row.
+    /// Returns the low of a row, which must exist.
     #[inline(always)]
     fn low<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         let first = u16::from_le_bytes(array(source, self.first + row * 2)?);
@@ -528,7 +529,7 @@ impl Compact {
         Ok(join(self.high, first, second, word >> (bit % 8)))
     }
 
-    /// The lows of one step of rows, from `start` on.
+    /// Reads the lows of at most [`STEP`] rows, from `start` on.
     fn lows<'a>(&self, source: impl Source<'a>, start: u64) -> Result<LowBits<'a>> {
         let rows = start..self.rows.min(start + STEP);
         let bits = rows.start * u64::from(32 - self.high)..rows.end * u64::from(32 - self.high);
@@ -570,21 +571,21 @@ fn disagrees<'a>(source: impl Source<'a>, at: u64, expected: u64, found: u64) ->
     source.corrupt(Fault::new(at, format!("row {expected}, as the stream says"), found))
 }
 
-/// Rows of a column of 16 bits which begins at `part`.
+/// Returns the rows of a column of 16-bit numbers that begins at offset `part`.
 #[inline(always)]
 fn column<'a>(source: impl Source<'a>, part: u64, rows: &Range<u64>) -> Result<&'a [U16]> {
     let bytes = source.read(part + rows.start * 2..part + rows.end * 2)?;
     wire::column(bytes).map_err(|fault| source.corrupt(fault))
 }
 
-/// A low from the bits of its columns; `rest` ends with the bits of this row, and may have others before them.
+/// Joins a low from the bits of its columns. `rest` ends with the bits of this row; higher bits are ignored.
 #[inline(always)]
 fn join(high: u32, first: u16, second: u16, rest: u64) -> u64 {
     let bits = 32 - high;
     u64::from(first) << (16 + bits) | u64::from(second) << bits | rest & ((1 << bits) - 1)
 }
 
-/// The position of the set bit of `word` that has `before` set bits below it: bisection by popcount.
+/// Returns the position of the set bit of `word` that has `before` set bits below it, by bisection with popcount.
 #[inline(always)]
 fn select(word: u64, before: u64) -> u32 {
     let (mut word, mut before, mut place) = (word, before as u32, 0);
@@ -598,7 +599,7 @@ fn select(word: u64, before: u64) -> u32 {
     place
 }
 
-/// The lanes whose elements in two columns are together within the radius, at most [`LANES`].
+/// Returns a bit mask of the lanes, at most [`LANES`], whose total distance in the two columns is within the radius.
 #[inline(always)]
 fn near_pairs(firsts: &[U16], seconds: &[U16], first: u16, second: u16, radius: u32) -> u64 {
     const TOGETHER: usize = 16;
@@ -606,7 +607,7 @@ fn near_pairs(firsts: &[U16], seconds: &[U16], first: u16, second: u16, radius: 
     let steps = firsts.chunks(TOGETHER).zip(seconds.chunks(TOGETHER));
     let mut near = 0;
     for (step, (firsts, seconds)) in steps.enumerate() {
-        // No branch inside: the compiler turns this into vector code.
+        // No branch in the loop, so that the compiler vectorizes it.
         let mut any = false;
         for pair in firsts.iter().zip(seconds) {
             any |= distance(pair) <= radius;
@@ -626,25 +627,25 @@ struct BucketRows {
     rows: Range<u64>,
 }
 
-/// A walk of the stream, word by word.
+/// A search in the stream, word by word.
 struct StreamWalk<'a> {
-    /// The words from that of `bit` on.
+    /// The words from the word of `bit` on.
     bytes: &'a [u8],
     bit: u64,
-    /// Rows before `bit`.
+    /// Number of rows before `bit`.
     row: u64,
     end: u64,
 }
 
 impl StreamWalk<'_> {
-    /// The rest of the word at the current bit, which becomes bit 0.
+    /// Returns the current word, shifted so that the current bit is bit 0; `None` at the end.
     #[inline(always)]
     fn next_word(&self) -> Option<u64> {
         let word = self.bytes.first_chunk().filter(|_| self.bit < self.end)?;
         Some(u64::from_le_bytes(*word) >> (self.bit % WORD))
     }
 
-    /// Bits from the current one to the end of its word.
+    /// Returns the number of bits from the current bit to the end of its word.
     #[inline(always)]
     fn width(&self) -> u64 {
         WORD - self.bit % WORD
@@ -655,7 +656,7 @@ impl StreamWalk<'_> {
         u64::MAX >> (self.bit % WORD)
     }
 
-    /// Moves to the next word, past these rows.
+    /// Moves to the next word. `rows` is the number of rows in the rest of the current word.
     #[inline(always)]
     fn skip(&mut self, rows: u64) {
         self.bit += self.width();
@@ -669,7 +670,7 @@ struct LowBits<'a> {
     rows: Range<u64>,
     first: &'a [U16],
     second: &'a [U16],
-    /// From the byte that contains the first row's first bit.
+    /// The bytes of the third column, from the byte that contains the first row's first bit.
     rest: &'a [u8],
 }
 
@@ -685,14 +686,14 @@ impl LowBits<'_> {
     }
 }
 
-/// A part that is being written to the columns.
+/// The buffer of a part that is being written to the columns.
 pub(super) struct ColumnBuffer {
     number: usize,
     bytes: Vec<u8>,
 }
 
 impl ColumnBuffer {
-    /// Bytes that are written at once.
+    /// Number of buffered bytes that are written at once.
     const FULL: usize = 4096;
 
     pub(super) fn new(number: usize) -> Self {
@@ -712,7 +713,7 @@ impl ColumnBuffer {
     }
 }
 
-/// Whether a value may follow another in a table of `rows` rows.
+/// Checks that `value` may follow the value `last` in a table of `rows` rows.
 ///
 /// # Errors
 /// [`Error::Invalid`].
@@ -735,12 +736,12 @@ struct CompactEncoder<'c, C> {
     parts: [ColumnBuffer; PARTS],
     row: u64,
     last: Option<u64>,
-    /// Entries of the directory that were written.
+    /// Number of directory entries that are written.
     entries: u64,
-    /// The word of the stream that is being filled, and its number.
+    /// The word of the stream that is being filled, and its position.
     word: u64,
     words: u64,
-    /// Bits of the rest that do not fill a word yet, and their number.
+    /// Bits of the third column that do not fill a word yet, and their number.
     rest: u64,
     rest_bits: u32,
 }
@@ -781,7 +782,7 @@ impl<'c, C: Columns> CompactEncoder<'c, C> {
         Ok(())
     }
 
-    /// Writes the entries of the directory up to that of `bucket`.
+    /// Writes the entries of the directory up to the entry of `bucket`.
     #[inline(always)]
     fn entries_up_to(&mut self, bucket: u64) -> Result<()> {
         while self.entries <= bucket {
@@ -791,7 +792,7 @@ impl<'c, C: Columns> CompactEncoder<'c, C> {
         Ok(())
     }
 
-    /// Writes the words of the stream before number `word`, and the samples between them.
+    /// Writes the words of the stream before position `word`, and the samples between them.
     #[inline(always)]
     fn words_up_to(&mut self, word: u64) -> Result<()> {
         while self.words < word {
@@ -918,13 +919,14 @@ mod tests {
 
     #[test]
     fn three_values_are_encoded_as_in_the_format() {
-        // R = 3: h = 1, D = 0, 31 bits of rest. The stream: row 0 with high 0, a zero, rows 1 and 2 with high
-        // 1, a zero.
+        // R = 3: h = 1, D = 0, 31 bits of rest. The stream is: row 0 with high 0, a zero, rows 1 and 2 with high 1, a
+        // zero.
         let values = [0x0123_4567_89AB_CDEF, 0x8000_0000_0000_0001, 0xFFFF_FFFF_FFFF_FFFF];
         let mut expected = vec![0; 280];
         expected[4] = 3;
         expected[64] = 0b01101;
-        // The lows are 63 bits: their first 16 are bits 62 to 47, the next 46 to 31, the rest 30 to 0.
+        // The lows have 63 bits: their first 16 are bits 62 to 47, the next 16 are bits 46 to 31, the rest is bits 30
+        // to 0.
         expected[128..134].copy_from_slice(&[0x46, 0x02, 0x00, 0x00, 0xFF, 0xFF]);
         expected[192..198].copy_from_slice(&[0xCF, 0x8A, 0x00, 0x00, 0xFF, 0xFF]);
         let rest = 0x09AB_CDEF_u128 | 1 << 31 | 0x7FFF_FFFF << 62;
@@ -961,7 +963,7 @@ mod tests {
 
     #[test]
     fn walk_in_a_hot_bucket_reads_few_bytes() {
-        // All rows in one bucket: without samples a lookup would read 12 KiB of the stream.
+        // All rows are in one bucket. Without samples, a lookup would read 12 KiB of the stream.
         let values: Vec<u64> = (0..100_000).map(|value| value << 20).collect();
         let section = testing::section::<Compact>(&values);
         let codec = Compact::of(100_000);

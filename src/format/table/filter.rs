@@ -1,12 +1,13 @@
-//! A partial table: entries that lead to table 1 instead of repeating the fingerprint.
+//! A partial table: entries that refer to table 1 instead of repeating the fingerprint.
 //!
-//! An entry is the *pointer*, the first 16 bits of the fingerprint's key in table 1, by which it is found there, and 0,
-//! 1 or 2 bytes of *filter*, the bits that follow in [`Design::entry_order`](crate::design::Design::entry_order). Both
-//! are compared with the query's, so that few entries are followed. Entries ascend within a bucket. Two fingerprints
-//! may have equal entries; both are stored.
+//! An entry consists of a *pointer*, the first 16 bits of the fingerprint's key in table 1, which locate it there, and
+//! 0, 1 or 2 bytes of *filter*, the bits that follow in [`Design::entry_order`](crate::design::Design::entry_order). A
+//! search compares both with the query, so it looks up only few entries in table 1. Entries ascend within a bucket. Two
+//! fingerprints may have equal entries; both are stored.
 //!
 //! ```text
-//! directory  (2^d + 1) x 4, over the first d bits of the table's keys: floor(log2 rows) - 3 of those that lead it
+//! directory  (2^d + 1) x 4, over the first d bits of the table's keys; d = floor(log2 rows) - 3, from 0 to the number
+//!            of bits that lead the table
 //! pointer    rows x 2
 //! filter     rows x (0, 1 or 2); absent for entries of 2 bytes
 //! ```
@@ -24,16 +25,16 @@ use crate::format::place;
 use crate::format::wire;
 use twindex_kernel::Simd;
 
-/// Codec of a table whose entries are 2 bytes; 3 and 4 bytes have the next numbers.
+/// Codec number of a table with entries of 2 bytes; the numbers for 3 and 4 bytes follow.
 pub const CODEC_2: u16 = 1;
 
-/// The codec of tables whose entries are `width` bytes, 2 to 4.
+/// Returns the codec number of tables with entries of `width` bytes, 2 to 4.
 #[must_use]
 pub fn codec(width: u8) -> u16 {
     CODEC_2 + u16::from(width) - 2
 }
 
-/// The width of a codec's entries, 2 to 4 bytes.
+/// Returns the width of a codec's entries, 2 to 4 bytes; `None` for another codec number.
 #[must_use]
 pub fn width(of: u16) -> Option<u8> {
     (2..=4).find(|&width| codec(width) == of)
@@ -42,18 +43,19 @@ pub fn width(of: u16) -> Option<u8> {
 /// The layout of a partial table's section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// Over the first bits of the table's keys.
+    /// The directory over the first bits of the table's keys.
     pub directory: Directory,
-    /// Bytes of an entry, 2 to 4.
+    /// Length of an entry in bytes, 2 to 4.
     pub width: u8,
     pointers: u64,
     filters: u64,
-    /// Length of the section.
+    /// Length of the section in bytes.
     pub length: u64,
 }
 
 impl Filter {
-    /// The layout for `rows` fingerprints, entries of `width` bytes, 2 to 4, and a table that leads with `lead` bits.
+    /// Returns the layout for `rows` fingerprints with entries of `width` bytes (2 to 4), in a table that leads with
+    /// `lead` bits.
     #[must_use]
     pub fn of(rows: u64, lead: u32, width: u8) -> Self {
         let directory = Directory::of(rows, lead);
@@ -63,14 +65,14 @@ impl Filter {
         Self { directory, width, pointers, filters, length: filters + filter_bytes }
     }
 
-    /// The offset in the section of the plane of pointers, which is checked first.
+    /// Returns the offset in the section of the plane of pointers, which a scan reads first.
     #[must_use]
     pub fn scanned(&self) -> u64 {
         self.pointers
     }
 
-    /// The sort value of an entry: the bits of the directory, then pointer and filter, from the top. `prefix` has the
-    /// bits of the directory, `entry` those of an entry.
+    /// Returns the sort value of an entry: from the highest bit down, the bits of the directory, the pointer and the
+    /// filter. `prefix` holds the bits of the directory, `entry` the pointer and the filter.
     #[inline(always)]
     #[must_use]
     pub fn value(&self, prefix: u64, entry: u64) -> u64 {
@@ -78,8 +80,8 @@ impl Filter {
         (prefix << width | entry) << (64 - self.directory.bits - width)
     }
 
-    /// The rows of the bucket that contains the keys beginning with the `bits` bits of `prefix`; if the directory has
-    /// fewer bits, the bucket contains other keys too.
+    /// Returns the rows of the bucket that contains the keys beginning with the `bits` bits of `prefix`. If the
+    /// directory has fewer bits, the bucket contains other keys too.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -92,19 +94,19 @@ impl Filter {
         }
     }
 
-    /// Hints at the directory's entry for a prefix.
+    /// Prefetches the directory's entry for a prefix.
     #[inline(always)]
     pub fn hint_directory<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         self.directory.hint(source, prefix, bits);
     }
 
-    /// Hints at the data that [`candidates`](Self::candidates) reads.
+    /// Prefetches the data that [`candidates`](Self::candidates) reads.
     #[inline(always)]
     pub fn hint_rows<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
         hint_lines(source, self.pointers + rows.start * 2..self.pointers + rows.end * 2);
     }
 
-    /// Hints at the filter of a row.
+    /// Prefetches the filter of a row.
     #[inline(always)]
     pub fn hint_row<'a>(&self, source: impl Source<'a>, row: u64) {
         if self.width > 2 {
@@ -115,7 +117,8 @@ impl Filter {
         }
     }
 
-    /// The rows whose pointers are within `radius` of that of the query, and their pointers.
+    /// Calls `each` with each row whose pointer is within `radius` of the pointer `query`, and with the pointer of that
+    /// row.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -142,7 +145,7 @@ impl Filter {
         column(source, self.pointers + rows.start * 2..self.pointers + rows.end * 2)
     }
 
-    /// The distance between the filter of a row and that of the query, whose entry is `entry`.
+    /// Returns the distance between the filter of a row and the filter of the query's entry `entry`.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -160,10 +163,10 @@ impl Filter {
         Ok(wire::short(source.read(at..at + width)?))
     }
 
-    /// Hands all entries to `each` in the order of the table, as their [sort values](Self::value).
+    /// Calls `each` with the [sort value](Self::value) of every entry, in the order of the table.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), also where entries do not ascend, or what `each` returns.
+    /// [`Error::Corrupt`](crate::Error::Corrupt), also if entries do not ascend, or the errors of `each`.
     pub fn for_each<'a>(
         &self,
         source: impl Source<'a>,
@@ -191,10 +194,11 @@ impl Filter {
         Ok(())
     }
 
-    /// Writes ascending values of [`value`](Self::value), one for each row of the layout. Memory: the directory.
+    /// Writes a table from its [sort values](Self::value), which ascend, one for each row of the layout. Needs memory
+    /// for the directory.
     ///
     /// # Errors
-    /// What `values` and `columns` return.
+    /// The errors of `values` and `columns`.
     pub fn encode(
         &self,
         values: impl Iterator<Item = Result<u64>>,
@@ -223,7 +227,7 @@ impl Filter {
     }
 }
 
-/// Writes a partial table from its entries, bucket by bucket.
+/// Writes a partial table from its entries, one bucket after another.
 #[derive(Debug)]
 pub struct Encoder {
     directory: DirectoryBuilder,
@@ -232,22 +236,22 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder for this layout. Memory: the directory.
+    /// Creates an encoder for this layout. Needs memory for the directory.
     #[must_use]
     pub fn new(filter: &Filter) -> Self {
         let directory = DirectoryBuilder::new(filter.directory);
         Self { directory, width: filter.width, chunk: Default::default() }
     }
 
-    /// Sets the number of entries in the bucket of this directory prefix.
+    /// Sets the number of entries in the bucket of a directory prefix.
     pub fn bucket(&mut self, prefix: u64, rows: u32) {
         self.directory.count_bucket(prefix, rows);
     }
 
-    /// Appends entries in the order of the table, given as the last `8 * width` bits of numbers.
+    /// Appends entries in the order of the table. An entry is the lowest `8 * width` bits of a number.
     ///
     /// # Errors
-    /// What `columns` returns.
+    /// The errors of `columns`.
     pub fn put<T: Copy + Into<u64>>(&mut self, entries: &[T], columns: &mut impl Columns) -> Result<()> {
         for entries in entries.chunks(1 << 11) {
             let [pointers, filters] = &mut self.chunk;
@@ -266,7 +270,7 @@ impl Encoder {
     /// Writes the directory.
     ///
     /// # Errors
-    /// What `columns` returns.
+    /// The errors of `columns`.
     pub fn finish(self, columns: &mut impl Columns) -> Result<()> {
         self.directory.encode(|bytes| columns.put(0, bytes))
     }

@@ -1,27 +1,27 @@
 //! Codec 3 of complete tables: blocks of Huffman-coded differences.
 //!
 //! The compression of Manku, Jain and Das Sarma (*Detecting Near-Duplicates for Web Crawling*, WWW 2007, section 3.2,
-//! 'Compression of Fingerprints'). In sorted order, the most significant bit in which a value differs from the one
-//! before is nearly always one of a few, so its position is Huffman-coded, and the bits below it follow unencoded.
-//! Values are in blocks of 1,024 bytes that are decoded independently; an array of the blocks' last keys is searched by
+//! 'Compression of Fingerprints'). In sorted order, the most significant bit in which a value differs from the previous
+//! one is nearly always one of a few. So its position is Huffman-coded, and the bits below it follow unencoded. Values
+//! are in blocks of 1,024 bytes that are decoded independently. An array with the last key of each block is searched by
 //! interpolation or bisection.
 //!
-//! This is the classic codec, for comparison with the paper: `codec=manku` chooses it, `auto` never does. The default
-//! codecs are [`planes`](super::planes) and [`compact`](super::compact).
+//! This is the classic codec, for comparison with the paper: it is used with `codec=manku`, but never with `auto`. The
+//! default codecs are [`planes`](super::planes) and [`compact`](super::compact).
 //!
 //! ```text
 //! 0 head    64 bytes: the number of blocks B, 8 bytes; the lengths of the codes of positions 0 to 63, 4 bits
 //!           each, the lower half of a byte first; 24 zeros
 //! 1 keys    B x 8: the last value of each block
 //! 2 firsts  (B + 1) x 4: the first row of each block; the last is R
-//! 3 blocks  B x 1,024: bits, the first of a byte its highest. The first value, 64 bits; for each further
-//!           value the code of position p and the p bits below it. The rest of a block is zero
+//! 3 blocks  B x 1,024: bits, the highest bit of a byte first. The first value, 64 bits; for each further
+//!           value the code of position p and the p bits below it. All other bits of a block are zero
 //! ```
 //!
-//! A value goes into the current block if it fits. The code is the one of at most 15 bits that takes the fewest bits
-//! for all neighbours in the table, by package-merge (Larmore and Hirschberg, 1990), with ties broken as `code_lengths`
-//! says. It is canonical: shorter codes first, and of equal lengths the lower positions first. So a list of values has
-//! exactly one encoding.
+//! A value is added to the current block if it fits. The code has at most 15 bits per symbol and takes the minimum
+//! number of bits for all neighbours in the table. It is computed by package-merge (Larmore and Hirschberg, 1990), with
+//! ties broken as described at `code_lengths`. It is canonical: shorter codes first, and among codes of equal length,
+//! lower positions first. So a list of values has exactly one encoding.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -36,25 +36,25 @@ use twindex_kernel::Simd;
 
 /// The number of this codec in the table of contents.
 pub const CODEC: u16 = 3;
-/// Bytes of a block.
+/// Length of a block in bytes.
 const BLOCK_BYTES: usize = 1024;
 const BLOCK_BITS: usize = BLOCK_BYTES * 8;
-/// Bytes of the head.
+/// Length of the head in bytes.
 const HEAD_BYTES: u64 = 64;
 /// The offsets of the lengths and of the reserved bytes in the head.
 const HEAD_LENGTHS: usize = 8;
 const HEAD_RESERVED: usize = HEAD_LENGTHS + SYMBOLS / 2;
-/// Bits of a word of a block, and how many of them are available at any bit offset in a byte.
+/// Number of bits of a word of a block, and the number of them that are available at any bit offset within a byte.
 const WORD_BITS: u32 = 64;
 const WORD_WHOLE: u32 = WORD_BITS - 7;
-/// Positions of a bit.
+/// Number of symbols: the positions of a bit in a value.
 const SYMBOLS: usize = 64;
-/// The longest code.
+/// Maximum length of a code in bits.
 const CODE_MAX: u32 = 15;
-/// Codes up to this length are decoded by one table lookup. Longer ones occur for fewer than one neighbour in 1,024.
+/// Codes of at most this length are decoded by one table lookup. Fewer than one neighbour in 1,024 has a longer code.
 const LOOKUP: u32 = 10;
 
-/// The layout of a section, and its code. Cheap to clone.
+/// The layout of a section, and its Huffman code. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Manku {
     rows: u64,
@@ -62,7 +62,7 @@ pub struct Manku {
     keys: u64,
     firsts: u64,
     data: u64,
-    /// Bytes of the section.
+    /// Length of the section in bytes.
     pub length: u64,
     code: Arc<HuffmanCode>,
 }
@@ -76,11 +76,11 @@ impl Manku {
         Self { rows, blocks, keys, firsts, data, length, code: Arc::new(code) }
     }
 
-    /// The codec of a section of `rows` rows and `length` bytes. Reads the head.
+    /// Opens a section of `rows` rows and `length` bytes. Reads the head.
     ///
     /// # Errors
-    /// Those of the source, and faults of the head: blocks that do not fill the length or are more than the rows,
-    /// lengths that form no code.
+    /// The errors of the source, and faults of the head: a number of blocks that does not match the length or exceeds
+    /// the number of rows, or code lengths that do not form a code.
     pub fn open<'a>(source: impl Source<'a>, rows: u64, length: u64) -> Result<Self> {
         let fault = |at: usize, expected: String, found: String| {
             Err(source.corrupt(Fault::new(at as u64, expected, found)))
@@ -111,10 +111,10 @@ impl Manku {
         Ok(layout)
     }
 
-    /// The rows whose first `bits` bits are `prefix`: a search in the keys, and one or two blocks decoded.
+    /// Returns the rows whose first `bits` bits are `prefix`. Searches the keys, and decodes one or two blocks.
     ///
     /// # Errors
-    /// Those of the source, and faults of the blocks.
+    /// The errors of the source, and faults of the blocks.
     #[inline(always)]
     pub fn rows<'a>(
         &self,
@@ -143,11 +143,11 @@ impl Manku {
         self.ordered(source, start..end)
     }
 
-    /// Hands each row of `rows` whose value is within `radius` of `query` to `each`, with its value,
-    /// ascending, until it breaks. Decodes the blocks of these rows.
+    /// Calls `each` with the row and value of each of `rows` whose value is within `radius` of `query`, in ascending
+    /// order, until it breaks. Decodes the blocks of these rows.
     ///
     /// # Errors
-    /// Those of the source, and faults; the values already reported are correct.
+    /// The errors of the source, and faults. Values passed to `each` before the error are correct.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -177,7 +177,7 @@ impl Manku {
                     return Ok(ControlFlow::Break(()));
                 }
             }
-            // Overlapping blocks are corrupt; consecutive ones end.
+            // The blocks of a corrupt table may overlap, but each ends after `row`, so the scan ends.
             row = values.rows.end;
             block += 1;
             if row >= rows.end {
@@ -186,10 +186,10 @@ impl Manku {
         }
     }
 
-    /// The value of a row: a search in the first rows, and a block decoded.
+    /// Returns the value of a row. Searches the first rows of the blocks, and decodes one block.
     ///
     /// # Errors
-    /// Those of the source, and faults, including one for a row that does not exist.
+    /// The errors of the source, and faults, including one for a row that does not exist.
     #[inline]
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         self.ordered(source, row..row.saturating_add(1))?;
@@ -203,7 +203,7 @@ impl Manku {
         Err(self.misplaced(source, block, &values.rows))
     }
 
-    /// The row of a value.
+    /// Returns the row of a value; `None` if the table does not contain it.
     ///
     /// # Errors
     /// As [`rows`](Self::rows).
@@ -218,11 +218,12 @@ impl Manku {
         Ok((values.last == value).then_some(row))
     }
 
-    /// Hands all rows and their values to `each`, ascending, and checks everything: keys, first rows and blocks against
-    /// each other, values that ascend strictly, blocks that are full and end in zeros, the code.
+    /// Calls `each` with every row and its value, in ascending order. Checks that keys, first rows and blocks are
+    /// consistent, that values ascend strictly, that blocks are full and end in zeros, and that the code is the optimal
+    /// one.
     ///
     /// # Errors
-    /// Those of the source, of `each`, and faults.
+    /// The errors of the source and of `each`, and faults.
     pub fn for_each<'a>(
         &self,
         source: impl Source<'a>,
@@ -267,7 +268,7 @@ impl Manku {
                     "others".into(),
                 );
             }
-            // Without a value so far the block is empty, and its last key counts as 0.
+            // If no value has been read so far, the block is empty, and its expected last key is 0.
             let (at, key) = (self.keys + block * 8, last.unwrap_or(0));
             let found = u64::from_le_bytes(array(source, at)?);
             if found != key {
@@ -294,7 +295,7 @@ impl Manku {
         Ok(())
     }
 
-    /// Hints at the data that [`rows`](Self::rows) reads first: the key at which interpolation starts.
+    /// Prefetches the key at which the interpolation in [`rows`](Self::rows) starts.
     #[inline(always)]
     pub fn hint_directory<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         if let Some(bounds) = bounds(prefix, bits) {
@@ -303,7 +304,8 @@ impl Manku {
         }
     }
 
-    /// Hints at the data that [`scan`](Self::scan) reads first: the first row of about the right block.
+    /// Prefetches the data that [`scan`](Self::scan) reads first: the first row of the block that probably contains the
+    /// rows.
     #[inline(always)]
     pub fn hint_rows<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
         let block =
@@ -311,11 +313,12 @@ impl Manku {
         source.hint(self.firsts + block as u64 * 4);
     }
 
-    /// Writes the section of these values, which are iterated twice: first to choose the code. Memory is a few KiB.
+    /// Writes the section of these values. Iterates over them twice: the first pass chooses the code. Needs a few KiB
+    /// of memory.
     ///
     /// # Errors
-    /// Those of the values and the columns; [`Error::Invalid`] if values do not ascend strictly, are not `rows` in
-    /// number, or differ in the second pass; [`Error::Limit`] for more than [`DOCUMENTS_MAX`].
+    /// The errors of `values` and `columns`; [`Error::Invalid`] if values do not ascend strictly, if their number is
+    /// not `rows`, or if they differ in the second pass; [`Error::Limit`] for more than [`DOCUMENTS_MAX`].
     pub fn encode<I: Iterator<Item = Result<u64>>>(
         rows: u64,
         values: impl Fn() -> I,
@@ -357,7 +360,7 @@ impl Manku {
         encoder.finish()
     }
 
-    /// The first block from `from` on whose last value is at least `value`.
+    /// Returns the first block, from `from` on, whose last value is at least `value`.
     #[inline(always)]
     fn block_of_value<'a>(
         &self,
@@ -379,17 +382,17 @@ impl Manku {
         }
     }
 
-    /// The block of a row, by interpolation in the first rows.
+    /// Returns the block of a row, by interpolation in the first rows of the blocks.
     #[inline]
     fn block_of_row<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
-        // The first entry above the row is that of the next block.
+        // The first entry that is greater than the row belongs to the next block.
         let next = search::interpolate(1..self.blocks, 0..=self.rows, row + 1, |block| {
             array(source, self.firsts + block * 4).map(|bytes| u64::from(u32::from_le_bytes(bytes)))
         })?;
         Ok(next.max(1) - 1)
     }
 
-    /// The values of a block.
+    /// Returns an iterator over the values of a block.
     #[inline(always)]
     fn values<'a>(&self, source: impl Source<'a>, block: u64) -> Result<BlockValues<'a, '_>> {
         let pair = if block < self.blocks { array(source, self.firsts + block * 4)? } else { [0; 8] };
@@ -419,7 +422,7 @@ impl Manku {
         source.corrupt(Fault::new(self.firsts + block * 4, expected, found))
     }
 
-    /// The error for a block whose values are all below its last key.
+    /// Returns the error for a block whose values are all below its last key.
     #[cold]
     fn falls_short<'a>(&self, source: impl Source<'a>, block: u64) -> Error {
         let at = self.keys + block * 8;
@@ -427,19 +430,20 @@ impl Manku {
     }
 }
 
-/// The position of the highest set bit of a nonzero number.
+/// Returns the position of the highest set bit of a nonzero number.
 #[inline(always)]
 fn most_significant(differs: u64) -> usize {
     63_u32.saturating_sub(differs.leading_zeros()) as usize
 }
 
-/// The lengths of the codes that take the fewest bits for symbols with these counts, none over [`CODE_MAX`]; 0 for a
+/// Returns the code lengths, at most [`CODE_MAX`], that take the fewest bits for symbols with these counts: 0 for a
 /// symbol that does not occur, 1 for a single symbol.
 ///
-/// Package-merge: symbols are sorted by count, then by number. The list starts as the symbols. [`CODE_MAX`] - 1 times,
-/// its items are paired from the first on (an odd last one is dropped), a pair has the sum of both weights, and symbols
-/// and pairs are merged by weight, with symbols before pairs of equal weight. Each occurrence of a symbol in the first
-/// 2 n - 2 items of the last list makes its code one bit longer.
+/// Package-merge: symbols are sorted by count, then by number. The list starts as the symbols. The following is
+/// repeated [`CODE_MAX`] - 1 times: the items of the list are paired from the first on (an odd last item is dropped), a
+/// pair gets the sum of both weights, and symbols and pairs are merged by weight, with symbols before pairs of equal
+/// weight. Each occurrence of a symbol in the first 2 n - 2 items of the last list makes its code one bit longer, where
+/// n is the number of symbols that occur.
 fn code_lengths(counts: &[u64; SYMBOLS]) -> [u8; SYMBOLS] {
     let mut symbols: Vec<(u64, usize)> =
         (0..SYMBOLS).filter(|&symbol| counts[symbol] > 0).map(|symbol| (counts[symbol], symbol)).collect();
@@ -461,7 +465,7 @@ fn code_lengths(counts: &[u64; SYMBOLS]) -> [u8; SYMBOLS] {
             (pair[0].0 + pair[1].0, inside)
         });
         let mut merged: Vec<_> = symbols.iter().map(alone).chain(pairs).collect();
-        // Stable, so symbols stay before pairs of equal weight.
+        // The sort is stable, so symbols precede pairs of equal weight.
         merged.sort_by_key(|item| item.0);
         list = merged;
     }
@@ -473,8 +477,8 @@ fn code_lengths(counts: &[u64; SYMBOLS]) -> [u8; SYMBOLS] {
     lengths
 }
 
-/// The canonical codes of these lengths, counting up: shorter codes first, and of equal lengths the lower symbols
-/// first.
+/// Returns the canonical codes of these lengths, in counting order: shorter codes first, and among codes of equal
+/// length, lower symbols first.
 fn codes(lengths: &[u8; SYMBOLS]) -> [u16; SYMBOLS] {
     let mut codes = [0; SYMBOLS];
     let mut next = 0_u32;
@@ -488,13 +492,15 @@ fn codes(lengths: &[u8; SYMBOLS]) -> [u16; SYMBOLS] {
     codes
 }
 
-/// A code, ready to decode.
+/// A Huffman code with its decoding tables.
 #[derive(Debug)]
 struct HuffmanCode {
     lengths: [u8; SYMBOLS],
-    /// Indexed by the next [`LOOKUP`] bits: the symbol, and its code's length above it; 0 if the code is longer.
+    /// Indexed by the next [`LOOKUP`] bits: the symbol in the low byte and the length of its code in the high byte; 0
+    /// if the code is longer.
     short: [u16; 1 << LOOKUP],
-    /// For each length, the first code, the number of codes, and the start of their symbols in `symbols`.
+    /// For each code length, the first code (`first`), the number of codes (`count`), and the start of their symbols in
+    /// `symbols` (`start`).
     first: [u32; CODE_MAX as usize + 1],
     count: [u32; CODE_MAX as usize + 1],
     start: [u32; CODE_MAX as usize + 1],
@@ -502,7 +508,8 @@ struct HuffmanCode {
 }
 
 impl HuffmanCode {
-    /// `None` if the lengths, at most [`CODE_MAX`], form no complete code, no code of one symbol, and no empty code.
+    /// Returns `None` if the lengths, at most [`CODE_MAX`], form neither a complete code, nor a code of one symbol, nor
+    /// the empty code.
     fn of(lengths: [u8; SYMBOLS]) -> Option<Self> {
         let used = lengths.iter().filter(|&&length| length > 0).count();
         let space: u32 = lengths
@@ -543,7 +550,7 @@ impl HuffmanCode {
         Some(code)
     }
 
-    /// The symbol whose code is at the start of these [`CODE_MAX`] bits, and the code's length.
+    /// Returns the symbol whose code is at the start of these [`CODE_MAX`] bits, and the length of the code.
     #[inline(always)]
     fn decode(&self, bits: u32) -> Option<(u32, u32)> {
         let entry = self.short[(bits >> (CODE_MAX - LOOKUP)) as usize & ((1 << LOOKUP) - 1)];
@@ -564,28 +571,29 @@ impl HuffmanCode {
         })
     }
 
-    /// Bits of a value that differs from the one before at this position.
+    /// Returns the number of encoded bits of a value whose highest differing bit is at `position`; `None` without a
+    /// code.
     fn bits(&self, position: usize) -> Option<usize> {
         Some(usize::from(self.lengths[position]) + position).filter(|_| self.lengths[position] > 0)
     }
 }
 
-/// The values of one block, one after the other.
+/// Iterates over the values of one block.
 struct BlockValues<'a, 'c> {
     bytes: &'a [u8],
     /// The offset of the block in the section.
     at: u64,
     code: &'c HuffmanCode,
-    /// The rows of the block, and the next one.
+    /// The rows of the block, and the next row.
     rows: Range<u64>,
     row: u64,
-    /// The next bit.
+    /// The position of the next bit in the block.
     bit: usize,
     last: u64,
 }
 
 impl BlockValues<'_, '_> {
-    /// The next row and its value, `None` after the block's last.
+    /// Returns the next row and its value; `None` after the last row of the block.
     #[inline(always)]
     fn next<'s>(&mut self, source: impl Source<'s>) -> Result<Option<(u64, u64)>> {
         if self.row == self.rows.end {
@@ -612,7 +620,7 @@ impl BlockValues<'_, '_> {
             self.long(length, position)
         };
         self.bit += (length + position) as usize;
-        // Values ascend, so the highest differing bit was 0 before.
+        // Values ascend, so the highest differing bit of the previous value must be 0.
         if self.bit > BLOCK_BITS || self.last >> position & 1 == 1 {
             return None;
         }
@@ -620,7 +628,7 @@ impl BlockValues<'_, '_> {
         Some(self.last & !(one - 1) | one | below)
     }
 
-    /// The bits below a position that do not fit into one word with the code.
+    /// Returns the bits below a position, if they do not fit into one word together with the code.
     #[cold]
     fn long(&self, length: u32, position: u32) -> u64 {
         let at = self.bit + length as usize;
@@ -628,8 +636,8 @@ impl BlockValues<'_, '_> {
         (bits >> 1) >> (WORD_BITS - 1 - position)
     }
 
-    /// The row of the first value that is at least `target`, starting at the value decoded last; `None` if the block
-    /// has none.
+    /// Returns the row of the first value that is at least `target`, starting at the value decoded last; `None` if the
+    /// block has none.
     #[inline(always)]
     fn seek<'s>(&mut self, source: impl Source<'s>, target: u64) -> Result<Option<u64>> {
         if self.row > self.rows.start && self.last >= target {
@@ -656,8 +664,8 @@ impl BlockValues<'_, '_> {
     }
 }
 
-/// The next bits from `bit` on, at the top of a word: at least [`WORD_WHOLE`] of them, zeros below; zeros after the
-/// block, where [`BlockValues::next`] detects that it has read too far.
+/// Returns the bits from `bit` on in the highest bits of a word: at least [`WORD_WHOLE`] bits, then zeros. Bits after
+/// the end of the block are zero; [`BlockValues::next`] detects such reads.
 #[inline(always)]
 fn word(bytes: &[u8], bit: usize) -> u64 {
     let at = bit / 8;
@@ -680,7 +688,7 @@ struct MankuEncoder<'c, C> {
     codes: [u16; SYMBOLS],
     columns: &'c mut C,
     parts: [ColumnBuffer; 4],
-    /// The whole bytes of the current block, its bits, and the bits that do not fill a byte yet.
+    /// The whole bytes of the current block, its number of bits, and the bits that do not fill a byte yet.
     block: Vec<u8>,
     bits: usize,
     waiting: u64,
@@ -711,7 +719,7 @@ impl<C: Columns> MankuEncoder<'_, C> {
         Ok(())
     }
 
-    /// Appends the low `count` bits of `bits`, whose other bits are 0.
+    /// Appends the lowest `count` bits of `bits`; the other bits must be 0.
     fn bits(&mut self, bits: u64, count: usize) {
         let left = self.bits % 8;
         let mut all = u128::from(self.waiting) << count | u128::from(bits);
@@ -761,10 +769,10 @@ mod tests {
     use super::super::testing::{self, Codec, Memory, Parts};
     use super::*;
 
-    /// With the keys searched by interpolation.
+    /// The codec with a search in the keys by interpolation.
     #[derive(Debug)]
     struct ByInterpolation(Manku);
-    /// With the keys searched by bisection.
+    /// The codec with a search in the keys by bisection.
     #[derive(Debug)]
     struct ByBinary(Manku);
 
@@ -838,8 +846,8 @@ mod tests {
     #[test]
     fn three_values_are_encoded_as_in_the_format() {
         let values = [0x0123_4567_89AB_CDEF_u64, 0x0123_4567_89AB_CDF5, 0x0123_4567_89AB_CDF6];
-        // EF to F5 differ first in bit 4, F5 to F6 in bit 1: both once, so each code is 1 bit, of position 1
-        // `0`, of position 4 `1`. Then 1 0101 and 0 0.
+        // EF and F5 first differ in bit 4, F5 and F6 in bit 1. Each occurs once, so each code has 1 bit: `0` for
+        // position 1, `1` for position 4. The encoded values are then 1 0101 and 0 0.
         let mut expected = vec![0; 192 + 1024];
         expected[0] = 1;
         (expected[8], expected[10]) = (0x10, 0x01);
@@ -855,7 +863,7 @@ mod tests {
         let mut section = testing::section::<ByBinary>(&[0xEF, 0xF5, 0xF6]);
         let codec = Manku::open(Memory(&section), 3, section.len() as u64).unwrap();
         assert_eq!(codec.value(Memory(&section), 1).unwrap(), 0xF5);
-        // The code of bit 1, which 0xEF has.
+        // The code of bit 1, which is set in 0xEF.
         assert_eq!(section[200], 0b1010_1000);
         section[200] = 0;
         for row in [1, 2] {
@@ -894,7 +902,7 @@ mod tests {
 
     #[test]
     fn blocks_are_filled_to_the_last_bit() {
-        // Consecutive numbers have codes of few bits: the mean is that of a geometric distribution.
+        // Consecutive numbers have short codes: the mean length is that of a geometric distribution.
         let section = testing::section::<ByBinary>(&(0..100_000).collect::<Vec<u64>>());
         let codec = Manku::open(Memory(&section), 100_000, section.len() as u64).unwrap();
         assert!(codec.blocks < 100_000 * 3 / 8192 + 2, "{} blocks", codec.blocks);
@@ -910,13 +918,13 @@ mod tests {
         }
     }
 
-    /// The fewest bits for the symbols, computed independently: by Huffman's algorithm, and if its codes are too long,
-    /// by dynamic programming over sorted symbols.
+    /// Returns the minimum number of bits for the symbols, computed independently: by Huffman's algorithm or, if its
+    /// codes are too long, by dynamic programming over the sorted symbols.
     fn least_bits(counts: &[u64], limit: u32) -> u64 {
         let mut sorted: Vec<u64> = counts.iter().copied().filter(|&count| count > 0).collect();
         sorted.sort_unstable_by_key(|&count| std::cmp::Reverse(count));
-        // State: symbols placed, free nodes at this depth; cost so far. Lengths grow along the sorted
-        // symbols.
+        // State: the number of symbols with a code, and the number of free nodes at this depth; value: the cost so far.
+        // Code lengths increase along the sorted symbols.
         let mut best = std::collections::HashMap::from([((0_usize, 1_u64), 0_u64)]);
         let mut min = u64::MAX;
         for depth in 0..=limit {
@@ -981,12 +989,12 @@ mod tests {
 
     #[test]
     fn ties_are_broken_by_the_documented_rule() {
-        // Weights 1 1 2 2 have two best codes: 2 2 2 2, and 3 3 2 1.
+        // Weights 1 1 2 2 have two optimal codes, with lengths 2 2 2 2 and 3 3 2 1.
         let mut counts = [0; SYMBOLS];
         (counts[5], counts[9], counts[20], counts[40]) = (2, 1, 1, 2);
         let lengths = code_lengths(&counts);
         assert_eq!((lengths[5], lengths[9], lengths[20], lengths[40]), (2, 2, 2, 2));
-        // Among three of equal weight, the first two in order get the longer codes.
+        // Among three symbols of equal weight, the first two in order get the longer codes.
         let mut counts = [0; SYMBOLS];
         (counts[3], counts[7], counts[8]) = (4, 4, 4);
         let lengths = code_lengths(&counts);

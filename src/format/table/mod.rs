@@ -1,9 +1,10 @@
 //! The permutation tables.
 //!
 //! A table holds the distinct fingerprints of a segment, each as its *key*: its bits in the table's order
-//! ([`design::order`](crate::design::order)), so that the leading bits of the table come first. Table 1 holds complete
-//! keys, in one of the codecs for complete tables; the row of a fingerprint there is its rank. The other tables hold
-//! complete keys too, or parts of them ([`filter`]). Any codec works for any table; one file here describes each:
+//! ([`design::order`](crate::design::order)), which begins with the bits that lead the table. Table 1 holds complete
+//! keys, in one of the codecs for complete tables; the row of a fingerprint in table 1 is its rank. The other tables
+//! hold complete keys too, or only some bytes of each ([`filter`]). Table 1 needs a codec for complete tables; the other
+//! tables can use any codec. Each codec has a submodule:
 //!
 //! | codec | holds | is for |
 //! |---|---|---|
@@ -43,12 +44,12 @@ pub use source::{Columns, Probe, Source};
 pub enum Codec {
     /// Whole keys.
     Complete(Complete),
-    /// Entries of this many bytes, 2 to 4, that lead to table 1.
+    /// Entries of 2 to 4 bytes (the field is their width), which refer to table 1.
     Partial(u8),
 }
 
 impl Codec {
-    /// The codec of a table, numbered from 0, of a scheme.
+    /// Returns the codec of a scheme's table number `place`, counted from 0.
     #[must_use]
     pub fn in_scheme(scheme: Scheme, place: usize) -> Self {
         match scheme.codecs.partial {
@@ -57,7 +58,7 @@ impl Codec {
         }
     }
 
-    /// The kind of its section.
+    /// Returns the kind of section that a table of this codec has.
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
@@ -66,7 +67,7 @@ impl Codec {
         }
     }
 
-    /// Its number in the table of contents.
+    /// Returns the number of the codec in the table of contents.
     #[must_use]
     pub fn number(self) -> u16 {
         match self {
@@ -78,7 +79,7 @@ impl Codec {
         }
     }
 
-    /// The codec of a section.
+    /// Returns the codec of a section of this kind and codec number; `None` if there is no such codec.
     #[must_use]
     pub fn of(kind: Kind, number: u16) -> Option<Self> {
         let partial = (2..=4).map(Self::Partial);
@@ -86,11 +87,11 @@ impl Codec {
         all.find(|codec| (codec.kind(), codec.number()) == (kind, number))
     }
 
-    /// Writes a table of `rows` values, ascending: keys, or the [sort values](Filter::value) of a partial table. They
-    /// can be iterated repeatedly.
+    /// Writes a table of `rows` values, which ascend: keys, or the [sort values](Filter::value) of a partial table.
+    /// `values` may be called more than once.
     ///
     /// # Errors
-    /// What `values` and `columns` return.
+    /// The errors of `values` and `columns`.
     pub fn encode<I: Iterator<Item = Result<u64>>>(
         self,
         rows: u64,
@@ -108,7 +109,7 @@ impl Codec {
     }
 }
 
-/// A table of a file: its codec and its layout.
+/// A table in a file: its codec and its layout.
 #[derive(Clone, Debug)]
 pub enum Layout {
     /// See [`planes`].
@@ -124,8 +125,8 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// The layout of a section of this codec, `rows` and `length`, in a table that leads with `lead` bits. Checks only
-    /// the head.
+    /// Opens a section of `rows` rows and `length` bytes in this codec, of a table that leads with `lead` bits. Checks
+    /// only the head.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -161,7 +162,7 @@ impl Layout {
     /// Refuses a probe strategy that the codec does not support.
     ///
     /// # Errors
-    /// [`Error::Invalid`], naming both.
+    /// [`Error::Invalid`], which names the strategy and the codec.
     pub fn check_probe(&self, probe: Probe) -> Result<()> {
         let has = match self {
             Self::Planes(_) | Self::Filter(_) | Self::Compact(_) => probe == Probe::Directory,
@@ -174,7 +175,7 @@ impl Layout {
         Err(Error::Invalid(format!("probe {probe:?}: tables coded as {} are not probed so", self.name())))
     }
 
-    /// The default probe strategy.
+    /// Returns the default probe strategy of the codec.
     #[must_use]
     pub fn probe(&self) -> Probe {
         if matches!(self, Self::Manku(_)) { Probe::Interpolation } else { Probe::Directory }
@@ -190,8 +191,8 @@ impl Layout {
         }
     }
 
-    /// The rows whose keys begin with the `bits` bits of `prefix`. For a partial table, whose directory may have fewer
-    /// bits, the rows of its bucket.
+    /// Returns the rows whose keys begin with the `bits` bits of `prefix`. In a partial table whose directory has fewer
+    /// bits, returns all rows of the bucket that contains them.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -210,7 +211,7 @@ impl Layout {
         }
     }
 
-    /// Not inlined, as these functions are long, and a call costs little in comparison.
+    /// Not inlined, because these functions are long and the cost of the call is small in comparison.
     #[inline(never)]
     fn rows_searched<'a>(
         &self,
@@ -230,7 +231,7 @@ impl Layout {
         }
     }
 
-    /// Hints at the data that [`rows`](Self::rows) reads first.
+    /// Prefetches the data that [`rows`](Self::rows) reads first.
     #[inline(always)]
     pub fn hint_directory<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         match self {
@@ -242,7 +243,7 @@ impl Layout {
         }
     }
 
-    /// Hints at the data that is read first of these rows.
+    /// Prefetches the data of `rows` that a scan reads first.
     #[inline(always)]
     pub fn hint_rows<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
         match self {
@@ -254,7 +255,7 @@ impl Layout {
         }
     }
 
-    /// Hints at the data that is read of a row that a scan found.
+    /// Prefetches the other data of a row that a scan has found.
     #[inline(always)]
     pub fn hint_row<'a>(&self, source: impl Source<'a>, row: u64) {
         match self {
@@ -264,7 +265,8 @@ impl Layout {
         }
     }
 
-    /// Hands the rows within `radius` of `query` and their keys to `each`, ascending. Only for complete tables.
+    /// Calls `each` with the row and key of each of `rows` within `radius` of `query`, in ascending order, until it
+    /// breaks. Only for complete tables.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -287,7 +289,7 @@ impl Layout {
         }
     }
 
-    /// The key of a row of a complete table.
+    /// Returns the key of a row. Only for complete tables.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for a row that does not exist.
@@ -301,7 +303,7 @@ impl Layout {
         }
     }
 
-    /// The row of a key of a complete table.
+    /// Returns the row of a key; `None` if the table does not contain it. Only for complete tables.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -316,10 +318,10 @@ impl Layout {
         }
     }
 
-    /// Hands all rows to `each` with their sort values, which ascend: keys, or entries of a partial table.
+    /// Calls `each` with every row and its sort value, in ascending order: its key, or its entry in a partial table.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], or what `each` returns.
+    /// [`Error::Corrupt`], or the errors of `each`.
     pub fn for_each<'a>(
         &self,
         source: impl Source<'a>,

@@ -25,25 +25,25 @@ use twindex_kernel::Simd;
 
 /// The number of this codec in the table of contents.
 pub const CODEC: u16 = 4;
-/// The most bits of a value that the directory has.
+/// Maximum number of bits in the directory's prefixes.
 const DIRECTORY_BITS: u32 = 16;
-/// Rows that are read at once, a page.
+/// Number of rows that are read at once: 4 KiB, a page.
 const STEP: u64 = 512;
-/// Rows tested together before branching.
+/// Number of rows that are tested together before a branch.
 const CHUNK: usize = 16;
 
-/// The layout of a section: a function of its number of rows.
+/// The layout of a section, which depends only on its number of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plain {
     directory: Directory,
     values: u64,
-    /// Bytes of the section.
+    /// Length of the section in bytes.
     pub length: u64,
 }
 
 impl Plain {
-    /// The layout for `rows` distinct values, at most [`DOCUMENTS_MAX`]; [`open`](Self::open) and
-    /// [`encode`](Self::encode) refuse more.
+    /// Returns the layout for `rows` distinct values. [`open`](Self::open) and [`encode`](Self::encode) refuse more
+    /// than [`DOCUMENTS_MAX`].
     #[must_use]
     pub fn of(rows: u64) -> Self {
         let directory = Directory::of(rows, DIRECTORY_BITS);
@@ -52,10 +52,10 @@ impl Plain {
         Self { directory, values, length: values + bytes }
     }
 
-    /// The codec of a section of `rows` rows and `length` bytes.
+    /// Opens a section of `rows` rows and `length` bytes.
     ///
     /// # Errors
-    /// A fault for a length that does not match the number of rows.
+    /// A fault if the length does not match the number of rows.
     pub fn open<'a>(source: impl Source<'a>, rows: u64, length: u64) -> Result<Self> {
         let layout = Self::of(rows);
         if rows > DOCUMENTS_MAX {
@@ -68,11 +68,11 @@ impl Plain {
         Ok(layout)
     }
 
-    /// The rows whose first `bits` bits are `prefix`. By the directory in constant time on uniform values, by
-    /// interpolation in O(log log n); both in O(log n) on any values, as by bisection.
+    /// Returns the rows whose first `bits` bits are `prefix`. On uniform values, takes constant time with the directory
+    /// and O(log log n) with interpolation. On any values, every strategy takes O(log n).
     ///
     /// # Errors
-    /// Those of the source, and faults of the directory.
+    /// The errors of the source, and faults of the directory.
     #[inline(always)]
     pub fn rows<'a>(
         &self,
@@ -103,11 +103,11 @@ impl Plain {
         }
     }
 
-    /// Hands each row of `rows` whose value is within `radius` of `query` to `each`, with its value,
-    /// ascending, until it breaks.
+    /// Calls `each` with the row and value of each of `rows` whose value is within `radius` of `query`, in ascending
+    /// order, until it breaks.
     ///
     /// # Errors
-    /// Those of the source, and faults; the values already reported are correct.
+    /// The errors of the source, and faults. Values passed to `each` before the error are correct.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -125,7 +125,7 @@ impl Plain {
             let end = rows.end.min(start + STEP);
             let values = self.column(source, start..end)?;
             for (chunk, values) in (start..).step_by(CHUNK).zip(values.chunks(CHUNK)) {
-                // No branch inside: the compiler turns this into vector code.
+                // No branch in the loop, so that the compiler vectorizes it.
                 let mut any = false;
                 for value in values {
                     any |= is_near(value);
@@ -144,17 +144,17 @@ impl Plain {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The value of a row.
+    /// Returns the value of a row.
     ///
     /// # Errors
-    /// Those of the source, and a fault if there is no such row.
+    /// The errors of the source, and a fault if the row does not exist.
     #[inline]
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         self.check(source, &(row..row.saturating_add(1)))?;
         array(source, self.values + row * 8).map(u64::from_le_bytes)
     }
 
-    /// The row of a value.
+    /// Returns the row of a value; `None` if the table does not contain it.
     ///
     /// # Errors
     /// As [`rows`](Self::rows).
@@ -167,11 +167,11 @@ impl Plain {
         Ok(Some(rows.start))
     }
 
-    /// Hands all rows and their values to `each`, ascending, and checks that they ascend strictly and are in their
-    /// buckets of the directory.
+    /// Calls `each` with every row and its value, in ascending order. Checks that the values ascend strictly and are in
+    /// their buckets of the directory.
     ///
     /// # Errors
-    /// Those of the source, of `each`, and faults.
+    /// The errors of the source and of `each`, and faults.
     pub fn for_each<'a>(
         &self,
         source: impl Source<'a>,
@@ -205,7 +205,7 @@ impl Plain {
         (next..=1 << self.directory.bits).try_for_each(|bucket| entry(bucket, self.directory.rows))
     }
 
-    /// Hints at the data that [`rows`](Self::rows) reads first by [`Probe::Directory`].
+    /// Prefetches the data that [`rows`](Self::rows) reads first with [`Probe::Directory`].
     #[inline(always)]
     pub fn hint_directory<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         if let Some(bounds) = bounds(prefix, bits) {
@@ -215,7 +215,7 @@ impl Plain {
         }
     }
 
-    /// Hints at the data that [`scan`](Self::scan) reads first.
+    /// Prefetches the data that [`scan`](Self::scan) reads first.
     #[inline(always)]
     pub fn hint_rows<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
         let start = self.values.saturating_add(rows.start.saturating_mul(8));
@@ -225,11 +225,11 @@ impl Plain {
         );
     }
 
-    /// Writes the section of these values. Memory is a few KiB.
+    /// Writes the section of these values. Needs a few KiB of memory.
     ///
     /// # Errors
-    /// Those of the values and the columns; [`Error::Invalid`] if values do not ascend strictly, or if their number is
-    /// not that of the layout's rows; [`Error::Limit`] for more than [`DOCUMENTS_MAX`].
+    /// The errors of `values` and `columns`; [`Error::Invalid`] if values do not ascend strictly or if their number
+    /// differs from the number of rows of the layout; [`Error::Limit`] for more than [`DOCUMENTS_MAX`].
     pub fn encode(
         &self,
         values: impl Iterator<Item = Result<u64>>,

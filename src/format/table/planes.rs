@@ -1,10 +1,11 @@
-//! Codec `planes`: a directory, and the other bits of each key in planes.
+//! Codec `planes`: a directory, and the bits of each key in planes. A plane stores the same bits of all keys.
 //!
-//! A scan reads one plane of 16 bits, and the other planes only for rows that pass.
+//! A scan reads one plane of 16 bits, and the other planes only for rows that pass its filter.
 //!
 //! ```text
-//! directory  (2^d + 1) x 4, over the first d bits of the keys: floor(log2 rows) - 3 of those that lead the table
-//! first      rows x 2: bits 1 to 16; absent where d >= 16, because the directory has them all
+//! directory  (2^d + 1) x 4, over the first d bits of the keys; d = floor(log2 rows) - 3, from 0 to the number of bits
+//!            that lead the table
+//! first      rows x 2: bits 1 to 16; absent if d >= 16, because the directory determines them
 //! second     rows x 2: bits 17 to 32
 //! rest       rows x 4: bits 33 to 64
 //! ```
@@ -23,22 +24,22 @@ use twindex_kernel::Simd;
 
 /// Codec of the section.
 pub const CODEC: u16 = 1;
-/// From this radius on, a filter of 16 bits lets too much through to be worth its time.
+/// From this radius on, a filter of 16 bits passes too many rows to save time.
 pub const WIDE: u32 = 5;
 /// The layout of a table's section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planes {
-    /// Over the first bits of the keys.
+    /// The directory over the first bits of the keys.
     pub directory: Directory,
     first: u64,
     second: u64,
     rest: u64,
-    /// Length of the section.
+    /// Length of the section in bytes.
     pub length: u64,
 }
 
 impl Planes {
-    /// The layout for `rows` keys of a table that leads with `lead` bits.
+    /// Returns the layout for `rows` keys of a table that leads with `lead` bits.
     #[must_use]
     pub fn of(rows: u64, lead: u32) -> Self {
         let directory = Directory::of(rows, lead);
@@ -49,7 +50,7 @@ impl Planes {
         Self { directory, first, second, rest, length: rest + rows * 4 }
     }
 
-    /// True where bits 1 to 16 have a plane of their own.
+    /// Whether bits 1 to 16 have a plane of their own.
     #[must_use]
     pub fn has_first(&self) -> bool {
         self.directory.bits < 16
@@ -70,14 +71,14 @@ impl Planes {
         column(source, self.rest + rows.start * 4..self.rest + rows.end * 4)
     }
 
-    /// The offset in the section of the plane of bits 17 to 32, which is checked first.
+    /// Returns the offset in the section of the plane of bits 17 to 32, which a scan reads first.
     #[must_use]
     pub fn scanned(&self) -> u64 {
         self.second
     }
 
-    /// The rows whose keys begin with the `bits` bits of `prefix`: from the directory, then by binary search in the
-    /// bucket for bits that the directory does not cover.
+    /// Returns the rows whose keys begin with the `bits` bits of `prefix`. Uses the directory, then binary search
+    /// within the bucket for bits that the directory does not cover.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -98,19 +99,19 @@ impl Planes {
         between(bucket, &(first..=last), Search::Binary, |row| self.key(source, row, top))
     }
 
-    /// Hints at the directory's entry for a prefix.
+    /// Prefetches the directory's entry for a prefix.
     #[inline(always)]
     pub fn hint_directory<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         self.directory.hint(source, prefix, bits);
     }
 
-    /// Hints at the data that [`candidates`](Self::candidates) reads first.
+    /// Prefetches the data that [`candidates`](Self::candidates) reads first.
     #[inline(always)]
     pub fn hint_rows<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
         hint_lines(source, self.second + rows.start * 2..self.second + rows.end * 2);
     }
 
-    /// Hints at the other planes of a few rows: two cache lines, or three.
+    /// Prefetches the other planes of a few rows: two or three cache lines.
     #[inline(always)]
     pub fn hint_rests<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
         let (start, last) = (self.rest + rows.start * 4, self.rest + rows.end * 4 - 1);
@@ -119,7 +120,7 @@ impl Planes {
         source.hint(last);
     }
 
-    /// Hints at the other planes of a row.
+    /// Prefetches the other planes of a row.
     #[inline(always)]
     pub fn hint_row<'a>(&self, source: impl Source<'a>, row: u64) {
         let rest = self.rest + row * 4;
@@ -132,8 +133,8 @@ impl Planes {
         }
     }
 
-    /// The rows that may be within `radius` of `query` in all bits except the first 16, with their bits 17 to 32. All
-    /// other rows are farther away.
+    /// Calls `each` with each row that may be within `radius` of `query` in all bits except the first 16, and with its
+    /// bits 17 to 32. All other rows are farther away.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -162,7 +163,8 @@ impl Planes {
         Ok(())
     }
 
-    /// The key of a row whose bits 17 to 32 are `second`. `top` are its first 16 bits, used if they have no plane.
+    /// Returns the key of a row whose bits 17 to 32 are `second`. `top` is used as the first 16 bits if they have no
+    /// plane.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -174,7 +176,7 @@ impl Planes {
         Ok(u64::from(top) << 48 | u64::from(second) << 32 | u64::from(rest))
     }
 
-    /// As [`complete`](Self::complete), if only `top` is known.
+    /// As [`complete`](Self::complete), but reads bits 17 to 32 of the row, too.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -184,12 +186,14 @@ impl Planes {
         self.complete(source, row, top, second)
     }
 
-    /// The first 16 bits of keys in a bucket of the directory.
+    /// Returns the first 16 bits of the keys in a bucket of the directory; bits that the directory does not cover are
+    /// 0.
     fn top(&self, bucket: u64) -> u16 {
         (bucket.checked_shl(64 - self.directory.bits).unwrap_or(0) >> 48) as u16
     }
 
-    /// The key of a row: O(1) if the first bits have a plane, otherwise a binary search in the directory.
+    /// Returns the key of a row: in O(1) if the first bits have a plane, otherwise after a binary search in the
+    /// directory.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for a row that does not exist.
@@ -202,7 +206,7 @@ impl Planes {
         self.key(source, row, top)
     }
 
-    /// The row of a key.
+    /// Returns the row of a key; `None` if the table does not contain it.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -215,7 +219,8 @@ impl Planes {
         Ok((row < rows.end && self.key(source, row, top)? == key).then_some(row))
     }
 
-    /// Hands the rows within `radius` of `query` and their keys to `each`, ascending.
+    /// Calls `each` with the row and key of each of `rows` within `radius` of `query`, in ascending order, until it
+    /// breaks.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -232,7 +237,7 @@ impl Planes {
         if rows.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
-        // If the first bits are only in the directory, they are constant within a bucket.
+        // If the first bits have no plane, all keys of a bucket have the same first bits.
         let mut bucket = if self.has_first() { 0 } else { self.directory.prefix_of(source, rows.start)? };
         let mut start = rows.start;
         let mut places: Vec<(u64, u16)> = Vec::new();
@@ -264,10 +269,10 @@ impl Planes {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Hands all rows and their keys to `each`, ascending.
+    /// Calls `each` with every row and its key, in ascending order.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], also where keys do not ascend strictly, or what `each` returns.
+    /// [`Error::Corrupt`], also if keys do not ascend strictly, or the errors of `each`.
     pub fn for_each<'a>(
         &self,
         source: impl Source<'a>,
@@ -299,7 +304,7 @@ impl Planes {
         Ok(())
     }
 
-    /// A walk that begins with a bucket, or at the end.
+    /// Starts a walk at the first row of `bucket`, or at the end if there is no such bucket.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -312,8 +317,8 @@ impl Planes {
         Ok(Walk { bucket, row, ..Walk::default() })
     }
 
-    /// Appends the next keys, at least 1 and at most `max`; none only at the end. Checks what
-    /// [`for_each`](Self::for_each) checks.
+    /// Appends the next keys, at least 1 and at most `max`; none only at the end. Makes the same checks as
+    /// [`for_each`](Self::for_each).
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -330,7 +335,7 @@ impl Planes {
                 return Err(self.unsound(source));
             }
         }
-        // Counted without branches, several at a time.
+        // Counts without branches, so that several pairs are compared at once.
         let pairs = keys[start..].iter().zip(&keys[(start + 1).min(keys.len())..]);
         let ascend = pairs.filter(|(key, next)| key >= next).count() == 0;
         let follows = walk.last.zip(keys.get(start)).is_none_or(|(last, &key)| last < key);
@@ -342,8 +347,8 @@ impl Planes {
         Ok(())
     }
 
-    /// Appends the keys of the next buckets, at most `max` together, or a part of one that has more; returns false if
-    /// it finds damage.
+    /// Appends the keys of the next buckets, at most `max` in total, or a part of the next bucket if it has more;
+    /// returns false if it finds damage.
     #[inline(always)]
     fn walk_on<'a>(
         &self,
@@ -385,7 +390,7 @@ impl Planes {
         } else {
             keys.extend(low);
         }
-        // Buckets that fit completely, and one that does not.
+        // All buckets that fit completely; if none does, the part of the next bucket.
         let mut from = 0;
         for (prefix, end) in (walk.bucket..).zip(ends).take(whole.max(1)) {
             let to = (u64::from(end.get()).min(stop) - start) as usize;
@@ -408,7 +413,7 @@ impl Planes {
         Ok(true)
     }
 
-    /// The error for a table in which a walk has found damage.
+    /// Returns the error for a table in which a walk has found damage.
     #[cold]
     fn unsound<'a>(&self, source: impl Source<'a>) -> Error {
         match self.for_each(source, |_, _| Ok(())) {
@@ -417,10 +422,10 @@ impl Planes {
         }
     }
 
-    /// Writes strictly ascending keys, as many as the layout has rows. Memory: the directory.
+    /// Writes strictly ascending keys, one for each row of the layout. Needs memory for the directory.
     ///
     /// # Errors
-    /// What `keys` and `columns` return.
+    /// The errors of `keys` and `columns`.
     pub fn encode(&self, keys: impl Iterator<Item = Result<u64>>, columns: &mut impl Columns) -> Result<()> {
         let mut encoder = Encoder::new(self);
         let mut some = Vec::with_capacity(TOGETHER);
@@ -436,28 +441,28 @@ impl Planes {
     }
 }
 
-/// The position of a walk through the keys of a table.
+/// The position of a sequential read of a table's keys.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Walk {
     bucket: u64,
     row: u64,
-    /// Whether the row is inside of the bucket, after its first row.
+    /// Whether `row` is inside the bucket, after its first row.
     inside: bool,
     last: Option<u64>,
 }
 
 impl Walk {
-    /// The next row.
+    /// Returns the next row.
     #[must_use]
     pub fn row(&self) -> u64 {
         self.row
     }
 }
 
-/// Buckets that are walked together.
+/// Maximum number of buckets that are read together.
 const BUCKETS: u64 = 1 << 9;
 
-/// Writes a table from slices of its keys.
+/// Writes a table from consecutive slices of its keys.
 #[derive(Debug)]
 pub struct Encoder {
     directory: DirectoryBuilder,
@@ -467,17 +472,17 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder for this layout. Memory: the directory.
+    /// Creates an encoder for this layout. Needs memory for the directory.
     #[must_use]
     pub fn new(planes: &Planes) -> Self {
         let directory = DirectoryBuilder::new(planes.directory);
         Self { directory, has_first: planes.has_first(), row: 0, chunk: Default::default() }
     }
 
-    /// Appends keys, which ascend strictly from the last one on.
+    /// Appends keys, which ascend strictly and are above all previous keys.
     ///
     /// # Errors
-    /// What `columns` returns.
+    /// The errors of `columns`.
     pub fn put(&mut self, keys: &[u64], columns: &mut impl Columns) -> Result<()> {
         for keys in keys.chunks(TOGETHER) {
             self.directory.count_ascending(self.row, keys);
@@ -496,17 +501,17 @@ impl Encoder {
     /// Writes the directory.
     ///
     /// # Errors
-    /// What `columns` returns.
+    /// The errors of `columns`.
     pub fn finish(mut self, columns: &mut impl Columns) -> Result<()> {
         self.directory.settle();
         self.directory.encode(|bytes| columns.put(0, bytes))
     }
 }
 
-/// Values that are written together: they and their bytes fit into the first-level cache.
+/// Number of values that are written together; the values and their bytes fit into the first-level cache.
 const TOGETHER: usize = 1 << 11;
 
-/// Appends `N` bytes of each of these values.
+/// Appends the `N` bytes that `of` returns for each of these values.
 pub(super) fn append<T: Copy, const N: usize>(values: &[T], bytes: &mut Vec<u8>, of: impl Fn(T) -> [u8; N]) {
     let start = bytes.len();
     bytes.resize(start + values.len() * N, 0);
@@ -516,7 +521,7 @@ pub(super) fn append<T: Copy, const N: usize>(values: &[T], bytes: &mut Vec<u8>,
     }
 }
 
-/// Hands collected bytes to the columns after the directory.
+/// Writes the collected bytes to the parts after the directory, and clears the buffers.
 pub(super) fn flush<const N: usize>(chunk: &mut [Vec<u8>; N], columns: &mut impl Columns) -> Result<()> {
     for (part, bytes) in (1..).zip(chunk) {
         columns.put(part, bytes)?;

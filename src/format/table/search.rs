@@ -1,7 +1,7 @@
-//! Searches in columns of ascending values, and the values that begin with a prefix.
+//! Searches in columns of ascending values, and the range of values that begin with a prefix.
 //!
-//! Nothing here trusts the column: if its values do not ascend, a search still ends after O(log n) reads, at some row
-//! within the given range.
+//! No function here relies on the order of the column: if its values do not ascend, a search still ends after O(log n)
+//! reads, at some row within the given range.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -9,12 +9,12 @@ use super::source::Source;
 use crate::error::Result;
 use crate::format::wire::Fault;
 
-/// Interpolations before a search continues by doubling steps. Uniform keys need two or three.
+/// Number of interpolations before a search continues with doubling steps. Uniform keys need two or three.
 const INTERPOLATIONS: u32 = 4;
-/// A range of at most this number of rows is bisected; also the first of the doubling steps.
+/// A range of at most this number of rows is bisected. Also the length of the first doubling step.
 const SHORT: u64 = 8;
 
-/// How a row is found in a column of whole keys.
+/// The algorithm that finds a row in a column of whole keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Search {
     /// Interpolation, then doubling steps, then bisection.
@@ -23,8 +23,8 @@ pub enum Search {
     Binary,
 }
 
-/// The values whose first `bits` bits are `prefix`; `None` if no value has such a prefix (`prefix` has more than `bits`
-/// bits, or `bits` is over 64).
+/// Returns the range of values whose first `bits` bits are `prefix`; `None` if no value has such a prefix (`prefix` has
+/// more than `bits` bits, or `bits` is over 64).
 #[inline(always)]
 #[must_use]
 pub fn bounds(prefix: u64, bits: u32) -> Option<RangeInclusive<u64>> {
@@ -36,14 +36,14 @@ pub fn bounds(prefix: u64, bits: u32) -> Option<RangeInclusive<u64>> {
     Some(start..=start | u64::MAX.checked_shr(bits).unwrap_or(0))
 }
 
-/// The first `bits` bits of a value, `bits` from 0 to 64.
+/// Returns the first `bits` bits of a value; `bits` is 0 to 64.
 #[inline(always)]
 #[must_use]
 pub fn top(value: u64, bits: u32) -> u64 {
     value.checked_shr(64 - bits).unwrap_or(0)
 }
 
-/// Reads the `N` bytes at an offset of the section.
+/// Reads the `N` bytes at offset `at` of the section.
 #[inline(always)]
 pub fn array<'a, const N: usize>(source: impl Source<'a>, at: u64) -> Result<[u8; N]> {
     let bytes = source.read(at..at + N as u64)?;
@@ -52,7 +52,8 @@ pub fn array<'a, const N: usize>(source: impl Source<'a>, at: u64) -> Result<[u8
         .map_err(|_| source.corrupt(Fault::new(at, format!("{N} bytes"), format!("{} bytes", bytes.len()))))
 }
 
-/// The first row of `rows` whose value is at least `target`, or the end of `rows`. Reads log2 of the number of rows.
+/// Returns the first row of `rows` whose value is at least `target`, or the end of `rows`. Reads about log2(n) of the n
+/// rows.
 #[inline(always)]
 pub fn bisect(rows: Range<u64>, target: u64, mut value: impl FnMut(u64) -> Result<u64>) -> Result<u64> {
     let Range { start: mut low, end: mut high } = rows;
@@ -67,8 +68,8 @@ pub fn bisect(rows: Range<u64>, target: u64, mut value: impl FnMut(u64) -> Resul
     Ok(low)
 }
 
-/// As [`bisect`], for values that are spread about evenly over `span`: interpolates a few times, continues by doubling
-/// steps, then bisects. So uneven values cost O(log n) reads as well.
+/// As [`bisect`], for values that are distributed evenly over `span`: interpolates a few times, then searches with
+/// doubling steps, then bisects. For values that are not evenly distributed, the search still reads O(log n) rows.
 #[inline]
 pub fn interpolate(
     rows: Range<u64>,
@@ -77,7 +78,7 @@ pub fn interpolate(
     mut value: impl FnMut(u64) -> Result<u64>,
 ) -> Result<u64> {
     let Range { start: mut low, end: mut high } = rows;
-    // The largest known value that is at most the target, and the smallest known value that is not below it.
+    // The largest known value that is at most the target, and the smallest known value that is at least the target.
     let (mut min, mut max) = (target.min(*span.start()), target.max(*span.end()));
     let mut upwards = true;
     for _ in 0..INTERPOLATIONS {
@@ -111,7 +112,7 @@ pub fn interpolate(
     bisect(low..high, target, value)
 }
 
-/// The rows of `rows` whose values are within `bounds`, in a column of values that ascend over all 64 bits.
+/// Returns the rows of `rows` whose values are within `bounds`. The values ascend, over the whole range of 64 bits.
 #[inline(always)]
 pub fn between(
     rows: Range<u64>,
@@ -125,7 +126,7 @@ pub fn between(
     };
     let start = first(rows.clone(), 0..=u64::MAX, *bounds.start())?;
     let end = match bounds.end().checked_add(1) {
-        // Values are distinct, so the width of the bounds limits the number of rows between.
+        // The values from row `start` on are at least the start of the bounds.
         Some(after) => first(start..rows.end, *bounds.start()..=u64::MAX, after)?,
         None => rows.end,
     };
@@ -199,7 +200,7 @@ mod tests {
             });
             assert_eq!(place.unwrap(), values.partition_point(|&value| value < target) as u64);
         }
-        // Bisection takes 17.
+        // Bisection takes 17 reads for each search.
         assert!(reads < 1000 * 11, "{reads} reads in 1,000 searches");
     }
 }

@@ -6,14 +6,14 @@ use crate::error::{Error, Result};
 use crate::format::wire::{self, Fault};
 use twindex_kernel::CACHE_LINE;
 
-/// The bytes of one section. Reading them compares their checksums.
+/// The bytes of one section. Reads verify the checksums of the bytes.
 pub trait Source<'a>: Copy {
-    /// The bytes at `range` of the section.
+    /// Returns the bytes at `range` of the section.
     fn read(self, range: Range<u64>) -> Result<&'a [u8]>;
-    /// A fault at an offset of the section, as an error that names the file.
+    /// Returns a fault at an offset of the section as an error that names the file.
     fn corrupt(self, fault: Fault) -> Error;
-    /// Prefetches the cache line at this offset of the section, without waiting: a hint, which reads nothing from the
-    /// disk.
+    /// Prefetches the cache line at this offset of the section. This is only a hint: it does not wait and reads nothing
+    /// from disk.
     fn hint(self, at: u64);
     /// Announces that the bytes at `range` of the section will be read soon, so that missing pages are read ahead.
     fn announce(self, range: Range<u64>) {
@@ -21,7 +21,7 @@ pub trait Source<'a>: Copy {
     }
 }
 
-/// The bytes of a range of the section as numbers.
+/// Returns the bytes of a range of the section as an array of `T`.
 #[inline(always)]
 pub fn column<'a, T>(source: impl Source<'a>, range: Range<u64>) -> Result<&'a [T]>
 where
@@ -34,10 +34,10 @@ where
     })
 }
 
-/// Cache lines of a plane that are prefetched; the hardware prefetcher follows longer scans.
+/// Maximum number of cache lines to prefetch; the hardware prefetcher covers longer scans.
 const LINES_AHEAD: u64 = 8;
 
-/// Announces a range, and prefetches its first cache lines.
+/// Announces a range and prefetches its first cache lines.
 #[inline(always)]
 pub fn hint_lines<'a>(source: impl Source<'a>, range: Range<u64>) {
     let start = range.start;
@@ -48,21 +48,21 @@ pub fn hint_lines<'a>(source: impl Source<'a>, range: Range<u64>) {
         source.hint(at);
         at = at.saturating_add(CACHE_LINE as u64);
     }
-    // Rows do not begin at cache lines, so the last of them may be in one more.
+    // Rows do not begin at cache lines, so the last row may extend into one more line.
     source.hint(last);
 }
 
-/// The output of an encoder: bytes are appended to each part separately; parts are in the file in ascending order, each
-/// from the next multiple of 64 on.
+/// The output of an encoder. Bytes are appended to each part separately. The file contains the parts in ascending
+/// order, each aligned to a multiple of 64.
 pub trait Columns {
-    /// Appends to part `part`.
+    /// Appends bytes to the part with this number.
     fn put(&mut self, part: usize, bytes: &[u8]) -> Result<()>;
 }
 
-/// The strategy by which the rows of a prefix are found in a table. Answers do not depend on it.
+/// The strategy to find the rows of a prefix in a table. The results do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Probe {
-    /// A lookup in the directory, then bisection in the bucket: one or two memory accesses to wait for.
+    /// A lookup in the directory, then bisection in the bucket: one or two dependent memory accesses.
     Directory,
     /// Interpolation between whole keys: about log log n steps on uniform keys (Manku et al. 2007, section 3.1), O(log
     /// n) on any. For codecs that hold whole keys.

@@ -1,7 +1,7 @@
-//! The properties of every codec of complete tables, stated once.
+//! Tests that every codec of complete tables must pass.
 //!
-//! A codec is tested on sets of values that are uniform, clustered and adversarial; its answers are compared with plain
-//! loops over the values, and its bytes are damaged.
+//! A codec is tested on uniform, clustered and adversarial sets of values. The tests compare its results with plain
+//! loops over the values, and damage its bytes.
 
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
@@ -20,7 +20,7 @@ thread_local! {
     static BYTES_READ: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A section in memory. Counts the bytes read.
+/// A section in memory that counts the bytes read.
 #[derive(Clone, Copy)]
 pub(super) struct Memory<'a>(pub(super) &'a [u8]);
 
@@ -54,7 +54,7 @@ impl<'a> Source<'a> for Memory<'a> {
     fn hint(self, _: u64) {}
 }
 
-/// The parts of a section.
+/// The parts of a section, as written by an encoder.
 #[derive(Default)]
 pub(super) struct Parts(Vec<Vec<u8>>);
 
@@ -69,14 +69,14 @@ impl Columns for Parts {
 }
 
 impl Parts {
-    /// The bytes of a section of this length.
+    /// Returns the bytes of a section of this length.
     pub(super) fn bytes(self, length: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> = self.joined().into_iter().map(Option::unwrap_or_default).collect();
         bytes.resize(length, 0);
         bytes
     }
 
-    /// The bytes of the section, `None` between parts.
+    /// Returns the bytes of the section, with `None` for the gaps between parts.
     fn joined(self) -> Vec<Option<u8>> {
         let mut section = Vec::new();
         for part in self.0 {
@@ -87,7 +87,7 @@ impl Parts {
     }
 }
 
-/// The interface that codecs share.
+/// The interface that all codecs share.
 pub(super) trait Codec: Sized {
     const NAME: &'static str;
     fn open(source: Memory<'_>, rows: u64, length: u64) -> Result<Self>;
@@ -108,14 +108,14 @@ pub(super) trait Codec: Sized {
     fn encode(rows: u64, values: &[u64], parts: &mut Parts) -> Result<()>;
 }
 
-/// The section of these values.
+/// Returns the section that encodes these values.
 pub(super) fn section<C: Codec>(values: &[u64]) -> Vec<u8> {
     let mut parts = Parts::default();
     C::encode(values.len() as u64, values, &mut parts).unwrap();
     parts.joined().into_iter().map(Option::unwrap_or_default).collect()
 }
 
-/// Whether a section is that of these values, ignoring the bytes between its parts.
+/// Whether `bytes` is the section of these values, ignoring the gaps between its parts.
 fn is_section_of<C: Codec>(bytes: &[u8], values: &[u64]) -> bool {
     let mut parts = Parts::default();
     C::encode(values.len() as u64, values, &mut parts).unwrap();
@@ -127,7 +127,7 @@ fn is_section_of<C: Codec>(bytes: &[u8], values: &[u64]) -> bool {
             .all(|(expected, &byte)| expected.is_none_or(|expected| expected == byte))
 }
 
-/// Values that look random, the same in every run.
+/// Returns pseudo-random values, the same in every run.
 pub(super) fn random(seed: u64) -> impl Iterator<Item = u64> {
     let mut random = SplitMix(seed.wrapping_mul(0xA076_1D64_78BD_642F));
     std::iter::repeat_with(move || random.next())
@@ -139,12 +139,12 @@ fn sorted(mut values: Vec<u64>) -> Vec<u64> {
     values
 }
 
-/// This number of uniform values, ascending.
+/// Returns `rows` uniform values, ascending.
 pub(super) fn uniform(rows: usize, seed: u64) -> Vec<u64> {
     sorted(random(seed).take(rows).collect())
 }
 
-/// Sets of values with their names.
+/// Returns sets of values with their names.
 pub(super) fn sets() -> Vec<(String, Vec<u64>)> {
     let mut sets: Vec<(String, Vec<u64>)> = [0, 1, 2, 3, 63, 64, 65, 1000, 20_000]
         .map(|rows| (format!("uniform {rows}"), uniform(rows, rows as u64)))
@@ -171,7 +171,7 @@ pub(super) fn sets() -> Vec<(String, Vec<u64>)> {
     sets
 }
 
-/// Values of a set, their neighbours, and others.
+/// Returns values of a set, their neighbours, and other values.
 fn queries(values: &[u64], seed: u64) -> Vec<u64> {
     let mut queries = vec![0, 1, u64::MAX, 1 << 63];
     queries.extend(random(seed).take(8));
@@ -183,7 +183,7 @@ fn queries(values: &[u64], seed: u64) -> Vec<u64> {
     queries
 }
 
-/// All of the section's rows.
+/// Returns the values of all rows of the section.
 fn decode<C: Codec>(codec: &C, bytes: &[u8]) -> Result<Vec<u64>> {
     let mut values = Vec::new();
     codec.for_each(Memory(bytes), |row, value| {
@@ -194,7 +194,8 @@ fn decode<C: Codec>(codec: &C, bytes: &[u8]) -> Result<Vec<u64>> {
     Ok(values)
 }
 
-/// Values round-trip, by row, by value and all together; encoding twice gives the same bytes.
+/// Checks that values round-trip by row, by value and in a pass over all rows, and that encoding twice gives the same
+/// bytes.
 pub(super) fn values_come_back<C: Codec>(values: &[u64], name: &str) {
     let bytes = section::<C>(values);
     let codec = C::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
@@ -222,7 +223,7 @@ pub(super) fn values_come_back<C: Codec>(values: &[u64], name: &str) {
     }
 }
 
-/// The rows of a prefix are those between two partition points.
+/// Checks that the rows of a prefix are the rows between two partition points of the values.
 pub(super) fn rows_are_between_partition_points<C: Codec>(values: &[u64], name: &str) {
     let bytes = section::<C>(values);
     let codec = C::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
@@ -246,7 +247,7 @@ pub(super) fn rows_are_between_partition_points<C: Codec>(values: &[u64], name: 
     codec.hint(Memory(&bytes), u64::MAX, 65, &(u64::MAX - 1..u64::MAX));
 }
 
-/// A scan as a kernel; stops after `limit` hits.
+/// A scan as a kernel; stops after `limit` matches.
 struct Scan<'a, C> {
     codec: &'a C,
     bytes: &'a [u8],
@@ -272,7 +273,7 @@ impl<C: Codec> Kernel for Scan<'_, C> {
     }
 }
 
-/// Scans find the same values as a plain loop, at every level.
+/// Checks that scans find the same values as a plain loop, at every SIMD level.
 pub(super) fn scans_find_what_a_plain_loop_finds<C: Codec>(values: &[u64], name: &str) {
     let bytes = section::<C>(values);
     let codec = C::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
@@ -306,7 +307,7 @@ pub(super) fn scans_find_what_a_plain_loop_finds<C: Codec>(values: &[u64], name:
     }
 }
 
-/// Values that do not ascend, or whose number is wrong, are refused.
+/// Checks that values that do not ascend, or have a wrong count, are refused.
 pub(super) fn wrong_values_are_refused<C: Codec>() {
     for (rows, values) in
         [(2, &[5, 5][..]), (2, &[6, 5]), (3, &[1, 2]), (1, &[1, 2]), (0, &[1]), (1 << 40, &[])]
@@ -315,8 +316,8 @@ pub(super) fn wrong_values_are_refused<C: Codec>() {
     }
 }
 
-/// For any bytes, every call returns, and rows are within the table. Bytes that hold other values, or the same values
-/// in another encoding, are refused by a pass over all rows.
+/// Checks that every call returns for arbitrary bytes, and that returned rows are within the table. A pass over all
+/// rows must refuse bytes that encode other values, or the same values differently.
 pub(super) fn answers_something<C: Codec>(bytes: &[u8], rows: u64, query: u64) {
     let Ok(codec) = C::open(Memory(bytes), rows, bytes.len() as u64) else { return };
     for bits in [0, 1, 5, 9, 13, 20, 33, 64] {
@@ -344,7 +345,7 @@ pub(super) fn answers_something<C: Codec>(bytes: &[u8], rows: u64, query: u64) {
     }
 }
 
-/// Values of many shapes, for properties.
+/// Generates values of many distributions, for property tests.
 pub(super) fn any_values() -> impl Strategy<Value = Vec<u64>> {
     (proptest::collection::vec(any::<u64>(), 0..400), 0_u32..64, any::<u64>(), 0_u32..4).prop_map(
         |(values, shift, base, share)| {
@@ -356,7 +357,7 @@ pub(super) fn any_values() -> impl Strategy<Value = Vec<u64>> {
     )
 }
 
-/// The tests of a codec, in its own module.
+/// Defines the tests of a codec; expand it in a module of its own.
 macro_rules! codec_tests {
     ($codec:ty) => {
         #[test]

@@ -1,5 +1,5 @@
-//! The bodies of the targets `codecs` and `sections`: tables, and the smaller sections of a segment, by themselves, with no
-//! checksum before them. What is encoded comes back; whatever the bytes are, they are decoded or refused.
+//! The bodies of the targets `codecs` and `sections`: tables and the smaller sections of a segment, decoded separately
+//! and without checksums. Encoded data must round-trip; any other bytes must be decoded or refused.
 
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
@@ -113,7 +113,7 @@ impl Kernel for Scan<'_> {
     }
 }
 
-/// All that can be asked of a table, of bytes that may lie: answers or errors.
+/// Makes every query to a table of possibly invalid bytes. Each must return an answer or an error.
 fn ask(layout: &Layout, section: Section<'_>, rows: u64, queries: &[u64]) {
     let mut last = None;
     let _ = layout.for_each(section, |row, value| {
@@ -128,7 +128,7 @@ fn ask(layout: &Layout, section: Section<'_>, rows: u64, queries: &[u64]) {
         if let Ok(Some(found)) = layout.find(section, query) {
             assert!(found < rows, "{query:x} in row {found} of {rows}");
         }
-        // Nothing asks for the rows of a whole key where a directory is all that leads to them.
+        // The library never looks up a whole key in a table that only has a directory to find it.
         let max = if matches!(layout, Layout::Filter(_) | Layout::Planes(_)) { 48 } else { 64 };
         for bits in [0, 1, 9, 17, 33, max] {
             let prefix = query.checked_shr(64 - bits).unwrap_or(0);
@@ -157,7 +157,7 @@ fn ask(layout: &Layout, section: Section<'_>, rows: u64, queries: &[u64]) {
     }
 }
 
-/// Values that lie in heaps, ascend evenly, or neither.
+/// Returns values that are clustered, ascend evenly, or neither.
 fn values(choices: &mut Choices<'_>) -> Vec<u64> {
     let mut values = Vec::new();
     let mut last = 0_u64;
@@ -170,7 +170,7 @@ fn values(choices: &mut Choices<'_>) -> Vec<u64> {
             2 => last = last.wrapping_add(what),
             3 => last = what << (how / 5),
             _ => {
-                // A run, which makes many rows of few bytes.
+                // A run of values, so that few input bytes make many rows.
                 values.extend((0..what % 300).map(|i| last.wrapping_add(i << (how / 5 % 48))));
             }
         }
@@ -179,7 +179,7 @@ fn values(choices: &mut Choices<'_>) -> Vec<u64> {
     values
 }
 
-/// A table by each codec: of values, which come back; of those with patches; and of raw bytes.
+/// Tests a table of each codec: of values, which must round-trip; of the same values with patches; and of raw bytes.
 pub fn codecs(data: &[u8]) {
     let mut choices = Choices(data);
     let (codec, lead) = (*choices.of(&CODECS), 1 + u32::from(choices.byte()) % 40);
@@ -250,7 +250,8 @@ pub fn codecs(data: &[u8]) {
     }
 }
 
-/// The smaller sections by themselves: heads, keys, postings, ranks, samples, values, stamps, bands, directories, fields.
+/// Tests the smaller sections separately: heads, keys, postings, ranks, samples, values, stamps, bands, directories,
+/// fields.
 #[allow(clippy::too_many_lines, reason = "one section after the other")]
 pub fn sections(data: &[u8]) {
     let mut choices = Choices(data);
@@ -324,7 +325,7 @@ pub fn sections(data: &[u8]) {
                 }
                 writer.finish(&mut again);
                 assert_eq!(band.overfull(entries, rows).is_none(), again == entries);
-                // Any rows read by themselves are the same.
+                // Entries of any range of rows must be equal if only this range is read.
                 let some = rows / 3..rows - rows / 4;
                 let place = band.entries(&some);
                 let alone = &bytes[place.start as usize..place.end as usize];
@@ -379,15 +380,15 @@ pub fn sections(data: &[u8]) {
     }
 }
 
-/// Parameters that keep sets, marks, both, and priorities as well.
+/// Parameters that store sets, marks, both, or both and priorities.
 static WITH_FIELDS: LazyLock<[Params; 4]> = LazyLock::new(|| {
     let builder = || Params::builder().minhash(1, 1);
     [builder().sets(), builder().marks(), builder().sets().marks(), builder().sets().marks().priorities()]
         .map(|builder| builder.build().unwrap())
 });
 
-/// Fields: raw bytes are those of a document, in their one encoding, or refused; a set that is made of them comes back;
-/// and the tags of a prefix are those of the first elements in the order of classes.
+/// Checks fields. Raw bytes must be the only encoding of a document's fields, or be refused. A set made from the bytes
+/// must round-trip. The tags of a prefix must be the tags of the first elements in the order of classes.
 fn document_fields(bytes: &[u8], rows: u64) {
     let mut read = Vec::new();
     for params in &*WITH_FIELDS {
@@ -436,7 +437,7 @@ fn document_fields(bytes: &[u8], rows: u64) {
     assert_eq!(found, expected);
 }
 
-/// Keys in groups: of raw bytes, and of keys that come back.
+/// Checks groups of front-coded keys: of raw bytes, and of keys that must round-trip.
 fn front_coded(bytes: &[u8], rows: u64) {
     let _ = keys::decode_group(bytes, 0, rows, |_, _| true);
     let mut all: Vec<&[u8]> = bytes.split(|&byte| byte == 0).filter(|key| !key.is_empty()).collect();

@@ -1,5 +1,6 @@
-//! The body of the target `directory`: all files of an index, damaged, lost, mixed up with those of another index, with
-//! and without checksums and digests that fit. What opens is asked everything, verified, saved and written to.
+//! The body of the target `directory`: the files of an index are damaged, removed, or mixed with files of another
+//! index, with and without updated checksums and digests. If the result opens, it is queried, verified, saved and
+//! written to.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ struct SoundDirectory {
     files: Files,
     uuid: u128,
     seals: BTreeMap<String, Seals>,
-    /// After each commit; the last is what is there.
+    /// The answers after each commit. The last are those of the current state.
     answers: Vec<Answers>,
 }
 
@@ -44,7 +45,7 @@ static SKETCHES: LazyLock<[Vec<Sketch>; 2]> = LazyLock::new(|| {
     })
 });
 
-/// Two of each of the [`params`], which are mixed up with each other.
+/// Two indexes with each of the [`params`], whose files are mixed.
 static INDEXES: LazyLock<[SoundDirectory; 4]> = LazyLock::new(|| {
     let [plain, with_sets] = params();
     [made(0, &plain), made(3, &plain), made(0, &with_sets), made(3, &with_sets)]
@@ -128,7 +129,7 @@ fn disk_of(files: &Files) -> ModelVfs {
     vfs
 }
 
-/// The answers, `None` for errors.
+/// Returns the answers; `None` for errors.
 fn ask(index: &Index) -> Answers {
     let snapshot = index.snapshot();
     let mut answers = vec![Some(format!("{} {:?}", snapshot.documents(), snapshot.now()))];
@@ -154,13 +155,13 @@ fn ask(index: &Index) -> Answers {
     answers
 }
 
-/// The newest manifest that can be read, and its name.
+/// Returns the newest manifest that can be read, and its name.
 fn newest(files: &Files) -> Option<(String, Manifest)> {
     let mut manifests = files.iter().rev().filter(|(name, _)| name.starts_with("MANIFEST"));
     manifests.find_map(|(name, bytes)| Some((name.clone(), Manifest::decode(bytes).ok()?)))
 }
 
-/// Makes the checksums of one file fit what it has.
+/// Updates the checksums of one file to its content.
 fn seal(sound: &SoundDirectory, name: &str, bytes: &mut [u8]) {
     if let Some(seals) = sound.seals.get(name) {
         if bytes.len() == sound.files[name].len() {
@@ -189,7 +190,7 @@ fn seal(sound: &SoundDirectory, name: &str, bytes: &mut [u8]) {
     }
 }
 
-/// Makes the manifest say of each segment what it is now, and `CURRENT` what the manifest is.
+/// Updates the manifest to the current digests of the segments, and `CURRENT` to the digest of the manifest.
 fn tie(files: &mut Files) {
     let Some((name, mut manifest)) = newest(files) else { return };
     for entry in &mut manifest.segments {
@@ -208,8 +209,8 @@ fn tie(files: &mut Files) {
     files.insert("CURRENT".to_owned(), current.as_bytes().to_vec());
 }
 
-/// Damages a directory as the bytes say, and uses what comes of it for everything. What is damaged without fitting
-/// checksums answers as before, as before one of the last commits, or with errors.
+/// Damages a directory as determined by `data`, and performs all operations on the result. Damage without updated
+/// checksums must give the answers of the current state or of one of the last commits, or errors.
 #[allow(clippy::too_many_lines, reason = "one way to damage after the other")]
 pub fn directory(data: &[u8]) {
     let mut choices = Choices(data);
@@ -247,7 +248,7 @@ pub fn directory(data: &[u8]) {
             5 => {
                 if let Some(bytes) = other.files.get(&name) {
                     files.insert(name, bytes.clone());
-                    // A whole index in the place of the other is that index.
+                    // If the whole other index replaces this one, the answers are those of the other index.
                     lies |= how >= 128;
                 }
                 if lies {
@@ -304,7 +305,7 @@ pub fn directory(data: &[u8]) {
     }
     let Ok(Ok(mut writer)) = opened.map(|index| index.writer()) else { return };
     writer.set_background_merges(false);
-    // Each may fail. The next one must then fail, too, or succeed completely.
+    // Each operation may fail. Then the next one must fail as well or succeed completely.
     let document = Document::from(&SKETCHES[which / 2][0]);
     let _ = writer.put("new", document.with_value(b"new").with_stamp(41));
     let _ = writer.commit();

@@ -1,5 +1,5 @@
-//! The bodies of the targets `idf` and `sketches`: files by themselves, a table of document frequencies and one of
-//! sketches. What is decoded must be encoded to the same bytes.
+//! The bodies of the targets `idf` and `sketches`: a table of document frequencies and a file of sketches, each by
+//! itself. Decoded data must be encoded to the same bytes.
 
 use std::sync::{Arc, LazyLock};
 
@@ -32,8 +32,8 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at + 4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap()))
 }
 
-/// Asserts that a file and its decoded and re-encoded form are equal: they may differ only in features that may be
-/// ignored, and the header's checksum over those.
+/// Asserts that a file and its decoded and re-encoded form are equal. Only the features that may be ignored can differ,
+/// and so the header's checksum.
 fn assert_same(read: &[u8], written: &[u8]) {
     let mut header = Header::read_from_prefix(read).unwrap().0;
     let again = Header::read_from_prefix(written).unwrap().0;
@@ -47,7 +47,7 @@ fn assert_same(read: &[u8], written: &[u8]) {
     assert!(read[HEADER_BYTES..] == written[HEADER_BYTES..], "encoded to other bytes");
 }
 
-/// Tables to patch: of several ways to cut, with some entries, many and none.
+/// Tables to patch: with different kinds of tokens, and with some, many or no entries.
 static TABLES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let mut words = Shingling::words(2, 7);
     words.stop_words = StopWords::new(["a", "the", "łódź"]).unwrap();
@@ -64,7 +64,7 @@ static TABLES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         .into()
 });
 
-/// Makes the digests in the header of a table, and its checksum, fit the rest.
+/// Updates the digests and the checksum in the header of a table.
 fn reseal_table(file: &mut [u8]) {
     let Ok((mut header, _)) = Header::read_from_prefix(file) else { return };
     header.salt.set(xxh3_128(&file[HEADER_BYTES..]));
@@ -81,7 +81,7 @@ fn seal_header(file: &mut [u8], mut header: Header) {
     file[..HEADER_BYTES].copy_from_slice(header.as_bytes());
 }
 
-/// Cuts as many bytes off the end as `by` says, or puts as many of `more` there; in most cases neither.
+/// Depending on `by`, truncates the file or appends bytes of `more`; in most cases does neither.
 fn resize(file: &mut Vec<u8>, by: u8, more: &[u8]) {
     match by {
         0..128 => {}
@@ -90,8 +90,8 @@ fn resize(file: &mut Vec<u8>, by: u8, more: &[u8]) {
     }
 }
 
-/// Bytes as a table of document frequencies: raw, a sound table with patches and fitting digests, and columns that are
-/// put together from anything.
+/// Tests a table of document frequencies: of raw bytes, a sound table with patches and updated digests, and a table
+/// with arbitrary columns.
 pub fn idf(data: &[u8]) {
     read_table(data);
     let mut choices = Choices(data);
@@ -115,7 +115,8 @@ pub fn idf(data: &[u8]) {
         let mut last = 0_u64;
         while !choices.0.is_empty() {
             let (step, frequency) = (choices.short(), choices.byte());
-            // Steps of every size, so that many hashes have one prefix, or one each; some step back.
+            // Steps of any size, so that prefixes of hashes are shared by many or unique. With some steps, hashes
+            // descend.
             last = last.wrapping_add(u64::from(step >> 6) << (step & 63));
             hashes.push(last);
             frequencies.push(u32::from(frequency));
@@ -132,7 +133,7 @@ pub fn idf(data: &[u8]) {
     }
 }
 
-/// Whether these bytes are a table; one that is says and weighs what the bytes do.
+/// Whether these bytes are a valid table. If so, checks its content and its weights against the bytes.
 fn read_table(bytes: &[u8]) -> bool {
     let parts = table_file::decode(bytes);
     let Ok(table) = from_bytes(bytes) else {
@@ -170,7 +171,7 @@ fn read_table(bytes: &[u8]) -> bool {
     let params = builder.simhash_weighted(3, table.weights()).build().unwrap();
     assert!(table.check(&params.sketch()).is_ok());
     let features = parts.shingling.tokens == Tokens::Features;
-    // It may be of a version of Unicode that this build has no tables of.
+    // The table may need a version of Unicode for which this build has no tables.
     if let Ok(sketcher) = Sketcher::with_idf(&params, Arc::new(table)) {
         assert_eq!(sketcher.sketch("The quick brown fox").is_err(), features);
     }
@@ -182,17 +183,17 @@ pub(super) fn idf_seeds() -> Vec<Vec<u8>> {
     let bodies = TABLES.iter().map(|table| [&[0, 0], &table[HEADER_BYTES..]].concat());
     let ascending = (0..40_u8).flat_map(|i| [0x40 + i / 2, 0, 1 + i % 5]);
     let columns: Vec<u8> = [2, 9, 0, 9, 0, 0, 0, 0, 0, 1, 0].into_iter().chain(ascending).collect();
-    // One document, and no column to say that nine cannot have a shingle.
+    // A collection of one document and no entries, in which absent shingles have an impossible frequency of nine.
     let absent = vec![2, 9, 0, 1, 0, 0, 0, 0, 0, 9, 0];
     TABLES.iter().cloned().chain(patched).chain(bodies).chain([columns, absent]).collect()
 }
 
-/// A record as it comes out of a file.
+/// A record as read from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Record {
     key: KeyBuf,
     sketch: Option<KeptRecord>,
-    /// Its set as stored in the file; no bytes where none are kept.
+    /// The set as stored in the file; empty if sets are not stored.
     set: Vec<u8>,
 }
 
@@ -227,7 +228,7 @@ impl KeptRecord {
     }
 }
 
-/// The file of these records, handed over `at_once` at a time.
+/// Returns the file of these records, passed to the encoder `at_once` at a time.
 fn write_sketches(params: &Params, records: &[Record], at_once: usize) -> Vec<u8> {
     let mut file = Vec::new();
     let mut encoder = Encoder::new(params, &mut file);
@@ -243,11 +244,11 @@ fn write_sketches(params: &Params, records: &[Record], at_once: usize) -> Vec<u8
     file
 }
 
-/// The records of a file, if it is sound to its end; then it is encoded again and must be the same.
+/// Returns the records of a file if all of it is valid; checks that they are encoded to the same bytes.
 fn read_sketches(file: &[u8]) -> Option<(Params, Vec<Record>)> {
     let (mut decoder, mut rest, mut records) = (Decoder::new(), file, Vec::new());
     while decoder.wants() > 0 {
-        // A set may have as many bytes as it has in an index.
+        // A set in a file may be as long as in an index.
         let max = if decoder.params().is_some_and(|params| params.sets) { FIELDS_BYTES_MAX } else { 0 };
         assert!(decoder.wants() < max + (1 << 20), "{} bytes, unchecked", decoder.wants());
         assert_eq!(decoder.offset(), (file.len() - rest.len()) as u64);
@@ -273,7 +274,7 @@ fn read_sketches(file: &[u8]) -> Option<(Params, Vec<Record>)> {
     rest.is_empty().then_some((params, records))
 }
 
-/// A set of this number of hashes as it is in a file of sketches, where these parameters keep sets.
+/// Returns the encoded set of this number of hashes, if these parameters store sets.
 fn set_of(params: &Params, count: u64, shift: u32) -> Vec<u8> {
     let mut encoded = Vec::new();
     let set: Vec<u64> = (0..count).map(|hash| hash << shift | hash).collect();
@@ -281,7 +282,7 @@ fn set_of(params: &Params, count: u64, shift: u32) -> Vec<u8> {
     encoded
 }
 
-/// Files to patch: of every shape of record, of several blocks, of none.
+/// Files to patch: with every shape of record, and with several blocks or none.
 static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let only_simhash = Params::builder().u64_keys().simhash(3).build().unwrap();
     let both = Params::builder().simhash(3).minhash(2, 3).signature_bits(1).build().unwrap();
@@ -299,7 +300,7 @@ static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
                 sketch: (i % 5 != 2).then(|| KeptRecord {
                     fingerprint: random.next(),
                     features: (0..params.minhash.map_or(0, |m| m.bands)).map(|_| random.next()).collect(),
-                    // Six bits, or a multiple of eight.
+                    // The signature has six bits, or a multiple of eight.
                     signature: vec![0x2A; params.minhash.map_or(0, |m| m.signature_bytes())],
                     bottom: (0..u64::from(params.bottom)).map(|hash| hash << 40 | i).collect(),
                     modular: (0..u64::from(params.modulus) * i % 4).map(|hash| hash * 3).collect(),
@@ -320,7 +321,7 @@ static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     ]
 });
 
-/// Makes all checksums and digests of a changed file fit; with `counts`, those of the end, too.
+/// Updates all checksums and digests of a changed file; with `counts`, also the counts at its end.
 fn reseal_sketches(file: &mut [u8], counts: bool) {
     let (Ok((mut header, _)), Some(length)) = (Header::read_from_prefix(file), u32_at(file, HEADER_BYTES))
     else {
@@ -363,8 +364,8 @@ fn reseal_sketches(file: &mut [u8], counts: bool) {
     }
 }
 
-/// Bytes as a file of sketches: raw, a sound file with patches and fitting checksums, and records of every kind and
-/// size.
+/// Tests a file of sketches: of raw bytes, a sound file with patches and updated checksums, and records of every kind
+/// and length.
 pub fn sketches(data: &[u8]) {
     read_sketches(data);
     let mut choices = Choices(data);
@@ -383,7 +384,7 @@ pub fn sketches(data: &[u8]) {
 static WITH_SETS: LazyLock<Params> =
     LazyLock::new(|| Params::builder().minhash(1, 1).sets().build().unwrap());
 
-/// Records from the bytes of an input: those that are of the parameters' shape are taken, and come back.
+/// Pushes records made from the bytes of an input: those that fit the parameters must be accepted and round-trip.
 fn records(how: u8, by: u8, mut choices: Choices<'_>) {
     let bands = by % 4;
     let mut builder =
@@ -405,7 +406,7 @@ fn records(how: u8, by: u8, mut choices: Choices<'_>) {
     let mut encoded = Encoded::new(&params);
     while !choices.0.is_empty() && bytes < 2 * BLOCK_BYTES {
         let (flags, fill) = (choices.byte(), choices.byte());
-        // A key of the other kind in one record of 8.
+        // One record of 8 has a key of the other kind.
         let number = (params.key == KeyKind::U64) != (flags & 7 == 7);
         let length = usize::from(choices.short());
         let key = if number { KeyBuf::U64(length as u64) } else { KeyBuf::Bytes(vec![fill; length].into()) };
@@ -420,7 +421,7 @@ fn records(how: u8, by: u8, mut choices: Choices<'_>) {
             }
             fits &= flags >> 4 != 15;
             let mut sampled = |kept: bool, allowed: std::ops::RangeInclusive<usize>| {
-                // Mostly what fits: some or many hashes, none where none are kept.
+                // Mostly valid samples: some or many hashes, or none if no samples are stored.
                 let mut count = if kept { usize::from(choices.byte()) } else { 0 };
                 let step = u64::from(choices.byte());
                 if step == 99 {
@@ -445,7 +446,7 @@ fn records(how: u8, by: u8, mut choices: Choices<'_>) {
                 modular,
             }
         });
-        // A record of 16 has a set where none are kept, or none where they are.
+        // One record of 16 has a set although none are stored, or no set although they are.
         let turned = flags >> 4 == 14;
         fits &= !turned;
         let set =
@@ -474,7 +475,7 @@ fn records(how: u8, by: u8, mut choices: Choices<'_>) {
 pub(super) fn sketches_seeds() -> Vec<Vec<u8>> {
     let patched = (0..7).map(|which| vec![which * 4, 0, 200, 1, 1, 3]);
     let records = [
-        // Numeric keys; then all fields; and large samples and keys, so that there are several blocks.
+        // Numeric keys; then all parts; then large samples and keys, so that there are several blocks.
         [&[1 | 8 | 16, 0][..], &[0, 7, 1, 0, 0, 0, 8, 0, 2, 0]].concat(),
         [&[1 | 6 | 16, 2][..], &[0, 9, 3, 0, 2, 1, 3, 1, 8, 1, 2, 0, 0, 5, 1, 0, 9, 3, 0, 1]].concat(),
         // With sets; one of them is missing.

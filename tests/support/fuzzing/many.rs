@@ -1,5 +1,5 @@
-//! The body of the target `many`: segments of many fingerprints. Large groups of them agree in any of their bits, so that
-//! buckets are hot, directories are deep, and sorting takes partitions, in memory and in scratch files.
+//! The body of the target `many`: segments of many fingerprints. Large groups of them agree in some of their bits, so
+//! that buckets are hot, directories have many bits, and sorting uses partitions, in memory and in scratch files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -23,10 +23,11 @@ use super::super::near::{self, CODECS, DESIGNS, FARTHEST, NearOrdinals};
 use super::super::{Random, Seals, bytes_of, place};
 use super::Choices;
 
-/// Fingerprints at most: enough for a bucket of more than 4,096 beside others, few enough for some hundred runs a second.
+/// Maximum number of fingerprints: enough for a bucket of more than 4,096 and others, and few enough for some hundred
+/// runs per second.
 const MANY: usize = 14_000;
 
-/// Crowds: each some random fingerprints that agree in some neighbouring bits, as far as they are drawn to.
+/// Returns groups of random fingerprints. All or some fingerprints of a group agree in some adjacent bits.
 fn crowds(choices: &mut Choices<'_>) -> Vec<u64> {
     let mut random = Random(u64::from(choices.word()));
     let mut all = Vec::new();
@@ -43,7 +44,7 @@ fn crowds(choices: &mut Choices<'_>) -> Vec<u64> {
     all
 }
 
-/// Queries near stored fingerprints; some are stored themselves.
+/// Returns queries near stored fingerprints; some are stored themselves.
 fn queries(choices: &mut Choices<'_>, stored: &[u64], max: usize) -> Vec<u64> {
     let mut queries = Vec::new();
     while !choices.0.is_empty() && queries.len() < max {
@@ -59,7 +60,7 @@ fn queries(choices: &mut Choices<'_>, stored: &[u64], max: usize) -> Vec<u64> {
     queries
 }
 
-/// All answers of a segment to these queries, and how many buckets were left out.
+/// Returns all answers of a segment to these queries, and the number of buckets that were left out.
 fn ask(
     segment: &Segment,
     queries: &[u64],
@@ -77,7 +78,7 @@ fn ask(
     Ok((found, scratch.left_out()))
 }
 
-/// Compares the answers at a radius by every way to probe with what is expected, and those of few visits with it.
+/// Compares the answers at each radius, with every probe strategy and with few visits, with the expected ones.
 fn compare(segment: &Segment, (design, fingerprints): (&str, &[u64]), queries: &[u64], visits: u64) {
     let all: Vec<NearOrdinals> = queries.iter().map(|&query| near::scan(fingerprints, query)).collect();
     let mut scratch = SearchScratch::default();
@@ -99,7 +100,7 @@ fn compare(segment: &Segment, (design, fingerprints): (&str, &[u64]), queries: &
                     );
                 }
                 Err(error) => {
-                    // Not all codecs have all ways.
+                    // Not every codec supports every strategy.
                     assert!(probe.is_some() && matches!(error, twindex::Error::Invalid(_)), "{error}");
                 }
             }
@@ -118,21 +119,22 @@ fn compare(segment: &Segment, (design, fingerprints): (&str, &[u64]), queries: &
     }
 }
 
-/// Sorting is sorting, whatever is known of the order.
+/// Checks that the specialized sorts give the same order as a plain sort.
 fn sorts(values: &[u64], lead: u32) {
     let mut expected = values.to_vec();
     expected.sort_unstable();
     let (mut items, mut scratch) = (values.to_vec(), vec![1, 2]);
     sort(&mut items, &mut scratch);
     assert_eq!(items, expected);
-    // In order but for the first bits, and not at all.
+    // Values that are sorted except for their first bits, and values in any order.
     for mut items in [expected.iter().map(|value| value.rotate_left(lead)).collect(), values.to_vec()] {
         sort_tail_in_order(&mut items, &mut scratch, lead);
         assert!(items.is_sorted(), "lead {lead}");
     }
 }
 
-/// A segment of these rows, `None` for a delete, in the order they are given, within `memory` bytes; and what was hidden.
+/// Builds a segment of these rows, where `None` is a delete, in the given order, within `memory` bytes. Returns its
+/// bytes and the hidden keys.
 fn of_rows(params: &Params, batches: &[Records], memory: usize) -> (Vec<u8>, Vec<u64>) {
     let vfs = MemoryVfs::default();
     let dir = std::env::temp_dir();
@@ -151,7 +153,7 @@ fn of_rows(params: &Params, batches: &[Records], memory: usize) -> (Vec<u8>, Vec
     (vfs.get(place()), hidden)
 }
 
-/// Merges segments of the batches, each one less what later ones delete, within `memory` bytes.
+/// Merges segments of the batches, each without the documents that later batches delete, within `memory` bytes.
 fn merged(batches: &[Records], deletes: &[BTreeSet<u64>], memory: usize) -> Vec<u8> {
     let parts: Vec<Segment> =
         batches.iter().map(|records| Segment::from_bytes(bytes_of(records), place()).unwrap()).collect();
@@ -198,7 +200,7 @@ fn go_through(segment: &Segment, by_ordinal: &[u64]) {
     }
 }
 
-/// More queries than are asked as they come, of tables that no cache is said to hold: built once.
+/// A segment so large that a batch of queries is sorted first, because no cache holds its tables. Built once.
 static LARGE: LazyLock<(Segment, Vec<u64>)> = LazyLock::new(|| {
     let mut random = Random(5);
     let fingerprints: Vec<u64> = (0..140_000).map(|_| random.next()).collect();
@@ -209,7 +211,7 @@ static LARGE: LazyLock<(Segment, Vec<u64>)> = LazyLock::new(|| {
     (Segment::from_bytes(bytes_of(&records), place()).unwrap(), fingerprints)
 });
 
-/// A thousand queries and more of the large segment, each near one of its fingerprints.
+/// Makes over a thousand queries to the large segment, each near one of its fingerprints.
 fn large(choices: &mut Choices<'_>) {
     let (segment, fingerprints) = &*LARGE;
     let (within, step) = (u32::from(choices.byte()) % 8, usize::from(choices.short()) | 1);
@@ -226,8 +228,9 @@ fn large(choices: &mut Choices<'_>) {
     }
 }
 
-/// Many fingerprints in crowds, by a design and codecs: built in memory, by scratch files and by merging parts to the same
-/// bytes, answered as by comparing all, and with patches under fitting checksums answered or refused.
+/// Builds segments of many fingerprints in groups, with a design and codecs: in memory, with scratch files and by
+/// merging parts. All must have the same bytes and give the answers of a comparison of all fingerprints. After patches
+/// with updated checksums, queries must return answers or errors.
 pub fn many(data: &[u8]) {
     let mut choices = Choices(data);
     let how = choices.byte();
@@ -243,7 +246,7 @@ pub fn many(data: &[u8]) {
     let queries = queries(&mut choices, &fingerprints, 6);
     sorts(&fingerprints, u32::from(how) % 65);
 
-    // Keys ascend, or come in any order, some again, some deleted, some without a fingerprint.
+    // Keys ascend or are in any order; some are repeated, some deleted, some without a fingerprint.
     let params = near::params(design, codecs);
     let mut random = Random(how.into());
     let (mut batches, mut deletes) = (vec![Records::new(&params)], vec![BTreeSet::new()]);
@@ -314,7 +317,7 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
         let mut seed = vec![how, design as u8, codec as u8, memory, 200, 0, patches];
         seed.extend((0..usize::from(patches % 16) * 5).map(|_| random.next() as u8));
         seed.extend((0..4).map(|_| random.next() as u8));
-        // Two crowds: one that agrees, one of anything.
+        // Two groups: one of fingerprints that agree, one of arbitrary fingerprints.
         seed.push(1);
         seed.extend(8000_u16.to_le_bytes());
         seed.extend([width, start, 8]);
