@@ -514,7 +514,8 @@ impl Cost {
         let mut work = QueryWork::default();
         match first.complete {
             Some(Complete::Planes) if first.directory_bits >= POINTER_BITS => {
-                // The differences in the pointer use up most of the radius, or all of it, so there are hardly any candidates.
+                // The differences in the pointer use up most of the radius, or all of it, so there are hardly any
+                // candidates.
                 work.0[FOLLOW] = followed;
                 work.0[ENTRY] = followed * bucket;
             }
