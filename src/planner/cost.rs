@@ -39,7 +39,7 @@ const FOLLOWING: f64 = 0.15;
 /// Bytes of a page of a file.
 const FILE_PAGE: f64 = PAGE as f64;
 /// Average number of lookups in table 1 that a query's hits cause: those of fingerprints that a partial table finds, but
-/// not table 1 itself. Prices were fitted to queries half of which have a hit, at a distance of 0 to 3 bits.
+/// not table 1 itself. In the fitted queries, every second has a hit, 0 to 3 bits away.
 const FOLLOWED_HITS: f64 = 0.32;
 /// Average number of hits of these queries.
 const HITS: f64 = 0.5;

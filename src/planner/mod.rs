@@ -7,7 +7,7 @@
 //! - [`scheme`]: chooses the design and the codecs of a segment.
 //!
 //! **Features.** A signature has t minima. Each minimum is equal in two documents of resemblance J with probability J.
-//! The binomial distribution then answers the following questions before any document is sketched:
+//! The binomial distribution then answers the following before any document is sketched:
 //!
 //! | you want to know | see |
 //! |---|---|
