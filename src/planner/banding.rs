@@ -27,7 +27,7 @@ pub struct Banding {
 }
 
 impl Banding {
-    /// The probability that two documents of resemblance `resemblance`, from 0 to 1, share a band.
+    /// Returns the probability that two documents of resemblance `resemblance`, from 0 to 1, share a band.
     ///
     /// ```
     /// let banding = twindex::planner::Banding { bands: 20, rows: 6 };
@@ -39,13 +39,13 @@ impl Banding {
         1.0 - (1.0 - resemblance.powi(self.rows.into())).powi(self.bands.into())
     }
 
-    /// The probability that two documents of resemblance `resemblance`, from 0 to 1, share at least `bands` bands: the
-    /// S-curve with a threshold, [`FeatureScheme::fungible`].
+    /// Returns the probability that two documents of resemblance `resemblance`, from 0 to 1, share at least `bands`
+    /// bands: the S-curve with a threshold, [`FeatureScheme::fungible`].
     ///
     /// ```
     /// let banding = twindex::planner::Banding { bands: 20, rows: 6 };
     /// assert!((banding.recall_sharing(0.8, 1) - banding.recall(0.8)).abs() < 1e-12);
-    /// Requiring two shared bands keeps less than 5 % of the pairs at 0.4, and more than 98 % of the pairs at 0.8.
+    /// // With two shared bands, less than 5 % of the pairs found at 0.4 remain, and more than 98 % of all pairs at 0.8.
     /// assert!(banding.recall_sharing(0.4, 2) < 0.05 * banding.recall(0.4));
     /// assert!(banding.recall_sharing(0.8, 2) > 0.98);
     /// ```

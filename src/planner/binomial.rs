@@ -18,7 +18,7 @@ const NEGLIGIBLE: f64 = 1e-18;
 ///
 /// let equal_minima = Binomial::new(84, 0.9);
 /// assert!((equal_minima.at_least(76) - 0.5340).abs() < 1e-4);
-/// Small tails keep their digits, and their logarithms are exact even where the tails underflow.
+/// // Small tails keep their digits, and their logarithms are accurate even if the tails underflow.
 /// assert!((Binomial::new(4096, 0.5).log10_at_least(4096) + 4096.0 * 2_f64.log10()).abs() < 1e-9);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]

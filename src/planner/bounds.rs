@@ -92,7 +92,7 @@ fn whole_above(x: f64, t: f64) -> u64 {
 ///
 /// ```
 /// use twindex::planner::{Miss, chernoff_bound};
-/// The example of the lecture: 100 minima, J = 0.8, 10 % below. The bound is exp(-0.4), not exp(-4000).
+/// // The example of the lecture: 100 minima, J = 0.8, 10 % below. The bound is exp(-0.4), not exp(-4000).
 /// assert!((chernoff_bound(100, 0.8, 0.1, Miss::Under) - 0.670).abs() < 1e-3);
 /// ```
 #[must_use]
@@ -128,9 +128,9 @@ pub fn samples_by_chernoff(resemblance: f64, delta: f64, failure: f64, miss: Mis
     smallest_exponent(miss, failure, chernoff_exponents(resemblance, delta))
 }
 
-/// Does the same as [`samples_by_chernoff`] with the unsimplified bounds (Chernoff and Hoeffding): `P[X <= a t] <=
-/// exp(-t D(a, J))` for `a < J`, and the same bound of `P[X >= a t]` for `a > J`, with the relative entropy `D(a, J) =
-/// a ln(a / J) + (1 - a) ln((1 - a) / (1 - J))`.
+/// Does the same as [`samples_by_chernoff`] with the unsimplified bounds (Chernoff and Hoeffding):
+/// `P[X <= a t] <= exp(-t D(a, J))` for `a < J`, and the same bound of `P[X >= a t]` for `a > J`, with the relative
+/// entropy `D(a, J) = a ln(a / J) + (1 - a) ln((1 - a) / (1 - J))`.
 ///
 /// ```
 /// use twindex::planner::{Miss, samples_by_relative_entropy};

@@ -2,8 +2,8 @@
 //!
 //! Bytes follow from the layouts of the codecs. The work is computed for uniform fingerprints and queries. A table that
 //! is probed by `b` bits within radius `r` takes `sum C(b, i)` probes, `i` from 0 to `r`; each probe scans a bucket of
-//! `n / 2^b` entries. The fraction of entries within distance `l` of the query in `j` compared bits is `P(j, l) = sum
-//! C(j, i) / 2^j`, `i` from 0 to `l`. If the prefix of a probe differs from the query's in `i` bits, the distance left
+//! `n / 2^b` entries. The fraction of entries within distance `l` of the query in `j` compared bits is
+//! `P(j, l) = sum C(j, i) / 2^j`, `i` from 0 to `l`. If the prefix of a probe differs from the query's in `i` bits, the distance left
 //! is `l = k - i`, `k` being the radius of the query. Each remaining entry of a partial table leads to a bucket of
 //! table 1 of `n / 2^16` entries. Memory accesses are counted in cache lines.
 //!
@@ -39,7 +39,7 @@ const FOLLOWING: f64 = 0.15;
 /// Bytes of a page of a file.
 const FILE_PAGE: f64 = PAGE as f64;
 /// Average number of lookups in table 1 that a query's hits cause: those of fingerprints that a partial table finds, but
-/// not table 1 itself. In the fitted queries, every second has a hit, 0 to 3 bits away.
+/// not table 1 itself. The prices were fitted to queries; every second query has a hit at a distance of 0 to 3 bits.
 const FOLLOWED_HITS: f64 = 0.32;
 /// Average number of hits of these queries.
 const HITS: f64 = 0.5;

@@ -63,14 +63,14 @@ impl FeatureScheme {
     }
 
     /// Returns the distribution of the number of equal minima in two documents of this resemblance, if all t minima are
-    /// compared: the *full sketch*. If at least T equal minima are required, the probability of acceptance is `sum over
-    /// i >= T of C(t, i) J^i (1 - J)^(t - i)`. Features approximate this polynomial with a fraction of the bytes.
+    /// compared: the *full sketch*. If at least T equal minima are required, the probability of acceptance is
+    /// `sum over i >= T of C(t, i) J^i (1 - J)^(t - i)`. Features approximate this polynomial with a fraction of the bytes.
     ///
     /// ```
     /// use twindex::params::Preset;
     /// let scheme = Preset::BRODER_84.scheme;
     /// let whole = |j| scheme.full_sketch(j).log10_at_least(scheme.full_sketch_threshold(0.9).into());
-    /// Both accept 4 of 10 pairs at 0.9. At 0.7 the features accept 1 pair in 1,500, the full sketch 1 in 400,000.
+    /// // Both accept 4 of 10 pairs at 0.9. At 0.7 the features accept 1 pair in 1,500, the full sketch 1 in 400,000.
     /// assert!((scheme.log10_accepted(0.9) - whole(0.9)).abs() < 0.05);
     /// assert!(whole(0.7) < scheme.log10_accepted(0.7) - 2.0);
     /// ```
@@ -122,9 +122,9 @@ impl FeatureScheme {
     /// ```
     /// use twindex::params::Preset;
     /// let bytes = Preset::SMALL_8.scheme;
-    /// 4,112 pairs among 50,000 documents: one document in six has an accidental match.
+    /// // 4,112 pairs among 50,000 documents: one document in six has an accidental match.
     /// assert!((bytes.accidental_pairs(50_000) - 4_111.5).abs() < 0.1);
-    /// With 7 of 8 bytes, less than one pair among 85 million documents, but also very few of the near-duplicates.
+    /// // With 7 of 8 bytes, less than one pair among 85 million documents, but also very few of the near-duplicates.
     /// let seven = twindex::params::FeatureScheme { threshold: 7, ..bytes };
     /// assert!(seven.accidental_pairs(85_000_000) < 0.5);
     /// ```

@@ -56,8 +56,8 @@ fn three_of_eight_bytes_suit_up_to_fifty_thousand_documents() {
     assert!((FeatureScheme { group_size: 8, ..seven }.fungible(0.9) - 0.014).abs() < 5e-4);
 }
 
-/// The rule of datasketch: minimizes the area under the S-curve left of the threshold plus the area above it on the
-/// right.
+/// The rule of datasketch: minimize the area under the S-curve left of the threshold plus the area above the S-curve
+/// right of the threshold.
 #[test]
 fn bands_of_datasketch_and_text_dedup_follow_from_their_rule() {
     for (threshold, minima, expected) in

@@ -66,7 +66,7 @@ impl TableProbe {
 /// ```
 /// use twindex::design::Design;
 /// use twindex::planner::recall::recall;
-/// A difference of three bits avoids the 24 leading bits with probability (40 * 39 * 38) / (64 * 63 * 62).
+/// // A difference of three bits avoids the 24 leading bits with probability (40 * 39 * 38) / (64 * 63 * 62).
 /// let prefix = Design::new("prefix-24".parse()?)?;
 /// assert_eq!(recall(&prefix, 3, 1_000_000, 3)?.probability, 9880.0 / 41_664.0);
 /// # Ok::<(), twindex::Error>(())

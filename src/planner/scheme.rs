@@ -99,9 +99,9 @@ impl Scheme {
     /// predicts. The result depends on the arguments alone.
     ///
     /// - `fast`: the smallest scheme among all schemes that are at most 5 % slower than the fastest one.
-    /// - `auto`: the smallest scheme among the block designs that are at most 15 % slower than the fastest block design. Only
-    ///   block designs are considered because they answer every radius, not only radii up to `within`.
-    /// - `small`: the smallest scheme among the block designs that take at most 6 times as long as the fastest block design.
+    /// - `auto`: the smallest scheme among the block designs that are at most 15 % slower than the fastest block design.
+    ///   Only block designs are considered because they answer every radius, not only radii up to `within`.
+    /// - `small`: the smallest scheme among the block designs that take at most 6 times as long as the fastest one.
     ///
     /// A named design and named codecs are used as given; the others are chosen as for `auto`. With at most
     /// [`SIMPLE_ROWS`] fingerprints, or if scanning all fingerprints is less work than the probes of any design, the

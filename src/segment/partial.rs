@@ -2,7 +2,7 @@
 //!
 //! A partial table is sorted by prefix, then by entry, and an entry begins with the first bits of the fingerprint. So a
 //! stable distribution by prefix alone sorts nearly all entries; the exceptions are entries of one bucket whose first
-//! bits are equal. The first distribution uses so many bits that each part fits into the second-level cache, and
+//! bits are equal. The first distribution uses enough bits that each part fits into the second-level cache, and
 //! handles several tables while their fingerprints are in the cache. The second distribution uses the other bits of the
 //! directory. Rows in between hold only the remaining bits of prefix and entry, mostly 4 bytes, instead of the 8 bytes
 //! by which a table is [sorted](Filter::value).
@@ -47,7 +47,7 @@ impl PartRemainder for u64 {
 /// A table that is being built.
 struct UnfinishedTable {
     filter: Filter,
-    /// The prefix bits of the directory. `part` are the first `part_bits` bits among these, which the first distribution uses.
+    /// The prefix bits of the directory. The first distribution uses only the first `part_bits` bits: `part`.
     prefix: BitField,
     part: BitField,
     part_bits: u32,

@@ -250,7 +250,7 @@ impl TableScan<'_, '_> {
     }
 }
 
-/// Stage 3.
+/// Stage 3 as a kernel: compares the other bits of the candidates.
 struct CompleteRows<'s, 'a, 'b>(&'s mut TableSearch<'a, 'b>);
 
 impl Kernel for CompleteRows<'_, '_, '_> {
@@ -262,7 +262,7 @@ impl Kernel for CompleteRows<'_, '_, '_> {
     }
 }
 
-/// The end of stage 2.
+/// The end of stage 2 as a kernel: passes the entries that the filter left to the next stage.
 struct PassSurvivors<'s, 'a, 'b> {
     search: &'s mut TableSearch<'a, 'b>,
     first: u32,
@@ -278,7 +278,7 @@ impl Kernel for PassSurvivors<'_, '_, '_> {
     }
 }
 
-/// Stage 4.
+/// Stage 4 as a kernel: looks up the buckets of table 1 that pointers name.
 struct LookUpFollowed<'s, 'a, 'b> {
     search: &'s mut TableSearch<'a, 'b>,
     front: Option<RawLayout>,
@@ -294,7 +294,7 @@ impl Kernel for LookUpFollowed<'_, '_, '_> {
     }
 }
 
-/// The end of stage 5.
+/// The end of stage 5 as a kernel: checks the rows that the filter left in these buckets.
 struct FinishComplete<'s, 'a, 'b> {
     search: &'s mut TableSearch<'a, 'b>,
     front: RawLayout,
@@ -310,7 +310,7 @@ impl Kernel for FinishComplete<'_, '_, '_> {
     }
 }
 
-/// The end of a search, before hits are reported.
+/// Removes duplicate hits before they are reported, as a kernel.
 struct DropDuplicates<'s, 'a, 'b>(&'s mut TableSearch<'a, 'b>);
 
 impl Kernel for DropDuplicates<'_, '_, '_> {
@@ -587,7 +587,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 2.
+    /// Stage 2: scans the buckets of the current probes, and looks up the next probes in between.
     fn scan(&mut self, level: Level, guard: &mut Guard, budget: &mut Option<VisitBudget>) -> Result<()> {
         self.scratch.candidates.clear();
         self.scratch.followed.clear();
@@ -598,7 +598,7 @@ impl<'a> TableSearch<'a, '_> {
         if self.tables().any_hot {
             self.scan_hot()?;
         }
-        // Between buckets, some of the next ones are prefetched, so that the memory is always busy.
+        // Between scans, some of the next buckets are prefetched, so that memory accesses are always in flight.
         for from in (0..self.scratch.probes.len()).step_by(GRAIN) {
             let some = from..self.scratch.probes.len().min(from + GRAIN);
             self.look_up(guard, some.clone())?;
@@ -721,7 +721,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 3.
+    /// Stage 3: compares the other bits of the candidates.
     #[inline(always)]
     fn complete(&mut self) -> Result<()> {
         let (at, tables) = (self.at, self.tables());
@@ -755,7 +755,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stages 4 and 5.
+    /// Stages 4 and 5: follows pointers to buckets of table 1, and searches these buckets.
     fn follow(&mut self, level: Level, budget: &mut Option<VisitBudget>) -> Result<()> {
         let first = &self.tables().all[0];
         // If a pointer has as many bits as table 1 is probed by, its bucket is a normal bucket of table 1, and the
