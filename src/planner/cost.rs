@@ -3,9 +3,9 @@
 //! Bytes follow from the layouts of the codecs. The work is computed for uniform fingerprints and queries. A table that
 //! is probed by `b` bits within radius `r` takes `sum C(b, i)` probes, `i` from 0 to `r`; each probe scans a bucket of
 //! `n / 2^b` entries. The fraction of entries within distance `l` of the query in `j` compared bits is
-//! `P(j, l) = sum C(j, i) / 2^j`, `i` from 0 to `l`. If the prefix of a probe differs from the query's in `i` bits, the distance left
-//! is `l = k - i`, `k` being the radius of the query. Each remaining entry of a partial table leads to a bucket of
-//! table 1 of `n / 2^16` entries. Memory accesses are counted in cache lines.
+//! `P(j, l) = sum C(j, i) / 2^j`, `i` from 0 to `l`. If the prefix of a probe differs from the query's in `i` bits, the
+//! distance left is `l = k - i`, `k` being the radius of the query. Each remaining entry of a partial table leads to a
+//! bucket of table 1 of `n / 2^16` entries. Memory accesses are counted in cache lines.
 //!
 //! The time is the sum over all kinds of work of amount times price. The [`PRICES`] are those of one reference machine,
 //! fitted to measurements by `scripts/fit-costs.py`. They are constants of the program because the choice for a segment
