@@ -42,7 +42,7 @@ pub(super) struct Survivors {
     pub(super) near: u64,
 }
 
-/// Filters buckets, each by the front of its table. Writes the results to the beginning of `survivors`, ascending by
+/// Filters buckets, each by the raw layout of its table. Writes the results to the beginning of `survivors`, ascending by
 /// bucket and row, and returns their number.
 ///
 /// # Errors

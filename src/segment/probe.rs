@@ -366,7 +366,7 @@ struct ProbeCursor {
 }
 
 impl OpenTable {
-    /// Returns the rows of a prefix, in a table without a front, and prefetches the first data that a scan of them
+    /// Returns the rows of a prefix, in a table without a raw layout, and prefetches the first data that a scan of them
     /// reads.
     #[inline(never)]
     fn rows(&self, at: SectionReader<'_>, prefix: u64, way: Option<table::Probe>) -> Result<Range<u32>> {
@@ -759,7 +759,7 @@ impl<'a> TableSearch<'a, '_> {
     fn follow(&mut self, level: Level, budget: &mut Option<VisitBudget>) -> Result<()> {
         let first = &self.tables().all[0];
         // If a pointer has as many bits as table 1 is probed by, its bucket is a normal bucket of table 1, and the
-        // front finds it.
+        // raw layout finds it.
         let whole = self.ask.probe.is_none() && first.bits == self.tables().pointer_bits;
         let front = first.front.filter(|_| whole);
         level.dispatch(LookUpFollowed { search: self, front, budget })?;

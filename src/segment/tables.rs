@@ -281,9 +281,9 @@ pub(super) struct PlanStep {
     pub(super) table: u32,
     /// The maximum number of bits in which probed prefixes differ from the query's.
     pub(super) radius: u32,
-    /// The front of the table; `None` if it has none.
+    /// The raw layout of the table; `None` if it has none.
     pub(super) front: Option<RawLayout>,
-    /// The same front if the buckets are filtered by it, otherwise `None`.
+    /// The same raw layout if the buckets are filtered by its plane, otherwise `None`.
     pub(super) filter: Option<RawLayout>,
 }
 
