@@ -1,33 +1,33 @@
-//! The probability that two documents share a band, and the bands for a given threshold.
+//! Computes the probability that two documents share a band, and chooses bands for a threshold.
 //!
-//! With `b` bands of `r` minima, documents of resemblance `J` agree in a band with probability `J^r`, and in at least
-//! one with `1 - (1 - J^r)^b`: the S-curve (Broder's features with threshold 1, *Algorithms for duplicate documents*,
-//! "Prob of acceptance"; Leskovec, Rajaraman and Ullman, *Mining of Massive Datasets*, 3.4.2). Its steepest point is
-//! near `(1 / b)^(1 / r)`. Requiring several bands moves the curve to the right and makes it steeper;
-//! [`Banding::recall_sharing`] computes by how much. [`FeatureScheme`] is the general case, and
-//! [`choose`](super::choose) finds bands for a bound on false positives too.
+//! With `b` bands of `r` minima, two documents of resemblance `J` agree in a given band with probability `J^r`, and in
+//! at least one band with probability `1 - (1 - J^r)^b`. This function of `J` is the S-curve (Broder's features with
+//! threshold 1, *Algorithms for duplicate documents*, "Prob of acceptance"; Leskovec, Rajaraman and Ullman, *Mining of
+//! Massive Datasets*, 3.4.2). It is steepest near `(1 / b)^(1 / r)`. If several bands must agree, the curve moves to
+//! the right and becomes steeper; [`Banding::recall_sharing`] computes this curve. [`FeatureScheme`] is the general
+//! case, and [`choose`](super::choose) also bounds the false positives.
 
 use crate::params::FeatureScheme;
 
-/// Minima spent on bands by default.
+/// Default number of minima used for bands.
 pub const MINIMA: u16 = 120;
-/// Minima for bands if only the estimate from them decides which pairs are near. Estimates from [`MINIMA`] have a
-/// standard deviation of .037 at a resemblance of .8; estimates from this number have .018.
+/// Number of minima to use if the estimate from them alone decides which pairs are near-duplicates. At a resemblance of
+/// .8, estimates from [`MINIMA`] minima have a standard deviation of .037; estimates from this number have .018.
 pub const MINIMA_TO_ESTIMATE: u16 = 512;
-/// Recall required at the threshold itself; above it, recall is higher.
+/// The minimum recall at the threshold; at higher resemblances, recall is higher.
 pub const RECALL: f64 = 0.995;
 
-/// The number of bands and of the minima in each.
+/// The number of bands, and the number of minima in each band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Banding {
     /// The number of bands.
     pub bands: u16,
-    /// The minima in each band.
+    /// The number of minima in each band.
     pub rows: u16,
 }
 
 impl Banding {
-    /// The probability that two documents of resemblance `resemblance`, from 0 to 1, share a band.
+    /// Returns the probability that two documents of resemblance `resemblance`, from 0 to 1, share a band.
     ///
     /// ```
     /// let banding = twindex::planner::Banding { bands: 20, rows: 6 };
@@ -39,13 +39,13 @@ impl Banding {
         1.0 - (1.0 - resemblance.powi(self.rows.into())).powi(self.bands.into())
     }
 
-    /// The probability that two documents of resemblance `resemblance`, from 0 to 1, share at least `bands` bands: the
-    /// S-curve with a threshold, [`FeatureScheme::fungible`].
+    /// Returns the probability that two documents of resemblance `resemblance`, from 0 to 1, share at least `bands`
+    /// bands: the S-curve with a threshold, [`FeatureScheme::fungible`].
     ///
     /// ```
     /// let banding = twindex::planner::Banding { bands: 20, rows: 6 };
     /// assert!((banding.recall_sharing(0.8, 1) - banding.recall(0.8)).abs() < 1e-12);
-    /// // Two shared bands: a third of the false positives at 0.4 of one, at the cost of 1.6 % of pairs at 0.8.
+    /// // With two shared bands, less than 5 % of the pairs found at 0.4 remain, and more than 98 % of all pairs at 0.8.
     /// assert!(banding.recall_sharing(0.4, 2) < 0.05 * banding.recall(0.4));
     /// assert!(banding.recall_sharing(0.8, 2) > 0.98);
     /// ```
@@ -54,7 +54,7 @@ impl Banding {
         FeatureScheme { threshold: bands, ..FeatureScheme::from(*self) }.fungible(resemblance)
     }
 
-    /// As [`of_minima`](Self::of_minima), of [`MINIMA`].
+    /// Chooses a banding as [`of_minima`](Self::of_minima) does, with [`MINIMA`] minima.
     ///
     /// ```
     /// use twindex::planner::Banding;
@@ -65,9 +65,10 @@ impl Banding {
         Self::of_minima(MINIMA, threshold)
     }
 
-    /// The most selective banding of at most this number of minima whose recall at `threshold` is at least [`RECALL`]:
-    /// the longest bands that still find enough, and as many of them as the minima allow. Below a threshold of about
-    /// 0.04 with [`MINIMA`], and 0.01 with 512, there is none; then it returns bands of one minimum.
+    /// Returns the most selective banding of at most `minima` minima whose recall at `threshold` is at least
+    /// [`RECALL`]: the longest bands that reach this recall, and as many of them as the minima allow. Below a threshold
+    /// of about 0.04 with [`MINIMA`] minima, and of 0.01 with 512, no banding reaches it; then it returns bands of one
+    /// minimum.
     ///
     /// ```
     /// use twindex::planner::banding::{Banding, MINIMA_TO_ESTIMATE};
@@ -84,7 +85,7 @@ impl Banding {
 }
 
 impl From<Banding> for FeatureScheme {
-    /// Bands are looked up one by one, so one that agrees suffices.
+    /// Bands are looked up one by one, so one equal band suffices.
     fn from(banding: Banding) -> Self {
         Self::new(banding.bands, banding.rows, 1)
     }
@@ -108,7 +109,7 @@ mod tests {
         }
         assert_eq!(Banding::for_threshold(0.5), Banding { bands: 40, rows: 3 });
     }
-    /// The probability computed by enumeration of all ways in which the bands can agree.
+    /// Computes the probability by enumerating all sets of bands that can agree.
     fn counted(banding: Banding, resemblance: f64, at_least: u32) -> f64 {
         let q = resemblance.powi(banding.rows.into());
         (0..1_u32 << banding.bands)

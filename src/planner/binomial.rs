@@ -1,24 +1,24 @@
 //! The binomial distribution, with tails that neither cancel nor underflow.
 //!
-//! A single probability follows Loader, *Fast and accurate computation of binomial probabilities*, 2000. It uses the
-//! deviance and the error of Stirling's formula, each computed without cancellation, instead of logarithms of
-//! factorials, whose differences lose as many digits as the logarithms have before the point. A tail is summed from its
-//! largest term outwards, so all terms are positive and none underflows; the larger of two tails is one minus the
-//! smaller.
+//! The probability of a single count follows Loader, *Fast and accurate computation of binomial probabilities*, 2000.
+//! It is computed from the deviance and the error of Stirling's formula, each without cancellation. Differences of
+//! logarithms of factorials would lose as many digits as these logarithms have before the decimal point. A tail is
+//! summed from its largest term outwards, so all terms are positive and none underflows. The larger of the two tails is
+//! one minus the smaller.
 
 use std::f64::consts::{LN_10, TAU};
 
-/// Terms below this share of the sum are ignored.
+/// Terms below this fraction of the sum are ignored.
 const NEGLIGIBLE: f64 = 1e-18;
 
-/// The number of `trials` independent events that happen, each with the same probability.
+/// The distribution of the number of events that happen among `trials` independent events of equal probability.
 ///
 /// ```
 /// use twindex::planner::Binomial;
 ///
 /// let equal_minima = Binomial::new(84, 0.9);
 /// assert!((equal_minima.at_least(76) - 0.5340).abs() < 1e-4);
-/// // Small tails keep their digits, and their logarithms go on where numbers end.
+/// // Small tails keep their digits, and their logarithms are accurate even if the tails underflow.
 /// assert!((Binomial::new(4096, 0.5).log10_at_least(4096) + 4096.0 * 2_f64.log10()).abs() < 1e-9);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,49 +26,52 @@ pub struct Binomial {
     trials: u64,
     /// The probability of one event.
     p: f64,
-    /// `1 - p`, possibly with more digits than the subtraction gives.
+    /// `1 - p`, possibly with more digits than the subtraction yields.
     q: f64,
 }
 
 impl Binomial {
-    /// The distribution for `trials` events of probability `p`, clamped to 0 and 1; if `p` is NaN, all results are NaN.
+    /// Returns the distribution for `trials` events of probability `p`, clamped to 0..=1. If `p` is NaN, all results
+    /// are NaN.
     #[must_use]
     pub fn new(trials: u64, p: f64) -> Self {
         let p = p.clamp(0.0, 1.0);
         Self { trials, p, q: 1.0 - p }
     }
 
-    /// As [`new`](Self::new), for callers that know `q = 1 - p` to more digits than the subtraction gives.
+    /// Returns the distribution as [`new`](Self::new) does, for callers that know `q = 1 - p` to more digits than the
+    /// subtraction yields.
     pub(super) fn with_complement(trials: u64, p: f64, q: f64) -> Self {
         Self { trials, p: p.clamp(0.0, 1.0), q: q.clamp(0.0, 1.0) }
     }
 
-    /// The probability of exactly `k` events.
+    /// Returns the probability of exactly `k` events.
     #[must_use]
     pub fn exactly(&self, k: u64) -> f64 {
         self.ln_exactly(k).exp()
     }
 
-    /// The probability of `k` events or more. Takes at most `trials` steps, in practice a few times the standard
-    /// deviation.
+    /// Returns the probability of `k` events or more. Takes at most `trials` steps, in practice a few times the
+    /// standard deviation.
     #[must_use]
     pub fn at_least(&self, k: u64) -> f64 {
         self.ln_at_least(k).exp()
     }
 
-    /// The probability of `k` events or fewer; as quick as [`at_least`](Self::at_least).
+    /// Returns the probability of `k` events or fewer. Takes as many steps as [`at_least`](Self::at_least).
     #[must_use]
     pub fn at_most(&self, k: u64) -> f64 {
         self.ln_at_most(k).exp()
     }
 
-    /// The decimal logarithm of [`at_least`](Self::at_least), which also works below 1e-308; minus infinity for 0.
+    /// Returns the decimal logarithm of [`at_least`](Self::at_least). Works for probabilities below 1e-308, too; minus
+    /// infinity for a probability of 0.
     #[must_use]
     pub fn log10_at_least(&self, k: u64) -> f64 {
         self.ln_at_least(k) / LN_10
     }
 
-    /// The decimal logarithm of [`at_most`](Self::at_most).
+    /// Returns the decimal logarithm of [`at_most`](Self::at_most).
     #[must_use]
     pub fn log10_at_most(&self, k: u64) -> f64 {
         self.ln_at_most(k) / LN_10
@@ -77,7 +80,7 @@ impl Binomial {
     fn ln_at_most(&self, k: u64) -> f64 {
         match self.trials.checked_sub(k) {
             None => 0.0,
-            // The complement: at least as many of the events that do not happen.
+            // At most `k` events happen if and only if at least `trials - k` events do not happen.
             Some(others) => Self { trials: self.trials, p: self.q, q: self.p }.ln_at_least(others),
         }
     }
@@ -94,7 +97,7 @@ impl Binomial {
             return f64::NEG_INFINITY;
         }
         if k as f64 > trials as f64 * p {
-            // Beyond the mean each term is smaller than the one before.
+            // Above the mean, each term is smaller than the previous one.
             let tail = sum_of_ratios((k..trials).map(|i| (trials - i) as f64 * p / ((i + 1) as f64 * q)));
             self.ln_exactly(k) + tail.ln()
         } else {
@@ -111,7 +114,7 @@ impl Binomial {
         }
         let Some(others) = trials.checked_sub(k) else { return f64::NEG_INFINITY };
         let (n, x, y) = (trials as f64, k as f64, others as f64);
-        // For a small number x, the logarithm of 1 - x has more digits by `ln_1p`.
+        // If the other probability x is small, `ln_1p` gives more digits of ln(1 - x).
         let ln_of = |this: f64, other: f64| if other < 0.5 { (-other).ln_1p() } else { this.ln() };
         match (k, others) {
             (0, 0) => 0.0,
@@ -130,7 +133,7 @@ impl Binomial {
     }
 }
 
-/// `1 + r1 + r1 r2 + ...`, until terms are negligible.
+/// Returns `1 + r1 + r1 r2 + ...`, summed until the terms are negligible.
 fn sum_of_ratios(ratios: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut term) = (1.0, 1.0);
     for ratio in ratios {
@@ -143,19 +146,19 @@ fn sum_of_ratios(ratios: impl Iterator<Item = f64>) -> f64 {
     sum
 }
 
-/// `ln n! - ln(sqrt(2 pi n) (n / e)^n)`, for n from 1.
+/// The error of Stirling's formula: `ln n! - ln(sqrt(2 pi n) (n / e)^n)`, for n of at least 1.
 fn stirling_error(n: u64) -> f64 {
     let x = n as f64;
     if n <= 15 {
         let factorial: f64 = (1..=n).map(|i| i as f64).product();
         return factorial.ln() - 0.5 * (TAU * x).ln() - x * x.ln() + x;
     }
-    // Stirling's series; the omitted terms are below 1e-15 from 16 on.
+    // Stirling's series; for n of at least 16 the omitted terms are below 1e-15.
     let y = 1.0 / (x * x);
     (1.0 / 12.0 - y * (1.0 / 360.0 - y * (1.0 / 1260.0 - y * (1.0 / 1680.0 - y / 1188.0)))) / x
 }
 
-/// `x ln(x / mean) + mean - x` for positive numbers, accurate also if they are nearly equal.
+/// Returns `x ln(x / mean) + mean - x` for positive numbers, accurate even if they are nearly equal.
 fn deviance(x: f64, mean: f64) -> f64 {
     let difference = x - mean;
     if difference.abs() >= 0.1 * (x + mean) {

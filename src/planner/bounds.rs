@@ -1,7 +1,7 @@
-//! The number of minima that an estimate needs: by Chernoff bounds, and exactly.
+//! Computes the number of minima that an estimate needs, by Chernoff bounds and exactly.
 //!
-//! X of t minima are equal, mu = J t on average. The estimate X / t *misses* J by a share `delta` if it is below
-//! `(1 - delta) J` or above `(1 + delta) J`. The text books bound both:
+//! Of t minima, X are equal; the mean of X is mu = J t. The estimate X / t *misses* J by a relative error of `delta` if
+//! it is below `(1 - delta) J` or above `(1 + delta) J`. Textbooks bound the probability of either miss:
 //!
 //! ```text
 //! P[X < (1 - delta) mu] <= exp(-mu delta^2 / 2)
@@ -9,12 +9,12 @@
 //! ```
 //!
 //! The lecture among our sources (*Duplicate detection*, 1.3) states the second bound without its power mu, and has an
-//! error in the first: at delta = 0.1 its exponent is `-k J / 0.02`, but `delta^2 / 2 = 0.005` gives `-k J / 200`. By
-//! the error, its 100 minima at J = 0.8 would fail with probability e^-4000; the bound gives 0.67, and the true value
-//! is 0.020, so 100 minima do not reach the 1 % of its example. (The coefficient in its exact sum should choose j, the
-//! index, of k.)
+//! error in the first: at delta = 0.1 its exponent is `-k J / 0.02`, but `delta^2 / 2 = 0.005` gives `-k J / 200`. With
+//! this error, its 100 minima at J = 0.8 would fail with probability e^-4000; the correct bound gives 0.67, and the
+//! true value is 0.020, so 100 minima do not reach the 1 % of its example. (In its exact sum, the binomial coefficient
+//! should be k choose j, with the summation index j.)
 //!
-//! The minima needed to fail in at most 1 % of cases, at J = 0.8, delta = 0.1:
+//! Number of minima needed for a probability of failure of at most 1 %, at J = 0.8, delta = 0.1:
 //!
 //! | | minima |
 //! |---|---|
@@ -27,14 +27,14 @@ use super::Binomial;
 /// The largest number of minima that [`samples_exact`] tries.
 pub const SAMPLES_MAX: u64 = 100_000;
 
-/// The side of the resemblance on which an estimate is wrong.
+/// The side on which an estimate misses the resemblance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Miss {
     /// Below `(1 - delta) J`.
     Under,
     /// Above `(1 + delta) J`.
     Over,
-    /// Either of them.
+    /// Below or above.
     Either,
 }
 
@@ -48,15 +48,15 @@ impl Miss {
     }
 }
 
-/// The exact probability that the estimate from `samples` minima misses `resemblance` by more than the share
-/// `delta` of it.
+/// Returns the exact probability that the estimate from `samples` minima misses `resemblance` by a relative error of
+/// more than `delta`.
 ///
-/// The inequalities `X < (1 - delta) J t` and `X > (1 + delta) J t` are strict: an estimate exactly at the border is
-/// not a miss. A border within 1e-12 t of an integer is taken for that integer, as doubles only approximate decimal J
-/// and delta. The probability does not decrease monotonically with t, because the border passes an integer at some
-/// steps and not at others: 0.0097 for 136 minima at J = 0.8 and delta = 0.1, 0.0141 for 139.
+/// The inequalities `X < (1 - delta) J t` and `X > (1 + delta) J t` are strict: an estimate exactly at the limit is not
+/// a miss. A limit within 1e-12 t of an integer is rounded to that integer, because doubles only approximate decimal J
+/// and delta. The probability does not decrease monotonically with t, because the limit passes an integer at some steps
+/// and not at others: at J = 0.8 and delta = 0.1 it is 0.0097 for 136 minima, and 0.0141 for 139.
 ///
-/// Numbers out of range (J from 0 to 1, delta from 0) give NaN.
+/// Returns NaN for arguments out of range (J from 0 to 1, delta from 0).
 #[must_use]
 pub fn miss_probability(samples: u64, resemblance: f64, delta: f64, miss: Miss) -> f64 {
     if !(0.0..=1.0).contains(&resemblance) || delta.is_nan() || delta < 0.0 {
@@ -70,7 +70,7 @@ pub fn miss_probability(samples: u64, resemblance: f64, delta: f64, miss: Miss) 
     {
         sum += equal.at_most(max);
     }
-    // More than the border agree if and only if fewer than the rest differ.
+    // The number of equal minima is above the limit if and only if the number of different minima is below the rest.
     if miss.over()
         && let Some(max) = whole_above(t - (1.0 + delta) * mean, t).checked_sub(1)
     {
@@ -79,19 +79,20 @@ pub fn miss_probability(samples: u64, resemblance: f64, delta: f64, miss: Miss) 
     sum
 }
 
-/// The least integer that is not below `x`, with tolerance for the rounding of numbers as large as `t`; 0 for negative
-/// ones.
+/// Returns the smallest integer that is not below `x`, with a tolerance for the rounding of numbers as large as `t`.
+/// Returns 0 for negative numbers.
 #[allow(clippy::cast_sign_loss, reason = "negative numbers become 0 here")]
 fn whole_above(x: f64, t: f64) -> u64 {
     let nearest = x.round();
     if (x - nearest).abs() <= 1e-12 * t.max(1.0) { nearest as u64 } else { x.ceil() as u64 }
 }
 
-/// The Chernoff bound of [`miss_probability`]: never less than it, and above 1 if the bound is vacuous.
+/// Returns the Chernoff bound of [`miss_probability`]: never less than the probability, and above 1 if the bound is
+/// vacuous.
 ///
 /// ```
 /// use twindex::planner::{Miss, chernoff_bound};
-/// // The example of the lecture: 100 minima, J = 0.8, a tenth below. exp(-0.4), not exp(-4000).
+/// // The example of the lecture: 100 minima, J = 0.8, 10 % below. The bound is exp(-0.4), not exp(-4000).
 /// assert!((chernoff_bound(100, 0.8, 0.1, Miss::Under) - 0.670).abs() < 1e-3);
 /// ```
 #[must_use]
@@ -99,9 +100,9 @@ pub fn chernoff_bound(samples: u64, resemblance: f64, delta: f64, miss: Miss) ->
     bound(samples, miss, chernoff_exponents(resemblance, delta))
 }
 
-/// The exponents for one sample, of the lower and of the upper bound.
+/// Returns the exponents for one sample: of the bound of misses below, and of the bound of misses above.
 fn chernoff_exponents(resemblance: f64, delta: f64) -> (f64, f64) {
-    // ln_1p: for small delta, the result is delta^2 / 2, a difference of terms of size delta.
+    // With `ln_1p`, because for small delta the result is delta^2 / 2, the difference of two terms near delta.
     let over = (1.0 + delta) * delta.ln_1p() - delta;
     (resemblance * delta * delta / 2.0, resemblance * over)
 }
@@ -112,8 +113,9 @@ fn bound(samples: u64, miss: Miss, (under, over): (f64, f64)) -> f64 {
     one(miss.under(), under) + one(miss.over(), over)
 }
 
-/// The least number of minima for which [`chernoff_bound`] is at most `failure`. `None` if J, delta or failure is not
-/// above 0, if J, failure or (for an estimate below) delta is above 1, or if no number of minima below 2^53 suffices.
+/// Returns the smallest number of minima for which [`chernoff_bound`] is at most `failure`. `None` if J, delta or
+/// failure is not above 0; if J, failure or (except for [`Miss::Over`]) delta is above 1; or if no number of minima
+/// below 2^53 suffices.
 ///
 /// ```
 /// use twindex::planner::{Miss, samples_by_chernoff};
@@ -126,8 +128,9 @@ pub fn samples_by_chernoff(resemblance: f64, delta: f64, failure: f64, miss: Mis
     smallest_exponent(miss, failure, chernoff_exponents(resemblance, delta))
 }
 
-/// As [`samples_by_chernoff`], by the unsimplified bounds (Chernoff and Hoeffding): `P[X <= a t] <= exp(-t D(a, J))`
-/// for `a < J`, and likewise above, with the relative entropy `D(a, J) = a ln(a / J) + (1 - a) ln((1 - a) / (1 - J))`.
+/// Does the same as [`samples_by_chernoff`] with the unsimplified bounds (Chernoff and Hoeffding):
+/// `P[X <= a t] <= exp(-t D(a, J))` for `a < J`, and the same bound of `P[X >= a t]` for `a > J`, with the relative
+/// entropy `D(a, J) = a ln(a / J) + (1 - a) ln((1 - a) / (1 - J))`.
 ///
 /// ```
 /// use twindex::planner::{Miss, samples_by_relative_entropy};
@@ -140,7 +143,7 @@ pub fn samples_by_relative_entropy(resemblance: f64, delta: f64, failure: f64, m
     smallest_exponent(miss, failure, (exponent((1.0 - delta) * resemblance), exponent((1.0 + delta) * resemblance)))
 }
 
-/// `D(a, p)` for p in (0, 1]; infinite if `a` is impossible.
+/// Returns `D(a, p)` for p in (0, 1]; infinity if `a` is impossible.
 fn relative_entropy(a: f64, p: f64) -> f64 {
     if !(0.0..=1.0).contains(&a) {
         return f64::INFINITY;
@@ -149,12 +152,13 @@ fn relative_entropy(a: f64, p: f64) -> f64 {
     term(a, p) + term(1.0 - a, 1.0 - p)
 }
 
-/// The least number of minima such that it, and every larger number, misses with a probability of at most `failure`.
+/// Returns the smallest number of minima such that this number and all larger ones miss with a probability of at most
+/// `failure`.
 ///
-/// The second condition matters, as the probability is not monotonic ([`miss_probability`]). At J = 0.8, delta = 0.1
-/// and 1 % the answer is 154: 136 and 140 would do, 139 and 153 would not. Searches downwards from
-/// [`samples_by_relative_entropy`], above which a proof covers all numbers. `None` as there, and beyond
-/// [`SAMPLES_MAX`]; takes time as the power 3/2 of that bound.
+/// The larger numbers matter because the probability is not monotonic ([`miss_probability`]). At J = 0.8, delta = 0.1
+/// and 1 % the result is 154: 136 and 140 would suffice, 139 and 153 would not. Searches downwards from
+/// [`samples_by_relative_entropy`], because the bound holds for all numbers from there on. `None` in the same cases as
+/// that function, and if its result exceeds [`SAMPLES_MAX`]. Takes time proportional to the power 3/2 of its result.
 ///
 /// ```
 /// use twindex::planner::{Miss, samples_exact};
@@ -178,7 +182,7 @@ fn check(resemblance: f64, delta: f64, failure: f64, miss: Miss) -> Option<()> {
     (share(resemblance) && delta_fits && share(failure)).then_some(())
 }
 
-/// The least number of samples, from 1, whose bound is at most `failure`.
+/// Returns the smallest number of samples, from 1, whose bound is at most `failure`.
 fn smallest_exponent(miss: Miss, failure: f64, exponents: (f64, f64)) -> Option<u64> {
     let enough = |samples: u64| bound(samples, miss, exponents) <= failure;
     let mut high = 1;
@@ -262,7 +266,7 @@ mod tests {
         }
         assert!(miss_probability(10, 2.0, 0.1, Miss::Under).is_nan());
         assert_eq!(samples_exact(0.8, 0.0005, 0.01, Miss::Under), None, "above SAMPLES_MAX");
-        // Nothing is above 1, and a probability of 1 never fails.
+        // No estimate is above 1, and a resemblance of 1 is always estimated as 1.
         assert_eq!(samples_exact(0.95, 0.1, 0.01, Miss::Over), Some(1));
         assert_eq!(samples_exact(1.0, 0.1, 0.01, Miss::Either), Some(1));
     }

@@ -1,16 +1,16 @@
-//! The costs of tables: bytes, the work of a query, and its time.
+//! Predicts the costs of tables: bytes, the work of a query, and its time.
 //!
-//! Bytes are those of the codecs' layouts. The work is counted for uniform fingerprints and queries. A table that is
-//! probed by `b` bits within radius `r` takes `sum C(b, i)` probes, `i` from 0 to `r`, and each scans a bucket of
-//! `n / 2^b` entries. The share of entries within distance `l` of the query in `j` compared bits is
-//! `P(j, l) = sum C(j, i) / 2^j`, `i` from 0 to `l`; a prefix that differs in `i` bits itself leaves `l = k - i`.
-//! Remaining entries of partial tables lead to buckets of table 1 of `n / 2^16` entries. Memory is counted in cache
-//! lines.
+//! Bytes follow from the layouts of the codecs. The work is computed for uniform fingerprints and queries. A table that
+//! is probed by `b` bits within radius `r` takes `sum C(b, i)` probes, `i` from 0 to `r`; each probe scans a bucket of
+//! `n / 2^b` entries. The fraction of entries within distance `l` of the query in `j` compared bits is
+//! `P(j, l) = sum C(j, i) / 2^j`, `i` from 0 to `l`. If the prefix of a probe differs from the query's in `i` bits, the
+//! distance left is `l = k - i`, `k` being the radius of the query. Each remaining entry of a partial table leads to a
+//! bucket of table 1 of `n / 2^16` entries. Memory accesses are counted in cache lines.
 //!
-//! The time is the sum of this work, each kind with its price: [`PRICES`], of one reference machine, fitted to
-//! measurements by `scripts/fit-costs.py`. They are part of the program: the choice for a segment is stored in it and
-//! must not depend on the machine. For the same reason a number that affects a choice is computed only with `+ - * /`,
-//! which give the same bits everywhere.
+//! The time is the sum over all kinds of work of amount times price. The [`PRICES`] are those of one reference machine,
+//! fitted to measurements by `scripts/fit-costs.py`. They are constants of the program because the choice for a segment
+//! is stored in the segment and must not depend on the machine. For the same reason a number that affects a choice is
+//! computed only with `+ - * /`, which give the same bits on all machines.
 
 use std::ops::{Add, AddAssign};
 
@@ -22,10 +22,10 @@ use crate::format::table::planes::WIDE;
 use crate::format::table::{Compact, Filter, Plain, Planes};
 use crate::format::{DOCUMENTS_MAX, align};
 
-/// Exact designs scan all fingerprints if there are at most this number for each probe.
+/// Exact designs scan all fingerprints if there are at most this number of fingerprints for each probe.
 pub const ROWS_A_PROBE: u64 = 128;
-/// True if a scan of all `rows` fingerprints is less work than `probes` probes. Always false for free designs, as a
-/// scan would find more than they promise.
+/// Returns true if a scan of all `rows` fingerprints is less work than `probes` probes. Always false for free designs,
+/// because a scan would find more fingerprints than their tables do.
 #[must_use]
 pub fn scans(design: DesignName, rows: u64, probes: u64) -> bool {
     design.is_exact() && rows / ROWS_A_PROBE <= probes
@@ -33,20 +33,20 @@ pub fn scans(design: DesignName, rows: u64, probes: u64) -> bool {
 
 /// Bytes of a cache line.
 const LINE: f64 = 64.0;
-/// Cache lines after the first of a run, in the same page and prefetched by the processor, cost this share of the
-/// first.
+/// Cost of a further cache line of a run, as a fraction of the cost of its first line: the processor prefetches lines
+/// of the same page.
 const FOLLOWING: f64 = 0.15;
 /// Bytes of a page of a file.
 const FILE_PAGE: f64 = PAGE as f64;
-/// Half of the queries to which prices were fitted have a hit, 0 to 3 bits away. Each of these causes this number of
-/// lookups in table 1 from a partial table: for fingerprints that the partial table finds, but table 1 itself does not.
+/// Average number of lookups in table 1 that a query's hits cause: those of fingerprints that a partial table finds, but
+/// not table 1 itself. The prices were fitted to queries; every second query has a hit at a distance of 0 to 3 bits.
 const FOLLOWED_HITS: f64 = 0.32;
-/// Hits of such a query on average.
+/// Average number of hits of these queries.
 const HITS: f64 = 0.5;
 
-/// Kinds of work.
+/// Number of kinds of work.
 pub const KINDS: usize = 13;
-/// The names of the kinds of [`QueryWork`], in its order.
+/// The names of the kinds of work, in the order of [`QueryWork`].
 pub const KIND_NAMES: [&str; KINDS] = [
     "query",
     "probe",
@@ -76,32 +76,32 @@ const LINE_NEAR: usize = 10;
 const LINE_FAR: usize = 11;
 const LINE_MEMORY: usize = 12;
 
-/// Nanoseconds for one unit of each kind of work.
+/// Nanoseconds of one unit of each kind of work.
 ///
-/// To refit: run `examples/table_costs.rs` for the changed tables, on the reference machine (one core at 2.6 GHz of an
-/// AMD EPYC 9004 with AVX-512, 1 MiB of level 2 and 32 MiB of shared level 3 cache, which neighbours use too), and pass
-/// its lines to `scripts/fit-costs.py`, which minimizes the relative error. The prices of `plain` and `manku` are from
-/// an earlier machine.
+/// To fit them again, run `examples/table_costs.rs` for the changed tables on the reference machine (one core at 2.6
+/// GHz of an AMD EPYC 9004 with AVX-512, 1 MiB of level 2 and 32 MiB of level 3 cache, which is shared with other
+/// users), and pass the printed lines to `scripts/fit-costs.py`, which minimizes the relative error. The prices of
+/// `plain` and `manku` were fitted on an earlier machine.
 pub const PRICES: [f64; KINDS] =
     [24.5, 19.9, 130.0, 46.0, 0.0623, 5.78, 40.9, 47.3, 7.84, 1630.0, 0.835, 9.1, 23.2];
-/// Bytes of the level 2 cache of the reference machine.
+/// Bytes of data that the model assumes to fit into the level 2 cache.
 const NEAR_BYTES: f64 = 2_097_152.0;
-/// Bytes of its level 3 cache.
+/// Bytes of data that the model assumes to fit into the level 3 cache.
 const FAR_BYTES: f64 = 33_554_432.0;
 
-/// The work of a query: the mean count of each of [`KIND_NAMES`].
+/// The work of a query: the mean amount of each kind in [`KIND_NAMES`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct QueryWork(pub [f64; KINDS]);
 
 impl QueryWork {
-    /// The time in nanoseconds.
+    /// Returns the time in nanoseconds.
     #[must_use]
     pub fn nanos(&self) -> f64 {
         self.0.iter().zip(PRICES).fold(0.0, |sum, (count, price)| sum + count * price)
     }
 
-    /// Counts reads of `lines` cache lines of data that is `bytes` in all and read evenly, so that each cache holds its
-    /// share of it.
+    /// Counts reads of `lines` cache lines, spread evenly over `bytes` bytes of data, so that each cache holds a
+    /// fraction of the data.
     fn read(&mut self, lines: f64, bytes: f64) {
         let share = |cache: f64| if bytes <= cache { 1.0 } else { cache / bytes };
         self.0[LINE_NEAR] += lines * share(NEAR_BYTES);
@@ -128,24 +128,25 @@ impl Add for QueryWork {
 /// The costs of a segment's tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
-    /// Bytes of each table's section: exact, except for the codec `manku`, whose length depends on the values: its
-    /// expected length.
+    /// Bytes of each table's section. Exact, except for the codec `manku`, whose length depends on the values: there it
+    /// is the expected length.
     pub sections: Vec<u64>,
-    /// Bytes of all sections, with their alignment in the file and their share of page checksums.
+    /// Bytes of all sections, including their alignment in the file and their page checksums.
     pub bytes: u64,
     /// The number of bits by which each table is probed.
     pub probe_bits: Vec<u32>,
-    /// Probes of a query.
+    /// Number of probes of a query.
     pub probes: u64,
-    /// True if all fingerprints are scanned instead, because that is less work.
+    /// Whether all fingerprints are scanned because that is less work than the probes.
     pub scan: bool,
-    /// Entries that a query reads: in the tables that it probes, and, for partial entries, in table 1.
+    /// Number of entries that a query reads: in the tables that it probes and, for entries of partial tables, in table
+    /// 1.
     pub entries: f64,
-    /// Fingerprints that are completely compared with a query.
+    /// Number of fingerprints that are completely compared with a query.
     pub candidates: f64,
-    /// Pages of the file that a query reads, except those of directories.
+    /// Number of pages of the file that a query reads, except pages of directories.
     pub pages: f64,
-    /// Pages of directories that it reads.
+    /// Number of pages of directories that a query reads.
     pub directory_pages: f64,
     /// Bytes of the directories.
     pub directory_bytes: u64,
@@ -154,15 +155,15 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Nanoseconds of a query in memory, in a batch of a hundred thousand, half of them with a hit, on one thread of
-    /// the reference machine. Single queries take about twice as long.
+    /// Returns the nanoseconds of a query if the tables are in memory, in a batch of a hundred thousand queries, half
+    /// of them with a hit, on one thread of the reference machine. Single queries take about twice as long.
     #[must_use]
     pub fn nanos(&self) -> f64 {
         self.work.nanos()
     }
 
-    /// Pages that a query reads from the medium if `memory` bytes of the tables stay in memory: directories first, as
-    /// they are used most for their size.
+    /// Returns the number of pages that a query reads from the medium if `memory` bytes of the tables stay in memory:
+    /// directories first, because they are read most often for their size.
     #[must_use]
     pub fn cold_pages(&self, memory: u64) -> f64 {
         let (memory, directories) = (memory as f64, self.directory_bytes as f64);
@@ -180,14 +181,14 @@ impl Cost {
 pub enum Medium {
     /// Everything is in memory.
     Memory,
-    /// A solid-state disk: 100 us a read, 16 at a time.
+    /// A solid-state disk: 100 us a read, 16 reads at a time.
     Ssd,
     /// A hard disk: 8 ms a read, one at a time.
     Disk,
 }
 
 impl Medium {
-    /// The nanoseconds by which a page read adds to the time of a query in a batch.
+    /// Returns the nanoseconds that each page read adds to a query in a batch.
     #[must_use]
     pub fn nanos_a_page(self) -> f64 {
         match self {
@@ -203,14 +204,14 @@ fn power(bits: u32) -> f64 {
     if bits > 64 { power(64) * power(bits - 64) } else { (1_u128 << bits) as f64 }
 }
 
-/// The share of random values of `bits` bits that are within `radius` of a query; 0 for a negative radius.
+/// Returns the fraction of random values of `bits` bits that are within `radius` of a query; 0 for a negative radius.
 fn share(bits: u32, radius: i64) -> f64 {
     let Ok(radius) = u32::try_from(radius) else { return 0.0 };
     if radius >= bits { 1.0 } else { masks::count(bits, radius) as f64 / power(bits) }
 }
 
-/// `e^-x` for nonnegative x, to some 12 digits, the same on every machine: a series of a repeatedly halved argument,
-/// squared again as often.
+/// Returns `e^-x` for nonnegative x, accurate to about 12 digits and the same on every machine. Halves the argument
+/// repeatedly, sums a series, and squares the sum once for each halving.
 fn exp_minus(x: f64) -> f64 {
     const HALVINGS: u32 = 10;
     if x > 64.0 {
@@ -221,12 +222,13 @@ fn exp_minus(x: f64) -> f64 {
     (0..HALVINGS).fold(series, |value, _| value * value)
 }
 
-/// The cache lines or pages, of `size` bytes, that a run of `bytes` touches on average, at any start.
+/// Returns the average number of units of `size` bytes (cache lines or pages) that a run of `bytes` bytes touches, if
+/// it may start at any offset.
 fn spanned(bytes: f64, size: f64) -> f64 {
     if bytes > 1.0 { 1.0 + (bytes - 1.0) / size } else { bytes }
 }
 
-/// The cost of a run of `bytes`, in units of a first cache line.
+/// Returns the cost of reading a run of `bytes` bytes, in units of a first cache line.
 fn run(bytes: f64) -> f64 {
     let lines = spanned(bytes, LINE);
     if lines > 1.0 { 1.0 + (lines - 1.0) * FOLLOWING } else { lines }
@@ -239,38 +241,39 @@ fn min(a: f64, b: f64) -> f64 {
 /// A table in the cost model.
 struct PricedTable {
     complete: Option<Complete>,
-    /// Bytes of its section.
+    /// Bytes of the table's section.
     length: u64,
-    /// Bytes of its directory.
+    /// Bytes of the table's directory.
     directory: u64,
-    /// The bits that suffice to find a bucket in constant time.
+    /// The number of prefix bits for which the directory finds a bucket in constant time.
     directory_bits: u32,
     probe_bits: u32,
-    /// Bytes of an entry after the pointer, in a partial table.
+    /// Bits of an entry after the pointer, in a partial table.
     filter_bits: u32,
-    /// The bits of the pointer that are among those by which the table is probed: their number, and a mask of them from
-    /// the top.
+    /// The number of pointer bits among the bits by which the table is probed, and a mask of these bits (bit 0 is the
+    /// highest).
     overlap: u32,
     overlapping: u64,
-    /// No bit of the pointer leads the table.
+    /// Whether no bit of the pointer is among the leading bits of the table.
     apart: bool,
     /// Bytes of an entry in the column that is scanned.
     column: f64,
-    /// Bytes of an entry in the column that is checked for survivors.
+    /// Bytes of an entry in the column that is checked for entries that passed the scan.
     rest: f64,
 }
 
-/// The costs of a scheme's tables in a segment of `rows` distinct fingerprints, 1 to [`DOCUMENTS_MAX`], for queries
-/// within `within`.
+/// Returns the costs of a scheme's tables in a segment of `rows` distinct fingerprints, at most [`DOCUMENTS_MAX`], for
+/// queries of radius `within`.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a radius that the design does not answer, for invalid numbers of a design, and for more rows.
+/// [`Error::Invalid`] for a radius that the design does not answer, for invalid parameters of a design, and for more
+/// rows.
 pub fn cost(scheme: Scheme, within: u32, rows: u64) -> Result<Cost> {
     let design = Design::new(scheme.design)?;
     of_design(&design, scheme, within, rows)
 }
 
-/// As [`cost`], with the design of the scheme already made.
+/// Returns the same as [`cost`], for a design that was already constructed.
 pub(super) fn of_design(design: &Design, scheme: Scheme, within: u32, rows: u64) -> Result<Cost> {
     if rows > DOCUMENTS_MAX {
         return Err(Error::Invalid(format!(
@@ -384,7 +387,7 @@ fn priced(design: &Design, place: usize, scheme: Scheme, rows: u64) -> PricedTab
 }
 
 impl Cost {
-    /// A scan of all rows.
+    /// Adds the cost of a scan of all rows.
     fn scan_all(&mut self, first: &PricedTable, within: u32, rows: f64) {
         self.entries = rows;
         self.candidates = rows * share(16, within.into()) + HITS;
@@ -405,18 +408,18 @@ impl Cost {
         self.pages = spanned(bytes, FILE_PAGE);
     }
 
-    /// The probes of a table: directory, bucket, and the survivors.
+    /// Adds the cost of the probes of a table: directory, bucket, and the entries that pass the scan.
     fn probe(&mut self, table: &PricedTable, radius: u32, within: u32, rows: f64) {
         let probes = masks::count(table.probe_bits, radius) as f64;
-        // Partial tables have the buckets of their directory. Other tables find the rows of longer prefixes by a
-        // search.
+        // The buckets of a partial table are those of its directory. In other tables, a search finds the rows of longer
+        // prefixes.
         let bits = if table.complete.is_none() {
             table.probe_bits.min(table.directory_bits)
         } else {
             table.probe_bits
         };
         let bucket = rows / power(bits);
-        // Entries that are near the query in the bits that are compared first.
+        // The number of entries that are near the query in the bits that are compared first.
         let mut candidates = 0.0;
         for ones in 0..=radius.min(table.probe_bits) {
             let probes = choices(table.probe_bits.into(), ones.into()) as f64;
@@ -432,7 +435,7 @@ impl Cost {
         work.read(probes * spanned(8.0, LINE), self.directory_bytes as f64);
         let narrowed = table.probe_bits > table.directory_bits && table.complete.is_some();
         if narrowed {
-            // Two bisections in a bucket of the directory.
+            // Two binary searches in a bucket of the directory.
             #[allow(clippy::cast_sign_loss, reason = "a quotient of counts")]
             let steps = 1 + ((rows / power(table.directory_bits)) as u64).checked_ilog2().unwrap_or(0);
             work.read(probes * 2.0 * f64::from(steps), self.bytes as f64);
@@ -455,7 +458,7 @@ impl Cost {
                 CANDIDATE
             }
             Some(Complete::Manku) => {
-                // Values of a block are decoded one after the other, from its first.
+                // The values of a block are decoded one after the other, starting with the first.
                 let blocks = spanned(bytes, 8.0 * rows / (table.length as f64 / 1036.0)).max(1.0);
                 work.0[MANKU_BLOCK] = probes * blocks;
                 work.read(probes * 20.0, self.bytes as f64);
@@ -464,7 +467,7 @@ impl Cost {
         };
         let hits = if table.complete.is_some() { HITS * probes / self.probes as f64 } else { 0.0 };
         work.0[candidate] += candidates + hits;
-        // The survivors of a bucket are close together in the column that is checked next.
+        // The entries of a bucket that pass are close together in the column that is checked next.
         let after = |size: f64| {
             let column = bucket * table.rest;
             if column == 0.0 { 0.0 } else { min(candidates, probes * spanned(column, size)) + hits }
@@ -475,8 +478,9 @@ impl Cost {
         self.directory_pages += probes;
     }
 
-    /// The lookups in table 1 from entries of a partial table. `own` is the radius within which table 1 itself is
-    /// probed, if it is: what it finds is not followed.
+    /// Adds the cost of the lookups in table 1 from entries of a partial table. `own` is the radius within which table
+    /// 1 itself is probed; pointers to fingerprints that these probes find are not followed. `None` if table 1 is not
+    /// probed.
     fn follow(
         &mut self,
         first: &PricedTable,
@@ -488,7 +492,7 @@ impl Cost {
     ) {
         let bucket = rows as f64 / power(table.probe_bits.min(table.directory_bits));
         let pointers = masks::count(POINTER_BITS - table.overlap, within) as f64;
-        // Only if the pointer has all the bits by which table 1 is probed is it known what table 1 finds.
+        // A pointer shows what table 1's own probes find only if it has all bits by which table 1 is probed.
         let known = first.probe_bits <= prefix_bits(rows, POINTER_BITS);
         let both = table.overlap_with(first.probe_bits);
         let own = own.filter(|_| known).map(|radius| FirstTableProbe { radius, both, alone: first.probe_bits - both });
@@ -502,7 +506,7 @@ impl Cost {
         self.add_first_table_lookups(first, followed, within, rows);
     }
 
-    /// The buckets of table 1 to which pointers lead.
+    /// Adds the cost of reading the buckets of table 1 that pointers name.
     fn add_first_table_lookups(&mut self, first: &PricedTable, followed: f64, within: u32, rows: u64) {
         let bucket = rows as f64 / power(prefix_bits(rows, POINTER_BITS));
         let bytes = bucket * first.column;
@@ -510,7 +514,8 @@ impl Cost {
         let mut work = QueryWork::default();
         match first.complete {
             Some(Complete::Planes) if first.directory_bits >= POINTER_BITS => {
-                // The pointer has used up most of the radius, or all of it.
+                // The differences in the pointer use up most of the radius, or all of it, so there are hardly any
+                // candidates.
                 work.0[FOLLOW] = followed;
                 work.0[ENTRY] = followed * bucket;
             }
@@ -545,13 +550,14 @@ impl Cost {
 }
 
 impl PricedTable {
-    /// How many of a fingerprint's first `bits` bits, at most those of a pointer, are among the bits by which this
-    /// table is probed.
+    /// Returns how many of a fingerprint's first `bits` bits (at most the length of a pointer) are among the bits by
+    /// which this table is probed.
     fn overlap_with(&self, bits: u32) -> u32 {
         self.overlapping.checked_shr(64 - bits).unwrap_or(0).count_ones()
     }
 
-    /// The share of a bucket that is near in the scanned column, if the prefix differs from the query's in `ones` bits.
+    /// Returns the fraction of a bucket that is near in the scanned column, if the prefix differs from the query's in
+    /// `ones` bits.
     fn first_share(&self, ones: u32, within: u32) -> f64 {
         let (ones_left, all) = (i64::from(within) - i64::from(ones), i64::from(within));
         let wide = |left: i64| left >= i64::from(WIDE);
@@ -567,15 +573,16 @@ impl PricedTable {
         }
     }
 
-    /// The share of a partial table's bucket that is near in the pointer and the `filter` bits after it, if the prefix
-    /// differs in `ones` bits; without the fingerprints that table 1 finds, which is probed by the first bits, within
-    /// the radius of `own`.
+    /// Returns the fraction of a partial table's bucket that is near in the pointer and the `filter` bits after it, if
+    /// the prefix differs from the query's in `ones` bits. Excludes the fingerprints that table 1's own probes,
+    /// described by `own`, find.
     fn pointer_share(&self, ones: u32, within: u32, filter: u32, own: Option<FirstTableProbe>) -> f64 {
         let free = POINTER_BITS - self.overlap;
         let (all, both) = (u64::from(self.probe_bits), u64::from(self.overlap));
         let mut sum = 0.0;
-        // `inside` is the number of differing prefix bits that are also pointer bits. They reduce the radius left for the
-        // pointer; the other differing bits do so only if no pointer bit leads the table.
+        // `inside` is the number of differing prefix bits that are also pointer bits. They reduce the radius left for
+        // the pointer. The other differing prefix bits reduce it only if no pointer bit is among the table's leading
+        // bits.
         for inside in 0..=ones.min(self.overlap) {
             let ways =
                 choices(both, inside.into()) as f64 * choices(all - both, (ones - inside).into()) as f64;
@@ -594,19 +601,19 @@ impl PricedTable {
     }
 }
 
-/// How table 1 is probed, which decides what it finds by itself.
+/// How table 1 itself is probed; this determines which fingerprints its own probes find.
 #[derive(Clone, Copy)]
 struct FirstTableProbe {
     radius: u32,
-    /// The number of bits by which table 1 is probed that are also among those of the other table.
+    /// The number of bits by which both table 1 and the other table are probed.
     both: u32,
-    /// The number of those that are not.
+    /// The number of bits by which table 1 is probed and the other table is not.
     alone: u32,
 }
 
 impl FirstTableProbe {
-    /// The probability that table 1 finds an entry that differs from the query in `inside` of the `overlap` bits of the
-    /// pointer by which the other table is probed, and in `outside` of the other bits.
+    /// Returns the probability that table 1's own probes find an entry that differs from the query in `inside` of the
+    /// `overlap` pointer bits by which the other table is probed, and in `outside` of the other pointer bits.
     fn finds(self, overlap: u32, inside: u32, outside: u32) -> f64 {
         let of = |total: u32, chosen: u32| choices(total.into(), chosen.into()) as f64;
         let free = POINTER_BITS - overlap;
@@ -623,10 +630,10 @@ impl FirstTableProbe {
     }
 }
 
-/// Blocks and bytes of a table encoded as `manku`, expected for uniform values. Neighbours in sorted order differ first
-/// in bit `d` wherever a node of depth `d` in the trie of all values has two children. There are `2^d (1 - q1)^2` such
-/// nodes, `q1` being the probability that a child is empty. The Huffman code follows from these counts; a difference
-/// takes its code and the bits after it.
+/// Returns the expected number of blocks and bytes of a table encoded as `manku`, for uniform values. In sorted order,
+/// the first bit in which neighbours differ is bit `d` wherever a node of depth `d` in the trie of all values has two
+/// children. There are `2^d (1 - q1)^2` such nodes, `q1` being the probability that a child is empty. The Huffman code
+/// follows from these counts. A difference is stored as its code and the bits after bit `d`.
 fn manku(rows: u64) -> (u64, u64) {
     const BLOCK: f64 = 8192.0;
     let n = rows as f64;
@@ -651,35 +658,35 @@ fn manku(rows: u64) -> (u64, u64) {
         counts.push(pair);
     }
     let bits = (code + below) / total;
-    // On average, half a difference of each block stays unused.
+    // On average, half the size of a difference stays unused in each block.
     let a_block = 1.0 + (BLOCK - 64.0 - bits / 2.0) / bits;
     #[allow(clippy::cast_sign_loss, reason = "a quotient of a count and a positive number")]
     let blocks = (n / a_block) as u64 + 1;
     (blocks, 64 + align(blocks * 8) + align((blocks + 1) * 4) + blocks * 1024)
 }
 
-/// The costs of the paper's method (Manku, Jain and Das Sarma, WWW 2007, section 3): complete tables of 8 bytes a
-/// fingerprint, each probed once by all its leading bits.
+/// The costs of the method of the paper (Manku, Jain and Das Sarma, WWW 2007, section 3): complete tables of 8 bytes
+/// for each fingerprint, each probed once by all its leading bits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Raw {
     /// The design.
     pub design: DesignName,
-    /// Tables.
+    /// Number of tables.
     pub tables: u32,
-    /// Bytes of all.
+    /// Bytes of all tables.
     pub bytes: f64,
     /// Probes of a query.
     pub probes: u64,
-    /// The numbers of leading bits, ascending, each with the number of tables that lead with that many bits and the
-    /// fingerprints that a probe of one finds by chance.
+    /// For each number of leading bits, ascending: this number, the number of tables with it, and the expected number
+    /// of fingerprints that a probe of such a table finds by chance.
     pub prefixes: Vec<(u32, u32, f64)>,
 }
 
 impl Raw {
-    /// For `documents` fingerprints, a design and a radius.
+    /// Returns the costs for `documents` fingerprints, a design and a radius.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a radius that the design does not answer, and for invalid numbers of a design.
+    /// [`Error::Invalid`] for a radius that the design does not answer, and for invalid parameters of a design.
     pub fn of(name: DesignName, within: u32, documents: f64) -> Result<Self> {
         let design = Design::new(name)?;
         let radii = design.radii(within)?;
@@ -790,7 +797,7 @@ mod tests {
             let after = expected.work.0[FOLLOW_SLOWLY] * n as f64 / power(prefix_bits(n, POINTER_BITS));
             let own = expected.entries - after;
             assert!((own / per_query(entries) - 1.0).abs() < 0.03, "{text}: {own} {}", per_query(entries));
-            // Some hundred or thousand events: the difference is chance.
+            // There are only some hundreds or thousands of such events, so the difference is random.
             let chance = 4.0 * (followed as f64).sqrt() / queries.len() as f64 + 1e-2;
             assert!(
                 (predicted - per_query(followed)).abs() < chance + 0.03 * predicted,
@@ -820,7 +827,7 @@ mod tests {
         assert!((cost.cold_pages(cost.directory_bytes) - cost.pages).abs() < 1e-9);
         let (half, none) = (cost.cold_pages(cost.bytes / 2), cost.cold_pages(0));
         assert!(half > 0.4 * cost.pages && half < 0.6 * cost.pages, "{half} of {}", cost.pages);
-        // Four buckets of 1.5 kB in pages of 4 kB, the lookups that follow, and their directories.
+        // Four buckets of 1.5 kB in pages of 4 kB, the lookups in table 1 that follow, and the directories of both.
         assert!(none > 12.0 && none < 18.0, "{none}");
     }
 

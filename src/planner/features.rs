@@ -1,11 +1,10 @@
-//! The mathematics of features: the probability that two documents are *fungible*, that is, agree in r of their k
-//! features.
+//! Computes the probability that two documents are *fungible*: that at least r of their k features are equal.
 
 use super::Binomial;
 use crate::params::FeatureScheme;
 
 impl FeatureScheme {
-    /// The probability that one feature agrees in two documents of this resemblance, 0 to 1:
+    /// Returns the probability that one feature is equal in two documents of this resemblance, 0 to 1:
     /// `q = J^s + (1 - J^s) 2^-bits`.
     #[must_use]
     pub fn agreement(&self, resemblance: f64) -> f64 {
@@ -16,7 +15,7 @@ impl FeatureScheme {
     fn agree_or_differ(self, resemblance: f64) -> (f64, f64) {
         let by_chance = (-f64::from(self.feature_bits)).exp2();
         let equal = resemblance.clamp(0.0, 1.0).powi(self.group_size.into());
-        // 1 - J^s with all its digits, also if J is near 1.
+        // Computes 1 - J^s without cancellation if J is near 1.
         let unequal = if self.group_size == 0 {
             0.0
         } else {
@@ -25,17 +24,17 @@ impl FeatureScheme {
         (equal + unequal * by_chance, unequal * (1.0 - by_chance))
     }
 
-    /// The distribution of the number of features that agree in two documents of this resemblance.
+    /// Returns the distribution of the number of equal features in two documents of this resemblance.
     #[must_use]
     pub fn agreeing(&self, resemblance: f64) -> Binomial {
         let (agree, differ) = self.agree_or_differ(resemblance);
         Binomial::with_complement(self.groups.into(), agree, differ)
     }
 
-    /// P(fungible): the probability that at least r features agree in two documents of this resemblance,
+    /// Returns P(fungible), the probability that at least r features are equal in two documents of this resemblance:
     /// `sum over i >= r of C(k, i) q^i (1 - q)^(k - i)`, with `q` as in [`agreement`](Self::agreement).
     ///
-    /// Rises with the resemblance and with the groups, falls with the group size and the threshold.
+    /// Increases with the resemblance and the number of groups; decreases with the group size and the threshold.
     ///
     /// ```
     /// use twindex::planner::Banding;
@@ -48,13 +47,13 @@ impl FeatureScheme {
         self.agreeing(resemblance).at_least(self.threshold.into())
     }
 
-    /// The decimal logarithm of [`fungible`](Self::fungible): Broder's "Prob of acceptance - LOG scale".
+    /// Returns the decimal logarithm of [`fungible`](Self::fungible): Broder's "Prob of acceptance - LOG scale".
     #[must_use]
     pub fn log10_accepted(&self, resemblance: f64) -> f64 {
         self.agreeing(resemblance).log10_at_least(self.threshold.into())
     }
 
-    /// The decimal logarithm of `1 - P(fungible)`: Broder's "Prob of rejection - LOG scale".
+    /// Returns the decimal logarithm of `1 - P(fungible)`: Broder's "Prob of rejection - LOG scale".
     #[must_use]
     pub fn log10_rejected(&self, resemblance: f64) -> f64 {
         match self.threshold.checked_sub(1) {
@@ -63,16 +62,15 @@ impl FeatureScheme {
         }
     }
 
-    /// The distribution of the number of equal minima in two documents of this resemblance, among the same t minima:
-    /// the *full sketch*. If T or more equal minima are accepted, the probability is
-    /// `sum over i >= T of C(t, i) J^i (1 - J)^(t - i)`, the polynomial that features approximate for a fraction of the
-    /// bytes.
+    /// Returns the distribution of the number of equal minima in two documents of this resemblance, if all t minima are
+    /// compared: the *full sketch*. If at least T equal minima are required, the probability of acceptance is
+    /// `sum over i >= T of C(t, i) J^i (1 - J)^(t - i)`. Features approximate this polynomial with a fraction of the bytes.
     ///
     /// ```
     /// use twindex::params::Preset;
     /// let scheme = Preset::BRODER_84.scheme;
     /// let whole = |j| scheme.full_sketch(j).log10_at_least(scheme.full_sketch_threshold(0.9).into());
-    /// // Both accept 4 of 10 pairs at 0.9; at 0.7 the features accept 1 in 1,500, the full sketch 1 in 400,000.
+    /// // Both accept 4 of 10 pairs at 0.9. At 0.7 the features accept 1 pair in 1,500, the full sketch 1 in 400,000.
     /// assert!((scheme.log10_accepted(0.9) - whole(0.9)).abs() < 0.05);
     /// assert!(whole(0.7) < scheme.log10_accepted(0.7) - 2.0);
     /// ```
@@ -81,16 +79,17 @@ impl FeatureScheme {
         Binomial::new(self.minima().into(), resemblance)
     }
 
-    /// The number T of equal minima for which the full sketch accepts pairs of this resemblance with the probability
-    /// nearest to that of the features; of equally near ones the least. Evaluates tails of [`Binomial`] O(log t) times;
-    /// 0 if the resemblance is NaN.
+    /// Returns the threshold T at which the full sketch accepts pairs of this resemblance with the probability nearest
+    /// to that of the features; the smallest T if several are equally near. Evaluates O(log t) tails of [`Binomial`].
+    /// Returns 0 if the resemblance is NaN.
     #[must_use]
     pub fn full_sketch_threshold(&self, resemblance: f64) -> u32 {
         let (features, whole) = (self.fungible(resemblance), self.full_sketch(resemblance));
         if features.is_nan() || resemblance.is_nan() {
             return 0;
         }
-        // Tails fall with T. The nearest is the first that is not above the features' probability, or the one before.
+        // Tails decrease with T. The nearest is the first tail that does not exceed the features' probability, or the
+        // one before.
         let first_not_above = |probability: f64| {
             let (mut low, mut high) = (0, self.minima());
             while low < high {
@@ -106,26 +105,26 @@ impl FeatureScheme {
         let off = |threshold: u32| (whole.at_least(threshold.into()) - features).abs();
         let below = first_not_above(features);
         let Some(before) = below.checked_sub(1) else { return below };
-        // If tails round to 1, several T have the same tail; take the smallest.
+        // Several T may have the same tail because tails round to 1; take the smallest T.
         let above = first_not_above(whole.at_least(before.into()));
         if off(above) <= off(below) { above } else { below }
     }
 
-    /// The probability that two documents with nothing in common are accepted.
+    /// Returns the probability that two documents with nothing in common are accepted.
     #[must_use]
     pub fn by_chance(&self) -> f64 {
         self.fungible(0.0)
     }
 
-    /// The expected number of pairs by chance among `documents` with nothing in common: [`by_chance`](Self::by_chance)
-    /// of all pairs.
+    /// Returns the expected number of accepted pairs among `documents` documents with nothing in common: the number of
+    /// pairs times [`by_chance`](Self::by_chance).
     ///
     /// ```
     /// use twindex::params::Preset;
     /// let bytes = Preset::SMALL_8.scheme;
-    /// // 4,112 pairs among 50,000 documents: one document in six has a stranger for a twin.
+    /// // 4,112 pairs among 50,000 documents: one document in six has an accidental match.
     /// assert!((bytes.accidental_pairs(50_000) - 4_111.5).abs() < 0.1);
-    /// // With 7 of 8 bytes, less than one pair among 85 million documents, but hardly a near-duplicate either.
+    /// // With 7 of 8 bytes, less than one pair among 85 million documents, but also very few of the near-duplicates.
     /// let seven = twindex::params::FeatureScheme { threshold: 7, ..bytes };
     /// assert!(seven.accidental_pairs(85_000_000) < 0.5);
     /// ```
@@ -135,7 +134,7 @@ impl FeatureScheme {
     }
 }
 
-/// The number of pairs among `documents`.
+/// Returns the number of pairs of `documents` documents.
 pub(super) fn pairs(documents: u64) -> f64 {
     documents as f64 * documents.saturating_sub(1) as f64 / 2.0
 }
@@ -171,7 +170,7 @@ mod tests {
                 assert!((sum - 1.0).abs() < 1e-12, "{} at {j}: {sum}", preset.name);
             }
         }
-        // 1 - 0.999999999^14 is 1.4e-8, and all six features except one differ.
+        // 1 - 0.999999999^14 is 1.4e-8. A pair is rejected if at least five of the six features differ.
         let rejected = Preset::BRODER_84.scheme.log10_rejected(1.0 - 1e-9);
         let by_hand = 5.0 * 1.4e-8_f64.log10() + 6_f64.log10();
         assert!((rejected - by_hand).abs() < 1e-6, "{rejected}, {by_hand}");
@@ -210,7 +209,7 @@ mod tests {
                 assert!(off(found) <= nearest + 1e-15, "{scheme:?} at {j}: {found}");
             }
         }
-        // Four thousand million minima, and 93 of the features are expected to agree.
+        // About 4.3 billion minima; 93 of the features are expected to be equal.
         let scheme = FeatureScheme::new(u16::MAX, u16::MAX, 93);
         let found = f64::from(scheme.full_sketch_threshold(0.9999));
         assert!((found / f64::from(scheme.minima()) - 0.9999).abs() < 1e-4, "{found}");

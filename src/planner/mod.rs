@@ -1,13 +1,13 @@
-//! Predicts the costs and the recall of parameters, and chooses among them: mathematics, without any documents.
+//! Predicts the costs and the recall of parameters, and chooses among them. Uses formulas only; reads no documents.
 //!
-//! **Permutation tables.** Most users choose by `auto`, `small` or `fast` and can skip these:
+//! **Permutation tables.** Most users choose `auto`, `small` or `fast` and can skip these modules:
 //!
-//! - [`cost`]: the bytes, work and time of tables, before they are built;
-//! - [`recall`]: what designs find, exactly or in probability;
-//! - [`scheme`]: the design and codecs of a segment.
+//! - [`cost`]: predicts the bytes, the work and the query time of tables before they are built;
+//! - [`recall`]: computes the recall of designs, exactly or by sampling;
+//! - [`scheme`]: chooses the design and the codecs of a segment.
 //!
-//! **Features.** A signature has t minima, and each of them is equal in two documents of resemblance J with probability
-//! J. The binomial distribution then answers the following before anything is sketched:
+//! **Features.** A signature has t minima. Each minimum is equal in two documents of resemblance J with probability J.
+//! The binomial distribution then answers the following before any document is sketched:
 //!
 //! | you want to know | see |
 //! |---|---|

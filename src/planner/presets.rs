@@ -1,4 +1,4 @@
-//! Checks the numbers that the documentation of the presets states.
+//! Checks the figures in the documentation of the presets.
 
 use super::Banding;
 use crate::params::{FeatureScheme, Preset};
@@ -46,7 +46,7 @@ fn three_of_eight_bytes_suit_up_to_fifty_thousand_documents() {
     let three = Preset::SMALL_8.scheme;
     let seven = FeatureScheme { threshold: 7, ..three };
     assert_eq!([49_999, 50_000].map(Preset::common_bytes), [three.threshold, seven.threshold]);
-    // Accidental partners of one document.
+    // The expected number of accidental matches of one document.
     let partners =
         |scheme: FeatureScheme, documents: u64| scheme.accidental_pairs(documents) * 2.0 / documents as f64;
     assert!((partners(three, 50_000) - 1.0 / 6.0).abs() < 0.005);
@@ -56,14 +56,16 @@ fn three_of_eight_bytes_suit_up_to_fifty_thousand_documents() {
     assert!((FeatureScheme { group_size: 8, ..seven }.fungible(0.9) - 0.014).abs() < 5e-4);
 }
 
-/// The rule of datasketch: the least sum of the areas under the S-curve left and above it right of the threshold.
+/// The rule of datasketch: minimize the area under the S-curve left of the threshold plus the area above the S-curve
+/// right of the threshold.
 #[test]
 fn bands_of_datasketch_and_text_dedup_follow_from_their_rule() {
     for (threshold, minima, expected) in
         [(0.9, 128, Preset::DATASKETCH.scheme), (0.7, 256, Preset::TEXT_DEDUP.scheme)]
     {
         let area = |banding: Banding| -> f64 {
-            // Simpson's rule on each side; 200 steps are far finer than the differences.
+            // Simpson's rule on each side. With 200 steps, its error is far smaller than the differences between
+            // bandings.
             let side = |from: f64, to: f64, f: &dyn Fn(f64) -> f64| {
                 let h = (to - from) / 200.0;
                 let weight = |i: i32| match i {

@@ -1,18 +1,18 @@
-//! The recall of tables: the probability that a query finds a fingerprint at a given distance.
+//! Computes the recall of tables: the probability that a query finds a fingerprint at a given distance.
 //!
-//! A fingerprint differs from the query in `d` bits, all choices of `d` bits being equally likely. A table finds it if
-//! at most its radius of these bits are among the bits by which it is probed. There are three methods, by the kind of
-//! tables:
+//! The model: a fingerprint differs from the query in `d` bits, and all choices of `d` bits are equally likely. A table
+//! finds the fingerprint if at most `r` of these bits are among the bits by which the table is probed, `r` being the
+//! table's radius. The method of computation depends on the tables:
 //!
-//! - If no two tables share a bit, as in block designs, the number of choices of `d` bits that all tables miss is the
-//!   coefficient of `x^d` in the product of `sum C(b, i) x^i`, `i` above each table's radius, and `(1 + x)^f` for the
-//!   `f` bits of no table.
-//! - If tables are probed exactly and are at most [`UNIONS_MAX`], as in free designs, by inclusion and exclusion: of
-//!   the `C(64, d)` choices, `C(64 - u, d)` contain none of the `u` bits by which some of the tables are probed.
-//! - Otherwise [`SAMPLES`] random draws from a fixed seed, with a standard error.
+//! - If no two tables share a bit, as in block designs: the number of choices of `d` bits that all tables miss is the
+//!   coefficient of `x^d` in a product. Its factors are, for each table, the sum of `C(b, i) x^i` over all `i` above the
+//!   table's radius, and `(1 + x)^f` for the `f` bits of no table.
+//! - If there are at most [`UNIONS_MAX`] tables, all of radius 0, as in free designs: inclusion and exclusion. Of the
+//!   `C(64, d)` choices, `C(64 - u, d)` contain none of the `u` bits by which the tables of a subset are probed.
+//! - Otherwise: [`SAMPLES`] random draws from a fixed seed, with a standard error.
 //!
-//! The first two methods use integers until the final division. The model assumes equally likely bits: bits of
-//! simhashes of real texts are not quite so, as features have different weights.
+//! The first two methods compute with integers until the final division. In simhashes of real texts, the bits do not
+//! differ with quite the same probability, because features have different weights.
 
 use crate::design::Design;
 use crate::design::masks::choices;
@@ -20,18 +20,18 @@ use crate::design::order::BITS;
 use crate::error::Result;
 use twindex_kernel::splitmix::SplitMix;
 
-/// The most tables for which all unions are enumerated.
+/// Maximum number of tables for inclusion and exclusion, which enumerates the unions of all subsets of the tables.
 pub const UNIONS_MAX: usize = 16;
-/// Random draws, if probabilities are not computed exactly.
+/// Number of random draws if the probability is not computed exactly.
 pub const SAMPLES: u32 = 1 << 16;
 const SEED: u64 = 0x7477_696E_6465_7821;
 
-/// A probability.
+/// A probability and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recall {
-    /// From 0 to 1.
+    /// The probability, 0 to 1.
     pub probability: f64,
-    /// Its standard error; 0 if it was computed exactly.
+    /// The standard error of the probability; 0 if it was computed exactly.
     pub standard_error: f64,
 }
 
@@ -54,11 +54,11 @@ impl TableProbe {
     }
 }
 
-/// The probability that a query within `within` of tables of `rows` entries finds a fingerprint at `distance`, 0 to 64.
-/// For exact designs this is 1 up to `within`. Fingerprints beyond `within` may be found but are not reported: there,
-/// this is the share of false candidates.
+/// Returns the probability that a query within `within` finds a fingerprint at `distance`, 0 to 64, in tables of `rows`
+/// entries. For exact designs, it is 1 up to `within`. Fingerprints beyond `within` may be found but are not reported:
+/// for these, it is the fraction that become false candidates.
 ///
-/// Cost: up to 2^16 steps for each table.
+/// Takes up to 2^16 steps for each table.
 ///
 /// # Errors
 /// [`Error::Invalid`](crate::Error::Invalid) for a radius that the design does not answer.
@@ -66,7 +66,7 @@ impl TableProbe {
 /// ```
 /// use twindex::design::Design;
 /// use twindex::planner::recall::recall;
-/// // Of 24 leading bits, three that differ spare (40 * 39 * 38) / (64 * 63 * 62).
+/// // A difference of three bits avoids the 24 leading bits with probability (40 * 39 * 38) / (64 * 63 * 62).
 /// let prefix = Design::new("prefix-24".parse()?)?;
 /// assert_eq!(recall(&prefix, 3, 1_000_000, 3)?.probability, 9880.0 / 41_664.0);
 /// # Ok::<(), twindex::Error>(())
@@ -94,7 +94,7 @@ pub fn recall(design: &Design, within: u32, rows: u64, distance: u32) -> Result<
     })
 }
 
-/// The differences of `distance` bits that none of the tables finds, for tables that share no bits.
+/// Returns the number of differences of `distance` bits that none of the tables finds. The tables must share no bits.
 fn missed_by_apart(probed: &[TableProbe], distance: u32) -> u128 {
     let free = BITS - probed.iter().map(|table| table.bits.count_ones()).sum::<u32>();
     let distance = distance as usize;
@@ -114,9 +114,10 @@ fn missed_by_apart(probed: &[TableProbe], distance: u32) -> u128 {
     times(&missed, free, 0)[distance]
 }
 
-/// The differences of `distance` bits that contain no probed bit of some table.
+/// Returns the number of differences of `distance` bits that contain no probed bit of at least one table.
 fn found_by_any(probed: &[TableProbe], distance: u32) -> u128 {
-    // Indexed by the number of bits of a union: the number of odd sets of tables with it, minus the even ones.
+    // Indexed by the number of bits of a union: the number of odd-sized subsets of tables with such a union, minus the
+    // number of even-sized ones.
     let mut signed = [0_i64; BITS as usize + 1];
     let mut unions: Vec<(u64, i64)> = vec![(0, -1)];
     for table in probed {
@@ -135,7 +136,7 @@ fn drawn(probed: &[TableProbe], distance: u32) -> Recall {
     let mut random = SplitMix(SEED);
     let mut found = 0_u32;
     for _ in 0..SAMPLES {
-        // Floyd's method to draw distinct bits.
+        // Floyd's method of drawing distinct bits.
         let mut difference = 0_u64;
         for last in BITS - distance..BITS {
             let bit = 1 << random.below(u64::from(last) + 1);

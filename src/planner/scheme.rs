@@ -1,4 +1,4 @@
-//! Chooses a design and the codecs of its tables by their predicted bytes and times.
+//! Chooses a design and the codecs of its tables by their predicted size and query time.
 
 use super::cost::{self, Cost};
 use crate::design::{
@@ -6,33 +6,36 @@ use crate::design::{
 };
 use crate::format::DOCUMENTS_MAX;
 
-/// Up to this number of fingerprints a segment has the simplest tables: they are scanned, or nearly.
+/// Largest number of distinct fingerprints for which a segment uses [`SIMPLE`]: such a segment is scanned, or nearly
+/// so.
 pub const SIMPLE_ROWS: u64 = 4096;
-/// The tables of such a segment.
+/// The scheme of segments with at most [`SIMPLE_ROWS`] distinct fingerprints.
 pub const SIMPLE: Scheme =
     Scheme { design: DesignName::Blocks(4), codecs: Codecs { first: Complete::Planes, partial: Some(2) } };
-/// The most tables of a design that is considered.
+/// Maximum number of tables of the `choose-M-J` designs that [`candidates`] considers.
 pub const TABLES_CHOSEN_MAX: u32 = 20;
-/// For `fast`: the longest time allowed, in twentieths of the least time.
+/// For `fast`: the maximum query time, in twentieths of the minimum.
 const FAST_TWENTIETHS: f64 = 21.0;
-/// For `auto`.
+/// For `auto`: the maximum query time, in twentieths of the minimum.
 const AUTO_TWENTIETHS: f64 = 23.0;
-/// For `small`.
+/// For `small`: the maximum query time, in twentieths of the minimum.
 const SMALL_TWENTIETHS: f64 = 120.0;
 
-/// A candidate of a choice: its predicted bytes and time.
+/// A candidate scheme with its predicted size and query time.
 #[derive(Clone, Debug)]
 pub struct SchemeChoice {
-    /// The tables.
+    /// The design and the codecs of the tables.
     pub scheme: Scheme,
-    /// Their costs.
+    /// The predicted costs of the tables.
     pub cost: Cost,
 }
 
-/// The schemes that `auto`, `small` and `fast` choose among for a radius, with their costs in a segment of `rows`
-/// distinct fingerprints, in a fixed order: `blocks-M` up to `M = within + 1`, `choose-M-J` with at most
-/// [`TABLES_CHOSEN_MAX`] tables whose largest radius is this one, and `nested-4-4`; each with tables encoded as planes
-/// or compact, all complete or all except the first partial. If a design or codecs are given, only those.
+/// Returns the schemes among which `auto`, `small` and `fast` choose for the radius `within`, with their costs in a
+/// segment of `rows` distinct fingerprints, in a fixed order.
+///
+/// The designs are `blocks-M` up to `M = within + 1`, `choose-M-J` with at most [`TABLES_CHOSEN_MAX`] tables and the
+/// largest radius `within`, and `nested-4-4`. Complete tables are encoded as planes or compact. Either all tables are
+/// complete, or all except the first are partial. If a design or codecs are specified, only these are considered.
 #[must_use]
 pub fn candidates(design: Option<DesignName>, codecs: Option<Codecs>, within: u8, rows: u64) -> Vec<SchemeChoice> {
     let within = u32::from(within.min(WITHIN_MAX));
@@ -47,7 +50,7 @@ pub fn candidates(design: Option<DesignName>, codecs: Option<Codecs>, within: u8
     for name in names {
         let Ok(design) = Design::new(name) else { continue };
         for &codecs in &codecs {
-            // The codec of further tables makes no difference if there are none.
+            // With a single table, the codec of partial tables makes no difference.
             if name.tables() == 1 && codecs.partial.is_some() && open {
                 continue;
             }
@@ -78,8 +81,8 @@ fn names(within: u32) -> Vec<DesignName> {
     names
 }
 
-/// The choice with the fewest bytes among those that take at most `twentieths` twentieths of the least time; of equal
-/// bytes, the faster; of equal times, the first.
+/// Returns the smallest choice among those that take at most `twentieths` twentieths of the time `min`. Ties are broken
+/// by time, then by order.
 fn thrifty(choices: &[SchemeChoice], min: f64, twentieths: f64) -> Option<&SchemeChoice> {
     let fit = choices.iter().filter(|choice| choice.cost.nanos() * 20.0 <= min * twentieths);
     fit.min_by(|a, b| a.cost.bytes.cmp(&b.cost.bytes).then(a.cost.nanos().total_cmp(&b.cost.nanos())))
@@ -92,18 +95,18 @@ fn min<'a>(choices: impl Iterator<Item = &'a SchemeChoice>) -> f64 {
 }
 
 impl Scheme {
-    /// The choice for a segment of `rows` distinct fingerprints, by the bytes and times that [`super::cost`] predicts;
-    /// a function of the arguments alone.
+    /// Chooses the scheme of a segment of `rows` distinct fingerprints by the sizes and times that [`super::cost`]
+    /// predicts. The result depends on the arguments alone.
     ///
-    /// - `fast`: the fewest bytes among all that are within 5 % of the least time.
-    /// - `auto`: the fewest bytes among the block designs that are at most 15 % slower than the fastest block design.
-    ///   Block designs, because they answer every radius, not only up to `within`.
-    /// - `small`: the fewest bytes among the block designs that are at most 6 times as slow as the fastest.
+    /// - `fast`: the smallest scheme among all schemes that are at most 5 % slower than the fastest one.
+    /// - `auto`: the smallest scheme among the block designs that are at most 15 % slower than the fastest block design.
+    ///   Only block designs are considered because they answer every radius, not only radii up to `within`.
+    /// - `small`: the smallest scheme among the block designs that take at most 6 times as long as the fastest one.
     ///
-    /// A named design is used, and so are named codecs; anything left open is chosen as for `auto`. Up to
-    /// [`SIMPLE_ROWS`] fingerprints, and if a scan of all of them is less work than the probes of any design, it is as
-    /// in [`SIMPLE`]. For more than [`DOCUMENTS_MAX`] rows, which no segment holds, the choice is that for
-    /// [`DOCUMENTS_MAX`].
+    /// A named design and named codecs are used as given; the others are chosen as for `auto`. With at most
+    /// [`SIMPLE_ROWS`] fingerprints, or if scanning all fingerprints is less work than the probes of any design, the
+    /// others are those of [`SIMPLE`]. No segment holds more than [`DOCUMENTS_MAX`] rows; for larger `rows`, the choice
+    /// is that for [`DOCUMENTS_MAX`].
     #[must_use]
     pub fn choose(design: DesignChoice, codec: CodecChoice, within: u8, rows: u64) -> Self {
         let named = match design {
@@ -154,7 +157,7 @@ mod tests {
             for rows in [4097, 30_000, 1_000_000, 10_000_000, 50_000_000, 300_000_000, DOCUMENTS_MAX] {
                 let [auto, small, fast] = WORDS.map(|word| chosen(word, within, rows));
                 for (a, b) in [(&small, &auto), (&auto, &fast)] {
-                    // `fast` trades a twentieth of its time for bytes.
+                    // `fast` may take 5 % more than the minimum time to save bytes.
                     assert!(
                         b.cost.nanos() <= a.cost.nanos() * 1.05,
                         "within {within} of {rows}: {a:?} {b:?}"
@@ -186,7 +189,8 @@ mod tests {
             for word in WORDS {
                 assert_eq!(Scheme::choose(word, given, 3, rows).codecs, codecs);
             }
-            // Also if the design does not answer the radius: the caller gets an error that names it.
+            // A named design is used even if it does not answer the radius: the caller then gets an error that names
+            // the design.
             let ten = DesignChoice::Named("choose-5-2".parse().unwrap());
             assert_eq!(Scheme::choose(ten, CodecChoice::Auto, 9, rows).design.to_string(), "choose-5-2");
         }

@@ -1,4 +1,5 @@
-//! The cheapest features with a required recall and a bound on false positives.
+//! Searches for the features with the fewest minima that have a required recall and a bounded number of false
+//! positives.
 
 use std::fmt;
 
@@ -6,27 +7,28 @@ use super::banding::MINIMA;
 use super::features::pairs;
 use crate::params::{BANDS_MAX, FeatureScheme, MINIMA_MAX};
 
-/// The requirements for features: what they must achieve, and what they may cost.
+/// The requirements for features: recall, false positives, and limits of their cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
-    /// The resemblance from which on pairs must be found, above 0, up to 1.
+    /// The resemblance at and above which pairs must be found, above 0, up to 1.
     pub resemblance: f64,
-    /// The share of pairs of exactly that resemblance that must be found, above 0 and below 1; at higher resemblances
-    /// more pairs are found.
+    /// The minimum probability that a pair of exactly that resemblance is found, above 0 and below 1. Pairs of higher
+    /// resemblance are found with a higher probability.
     pub recall: f64,
     /// The bound on false positives.
     pub false_positives: FalsePositiveBound,
-    /// The most minima, 1 to [`MINIMA_MAX`].
+    /// The maximum number of minima, 1 to [`MINIMA_MAX`].
     pub minima: u32,
-    /// The largest r that is tried, at least 1. Use 1 for lookups in an index, whose features are found one by one.
+    /// The largest threshold r that is tried, at least 1. Use 1 for lookups in an index, because they find features one
+    /// by one.
     pub thresholds: u16,
-    /// Bits stored of a feature, up to 64.
+    /// Number of bits stored of each feature, 0 to 64.
     pub feature_bits: u8,
 }
 
 impl Goal {
-    /// Requires a recall at a resemblance, with features of 64 bits that are looked up one by one, at most [`MINIMA`]
-    /// minima and any number of false positives.
+    /// Requires a recall at a resemblance. The features have 64 bits and are looked up one by one, with at most
+    /// [`MINIMA`] minima and any number of false positives.
     #[must_use]
     pub fn recall(recall: f64, resemblance: f64) -> Self {
         Self {
@@ -43,22 +45,22 @@ impl Goal {
 /// A bound on false positives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FalsePositiveBound {
-    /// Pairs of this resemblance, 0 to 1,
+    /// The resemblance of the pairs whose rate is bounded, 0 to 1.
     pub resemblance: f64,
-    /// are found with at most this probability, 0 to 1.
+    /// The maximum probability that a pair of this resemblance is found, 0 to 1.
     pub at_most: f64,
 }
 
 impl FalsePositiveBound {
-    /// At most this number of pairs is expected to be found, if all pairs of `documents` have this resemblance: 0 for
-    /// documents with nothing in common.
+    /// Allows at most `at_most` expected pairs if all pairs of `documents` documents have this resemblance. Use a
+    /// resemblance of 0 for documents with nothing in common.
     #[must_use]
     pub fn pairs(resemblance: f64, documents: u64, at_most: f64) -> Self {
         Self { resemblance, at_most: (at_most / pairs(documents).max(1.0)).min(1.0) }
     }
 }
 
-/// The reason why there are no such features.
+/// The reason why no features satisfy a [`Goal`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Infeasible {
@@ -69,7 +71,7 @@ pub enum Infeasible {
         /// The allowed range.
         allowed: &'static str,
     },
-    /// Not even the shortest groups reach the recall.
+    /// Even the features with the highest recall do not reach the required recall.
     Recall {
         /// The required recall.
         required: f64,
@@ -78,11 +80,11 @@ pub enum Infeasible {
         /// The features with the highest recall.
         best: FeatureScheme,
     },
-    /// All features with the required recall find too many false positives.
+    /// All features with the required recall have too many false positives.
     FalsePositives {
-        /// The required rate.
+        /// The maximum rate of false positives that was specified.
         required: f64,
-        /// The rate of `best`.
+        /// The rate of false positives of `best`.
         reached: f64,
         /// The features with the fewest false positives among those with the required recall.
         best: FeatureScheme,
@@ -113,18 +115,18 @@ impl From<Infeasible> for crate::error::Error {
     }
 }
 
-/// The features with the fewest minima that satisfy a [`Goal`]; among those the fewest groups, then the lowest
-/// threshold.
+/// Returns the features with the fewest minima that satisfy a [`Goal`]. Ties are broken by the fewest groups, then by
+/// the lowest threshold.
 ///
-/// For each threshold r from 1, it tries all group sizes from 1 while the recall can be reached, each with the least
-/// number of groups that reaches it: more groups cost minima and find more false positives. The search is monotonic: a
-/// lower recall, a higher rate, more minima or thresholds never give features of more minima, and a larger limit of
-/// minima alone does not change the answer.
+/// For each threshold r from 1, tries all group sizes from 1 as long as the recall can be reached, each with the
+/// smallest number of groups that reaches it: more groups need more minima and find more false positives. The search is
+/// monotonic: with a lower recall, a higher rate of false positives, or larger limits of minima or thresholds, the
+/// result never has more minima. Raising the limit of minima alone never changes a result.
 ///
-/// Tries at most `thresholds x minima` schemes, each in time of the logarithm of its groups times r.
+/// Tries at most `thresholds x minima` schemes. Each takes time proportional to r times the logarithm of its groups.
 ///
 /// # Errors
-/// [`Infeasible`] names the requirement that cannot be satisfied, and the best possible features.
+/// [`Infeasible`] names the requirement that cannot be satisfied and the features that come closest.
 ///
 /// ```
 /// use twindex::params::FeatureScheme;
@@ -153,7 +155,7 @@ pub fn choose(goal: &Goal) -> Result<FeatureScheme, Infeasible> {
         for group_size in 1..=goal.minima {
             let of =
                 |groups| FeatureScheme { groups, group_size: group_size as u16, threshold, feature_bits };
-            // Longer groups find less, so the first ones that find too little end the loop.
+            // Longer groups have a lower recall, so the first group size below the required recall ends the loop.
             if recall(of(max(group_size))) < goal.recall {
                 break;
             }
@@ -211,7 +213,7 @@ mod tests {
     use crate::planner::Banding;
     use crate::planner::banding::RECALL;
 
-    /// All schemes, one after the other.
+    /// Tries all schemes one by one.
     fn exhaustive(goal: &Goal) -> Option<FeatureScheme> {
         let mut found: Option<FeatureScheme> = None;
         for groups in 1..=goal.minima {
@@ -247,7 +249,7 @@ mod tests {
         }
     }
 
-    /// No answer counts as more minima than any answer, for comparisons.
+    /// The number of minima of an answer. An infeasible goal has the maximum, so that answers can be compared.
     fn price(answer: Result<FeatureScheme, Infeasible>) -> u32 {
         answer.map_or(u32::MAX, |scheme| scheme.minima())
     }
@@ -308,15 +310,16 @@ mod tests {
         for percent in 5..=99_u8 {
             let threshold = f64::from(percent) / 100.0;
             let banding = Banding::for_threshold(threshold);
-            // No longer group reaches the recall: so nothing finds fewer false positives of a resemblance that is low
-            // enough that the length decides, and high enough that chance, once in 2^64, does not.
+            // No longer group reaches the recall, so these features have the fewest false positives at `resemblance`.
+            // It is so low that the group size decides, and so high that accidental equality of features (once in 2^64)
+            // is negligible.
             let resemblance = 10_f64.powf(-10.0 / f64::from(banding.rows));
             let impossible = FalsePositiveBound { resemblance, at_most: 0.0 };
             let goal = Goal { false_positives: impossible, ..Goal::recall(RECALL, threshold) };
             let Err(Infeasible::FalsePositives { best, .. }) = choose(&goal) else { panic!("{percent}") };
             assert_eq!(best.group_size, banding.rows, "{percent}: {best:?}, {banding:?}");
             assert!(best.groups <= banding.bands, "{percent}: {best:?}, {banding:?}");
-            // The same requirements as a search cost no more.
+            // A search with the same requirements needs at most as many minima.
             for strange in [0.1, 0.3, 0.5] {
                 let at_most = banding.recall(strange * threshold) + 1e-15;
                 let false_positives = FalsePositiveBound { resemblance: strange * threshold, at_most };
@@ -331,7 +334,7 @@ mod tests {
 
     #[test]
     fn among_equal_minima_the_fewest_groups_are_chosen() {
-        // 4 x 1 with r = 3 satisfies this, too.
+        // 4 x 1 with r = 3 satisfies this goal, too.
         let false_positives = FalsePositiveBound { resemblance: 0.3, at_most: 0.2 };
         let goal = Goal { false_positives, thresholds: 3, ..Goal::recall(0.5, 0.7) };
         assert_eq!(choose(&goal), Ok(FeatureScheme::new(2, 2, 1)));
@@ -349,7 +352,7 @@ mod tests {
                 ..Goal::recall(0.4, 0.9)
             })
         };
-        // One equal byte is not significant among thousands of documents.
+        // One equal byte is not significant among a thousand documents.
         assert!(matches!(bytes(1000, 1), Err(Infeasible::FalsePositives { .. })));
         let needed: Vec<u16> =
             [10, 1000, 100_000, 10_000_000].map(|documents| bytes(documents, 8).unwrap().threshold).into();
@@ -376,7 +379,7 @@ mod tests {
             let infeasible = choose(&goal).unwrap_err();
             assert!(matches!(infeasible, Infeasible::Range { field, .. } if field == name), "{infeasible}");
         }
-        // The largest search ends quickly, too.
+        // Even the largest search ends quickly.
         let large = Goal { minima: MINIMA_MAX, thresholds: 8, ..false_positives(0.6, 1e-9) };
         let scheme = choose(&large).unwrap();
         assert!(scheme.fungible(0.8) >= 0.9 && scheme.fungible(0.6) <= 1e-9, "{scheme:?}");

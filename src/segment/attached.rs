@@ -1,4 +1,5 @@
-//! Values, fields and stamps: the data of a document besides its sketch, by ordinal, and the sections that hold it.
+//! Values, fields and stamps: the data of documents besides their sketches, by ordinal, and the sections that store
+//! them.
 
 use zerocopy::IntoBytes;
 
@@ -12,7 +13,7 @@ use crate::format::fields::Fields;
 use crate::format::samples::offset_bytes;
 use crate::format::wire::{self, Fault};
 
-/// The part of a record's hash after its key and sketch: exactly what a segment stores of it.
+/// The part of a record's hash after its key and sketch: exactly the data that a segment stores.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RecordAttached<'a> {
     pub(super) value: Option<&'a [u8]>,
@@ -20,13 +21,14 @@ pub(super) struct RecordAttached<'a> {
     pub(super) fields: Option<&'a [u8]>,
 }
 
-/// Bytes collected before they are written.
+/// Number of bytes collected before they are written.
 const CHUNK: usize = 1 << 16;
 
-/// Hands one item for each document, in the order of ordinals, to a function. Can be called repeatedly.
+/// Passes one item for each document to a function, in the order of ordinals. Can be called repeatedly.
 type ItemSource<'a, T> = dyn FnMut(&mut dyn FnMut(T) -> Result<()>) -> Result<()> + 'a;
 
-/// Writes a section of values or of fields, from their lengths and their bytes.
+/// Writes a section of values or of fields. `lengths` yields the length of each document's bytes, `values` writes the
+/// bytes.
 pub(super) fn write_values(
     out: &mut SegmentOutput,
     (kind, codec): (Kind, u16),
@@ -56,7 +58,8 @@ pub(super) fn write_values(
     })
 }
 
-/// Writes the section of stamps from the stamp of each document, and from (stamp, ordinal) in ascending order.
+/// Writes the section of stamps. `stamps` yields the stamp of each document, `order` yields (stamp, ordinal),
+/// ascending.
 pub(super) fn write_stamps(
     out: &mut SegmentOutput,
     layout: Stamps,
@@ -87,7 +90,7 @@ pub(super) fn write_stamps(
 }
 
 impl Segment {
-    /// The value of a document; empty if it has none, and if the index stores none.
+    /// Returns the value of a document; empty if it has none, or if the index stores no values.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
@@ -96,7 +99,7 @@ impl Segment {
         self.bytes_of(values, ordinal)
     }
 
-    /// The fields of a document; none if the index stores none.
+    /// Returns the fields of a document; empty if the index stores no fields.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
@@ -113,8 +116,8 @@ impl Segment {
         self.fields(ordinal)?.set_into(out).map_err(|fault| self.wrong_fields(ordinal, fault))
     }
 
-    /// The number of hashes that the set of a document shares with `set`, if they are `min` or more, as
-    /// [`Fields::shared_from`](crate::format::fields::Fields::shared_from).
+    /// Returns the number of hashes that the set of a document shares with `set` if it is at least `min`, as
+    /// [`Fields::shared_from`](crate::format::fields::Fields::shared_from) does; otherwise `None`.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
@@ -129,7 +132,7 @@ impl Segment {
         shared.map_err(|fault| self.wrong_fields(ordinal, fault))
     }
 
-    /// The number of shingle hashes of a document's set; 0 if the index stores no sets.
+    /// Returns the number of shingle hashes in a document's set; 0 if the index stores no sets.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
@@ -137,7 +140,7 @@ impl Segment {
         self.fields(ordinal)?.set_size().map_err(|fault| self.wrong_fields(ordinal, fault))
     }
 
-    /// The error for damaged fields of a document.
+    /// Returns the error for damaged fields of a document.
     #[cold]
     pub(super) fn wrong_fields(&self, ordinal: u32, fault: Fault) -> Error {
         let Some((section, layout)) = &self.fields else {
@@ -161,7 +164,7 @@ impl Segment {
         self.read(section, range)
     }
 
-    /// The stamp of a document; `None` if the index stores none.
+    /// Returns the stamp of a document; `None` if the index stores no stamps.
     ///
     /// # Errors
     /// As [`value`](Self::value).
@@ -176,7 +179,7 @@ impl Segment {
         layout.decode(bytes, ordinal).map(Some).map_err(|e| self.corrupt_at(section, e))
     }
 
-    /// The ordinal at a position of the order of stamps.
+    /// Returns the ordinal at position `place` of the order of stamps.
     fn stamped_at(&self, place: u64) -> Result<u32> {
         let (section, layout) = self.stamps.as_ref().ok_or_else(|| self.has_no_stamps())?;
         let range = layout.ordinal(place);
@@ -189,10 +192,10 @@ impl Segment {
         Ok(ordinal as u32)
     }
 
-    /// The number of documents with a stamp of at most `stamp`: O(log n).
+    /// Returns the number of documents with a stamp of at most `stamp`. O(log n).
     fn stamped_to(&self, stamp: u64) -> Result<u64> {
         let (_, layout) = self.stamps.as_ref().ok_or_else(|| self.has_no_stamps())?;
-        // The least stamp was read when the segment was opened.
+        // The smallest stamp was read when the segment was opened.
         if stamp < layout.base {
             return Ok(0);
         }
@@ -208,8 +211,8 @@ impl Segment {
         Ok(low)
     }
 
-    /// Hands each document whose stamp is above the first bound, if there is one, and at most the second bound to
-    /// `each`: the documents that expire as time advances from one to the other. O(log n), and O(1) for each document.
+    /// Passes each document whose stamp is above `above` (if specified) and at most `to` to `each`: the documents that
+    /// expire as time advances from `above` to `to`. O(log n), and O(1) for each document.
     ///
     /// # Errors
     /// As [`value`](Self::value); also if the segment has no stamps.
@@ -227,7 +230,7 @@ impl Segment {
         Ok(())
     }
 
-    /// The stamp of a document, in an index that stores stamps.
+    /// Returns the stamp of a document, in an index that stores stamps.
     ///
     /// # Errors
     /// [`Error::Corrupt`]; also if the segment has no stamps.
@@ -240,15 +243,16 @@ impl Segment {
         corrupt(self.path(), Kind::Stamps.name(), 0, Fault::new(0, "a section of stamps", "none"))
     }
 
-    /// The values, fields and stamp of a document that enter its hash, as far as they are stored.
+    /// Returns the values, fields and stamp of a document that enter its hash: those that are stored.
     pub(super) fn attached(&self, ordinal: u32) -> Result<RecordAttached<'_>> {
         let value = if self.values.is_some() { Some(self.value(ordinal)?) } else { None };
         let fields = if self.fields.is_some() { Some(self.fields(ordinal)?.bytes()) } else { None };
         Ok(RecordAttached { value, stamp: self.stamp(ordinal)?, fields })
     }
 
-    /// Checks these sections for [`verify`](Self::verify): the offsets of values and fields run from 0 to their end;
-    /// base and width are the least possible; the order of stamps has each ordinal once.
+    /// Checks these sections for [`verify`](Self::verify): the offsets of values and fields run from 0 to the number of
+    /// bytes; base and width of stamps are the smallest possible; the order of stamps ascends and has each ordinal
+    /// once.
     pub(super) fn verify_attached(&self) -> Result<()> {
         for values in [&self.values, &self.fields].into_iter().flatten() {
             let (section, layout) = values;

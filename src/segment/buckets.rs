@@ -1,4 +1,4 @@
-//! Band buckets: the documents whose feature has the same band key.
+//! Band buckets: the documents with the same band key in a band.
 
 use std::ops::Range;
 
@@ -15,9 +15,9 @@ use crate::format::wire::Fault;
 use crate::sys::column::{Column, MemoryBudget};
 
 impl Segment {
-    /// Hands the ordinals of the documents whose feature in band `band` (from 0) has the same stored bits as
-    /// `feature` to `each`, ascending. Candidates only: 32 bits of the feature are stored, or as many as the
-    /// parameters say.
+    /// Passes the ordinals of the documents whose feature in band `band` (from 0) has the same stored bits as `feature`
+    /// to `each`, ascending. These documents are only candidates, because at most 32 bits of a feature are stored; the
+    /// parameters may specify fewer.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`].
@@ -26,7 +26,7 @@ impl Segment {
         self.same_key(section, layout, bands::key(feature, layout.key_bits), each)
     }
 
-    /// Hands the ordinals of the entries of a key, in a section encoded as a band, to `each`, ascending.
+    /// Passes the ordinals of the entries with this key, in a section encoded as a band, to `each`, ascending.
     pub(super) fn same_key(
         &self,
         section: &Section,
@@ -49,7 +49,7 @@ impl Segment {
         Ok(())
     }
 
-    /// The number of entries of a key, in a section encoded as a band.
+    /// Returns the number of entries with this key, in a section encoded as a band.
     pub(super) fn count_key(&self, section: &Section, layout: &Band, key: u32) -> Result<usize> {
         let rows = layout.directory.bucket(self.at(section), layout.prefix(key).into())?;
         let bytes = self.read(section, layout.entries(&rows))?;
@@ -58,8 +58,8 @@ impl Segment {
         Ok(end - first_place(layout, bytes, &rows, |entry| entry < tag))
     }
 
-    /// Prefetches what [`same_feature_bits`](Self::same_feature_bits) will read for a document's features, one a band:
-    /// first the directories of all bands, then the buckets, so that no band waits for the one before.
+    /// Prefetches the data that [`same_feature_bits`](Self::same_feature_bits) will read for a document's features, one
+    /// for each band: first the directories of all bands, then the buckets, so that no band waits for the previous one.
     pub(crate) fn hint_features(&self, features: &[u64], bits: u32) {
         let bands = self.bands.iter().zip(features);
         self.hint_keys(bits, || {
@@ -67,7 +67,7 @@ impl Segment {
         });
     }
 
-    /// As [`hint_features`](Self::hint_features), for keys in sections encoded as bands.
+    /// Prefetches as [`hint_features`](Self::hint_features) does, for keys in sections encoded as bands.
     pub(super) fn hint_keys<'s, I>(&'s self, bits: u32, all: impl Fn() -> I)
     where
         I: Iterator<Item = (&'s Section, &'s Band, u32)>,
@@ -87,9 +87,9 @@ impl Segment {
         }
     }
 
-    /// As [`same_feature`](Self::same_feature), for documents whose feature has the same first `bits` bits, 1 to the
-    /// number stored, in no particular order. With 8 bits this is Broder's feature of one byte. Of n documents it reads
-    /// `n / 2^bits`, or one bucket if that is more.
+    /// As [`same_feature`](Self::same_feature), for the documents whose feature has the same first `bits` bits, in no
+    /// particular order. `bits` is from 1 to the number of stored bits. With 8 bits this is Broder's one-byte feature. Of n
+    /// documents it reads `n / 2^bits` entries, or one bucket if that has more.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`].
@@ -107,7 +107,7 @@ impl Segment {
         let (prefix, known) = layout.leading(key, bits);
         let rows = layout.directory.rows(self.at(section), prefix, known)?;
         let bytes = self.read(section, layout.entries(&rows))?;
-        // Bits of the tag that must agree: none if the directory covers all `bits`.
+        // The bits of the tag that must agree: none if the directory covers all `bits`.
         let tag = u64::from(layout.tag(key)) >> shift;
         for entry in layout.decode(bytes, &rows) {
             if known < bits && u64::from(entry.tag) >> shift != tag {
@@ -119,8 +119,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Hands each group of two or more documents with the same band key to `each`, in the order of keys: the key
-    /// and the ordinals, ascending.
+    /// Passes each group of two or more documents with the same band key to `each`, in the order of keys: the key and
+    /// the ordinals, ascending.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`], or what `each` returns.
@@ -148,7 +148,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Hands each entry of a band to `each`: band key and ordinal, ascending.
+    /// Passes each entry of a band to `each`, ascending: band key and ordinal.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`], or what `each` returns.
@@ -161,7 +161,8 @@ impl Segment {
         self.for_each_entry(section, layout, each)
     }
 
-    /// As [`for_each_band_entry`](Self::for_each_band_entry), for any section encoded as a band.
+    /// Passes the entries as [`for_each_band_entry`](Self::for_each_band_entry) does, for any section encoded as a
+    /// band.
     pub(super) fn for_each_entry(
         &self,
         section: &Section,
@@ -180,7 +181,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Hands each readable entry of a band to `each`, ascending, and the error of each damaged bucket to `lost`.
+    /// Passes each readable entry of a band to `each`, ascending, and the error of each damaged bucket to `lost`.
     pub(super) fn for_each_sound_band_entry(
         &self,
         band: usize,
@@ -196,7 +197,7 @@ impl Segment {
             let bucket = (|| {
                 let rows = layout.directory.bucket(self.at(section), prefix.into())?;
                 if rows.start < end {
-                    // Overlapping buckets could make this quadratic.
+                    // Refused because reading overlapping buckets could take quadratic time.
                     let expected = format!("a bucket from row {end} or later");
                     let lie = Fault::new(layout.directory.range(prefix.into()).start, expected, rows.start);
                     return Err(self.corrupt_at(section, lie));
@@ -215,7 +216,7 @@ impl Segment {
         }
     }
 
-    /// A band by its number, from 0.
+    /// Returns the band of a number, from 0.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a band that the segment does not have.
@@ -226,7 +227,7 @@ impl Segment {
         })
     }
 
-    /// Entries of all bands.
+    /// Returns the number of entries of all bands.
     pub(super) fn band_rows(&self) -> u64 {
         self.bands.iter().map(|(section, _)| section.rows).sum()
     }
@@ -246,7 +247,7 @@ impl Segment {
         Err(self.corrupt_at(section, Fault::new(layout.entries(rows).start, expected, entry.ordinal)))
     }
 
-    /// The stored signature of a document; empty if the index stores none.
+    /// Returns the stored signature of a document; empty if the index stores none.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
@@ -258,21 +259,21 @@ impl Segment {
         }
     }
 
-    /// Bands in it.
+    /// Returns the number of bands in the segment.
     #[must_use]
     pub fn band_count(&self) -> usize {
         self.bands.len()
     }
 
-    /// Documents that have a sketch.
+    /// Returns the number of documents in the first band, which are those with a sketch; 0 if the segment has no bands.
     #[must_use]
     pub fn banded_documents(&self) -> u64 {
         self.bands.first().map_or(0, |(section, _)| section.rows)
     }
 }
 
-/// The first entry of a bucket for which `before` is false of its tag. Linear: entries ascend by tag, and a bucket has
-/// only a few entries unless it is hot.
+/// Returns the position of the first entry of a bucket for whose tag `before` is false, or the bucket's length. Binary
+/// search: entries ascend by tag.
 fn first_place(layout: &Band, bytes: &[u8], rows: &Range<u64>, before: impl Fn(u32) -> bool) -> usize {
     let (mut low, mut high) = (0, (rows.end - rows.start) as usize);
     while low < high {
@@ -287,8 +288,8 @@ fn first_place(layout: &Band, bytes: &[u8], rows: &Range<u64>, before: impl Fn(u
 }
 
 impl Segment {
-    /// The [`feature_column`](Self::feature_column) in memory, read at the first call and kept while the segment is
-    /// open.
+    /// Returns the [`feature_column`](Self::feature_column) in memory, read at the first call and cached while the
+    /// segment is open.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -300,7 +301,7 @@ impl Segment {
         Ok(self.features.get_or_init(|| made))
     }
 
-    /// Reads all bands once. Takes 4 bytes of `budget` for each band of a document.
+    /// Reads all bands once into a column by document. Takes 4 bytes of `budget` for each band of each document.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Io`] from a scratch file.

@@ -1,16 +1,17 @@
 //! Builds a segment file from records.
 //!
-//! The file is canonical: the same records and parameters give the same bytes, in whatever order the records came.
+//! The file is canonical: the same records and parameters give the same bytes, whatever the order of the records.
 //!
-//! 1. Order the records by key; an ordinal is a record's rank. Of a repeated key the last record counts.
+//! 1. Order the records by key; the ordinal of a record is its rank. If a key is repeated, only the last record is kept.
 //! 2. Sum the records' hashes to the salt.
-//! 3. Sort (fingerprint, ordinal): table 1, the ranks and the postings follow.
-//! 4. Each further table: distribute table 1 by the leading bits of the new table. As table 1 is read in order, rows
-//!    with equal leading bits are already nearly in order.
-//! 5. Each band: sort (band key, ordinal).
+//! 3. Sort (fingerprint, ordinal): this yields table 1, the ranks and the postings.
+//! 4. For each further table, distribute the rows of table 1 by the leading bits of the new table. Table 1 is read in
+//!    order, so rows with equal leading bits are already nearly in order.
+//! 5. For each band, sort (band key, ordinal).
 //!
-//! Time O(n log n), memory about 60 bytes a record besides the records. [`rows`](super::rows) builds from more records
-//! than fit in memory, [`merge`](super::merge) from segments; all three share the functions here.
+//! Takes O(n log n) time, and about 60 bytes of memory for each record besides the records. [`rows`](super::rows)
+//! builds from more records than fit in memory, and [`merge`](super::merge) from segments; all three share the
+//! functions of this module.
 
 use std::path::Path;
 
@@ -36,10 +37,10 @@ use crate::format::{attached, design, fields, postings, ranks, samples, signatur
 use crate::params::{Params, SimhashParams};
 use crate::sys::vfs::{TemporaryFile, Vfs};
 
-/// Values written at a time.
+/// Number of values encoded before they are written.
 const CHUNK: usize = 8192;
 
-/// A segment that is written and synced, but has no name yet.
+/// A segment that is written and synced, but has no file name yet.
 #[derive(Debug)]
 pub struct BuiltSegment {
     file: Box<dyn TemporaryFile>,
@@ -47,9 +48,9 @@ pub struct BuiltSegment {
     pub length: u64,
     /// The digest of the file; see [`Segment::digest`](super::Segment::digest).
     pub digest: u128,
-    /// In its header.
+    /// The salt in the header.
     pub salt: u128,
-    /// In it.
+    /// The number of documents in the segment.
     pub documents: u64,
 }
 
@@ -58,10 +59,10 @@ impl BuiltSegment {
         Self { file: finished.file, length: finished.length, digest: finished.digest, salt, documents }
     }
 
-    /// Gives the segment its name; an existing file is an error.
+    /// Gives the file its name. Fails if a file of this name exists.
     ///
     /// # Errors
-    /// The operating system's. The name is durable once the directory is synced.
+    /// Errors of the operating system. The name is durable only after the directory was synced.
     pub fn publish(self, path: &Path) -> Result<()> {
         self.file.publish(path, false).map_err(|e| Error::io("publish", path, e))
     }
@@ -70,7 +71,7 @@ impl BuiltSegment {
 /// Writes `records` to a temporary file in `dir` and syncs it.
 ///
 /// # Errors
-/// The operating system's, naming the directory.
+/// Errors of the operating system, naming the directory.
 pub fn build(records: &Records, vfs: &dyn Vfs, dir: &Path) -> Result<BuiltSegment> {
     let order = records.order();
     let documents = order.len() as u64;
@@ -152,7 +153,7 @@ fn write_attached(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> 
     Ok(())
 }
 
-/// Creates the file and writes its parameters.
+/// Creates the file and writes the section of parameters.
 pub(super) fn begin(vfs: &dyn Vfs, dir: &Path, salt: u128, params: &Params) -> Result<SegmentOutput> {
     let mut out = SegmentOutput::create(vfs, dir, salt, params)?;
     let params = params.encode();
@@ -196,7 +197,7 @@ fn write_keys(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> Resu
     }
 }
 
-/// Writes keys that ascend. Consecutive keys are stored as a base alone, so `numbers` is not called.
+/// Writes ascending numeric keys. Consecutive keys are stored as their base alone, so `sorted` is not read.
 pub(super) fn write_numbers(
     out: &mut SegmentOutput,
     frame: Frame,
@@ -217,7 +218,7 @@ pub(super) fn write_numbers(
     })
 }
 
-/// Fingerprints and ordinals, ascending.
+/// Returns (fingerprint, ordinal) of all documents with a sketch, ascending.
 fn fingerprint_pairs(records: &Records, order: &[u32]) -> Vec<u128> {
     let mut pairs: Vec<u128> = (0..)
         .zip(order)
@@ -230,9 +231,9 @@ fn fingerprint_pairs(records: &Records, order: &[u32]) -> Vec<u128> {
 
 /// The rank of each document, in one of two forms.
 enum RankColumn<'r> {
-    /// In the order of ordinals.
+    /// Ranks by ordinal.
     InMemory(Vec<u32>),
-    /// Ordinals above ranks.
+    /// Items with the ordinal in the high 32 bits and the rank in the low 32 bits.
     RadixSorted(Box<RadixSorter<'r, u64>>),
 }
 
@@ -245,7 +246,7 @@ struct DistinctFingerprints<'r> {
 }
 
 impl<'r> DistinctFingerprints<'r> {
-    /// Reads all pairs; their ordinals are below `documents`.
+    /// Reads all pairs. Their ordinals are below `documents`.
     fn of(documents: u64, budget: SpillBudget<'r>, mut pairs: impl SliceSource<u128>) -> Result<Self> {
         let in_memory = documents.saturating_mul(4) <= budget.share(8) as u64;
         let mut distinct = Self {
@@ -259,7 +260,7 @@ impl<'r> DistinctFingerprints<'r> {
                 RankColumn::RadixSorted(Box::new(RadixSorter::new(budget, budget.share(8), bits)))
             },
         };
-        // The ordinals of the current fingerprint, from the second on: few, or millions.
+        // The ordinals of the current fingerprint after the first one: none or few, but possibly millions.
         let mut more = SpillColumn::new(budget, budget.share(32));
         let mut last: Option<(u64, u32)> = None;
         while let Some(chunk) = pairs.next_slice()? {
@@ -301,8 +302,8 @@ impl<'r> DistinctFingerprints<'r> {
     }
 }
 
-/// Writes ranks, tables and postings from ascending fingerprints and ordinals, which are below `documents`; returns
-/// the number of distinct fingerprints.
+/// Writes ranks, tables and postings from ascending pairs of fingerprint and ordinal. Ordinals are below `documents`.
+/// Returns the number of distinct fingerprints.
 pub(super) fn write_fingerprints(
     out: &mut SegmentOutput,
     simhash: SimhashParams,
@@ -310,7 +311,7 @@ pub(super) fn write_fingerprints(
     budget: SpillBudget<'_>,
     pairs: impl SliceSource<u128>,
 ) -> Result<u64> {
-    // The source of the pairs is dropped before the tables are built.
+    // `of` consumes the pairs, so their memory is free before the tables are built.
     let DistinctFingerprints { fingerprints, posting, lists, ranks } = DistinctFingerprints::of(documents, budget, pairs)?;
     let put_u32 = |value: u32, bytes: &mut Vec<u8>| bytes.extend_from_slice(&value.to_le_bytes());
     out.section(Kind::Ranks, 0, ranks::CODEC, documents, |out| match ranks {
@@ -350,7 +351,8 @@ pub(super) fn write_fingerprints(
     Ok(rows)
 }
 
-/// Appends the ranks of `count` documents without a fingerprint, possibly millions, to the write buffer.
+/// Appends `count` times the rank of documents without a fingerprint to `waiting`. Writes `waiting` whenever it has
+/// `CHUNK` ranks, because `count` may be millions.
 fn put_rankless(out: &mut SegmentOutput, mut count: u64, waiting: &mut Vec<u32>) -> Result<()> {
     while count > 0 {
         let now = count.min(CHUNK as u64);
@@ -364,7 +366,7 @@ fn put_rankless(out: &mut SegmentOutput, mut count: u64, waiting: &mut Vec<u32>)
     Ok(())
 }
 
-/// Writes the tables of the design chosen for these fingerprints, which ascend by their keys in table 1.
+/// Chooses a design for these ascending distinct fingerprints and writes its tables.
 fn write_tables(
     out: &mut SegmentOutput,
     simhash: SimhashParams,
@@ -389,12 +391,12 @@ fn write_tables(
         )?;
     }
     encode_tables(scheme, fingerprints, budget, |place, codec, parts| {
-        // Sections are in the order of their kinds, so complete tables come before partial ones.
+        // Sections are ordered by their kinds, so complete tables come before partial ones.
         out.section(codec.kind(), place as u16 + 1, codec.number(), rows, |out| parts.write(out, true))
     })
 }
 
-/// Encodes the tables of a scheme and hands the parts of each to `each`.
+/// Encodes the tables of a scheme one after the other and passes the parts of each table to `each`.
 pub(super) fn encode_tables(
     scheme: Scheme,
     fingerprints: &SpillColumn<'_, u64>,
@@ -405,13 +407,13 @@ pub(super) fn encode_tables(
     let design = Design::new(scheme.design)?;
     let in_memory = rows.saturating_mul(16) <= budget.share(2) as u64;
     let (mut values, mut scratch): (Vec<u64>, Vec<u64>) = Default::default();
-    // All tables use the same memory, one after the other.
+    // All tables use the same buffers, one after the other.
     let mut parts = SpilledParts::new(budget, budget.share(8));
     let mut place = 0;
     while let Some(table) = design.tables.get(place) {
         let codec = Codec::in_scheme(scheme, place);
         if let Codec::Partial(width) = codec {
-            // All that are left are.
+            // All remaining tables are partial, too.
             let places = place..design.tables.len();
             let each_of = |place, parts: &mut SpilledParts<'_>| {
                 each(place, codec, parts)?;
@@ -423,7 +425,7 @@ pub(super) fn encode_tables(
             }
         }
         if place == 0 {
-            // Its keys are the fingerprints.
+            // The keys of table 1 are the fingerprints.
             if codec == Codec::Complete(Complete::Planes) {
                 let mut encoder = planes::Encoder::new(&Planes::of(rows, table.lead));
                 let mut keys = fingerprints.values();
@@ -459,7 +461,7 @@ pub(super) fn encode_tables(
     Ok(())
 }
 
-/// Band keys above ordinals, ascending.
+/// Returns the entries of a band, ascending: the band key in the high 32 bits, the ordinal in the low 32 bits.
 fn band_entries(records: &Records, order: &[u32], band: u16) -> Vec<u64> {
     let (bands, _) = records.widths();
     let mut entries: Vec<u64> = (0_u64..)
@@ -474,8 +476,8 @@ fn band_entries(records: &Records, order: &[u32], band: u16) -> Vec<u64> {
     entries
 }
 
-/// Writes band `band`, numbered from 0, from its `rows` ascending entries (band key above ordinal), with the given
-/// number of bits of each feature.
+/// Writes band `band`, numbered from 0, from its `rows` ascending entries. An entry has its band key of `key_bits` bits
+/// in the high 32 bits and its ordinal in the low 32 bits.
 pub(super) fn write_band(
     out: &mut SegmentOutput,
     band: u16,
@@ -486,7 +488,7 @@ pub(super) fn write_band(
     write_entries(out, (Kind::Band, band + 1), (documents, rows, key_bits), budget, entries)
 }
 
-/// Writes values through a small buffer.
+/// Encodes `values` and writes them in chunks.
 pub(super) fn put_all<T: Copy>(
     out: &mut SegmentOutput,
     values: &[T],

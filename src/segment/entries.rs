@@ -1,4 +1,4 @@
-//! Sections of entries encoded as a band: keys of 32 bits above ordinals.
+//! Writes sections encoded as a band: entries of a 32-bit key in the high bits and an ordinal in the low bits.
 
 use super::output::SegmentOutput;
 use super::spilled::{SliceSource, SpilledParts, SpillBudget};
@@ -8,11 +8,11 @@ use crate::format::contents::Kind;
 use crate::format::directory::DirectoryBuilder;
 use crate::format::table::Columns;
 
-/// Entries written at a time.
+/// Number of entries encoded before they are written.
 const CHUNK: usize = 8192;
 
-/// Writes a section encoded as a band from its `rows` ascending entries: keys above ordinals, which are below
-/// `documents`.
+/// Writes a section encoded as a band from its `rows` ascending entries. An entry has its key in the high 32 bits and
+/// its ordinal, which is below `documents`, in the low 32 bits.
 pub(super) fn write_entries(
     out: &mut SegmentOutput,
     (kind, index): (Kind, u16),
@@ -41,7 +41,7 @@ pub(super) fn write_entries(
     directory.encode(|bytes| parts.put(0, bytes))?;
     out.section(kind, index, CODEC_PACKED, rows, |out| {
         parts.write(out, true)?;
-        // Entries begin at a multiple of 64 even if there are none.
+        // The first entry begins at a multiple of 64, so the section is padded even if there are no entries.
         if rows == 0 { out.align() } else { Ok(()) }
     })
 }

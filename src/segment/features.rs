@@ -1,4 +1,4 @@
-//! The bands of a segment by document. Bands map keys to documents; this is the inverse.
+//! The band keys of a segment by document. The band sections map keys to documents; this column is the inverse.
 
 use roaring::RoaringBitmap;
 
@@ -14,8 +14,8 @@ pub struct FeatureColumn {
 }
 
 impl FeatureColumn {
-    /// Replaces `out` by the features of a document: the stored bits, and 0 for the others.
-    /// Returns false for a document without a sketch.
+    /// Replaces `out` by the features of a document, with 0 in the bits that are not stored. Returns false and leaves
+    /// `out` empty for a document without a sketch.
     pub fn features(&self, ordinal: u32, out: &mut Vec<u64>) -> bool {
         out.clear();
         let start = ordinal as usize * self.bands;

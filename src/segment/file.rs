@@ -1,4 +1,4 @@
-//! The bytes of a segment file, read by section. Each page is compared with its checksum at its first use.
+//! The bytes of a segment file, read by section. Each page is checked against its checksum at its first use.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::format::table::Source;
 use crate::format::wire::{self, Fault};
 use crate::sys::mmap::View;
 
-/// A file and the extents of its sections. The bytes are mapped, or read at their first use.
+/// A file and the ranges of its sections. The bytes are mapped, or read at their first use.
 #[derive(Debug)]
 pub(super) struct SegmentFile {
     path: PathBuf,
@@ -24,7 +24,7 @@ impl SegmentFile {
         Self { path: path.to_owned(), bytes, pages, sections }
     }
 
-    /// The bytes at `range` of a section, their pages checked.
+    /// Returns the bytes at `range` of a section, after checking their pages.
     #[inline(always)]
     pub(super) fn read(&self, section: &Section, range: Range<u64>) -> Result<&[u8]> {
         if range.end > section.length || range.start > range.end {
@@ -34,13 +34,13 @@ impl SegmentFile {
         self.pages.read(&self.bytes, &range).map_err(|trouble| self.unreadable(section.kind.name(), trouble))
     }
 
-    /// The bytes at `range` of the file, as [`read`](Self::read) returns those of a section. Works only for ranges
-    /// within the checksummed pages.
+    /// Returns the bytes at `range` of the file, as [`read`](Self::read) does for a section. `section` is the name for
+    /// errors. The range must be within the checksummed pages.
     pub(super) fn read_file(&self, section: &'static str, range: &Range<u64>) -> Result<&[u8]> {
         self.pages.read(&self.bytes, range).map_err(|trouble| self.unreadable(section, trouble))
     }
 
-    /// Compares a page with its checksum, even if it was found sound before.
+    /// Compares a page with its checksum, even if it matched before.
     pub(super) fn check_page(&self, page: u64) -> Result<()> {
         self.pages.check(&self.bytes, page).map_err(|trouble| self.unreadable("page", trouble))
     }
@@ -51,12 +51,12 @@ impl SegmentFile {
         if self.bytes.is_lost() { Err(Error::io("read", &self.path, pages::lost())) } else { Ok(()) }
     }
 
-    /// The number of pages.
+    /// Returns the number of checksummed pages.
     pub(super) fn page_count(&self) -> u64 {
         self.pages.count()
     }
 
-    /// The number of pages whose checksums were compared.
+    /// Returns the number of pages whose checksums matched.
     pub(super) fn sound_pages(&self) -> u64 {
         self.pages.known().count()
     }
@@ -69,8 +69,8 @@ impl SegmentFile {
         }
     }
 
-    /// The whole file if it is mapped or in memory, otherwise empty. Not checked: read it only where [`CheckedPages::have`] is
-    /// true.
+    /// Returns the whole file if it is mapped or in memory, otherwise an empty slice. The bytes are unchecked: use only
+    /// ranges for which [`CheckedPages::have`] returns true.
     #[inline(always)]
     pub(super) fn whole(&self) -> &[u8] {
         match &self.bytes {
@@ -79,21 +79,21 @@ impl SegmentFile {
         }
     }
 
-    /// True once all pages of a stretch of a mapped file have been checked.
+    /// Returns true once all pages of a stretch have been checked.
     #[inline(always)]
     fn all_sound(&self, stretch: &Stretch) -> bool {
         self.pages.all_sound(stretch)
     }
 
-    /// The set of pages that have been checked.
+    /// Returns the set of pages that have been checked.
     #[inline(always)]
     fn known(&self) -> CheckedPages<'_> {
         self.pages.known()
     }
 
-    /// Prefetches the bytes at `range` (offsets in the file) of pages that were not used yet, without waiting. Worth it
-    /// for everything that a batch of queries will read, before the first read: a disk serves many reads at once nearly
-    /// as fast as one.
+    /// Prefetches the bytes at `range` (offsets in the file) of pages that were not used yet, without waiting. Call it
+    /// for all data that a batch of queries will read before the first read: a disk serves many reads at once nearly as
+    /// fast as one.
     #[cold]
     #[inline(never)]
     fn will_need(&self, range: Range<u64>) {
@@ -106,13 +106,13 @@ impl SegmentFile {
         self.corrupt_at(section, Fault::new(range.start, expected, format!("{}..{}", range.start, range.end)))
     }
 
-    /// A fault at an offset of a section, as an error at an offset of the file.
+    /// Converts a fault at an offset in a section to an error at an offset in the file.
     #[cold]
     pub(super) fn corrupt_at(&self, section: &Section, fault: Fault) -> Error {
         corrupt(&self.path, section.kind.name(), section.offset, fault)
     }
 
-    /// The bytes at `range` of a section as a column of `T`.
+    /// Returns the bytes at `range` of a section as a column of `T`.
     #[inline(always)]
     pub(super) fn column<T>(&self, section: &Section, range: Range<u64>) -> Result<&[T]>
     where
@@ -125,30 +125,31 @@ impl SegmentFile {
         })
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Bytes of the file.
+    /// Returns the length of the file in bytes.
     pub(super) fn length(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// Its sections, in the order of the file.
+    /// Returns the sections in the order of the file.
     pub(super) fn sections(&self) -> &[Section] {
         &self.sections
     }
 }
 
-/// Reads a section of a segment for a codec.
+/// A reader of a section, for codecs.
 #[derive(Clone, Copy)]
 pub(super) struct SectionReader<'a> {
     pub(super) file: &'a SegmentFile,
     section: &'a Section,
-    /// [`SegmentFile::whole`].
+    /// The bytes of [`SegmentFile::whole`].
     pub(super) whole: &'a [u8],
-    /// The part of the file from `base` on whose pages have all been checked; empty until this holds for all tables.
+    /// The part of the file that starts at offset `base` and whose pages have all been checked: all tables. Empty until
+    /// then.
     pub(super) sound: &'a [u8],
     pub(super) base: usize,
 }
@@ -159,37 +160,37 @@ impl<'a> SectionReader<'a> {
         Self { file, section, whole: file.whole(), sound: &[], base: 0 }
     }
 
-    /// If all pages of `stretch`, which covers `extent` of the file, have been checked, later reads there skip their
-    /// own check.
+    /// Lets later reads in `extent` of the file skip their checks, if all pages of `stretch`, which covers it, have
+    /// been checked.
     #[inline(always)]
     pub(super) fn settle(&mut self, extent: &Range<u64>, stretch: &Stretch) {
         if self.sound.is_empty() && self.file.all_sound(stretch) {
             let &Range { start, end } = extent;
-            // Without the bytes nothing changes: each read is checked.
+            // If the file is not in memory, `sound` stays empty and each read is checked.
             self.sound = self.whole.get(start as usize..end as usize).unwrap_or_default();
             self.base = start as usize;
         }
     }
 
-    /// The same reader for another section.
+    /// Returns the same reader for another section.
     #[inline(always)]
     pub(super) fn section(self, section: &'a Section) -> Self {
         Self { section, ..self }
     }
 
-    /// True while pages must be checked and prefetched.
+    /// Returns true while pages must still be checked and prefetched.
     #[inline(always)]
     pub(super) fn is_cold(&self) -> bool {
         self.sound.is_empty()
     }
 
-    /// The bytes at `range` of the file, if they are within the checked part.
+    /// Returns the bytes at `range` of the file; `None` if they are not within the checked part.
     #[inline(always)]
     pub(super) fn sound(&self, range: &Range<usize>) -> Option<&'a [u8]> {
         self.sound.get(range.start.wrapping_sub(self.base)..range.end.wrapping_sub(self.base))
     }
 
-    /// The bytes at `range` of the file, which lies in this section.
+    /// Returns the bytes at `range` of the file, which must be in this section.
     #[inline(always)]
     fn bytes(&self, range: Range<usize>, section: &Section) -> Result<&'a [u8]> {
         match self.sound(&range) {
@@ -198,7 +199,7 @@ impl<'a> SectionReader<'a> {
         }
     }
 
-    // Not inlined, and with references only, so that the fast path copies nothing.
+    // Not inlined, and takes references only, so that the fast path copies nothing.
     #[inline(never)]
     pub(super) fn checked(&self, range: &Range<usize>, section: &Section) -> Result<&'a [u8]> {
         if let Some(bytes) = self.whole.get(range.clone())

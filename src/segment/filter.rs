@@ -1,7 +1,7 @@
-//! The filter of a search: which entries of a bucket may be near, by 16 of their bits.
+//! The filter of a search: selects the entries of a bucket that may be near, by 16 of their bits.
 //!
-//! Nearly all time of a search is spent here and in waiting for buckets. So this is a loop that does nothing else, over
-//! several buckets of a table, and leaves what it finds to others.
+//! A search spends nearly all its time here and waiting for buckets. So this loop, over several buckets of a table,
+//! does nothing else; its callers process the selected entries.
 
 use zerocopy::little_endian::U16;
 
@@ -10,17 +10,17 @@ use super::tables::RawLayout;
 use crate::error::Result;
 use twindex_kernel::{Kernel, Level, Simd};
 
-/// Entries that one mask answers for.
+/// Number of entries covered by one mask.
 const LANES: usize = 64;
 
-/// A bucket, and what its entries are compared with.
+/// A bucket, and the bits with which its entries are compared.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FilteredBucket {
     pub(super) start: u32,
     pub(super) end: u32,
     /// The query's bits in the plane that is checked.
     pub(super) scanned: u16,
-    /// In how many bits they may differ.
+    /// The maximum number of bits in which an entry may differ from `scanned`.
     pub(super) left: u32,
 }
 
@@ -31,19 +31,19 @@ impl FilteredBucket {
     }
 }
 
-/// Entries that may be near, at least one.
+/// Up to 64 consecutive entries of a bucket, at least one of them may be near.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Survivors {
-    /// The number of the bucket.
+    /// The index of the bucket.
     pub(super) bucket: u32,
-    /// The row of bit 0.
+    /// The row of bit 0 in `near`.
     pub(super) base: u32,
-    /// Bit i is for row `base + i`.
+    /// Bit i is set if the entry in row `base + i` may be near.
     pub(super) near: u64,
 }
 
-/// Filters buckets, each by the front of its table, and returns how many of `survivors` have been written, by bucket and row
-/// ascending.
+/// Filters buckets, each by the raw layout of its table. Writes the results to the beginning of `survivors`, ascending by
+/// bucket and row, and returns their number.
 ///
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -77,11 +77,12 @@ impl<'f, I: Iterator<Item = (FilteredBucket, &'f RawLayout)>> Kernel for FilterK
                 if count == survivors.len() {
                     survivors.resize(count * 2 + LANES, Survivors::default());
                 }
-                // Written always and kept if it is of use: whether it is cannot be predicted.
+                // Always written, and kept only if an entry may be near: a branch on this would be mispredicted too
+                // often.
                 let near = simd.near16(lanes, scanned, left);
                 survivors[count] = Survivors { bucket: number, base, near };
                 count += usize::from(near != 0);
-                // Nothing is left after fewer than `LANES`: `near16` has taken them all.
+                // If fewer than `LANES` entries were left, `near16` has compared all of them, and none are left.
                 lanes = lanes.get(LANES..).unwrap_or_default();
                 base += LANES as u32;
             }

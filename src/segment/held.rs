@@ -1,26 +1,26 @@
-//! Bucket orders that a segment keeps in memory.
+//! Orders of buckets that a segment caches in memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Entries kept for each document of the segment at most. Above that, all orders are dropped, and sorted again when
-/// needed.
+/// Maximum number of cached entries for each document of the segment. If a bucket would exceed the maximum, all cached
+/// orders are dropped first; they are sorted again when needed.
 const HELD_A_DOCUMENT: usize = 16;
-/// Entries that may always be kept.
+/// Number of entries that may be cached in any segment.
 const HELD_MIN: usize = 1 << 16;
 
 /// A bucket of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bucket {
-    /// The documents whose fingerprint has this rank.
+    /// The documents whose fingerprint has this rank in the segment.
     Fingerprint(u32),
     /// The documents with this key in the prefix of their set.
     Prefix(u32),
-    /// The documents with this key in this band.
+    /// The documents with this key (second field) in this band (first field).
     Band(usize, u32),
 }
 
-/// Ordinals of long buckets, by priority.
+/// The ordinals of long buckets, ordered by priority.
 #[derive(Debug, Default)]
 pub(super) struct HeldOrders {
     by_bucket: HashMap<Bucket, Arc<[u32]>>,
@@ -32,7 +32,7 @@ impl HeldOrders {
         self.by_bucket.get(&bucket).cloned()
     }
 
-    /// Keeps the order of a bucket, in a segment of `documents` documents.
+    /// Caches the order of a bucket, in a segment of `documents` documents.
     pub(super) fn add(&mut self, bucket: Bucket, order: &Arc<[u32]>, documents: u64) {
         let max = (documents as usize).saturating_mul(HELD_A_DOCUMENT).max(HELD_MIN);
         if self.entries + order.len() > max {

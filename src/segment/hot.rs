@@ -1,5 +1,5 @@
-//! Hot buckets are searched by their nested tables, so that a bucket of a million entries costs little more than any
-//! other.
+//! Searches hot buckets by their nested tables, so that a bucket of a million entries costs little more than other
+//! buckets.
 
 use super::file::SectionReader;
 use super::output::SegmentOutput;
@@ -60,8 +60,8 @@ impl Kernel for NestedSearch<'_, '_> {
                         let row = base + u64::from(near.trailing_zeros());
                         near &= near - 1;
                         let rank = bucket.rank(source, j, row, tables.rows)?;
-                        // If bits 1 to 16 of a key are expensive to decode, compare the others first: most keys are
-                        // already too far by them.
+                        // If bits 1 to 16 of a key are expensive to decode, compare the other bits first: they alone
+                        // exclude most keys.
                         if let Layout::Planes(planes) = &first.layout
                             && !planes.has_first()
                         {
@@ -83,7 +83,7 @@ impl Kernel for NestedSearch<'_, '_> {
                                 format!("{fingerprint:016x}"),
                             )));
                         }
-                        // Matches that an earlier nested table finds have been reported.
+                        // Matches that an earlier nested table finds have already been reported.
                         let found_before = (0..j).any(|earlier| {
                             let differs = leads(earlier, hot.rest.nested(earlier, difference));
                             radii[earlier].is_some_and(|radius| differs.count_ones() <= radius)
@@ -106,18 +106,18 @@ impl NestedSearch<'_, '_> {
     }
 }
 
-/// Buckets by prefix, with key and rank of each fingerprint.
+/// Hot buckets by prefix, each with the key and the rank of each of its fingerprints.
 pub(super) type HotMembers = Vec<(u64, Vec<(u64, u32)>)>;
 
-/// The hot buckets of a table over `fingerprints`, which come in the order of ranks and are iterated twice. Memory is 4
-/// bytes for each bucket of the table, and 16 for each fingerprint in a hot one.
+/// Returns the hot buckets of a table of `fingerprints`, which must be in the order of ranks and are iterated twice.
+/// Takes 4 bytes of memory for each bucket of the table, and 16 for each fingerprint in a hot bucket.
 pub(super) fn hot_buckets<I: Iterator<Item = Result<u64>>>(
     table: &Table,
     rows: u64,
     fingerprints: impl Fn() -> Result<I>,
 ) -> Result<HotMembers> {
     let bits = table.probe_bits(rows);
-    // A prefix longer than a directory's is shared by few fingerprints, so there is no hot bucket.
+    // Few fingerprints share a prefix longer than that of a directory, so there is no hot bucket.
     if rows <= hot::HOT_ROWS || bits > crate::design::prefix_bits(rows, 64) {
         return Ok(HotMembers::new());
     }
@@ -175,7 +175,7 @@ mod tests {
     use crate::sys::RealVfs;
     use crate::{Key, segment};
 
-    /// A segment of `count` fingerprints; most agree in the bits of the mask `hot`.
+    /// Builds a segment of `count` fingerprints. In most of them, the bits of the mask `hot` are equal.
     fn skewed(design: &str, codec: &str, hot: u64, count: u64) -> (tempfile::TempDir, Segment, Vec<u64>) {
         let mix = |i: u64| {
             let z = i.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(ask(Some(0), &[query]), (Vec::new(), 4));
         let (some, left_out) = ask(Some(20), &[query]);
         assert!(left_out > 0 && some.iter().all(|hit| all.contains(hit)));
-        // Asking queries together does not change this.
+        // Searching several queries together does not change the skipped buckets.
         let together = ask(Some(20), &[query ^ 1, query, query ^ 2]);
         let mine: Vec<(usize, u64)> =
             together.0.iter().filter(|hit| hit.0 == 1).map(|&(_, found)| (0, found)).collect();

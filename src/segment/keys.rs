@@ -1,4 +1,4 @@
-//! Keys to ordinals, and ordinals to keys.
+//! Maps keys to ordinals, and ordinals to keys.
 
 use std::cmp::Ordering;
 
@@ -22,7 +22,7 @@ pub struct LiveKeys<'a> {
 }
 
 impl<'a> LiveKeys<'a> {
-    /// All keys but those of `deleted` ordinals.
+    /// Iterates all keys except those of the ordinals in `deleted`.
     #[must_use]
     pub fn new(segment: &'a Segment, deleted: Option<&'a RoaringBitmap>) -> Self {
         Self { segment, deleted: deleted.filter(|deleted| !deleted.is_empty()), next: 0 }
@@ -47,7 +47,7 @@ impl Source for LiveKeys<'_> {
 }
 
 impl Segment {
-    /// The key of a document: O(1) for numbers, up to 16 keys decoded for bytes.
+    /// Returns the key of a document. O(1) for numeric keys; decodes up to 16 keys for byte-string keys.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), also for an ordinal that no document has.
@@ -79,7 +79,8 @@ impl Segment {
         }
     }
 
-    /// The first ordinal whose key is not below `key`; with `after`, whose key is above `key`. O(log n).
+    /// Returns the first ordinal whose key is at least `key`, or above `key` if `after` is true; the number of
+    /// documents if there is none. O(log n).
     ///
     /// # Errors
     /// As [`key`](Self::key).
@@ -97,10 +98,10 @@ impl Segment {
         Ok(low)
     }
 
-    /// The ordinal of a key, if the segment has it: O(log n).
+    /// Returns the ordinal of a key, or `None` if the segment does not have it. O(log n).
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) for a key of the other kind,
+    /// [`Error::Invalid`](crate::Error::Invalid) for a key of the wrong kind,
     /// [`Error::Corrupt`](crate::Error::Corrupt).
     pub fn find(&self, key: Key<'_>) -> Result<Option<u32>> {
         key.check(self.params().key)?;
@@ -121,7 +122,7 @@ impl Segment {
                 Ok(None)
             }
             (Keys::Front(section), Key::Bytes(key)) => {
-                // The last group whose first key is not above the key.
+                // Find the last group whose first key is at most `key`.
                 let (mut low, mut high) = (0, keys::groups(section.rows));
                 while low < high {
                     let middle = low + (high - low) / 2;
@@ -146,18 +147,18 @@ impl Segment {
         }
     }
 
-    /// False for a key below the smallest or above the largest key of the segment. Of keys that ascend with time, such
-    /// as numbers and dates, most new ones are above those of all segments.
+    /// Returns false for a key below the smallest or above the largest key of the segment. If keys ascend with time, as
+    /// numbers and dates do, most new keys are above those of all segments.
     fn spans(&self, key: Key<'_>) -> bool {
         let span = self.key_span.get().or_else(|| {
-            // If these keys cannot be read, lookups of other keys go on.
+            // If these two keys cannot be read, other keys must still be found, so assume that the key is in the span.
             let span = self.read_key_span().ok()?;
             Some(self.key_span.get_or_init(|| span))
         });
         span.is_none_or(|span| span.as_ref().is_some_and(|(min, max)| min.as_key() <= key && key <= max.as_key()))
     }
 
-    /// The smallest and the largest key; `None` without documents.
+    /// Reads the smallest and the largest key; `None` if there are no documents.
     fn read_key_span(&self) -> Result<Option<(KeyBuf, KeyBuf)>> {
         let Some(last) = self.documents().checked_sub(1) else { return Ok(None) };
         let span = (self.key(0)?, self.key(last as u32)?);
@@ -165,10 +166,10 @@ impl Segment {
         Ok(Some(span))
     }
 
-    /// Hands all keys to `each`, in ascending order, with their ordinals.
+    /// Passes all keys with their ordinals to `each`, ascending.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) where keys do not ascend, among others.
+    /// [`Error::Corrupt`](crate::Error::Corrupt), also if keys do not ascend.
     pub fn for_each_key(&self, mut each: impl FnMut(u32, Key<'_>)) -> Result<()> {
         match &self.keys {
             Keys::Frame(section, frame) => {
@@ -208,8 +209,8 @@ impl Segment {
         Ok(())
     }
 
-    /// The sort key of a document among others: its priority (the largest number if it has none), then the hash of its
-    /// key.
+    /// Returns the sort key of a document for orders by priority: its priority (the maximum number if it has none),
+    /// then the hash of its key.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), also for an ordinal that no document has.
@@ -222,8 +223,8 @@ impl Segment {
         Ok([number, self.key(ordinal)?.as_key().priority_hash()])
     }
 
-    /// Reads the [`priority`](Self::priority) of each document, and keeps them while the segment is open: 16 bytes for
-    /// each. For callers that will ask for many.
+    /// Reads the [`priority`](Self::priority) of each document and caches them while the segment is open: 16 bytes for
+    /// each. For callers that will read many of them.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -261,7 +262,7 @@ impl Segment {
         keys::first_key(bytes).map_err(|fault| self.wrong_group(section, start, fault))
     }
 
-    /// Where the bytes of a group begin in the section, and the bytes.
+    /// Returns the offset of a group's bytes in the section, and the bytes.
     fn group_bytes(&self, section: &Section, group: u64) -> Result<(u64, &[u8])> {
         let offsets = self.read(section, keys::group_offsets(group))?;
         let range = keys::group_range(offsets, group, section.length, section.rows)

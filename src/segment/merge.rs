@@ -1,20 +1,21 @@
-//! Merges segments into one, byte for byte the segment that [`build`](super::build::build) makes of their live records.
+//! Merges segments. The result is byte for byte the segment that [`build`](super::build::build) makes of their live
+//! records.
 //!
-//! 1. Merge the keys. An ordinal is a record's rank, so each input's ordinals map to new ones, ascending.
-//! 2. The salt is a sum: add those of the inputs, and subtract the hashes of the records that are dropped.
-//! 3. Map the ordinals of each input's table 1. That gives one ascending run of (fingerprint, ordinal) for each input,
-//!    which is read lazily if the file is in memory. Merge the runs; distinct fingerprints, ranks and postings follow.
-//! 4. Build each further table again from table 1, partial ones by distribution (`partial`). That is two passes over
-//!    its values. Merging the inputs' tables would take as many, and would need directories and entries of equal width,
-//!    which depend on the number of rows.
-//! 5. Map and merge each band; copy signatures and samples in the order of keys.
+//! 1. Merge the keys. An ordinal is a record's rank, so each input's ordinals map to new ordinals, ascending.
+//! 2. Compute the salt. It is a sum: add the salts of the inputs, and subtract the hashes of the dropped records.
+//! 3. Map the ordinals of each input's table 1. This yields an ascending run of (fingerprint, ordinal) for each input, which
+//!    is read lazily if the file is in memory. Merging the runs yields distinct fingerprints, ranks and postings.
+//! 4. Build each further table from table 1, as in a new segment: partial tables by distribution (`partial`), in two passes
+//!    over their values. Merging the inputs' tables would take as many passes, and would require directories and entries of
+//!    equal width, which depend on the number of rows.
+//! 5. Map and merge each band. Copy signatures and samples in the order of keys.
 //!
-//! Memory is the budget and a thousandth of the files. Maps and runs that exceed it go to scratch files, and if the map
-//! of one input is larger than its share, the input is processed in stripes of ordinals.
+//! Memory is the budget plus a thousandth of the files. Maps and runs that exceed the budget spill to scratch files. If
+//! the map of an input exceeds its share of the budget, the input is processed in stripes of ordinals.
 //!
-//! All input is checked: keys and fingerprints ascend, ranks agree with postings, each band has each document with a
-//! sketch once. The salts of the inputs are not recomputed, as only [`verify`](Segment::verify) does that; a wrong salt
-//! leads to a wrong salt of the output.
+//! All input is checked: keys and fingerprints ascend, ranks agree with postings, and each band has each document with
+//! a sketch once. The salts of the inputs are not recomputed, because only [`verify`](Segment::verify) does that; a
+//! wrong salt of an input makes the salt of the output wrong.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -50,7 +51,7 @@ use crate::params::{KeyKind, Params};
 use crate::sys::vfs::Vfs;
 use twindex_kernel::prefetch;
 
-/// A segment, and its documents that are no longer live.
+/// A segment, and the ordinals of its documents that are no longer live.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeInput<'a> {
     /// The segment.
@@ -59,22 +60,23 @@ pub struct MergeInput<'a> {
     pub deleted: &'a RoaringBitmap,
 }
 
-/// Documents whose ranks and new ordinals are prefetched.
+/// Number of documents whose ranks and new ordinals are prefetched.
 const AHEAD: usize = 24;
-/// The mapped value of a document that is dropped.
+/// The new ordinal of a dropped document.
 const LEFT_OUT: u32 = u32::MAX;
-/// Keys read together.
+/// Number of keys read together.
 const KEYS: u64 = 1 << 10;
-/// Bytes copied together.
+/// Number of bytes copied together.
 const COPIED: usize = 1 << 16;
 
-/// Merges segments, oldest first. Of a key that is live in several inputs, the newest wins. The result may have no
-/// documents.
+/// Merges segments; the oldest is the first. If a key is live in several inputs, the record of the newest input is
+/// kept. The result may have no documents.
 ///
-/// Time O(n log n) at worst and O(n) on random fingerprints; memory as `budget` allows, plus a thousandth of the files.
+/// Takes O(n log n) time at worst and O(n) on random fingerprints; memory as `budget` allows, plus a thousandth of the
+/// files.
 ///
 /// # Errors
-/// [`Error::Corrupt`], [`Error::Io`]; [`Error::Invalid`] for segments of different parameters or none at all,
+/// [`Error::Corrupt`], [`Error::Io`]; [`Error::Invalid`] if the segments have different parameters or there are none;
 /// [`Error::Limit`] for more than 2^30 documents.
 pub fn merge(inputs: &[MergeInput<'_>], vfs: &dyn Vfs, dir: &Path, budget: SpillBudget<'_>) -> Result<BuiltSegment> {
     let params = common_params(inputs)?;
@@ -104,9 +106,9 @@ pub fn merge(inputs: &[MergeInput<'_>], vfs: &dyn Vfs, dir: &Path, budget: Spill
     Ok(BuiltSegment::of(out.finish(documents, distinct)?, salt, documents))
 }
 
-/// Does the work of [`merge`] for the tables alone, writes nothing, and returns the number of their entries: for
-/// measurements. With `documents`, postings and ranks are read, checked and merged too; without, no document may be
-/// deleted.
+/// Prepares the work of [`merge`] for the tables alone, for measurements. The returned function does the work, writes
+/// nothing and returns the number of entries of all tables. If `documents` is true, postings and ranks are read,
+/// checked and merged, too; otherwise no document may be deleted.
 /// # Errors
 /// As [`merge`].
 #[doc(hidden)]
@@ -134,7 +136,7 @@ pub fn merge_tables(
         } else {
             let mut keys = RunMerge::new(merged.keys_of_first()?);
             while let Some(slice) = keys.next_slice()? {
-                // Up to the first repeated value; mostly there is none.
+                // Whether the slice has repeated values; mostly it has none.
                 let again = slice.iter().zip(&slice[1..]).filter(|(key, next)| key == next).count() > 0;
                 let start = usize::from(last == slice.first().copied());
                 last = slice.last().copied();
@@ -170,7 +172,7 @@ fn common_params<'a>(inputs: &[MergeInput<'a>]) -> Result<&'a Params> {
     }
 }
 
-/// The inputs, and the numbering of their documents in the output.
+/// The inputs, and the mapping of their documents to ordinals of the output.
 struct MergedInputs<'a, 'r> {
     inputs: Vec<MergeSource<'a, 'r>>,
     budget: SpillBudget<'r>,
@@ -189,7 +191,7 @@ struct MergeSource<'a, 'r> {
 }
 
 impl MergeSource<'_, '_> {
-    /// The next key belongs to this input: maps its document to `ordinal`, or drops it.
+    /// Maps the next document of this input to `ordinal`, or drops the document if that is `None`.
     fn number(&mut self, ordinal: Option<u32>) -> Result<()> {
         self.skip_deleted()?;
         if ordinal.is_none() {
@@ -214,7 +216,7 @@ impl MergeSource<'_, '_> {
     }
 }
 
-/// Merged keys that wait to be written.
+/// Merged keys that are not written yet.
 enum MergedKeys<'r> {
     Numbers { keys: SpillColumn<'r, u64>, span: Option<(u64, u64)> },
     Bytes(SpilledParts<'r>),
@@ -237,7 +239,7 @@ impl MergedKeys<'_> {
 }
 
 impl<'a, 'r> MergedInputs<'a, 'r> {
-    /// Merges the keys.
+    /// Merges the keys of the inputs, and maps the inputs' documents.
     fn new(inputs: &[MergeInput<'a>], budget: SpillBudget<'r>) -> Result<(Self, MergedKeys<'r>)> {
         let share = budget.share(8 * inputs.len().max(1));
         let source = |input: &MergeInput<'a>| MergeSource {
@@ -267,7 +269,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok((merged, keys))
     }
 
-    /// The next document of the output comes from this input.
+    /// Gives the next ordinal of the output to the next document of this input.
     fn number(&mut self, input: usize) -> Result<()> {
         if self.documents >= DOCUMENTS_MAX {
             let found = self.documents + 1;
@@ -294,7 +296,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         let mut merge = RunMerge::new(self.inputs.iter().enumerate().map(run).collect());
         let mut keys = SpillColumn::new(self.budget, self.budget.share(8));
         let mut span = None;
-        // The newest input's key comes last of equal keys.
+        // Among equal keys, that of the newest input comes last.
         let mut waiting: Option<(u64, usize)> = None;
         let mut put = |merged: &mut Self, key: u64, input: usize| {
             span = Some((span.map_or(key, |(first, _)| first), key));
@@ -324,7 +326,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         let (mut encoder, mut data) = (FrontEncoder::default(), Vec::new());
         let runs = self.inputs.iter().map(|input| ByteKeys::new(input.segment, input.deleted));
         let mut merge = extsort::Merge::new(runs.collect::<Vec<_>>(), Ord::cmp);
-        // The newest input's key comes last of equal keys, so a key waits until the next one is known.
+        // Among equal keys, that of the newest input comes last, so a key is written only after the next key is known.
         let (mut waiting, mut waiting_input): (Vec<u8>, Option<usize>) = (Vec::new(), None);
         loop {
             let next = merge.next()?;
@@ -348,7 +350,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(MergedKeys::Bytes(parts))
     }
 
-    /// Hands each input and each stripe of its ordinals, with the stripe's part of the map, to `each`.
+    /// Passes each stripe of ordinals of each input to `each`, with the stripe's part of the map.
     fn for_each_stripe(
         &self,
         mut each: impl FnMut(&MergeSource<'a, 'r>, Range<u64>, &[u32]) -> Result<()>,
@@ -376,7 +378,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(count)
     }
 
-    /// Fingerprints and new ordinals, ascending: read lazily if the maps are in memory, otherwise from stored runs.
+    /// Returns fingerprints with new ordinals, ascending: read lazily if the maps are in memory, otherwise from stored
+    /// runs.
     fn fingerprints(&self) -> Result<RunMerge<Fingerprints<'_, 'r>, u128>> {
         let runs: Option<Vec<Fingerprints<'_, 'r>>> =
             self.inputs.iter().map(|input| self.listed(input)).collect();
@@ -386,13 +389,13 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         }
     }
 
-    /// The run of an input that can be read lazily.
+    /// Returns the run of an input for lazy reading; `None` if the input cannot be read lazily.
     fn listed<'m>(&'m self, input: &'m MergeSource<'a, 'r>) -> Option<Fingerprints<'m, 'r>> {
         let Some(fingerprints) = &input.segment.fingerprints else {
             return Some(Fingerprints::Stored(ChunkedValues::of(&[])));
         };
         let Layout::Planes(planes) = &fingerprints.tables.all[0].layout else { return None };
-        // A posting list is passed on whole.
+        // The items of a posting list are returned together, so all lists together must fit into the budget.
         let section = &fingerprints.postings;
         let lists = section.length.saturating_sub(postings::range(section.rows).start);
         let budget = self.budget.share(8 * self.inputs.len()) as u64;
@@ -414,7 +417,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         })))
     }
 
-    /// The keys of table 1 of each input, if they can be read lazily.
+    /// Returns the keys of table 1 of each input, for lazy reading. Fails if an input cannot be read lazily.
     fn keys_of_first(&self) -> Result<Vec<KeysOfFirst<'_>>> {
         let keys = |input: &MergeSource<'a, 'r>| {
             let first = &input.segment.fingerprints.as_ref()?.tables.all[0];
@@ -429,14 +432,15 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         all.ok_or_else(|| Error::Invalid("merge_tables: planes, and no document left out".into()))
     }
 
-    /// As [`fingerprints`](Self::fingerprints), from stored runs: for any inputs and any memory.
+    /// Returns the same items as [`fingerprints`](Self::fingerprints) from stored runs. Works for any inputs and any
+    /// memory.
     fn stored_runs(&self) -> Result<Vec<Fingerprints<'_, 'r>>> {
         let share = self.budget.share(4 * self.stripes()?.max(1));
         let mut runs = Vec::new();
         self.for_each_stripe(|input, stripe, map| {
             let Some(fingerprints) = &input.segment.fingerprints else { return Ok(()) };
             let mut run = SpillColumn::new(self.budget, share);
-            // The rank whose posting lists each document.
+            // For each document of the stripe, the rank whose posting list has it.
             let mut listed_by = vec![NO_RANK; (stripe.end - stripe.start) as usize];
             let mut listed = 0_u64;
             let mut postings = input.segment.postings_in_order();
@@ -447,7 +451,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
                         return Ok(());
                     };
                     if std::mem::replace(listed_by, rank) != NO_RANK {
-                        // Checked early, as overlapping lists would make this quadratic.
+                        // Checked while reading, because overlapping lists would take quadratic time.
                         return Err(input.wrong(&fingerprints.postings, 0, "each document once", ordinal));
                     }
                     listed += 1;
@@ -465,7 +469,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
                 ranked += u64::from(rank.is_some());
                 Ok(())
             })?;
-            // A document has one rank, so one list has it.
+            // A document has one rank, so exactly one list has it.
             if ranked != listed {
                 let expected = format!("the {ranked} documents that have a rank");
                 return Err(input.wrong(&fingerprints.postings, 0, expected, listed));
@@ -476,7 +480,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(runs)
     }
 
-    /// The keys of a band above new ordinals, ascending, and their number.
+    /// Returns the number of entries of a band and the entries, ascending: the band key in the high 32 bits, the new
+    /// ordinal in the low 32 bits.
     fn band(&self, band: usize) -> Result<(u64, RunMerge<ChunkedValues<'r, u64>, u64>)> {
         let share = self.budget.share(4 * self.stripes()?.max(1));
         let mut runs = Vec::new();
@@ -511,7 +516,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok((rows, RunMerge::new(runs)))
     }
 
-    /// Hands the input and the old ordinal of each document to `each`, in the order of new ordinals.
+    /// Passes the input and the old ordinal of each document to `each`, in the order of new ordinals.
     fn for_each_origin(&self, mut each: impl FnMut(&MergeSource<'a, 'r>, u32) -> Result<()>) -> Result<()> {
         let mut next = vec![0_u32; self.inputs.len()];
         for origin in self.origins.values() {
@@ -530,7 +535,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         self.for_each_origin(|input, ordinal| out.put(input.segment.signature(ordinal)?))
     }
 
-    /// Copies the samples of one kind, if they are stored.
+    /// Copies the samples of one kind, bottom (0) or modular (1), if they are stored.
     fn samples(&self, out: &mut SegmentOutput, of: usize, kind: Kind) -> Result<()> {
         if self.inputs.iter().any(|input| input.segment.samples[of].is_none()) {
             return Ok(());
@@ -563,8 +568,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         })
     }
 
-    /// Copies values, stamps and fields, if they are stored; sorts the order of stamps, and computes the prefixes of
-    /// sets again.
+    /// Copies values, stamps and fields, if they are stored. Sorts the order of stamps, and computes the sections of
+    /// sets from the fields.
     fn attached(&self, out: &mut SegmentOutput, params: &Params) -> Result<()> {
         if params.values {
             write_values(
@@ -623,7 +628,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(())
     }
 
-    /// The sum of the inputs' salts, less the hashes of the dropped records.
+    /// Returns the sum of the inputs' salts minus the hashes of the dropped records.
     fn salt(&self, params: &Params) -> Result<u128> {
         let mut salt = params.digest();
         for input in &self.inputs {
@@ -640,7 +645,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
     }
 }
 
-/// The sum of the hashes of the documents with these ordinals, which ascend.
+/// Returns the sum of the hashes of the documents with these ordinals, which must ascend.
 fn sum_of(segment: &Segment, ordinals: &[u32]) -> Result<u128> {
     let bands = segment.band_count();
     let mut band_keys = vec![0; ordinals.len() * bands];
@@ -674,7 +679,7 @@ fn sum_of(segment: &Segment, ordinals: &[u32]) -> Result<u128> {
     Ok(sum)
 }
 
-/// The fingerprints of an input, with new ordinals, ascending.
+/// The fingerprints of an input with new ordinals, ascending.
 enum Fingerprints<'m, 'r> {
     Stored(ChunkedValues<'m, u128>),
     ListedRun(Box<ListedRun<'m, 'r>>),
@@ -690,24 +695,24 @@ impl SortedRun<u128> for Fingerprints<'_, '_> {
     }
 }
 
-/// Fingerprints from table 1 and documents from the postings, which are compared with the ranks.
+/// A lazily read run: fingerprints from table 1 and documents from the postings, which are compared with the ranks.
 struct ListedRun<'m, 'r> {
     input: &'m MergeSource<'m, 'r>,
     planes: &'m Planes,
     walk: Walk,
-    /// The current keys, and the position of the next.
+    /// The current keys; `at` is the index of the next one.
     keys: Vec<u64>,
     at: usize,
     rank: u32,
     postings: PostingsInOrder<'m>,
-    /// The ranks of all documents.
+    /// The ranks of all documents, set at their first use.
     ranks: Option<&'m [U32]>,
     map: &'m [u32],
     handed: u64,
 }
 
 impl<'m> ListedRun<'m, '_> {
-    /// All ranks, after a check that as many documents have one as were listed.
+    /// Returns the ranks of all documents.
     fn ranks(&mut self, fingerprints: &'m open::Fingerprints) -> Result<&'m [U32]> {
         if let Some(ranks) = self.ranks {
             return Ok(ranks);
@@ -721,7 +726,7 @@ impl<'m> ListedRun<'m, '_> {
         Ok(ranks)
     }
 
-    /// The next fingerprint, with any posting.
+    /// Appends the documents of the next fingerprint, for any kind of posting.
     #[inline(never)]
     fn list(
         &mut self,
@@ -762,8 +767,8 @@ impl SortedRun<u128> for ListedRun<'_, '_> {
                 let source = self.input.segment.at(&fingerprints.tables.all[0].section);
                 self.planes.walk(source, &mut self.walk, KEYS as usize, &mut self.keys)?;
                 if self.keys.is_empty() {
-                    // A document has one rank and is only in the list of that rank, so all documents with a rank are
-                    // listed.
+                    // A document has one rank and is listed only by that rank. So if the numbers are equal, all
+                    // documents with a rank are listed.
                     let ranked = ranks.iter().filter(|rank| rank.get() != NO_RANK).count() as u64;
                     if ranked == self.handed {
                         return Ok(());
@@ -772,7 +777,7 @@ impl SortedRun<u128> for ListedRun<'_, '_> {
                     return Err(self.input.wrong(&fingerprints.postings, 0, expected, self.handed));
                 }
             }
-            // Fingerprints of a single document each, up to the first that is not, or that is damaged.
+            // Fingerprints of a single document each, up to the first one with a list or with damaged data.
             let keys = &self.keys[self.at..self.keys.len().min(self.at + max)];
             let entries = self.postings.entries(self.rank, keys.len())?;
             let (rank_bytes, map_bytes) = (ranks.as_bytes(), self.map.as_bytes());
@@ -803,7 +808,7 @@ impl SortedRun<u128> for ListedRun<'_, '_> {
     }
 }
 
-/// The keys of a table 1, ascending.
+/// The keys of an input's table 1, ascending.
 struct KeysOfFirst<'a> {
     source: SectionReader<'a>,
     planes: Planes,
@@ -816,7 +821,7 @@ impl SortedRun<u64> for KeysOfFirst<'_> {
     }
 }
 
-/// The live numeric keys of a segment, ascending, each above the number of its input.
+/// The live numeric keys of a segment, ascending, each in the high bits above the number of its input.
 struct NumberKeys<'a> {
     segment: &'a Segment,
     deleted: &'a RoaringBitmap,
@@ -853,15 +858,15 @@ impl SortedRun<u128> for NumberKeys<'_> {
     }
 }
 
-/// The live byte keys of a segment, ascending.
+/// The live byte-string keys of a segment, ascending.
 struct ByteKeys<'a> {
     segment: &'a Segment,
     deleted: &'a RoaringBitmap,
-    /// The keys of a group, one after the other, and where each ends.
+    /// The keys of a group, one after the other, and the end of each key.
     group: Vec<u8>,
     ends: Vec<usize>,
     at: usize,
-    /// The group that is read next.
+    /// The index of the group to read next.
     next: u64,
     last: Vec<u8>,
 }

@@ -1,16 +1,16 @@
-//! One immutable file: built once, mapped, probed, scanned, verified.
+//! One immutable segment file: written once, then mapped, probed, scanned and verified.
 //!
-//! Most users need [`crate::Index`] and can skip this module. A segment knows neither other segments nor the directory
-//! that contains it.
+//! Most users need [`crate::Index`] and can skip this module. A segment does not refer to other segments or to the
+//! directory that contains it.
 //!
-//! - [`records`]: the input, column by column;
-//! - [`build`]: writes a file from records, front to back; [`rows`]: the same from more records than fit in memory;
+//! - [`records`]: the input, stored by column;
+//! - [`build`]: writes a file from records, front to back; [`rows`]: builds from more records than fit in memory;
 //! - [`merge`]: merges segments;
-//! - [`sorted`], [`spilled`]: sorting, and columns that go to scratch files;
-//! - `file`: the bytes, whose pages are compared with their checksums at their first use; `parsed`: a file with known
-//!   sections; [`open`]: a [`Segment`], whose sections match the parameters;
+//! - [`sorted`], [`spilled`]: sorting, and columns that spill to scratch files;
+//! - `file`: the bytes of a file, with each page checked against its checksum at its first use; `parsed`: a file whose
+//!   sections are known; [`open`]: a [`Segment`], whose sections match the parameters;
 //! - [`keys`], [`near`], [`buckets`], [`samples`], `attached`, [`scan`], [`ordered`]: the queries;
-//! - [`verify`]: the slow check of everything; [`salvage`]: reads what is intact in a damaged segment.
+//! - [`verify`]: checks everything, slowly; [`salvage`]: reads the intact records of a damaged segment.
 
 pub mod search_options;
 mod attached;

@@ -1,6 +1,6 @@
-//! Which fingerprints are within a Hamming radius of a query?
+//! Queries for fingerprints within a Hamming radius, and for their documents.
 //!
-//! The search itself is in `segment::probe`. Here are the queries, and the way from fingerprints to documents.
+//! The search itself is in `segment::probe`.
 
 use std::ops::ControlFlow;
 
@@ -15,7 +15,7 @@ use crate::format::postings::{self, Posting};
 use crate::format::ranks;
 use crate::format::wire::Fault;
 
-/// Refuses a radius that the tables cannot answer.
+/// Refuses a radius that no tables answer.
 ///
 /// # Errors
 /// [`Error::Invalid`].
@@ -24,15 +24,15 @@ pub fn check_radius(within: u32) -> Result<()> {
 }
 
 impl Segment {
-    /// Hands each distinct fingerprint within `within` bits of `query` to `hit`, once, in no particular order.
-    /// Complete, unless the table design is a free one; nothing if the index stores no fingerprints.
+    /// Passes each distinct fingerprint within `within` bits of `query` to `hit`, once, in no particular order. Finds
+    /// all of them unless the table design is a free one; finds none if the index stores no fingerprints.
     ///
-    /// Cost: [`Design::probes`](crate::design::Design::probes) lookups, each followed by a scan of some n / 2^b
-    /// entries, b being the bits by which a table is probed.
+    /// Takes [`Design::probes`](crate::design::Design::probes) lookups, each followed by a scan of about n / 2^b
+    /// entries, b being the number of bits by which a table is probed.
     ///
     /// # Errors
     /// [`Error::Corrupt`], after which the matches already reported remain valid; [`Error::Invalid`] for a radius that
-    /// the tables do not answer.
+    /// the design does not answer.
     pub fn within(&self, query: u64, within: u32, mut hit: impl FnMut(FingerprintMatch)) -> Result<()> {
         SearchScratch::lend(|scratch| {
             self.search(&[query], SearchOptions::within(within), scratch, |_, near| {
@@ -42,15 +42,15 @@ impl Segment {
         })
     }
 
-    /// As [`within`](Self::within), for several queries that wait for memory together. With 16 queries that is twice as
-    /// fast as one by one, once the segment is larger than the caches. From a thousand queries on, each table is probed
-    /// in the order of its prefixes, so that queries share buckets: a hundred thousand take half the time again. `hit`
-    /// receives the number of the query; the matches of different queries are interleaved. A break ends the query of
-    /// this match.
+    /// Searches as [`within`](Self::within) does, for several queries whose memory accesses overlap. With 16 queries
+    /// that is twice as fast as one query at a time if the segment is larger than the caches. With a thousand queries
+    /// or more, each table is probed in the order of its prefixes, so that queries share buckets: this halves the time
+    /// again for a hundred thousand queries. `hit` receives the index of the query; the matches of different queries
+    /// are interleaved. A break ends the search of the query of this match.
     ///
     /// # Errors
-    /// As [`within`](Self::within); [`Error::Invalid`] for a probe strategy that the tables' codecs do not have; and
-    /// what `hit` returns.
+    /// The errors of [`within`](Self::within); [`Error::Invalid`] for a probe strategy that the tables' codecs do not
+    /// have; and the errors of `hit`.
     pub fn search(
         &self,
         queries: &[u64],
@@ -61,7 +61,7 @@ impl Segment {
         self.search_by(queries, ask, scratch, &mut hit)
     }
 
-    /// Not generic, so that the search is compiled once, here, and not in each caller.
+    /// Not generic, so that the search is compiled once here and not for each caller.
     fn search_by(
         &self,
         queries: &[u64],
@@ -89,17 +89,18 @@ impl Segment {
         search.run()
     }
 
-    /// The design and the codecs of its tables; `None` if the index stores no fingerprints.
+    /// Returns the design and the codecs of the tables; `None` if the index stores no fingerprints.
     #[must_use]
     pub fn scheme(&self) -> Option<Scheme> {
         self.fingerprints.as_ref().map(|fingerprints| fingerprints.tables.scheme())
     }
 
-    /// Hands each document within `within` bits of `query` to `hit`, with its distance, in no particular order.
+    /// Passes the ordinal and the distance of each document within `within` bits of `query` to `hit`, in no particular
+    /// order.
     ///
     /// # Errors
-    /// As [`within`](Self::within); also if posting lists overlap, before that costs more than one visit of each
-    /// document.
+    /// The errors of [`within`](Self::within); also [`Error::Corrupt`] if posting lists overlap, at the latest after
+    /// one visit of each document.
     #[inline]
     pub fn documents_within(&self, query: u64, within: u32, mut hit: impl FnMut(u32, u32)) -> Result<()> {
         SearchScratch::lend(|scratch| {
@@ -110,8 +111,8 @@ impl Segment {
         })
     }
 
-    /// As [`search`](Self::search), for documents: `hit` receives the number of the query, the ordinal and the
-    /// distance.
+    /// Searches as [`search`](Self::search) does, for documents: `hit` receives the index of the query, the ordinal and
+    /// the distance.
     ///
     /// # Errors
     /// As [`search`](Self::search) and [`documents_within`](Self::documents_within).
@@ -138,7 +139,7 @@ impl Segment {
         })
     }
 
-    /// Refuses ranks whose posting lists have more documents than the segment.
+    /// Refuses ranks whose posting lists have more documents in all than the segment.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -146,7 +147,7 @@ impl Segment {
         let mut listed = 0;
         for &rank in ranks {
             listed += self.posting_count(rank)? as u64;
-            // As in `search_documents`: each document is in one list.
+            // As in `search_documents`: a document is in one list only.
             if listed > self.documents() {
                 return Err(self.lists_overlap(rank));
             }
@@ -167,17 +168,18 @@ impl Segment {
         Error::Invalid("this segment keeps no fingerprints".into())
     }
 
-    /// The fingerprint of a rank.
+    /// Returns the fingerprint of a rank.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], also for a rank that no fingerprint has; [`Error::Invalid`] where none are kept.
+    /// [`Error::Corrupt`], also for a rank that no fingerprint has; [`Error::Invalid`] if the segment stores no
+    /// fingerprints.
     pub fn fingerprint(&self, rank: u32) -> Result<u64> {
         let Some(fingerprints) = &self.fingerprints else { return Err(Self::keeps_no_fingerprints()) };
         let table = &fingerprints.tables.all[0];
         table.layout.value(self.at(&table.section), rank.into())
     }
 
-    /// The rank of a document's fingerprint; `None` for a document without a sketch, and if the index stores no
+    /// Returns the rank of a document's fingerprint; `None` for a document without a sketch, or if the index stores no
     /// fingerprints.
     ///
     /// # Errors
@@ -190,7 +192,7 @@ impl Segment {
             .map_err(|e| self.corrupt_at(&fingerprints.ranks, e))
     }
 
-    /// Hands the ordinals of the documents that have the fingerprint of `rank` to `each`, ascending.
+    /// Passes the ordinals of the documents that have the fingerprint of `rank` to `each`, ascending.
     ///
     /// # Errors
     /// [`Error::Corrupt`].

@@ -1,20 +1,20 @@
 //! Opens a file as a [`Segment`].
 //!
-//! The checks, in this order, each relying on the one before:
+//! The checks, in this order; each relies on the previous ones:
 //!
 //! 1. the header: magic, checksum, version, features, role;
 //! 2. the footer, with the header's salt: magic, checksum, the file's length;
-//! 3. the table of contents: checksum, known sections, tiling the file;
-//! 4. the checksums section against the footer;
-//! 5. the parameters against the digest in the header;
-//! 6. the sections against the parameters: exactly the sections that they require, each of the length that its rows
-//!    require.
+//! 3. the table of contents: checksum, section kinds, and that the sections tile the file;
+//! 4. the checksums section, against its checksum in the footer;
+//! 5. the parameters, against their digest in the header;
+//! 6. the sections, against the parameters: exactly the required sections are present, and each has the length that its
+//!    rows require.
 //!
-//! Steps 1 to 5, in `parsed`, make a `ParsedSegment` file of the bytes; step 6, here, makes a [`Segment`] of it. A [`Segment`]
-//! has passed all steps and never changes.
+//! Steps 1 to 5, in `parsed`, turn the bytes into a `ParsedSegment`; step 6, in this module, turns it into a
+//! [`Segment`]. A [`Segment`] has passed all steps and never changes.
 //!
-//! Pages are checked at their first use, and numbers where they are used. Header, footer, contents and checksums are
-//! read, not mapped. Time and memory O(sections + pages), a thousandth of the file.
+//! Pages are checked at their first use, and stored values where they are used. Header, footer, table of contents and
+//! checksums are read, not mapped. Time and memory are O(sections + pages): about a thousandth of the file.
 
 use std::ops::Range;
 use std::path::Path;
@@ -45,7 +45,7 @@ use crate::sync::Mutex;
 use crate::sys::{Access, Column};
 use crate::sys::vfs::{MemoryFile, ReadFile, Vfs};
 
-/// An open segment: `Send + Sync`, shared by all readers. The bytes are mapped, or read at their first use.
+/// An open segment: `Send + Sync`, and shared by all readers. The bytes are mapped, or read at their first use.
 #[derive(Debug)]
 pub struct Segment {
     pub(super) file: SegmentFile,
@@ -57,33 +57,33 @@ pub struct Segment {
     pub(super) fingerprints: Option<Fingerprints>,
     pub(super) bands: Vec<(Section, Band)>,
     pub(super) signatures: Option<(Section, u64)>,
-    /// Bottom and modular.
+    /// The bottom and the modular samples; `None` if they are not stored.
     pub(super) samples: [Option<(Section, Samples)>; 2],
     pub(super) values: Option<(Section, Values)>,
     pub(super) stamps: Option<(Section, Stamps)>,
     pub(super) fields: Option<(Section, Values)>,
-    /// Common tags and prefixes.
+    /// The common tags, and the prefixes.
     pub(super) sets: Option<[(Section, Band); 2]>,
-    /// The smallest and the largest key, once requested; `None` without documents.
+    /// The smallest and the largest key, set at their first use; `None` if the segment has no documents.
     pub(super) key_span: OnceLock<Option<(KeyBuf, KeyBuf)>>,
-    /// The bands by document, once requested.
+    /// The band keys by document, set at their first use.
     pub(super) features: OnceLock<FeatureColumn>,
-    /// The priority of each document, once requested.
+    /// The priority of each document, set at their first use.
     pub(super) priorities: OnceLock<Column<[u64; 2]>>,
     /// The number of priorities that were read one by one.
     pub(super) priority_reads: AtomicU64,
-    /// Long buckets by priority.
+    /// The documents of long buckets, ordered by priority.
     pub(super) ordered: Mutex<HeldOrders>,
 }
 
-/// The encoding of the keys.
+/// The encoding of the keys, and their section.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Keys {
     Frame(Section, Frame),
     Front(Section),
 }
 
-/// The sections of fingerprints, if the index stores them.
+/// The sections of fingerprints. An index without fingerprints has none.
 #[derive(Debug)]
 pub(super) struct Fingerprints {
     pub(super) distinct: u64,
@@ -101,7 +101,7 @@ impl Segment {
         Self::open_with(vfs, path, Access::default())
     }
 
-    /// As [`open`](Self::open), with a choice of how the bytes come into memory.
+    /// Opens a segment as [`open`](Self::open) does; `access` selects how the bytes are brought into memory.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -110,7 +110,7 @@ impl Segment {
         Self::open_file(file, path, access)
     }
 
-    /// Opens a segment from bytes in memory; errors name it `path`.
+    /// Opens a segment from bytes in memory. Errors report `path` as the file.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -157,18 +157,18 @@ impl Segment {
         })
     }
 
-    /// Bytes of the pages whose checksums were compared since the segment was opened.
+    /// Returns the number of bytes in pages whose checksums have been compared since the segment was opened.
     pub(crate) fn verified_bytes(&self) -> u64 {
         self.file.sound_pages() * PAGE
     }
 
-    /// Reads the whole file and compares the checksums of all pages: checks less than [`verify`](Self::verify), at the
-    /// speed of reading.
+    /// Reads the whole file and compares the checksums of all pages, at the speed of reading. Checks less than
+    /// [`verify`](Self::verify).
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for the first page that is damaged, [`Error::Io`].
+    /// [`Error::Corrupt`] for the first damaged page, [`Error::Io`].
     pub fn check_pages(&self) -> Result<()> {
-        // The checksums section has its own checksum, which was compared when the file was opened.
+        // The checksums section has a checksum of its own, which was compared when the file was opened.
         for section in self.sections().iter().filter(|section| section.kind != Kind::Checksums) {
             let mut at = 0;
             while at < section.length {
@@ -180,19 +180,19 @@ impl Segment {
         Ok(())
     }
 
-    /// A reader of a section, for its codec.
+    /// Returns a reader of `section` for codecs.
     #[inline]
     pub(super) fn at<'a>(&'a self, section: &'a Section) -> SectionReader<'a> {
         SectionReader::new(&self.file, section)
     }
 
-    /// The bytes at `range` of a section, their pages checked.
+    /// Returns the bytes at `range` of a section, after its pages were checked.
     #[inline(always)]
     pub(super) fn read(&self, section: &Section, range: Range<u64>) -> Result<&[u8]> {
         self.file.read(section, range)
     }
 
-    /// The bytes at `range` of a section as a column of `T`.
+    /// Returns the bytes at `range` of a section as a column of `T`.
     #[inline(always)]
     pub(super) fn column<T>(&self, section: &Section, range: Range<u64>) -> Result<&[T]>
     where
@@ -201,15 +201,15 @@ impl Segment {
         self.file.column(section, range)
     }
 
-    /// A fault at an offset of a section, as an error at an offset of the file.
+    /// Converts a fault at an offset in a section to an error at an offset in the file.
     #[cold]
     pub(super) fn corrupt_at(&self, section: &Section, fault: Fault) -> Error {
         self.file.corrupt_at(section, fault)
     }
 
-    /// Must be called after each query on this segment, before its answer is used. If the program has installed the
-    /// guard (`sys::guard::install`), unreadable pages of a map read as zeros, and this reports them; otherwise it
-    /// always succeeds. [`Snapshot`](crate::Snapshot) and all layers above it call it.
+    /// Reports unreadable pages of the map. Must be called after each query on this segment, before the results are
+    /// used. If the program has installed the guard (`sys::guard::install`), unreadable pages of a map read as zeros and
+    /// this fails; without the guard, it always succeeds. [`Snapshot`](crate::Snapshot) and all layers above it call it.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -218,49 +218,50 @@ impl Segment {
         self.file.check_map()
     }
 
-    /// The file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Bytes of the file.
+    /// Returns the length of the file in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.file.length()
     }
 
-    /// The parameters of its records.
+    /// Returns the parameters of the segment's records.
     #[must_use]
     pub fn params(&self) -> &Params {
         &self.params
     }
 
-    /// The sum modulo 2^128 of the parameters' digest and its records' hashes.
+    /// Returns the salt: the sum modulo 2^128 of the parameters' digest and the records' hashes.
     #[must_use]
     pub fn salt(&self) -> u128 {
         self.salt
     }
 
-    /// Identifies the bytes of the file: xxh3-128 of header, checksums, contents and footer.
+    /// Returns the digest that identifies the bytes of the file: xxh3-128 of header, checksums, table of contents and
+    /// footer.
     #[must_use]
     pub fn digest(&self) -> u128 {
         self.digest
     }
 
-    /// Documents in it.
+    /// Returns the number of documents in the segment.
     #[must_use]
     pub fn documents(&self) -> u64 {
         self.documents
     }
 
-    /// Distinct fingerprints in it.
+    /// Returns the number of distinct fingerprints in the segment; 0 if the index stores no fingerprints.
     #[must_use]
     pub fn distinct_fingerprints(&self) -> u64 {
         self.fingerprints.as_ref().map_or(0, |fingerprints| fingerprints.distinct)
     }
 
-    /// Its sections, in the order of the file.
+    /// Returns the sections in the order of the file.
     #[must_use]
     pub fn sections(&self) -> &[Section] {
         self.file.sections()
@@ -270,12 +271,13 @@ impl Segment {
 /// Step 6: takes the entries of the table of contents one by one, in the order that the format requires.
 struct Entries<'a> {
     parsed: &'a ParsedSegment,
-    /// The number of the next entry, from 0.
+    /// The index of the next entry, from 0.
     next: usize,
 }
 
 impl Entries<'_> {
-    /// The section of the next entry, which must be this one.
+    /// Takes the next entry and returns its section. The entry must have this kind, index, codec and number of rows
+    /// (`None`: any).
     fn take(&mut self, kind: Kind, index: u16, codec: u16, rows: Option<u64>) -> Result<Section> {
         let entry = self.next;
         let expected = || {
@@ -293,7 +295,7 @@ impl Entries<'_> {
         Ok(section)
     }
 
-    /// Refuses entries that are left over.
+    /// Refuses remaining entries.
     fn finish(self) -> Result<()> {
         match self.parsed.file.sections().get(self.next) {
             None => Ok(()),
@@ -373,8 +375,8 @@ impl Entries<'_> {
         Ok(Some(Fingerprints { distinct, ranks, tables, postings }))
     }
 
-    /// The codec that the table of contents gives to a table (numbered from 1) that follows the tables `before`;
-    /// partial tables come after complete ones.
+    /// Returns the codec of a table (numbered from 1), read from the table of contents. `before` are the tables with
+    /// lower numbers; a partial table must not precede a complete one.
     fn codec_of_table(&self, design: &Design, index: u16, before: &[OpenTable]) -> Result<Codec> {
         let kinds = [Kind::Table, Kind::FilterTable];
         let mut entries = self.parsed.file.sections().iter().enumerate();
@@ -418,7 +420,7 @@ impl Entries<'_> {
         Ok(bands)
     }
 
-    /// The signatures, and the bytes of each.
+    /// Returns the section of signatures and the bytes of each signature.
     fn signatures(&mut self) -> Result<Option<(Section, u64)>> {
         let (params, documents) = (&self.parsed.params, self.parsed.documents);
         let width = params.minhash.map_or(0, |minhash| minhash.signature_bytes() as u64);
@@ -459,7 +461,7 @@ impl Entries<'_> {
         self.bytes_of_documents(Kind::Fields, fields::CODEC, Values::of_fields).map(Some)
     }
 
-    /// A section with a byte string for each document.
+    /// Takes a section with one byte string for each document.
     fn bytes_of_documents(
         &mut self,
         kind: Kind,
@@ -474,7 +476,7 @@ impl Entries<'_> {
         Ok((section, layout))
     }
 
-    /// The sections that find documents by their sets: common tags, and prefixes.
+    /// Takes the sections that find documents by their sets: common tags and prefixes.
     fn sets(&mut self) -> Result<Option<[(Section, Band); 2]>> {
         if !self.parsed.params.sets {
             return Ok(None);
@@ -484,7 +486,7 @@ impl Entries<'_> {
         Ok(Some([common, prefixes]))
     }
 
-    /// A section encoded as a band, whose ordinals are below `below`.
+    /// Takes a section encoded as a band whose ordinals are below `below`.
     fn coded_as_band(&mut self, kind: Kind, below: u64) -> Result<(Section, Band)> {
         let section = self.take(kind, 0, bands::CODEC_PACKED, None)?;
         if section.rows > u32::MAX.into() {
@@ -508,7 +510,7 @@ impl Entries<'_> {
     }
 }
 
-/// A section, as errors print it.
+/// Formats a section for error messages.
 fn shown(section: &Section) -> String {
     let Section { kind, index, codec, rows, .. } = section;
     format!("section {} {index}, codec {codec}, {rows} rows", kind.name())

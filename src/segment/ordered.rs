@@ -1,8 +1,8 @@
-//! Buckets by priority: the first documents of a bucket.
+//! Returns the documents of a bucket by priority.
 //!
-//! A bucket lists documents in the order of their ordinals. A query by priority needs the first few. So a long bucket
-//! is sorted by priority at its first use, and its order is kept while the segment is open: 4 bytes an entry. Short
-//! buckets are read each time.
+//! A bucket lists documents in the order of their ordinals, but a query by priority needs only the first few documents
+//! by priority. So a long bucket is sorted by priority at its first use, and this order is cached while the segment is
+//! open: 4 bytes for each entry. Short buckets are read each time.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,16 +12,17 @@ use super::open::{Fingerprints, Segment};
 use crate::error::Result;
 use crate::format::postings::{self, Posting};
 
-/// The number of documents from which on the order of a bucket is kept.
+/// Minimum number of documents for which the order of a bucket is cached.
 const LONG: usize = 32;
-/// The priorities of all documents are kept once the number read reaches the number of documents divided by this.
+/// The priorities of all documents are cached once the number of priorities read reaches the number of documents
+/// divided by this.
 const READS: u64 = 8;
-/// Priorities that are read one by one before all are kept, however small the segment is.
+/// Minimum number of priorities that are read one by one before all are cached, however small the segment is.
 const READS_MIN: u64 = 4096;
 
 impl Segment {
-    /// The ordinals of a long bucket by priority, including deleted ones. The ordinals of a short bucket are appended
-    /// to `short` in no particular order, and `None` is returned.
+    /// Returns the ordinals of a long bucket by priority, including deleted documents. For a short bucket, returns
+    /// `None` and appends the ordinals to `short`, in no particular order.
     ///
     /// Takes O(n log n) for a bucket of n documents the first time, O(1) afterwards.
     ///
@@ -39,7 +40,7 @@ impl Segment {
         self.read_bucket(bucket, |ordinal| ordinals.push(ordinal))?;
         self.prepare_priorities(ordinals.len() as u64)?;
         let by_priority = |ordinal: u32| Ok((self.priority(ordinal)?, ordinal));
-        // Ordinals ascend with keys, which break ties of priority.
+        // Ordinals ascend with keys, so they break ties of priority and hash by key.
         let mut keyed: Vec<([u64; 2], u32)> = ordinals.into_iter().map(by_priority).collect::<Result<_>>()?;
         keyed.sort_unstable();
         let sorted: Arc<[u32]> = keyed.into_iter().map(|(_, ordinal)| ordinal).collect();
@@ -49,8 +50,8 @@ impl Segment {
         Ok(Some(sorted))
     }
 
-    /// Prepares for `reads` more calls of [`priority`](Self::priority): keeps the priorities of all documents, 16 bytes
-    /// for each, once that costs less than the calls so far did.
+    /// Announces `reads` calls of [`priority`](Self::priority). Caches the priorities of all documents, 16 bytes for
+    /// each, once the calls announced so far cost more than that.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -65,7 +66,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Entries of a bucket.
+    /// Returns the number of entries of a bucket.
     fn bucket_length(&self, bucket: Bucket) -> Result<usize> {
         match bucket {
             Bucket::Fingerprint(rank) => self.posting_count(rank),
@@ -94,7 +95,7 @@ impl Segment {
         }
     }
 
-    /// The number of documents that have the fingerprint of a rank.
+    /// Returns the number of documents that have the fingerprint of rank `rank`.
     pub(super) fn posting_count(&self, rank: u32) -> Result<usize> {
         let Some(Fingerprints { postings: section, .. }) = &self.fingerprints else { return Ok(0) };
         let (rank, documents) = (u64::from(rank), self.documents());

@@ -1,4 +1,4 @@
-//! Writes a segment file: sections one after the other, with checksums as pages fill.
+//! Writes a segment file: one section after the other, and a checksum for each page.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,9 @@ use crate::format::{self, align};
 use crate::params::Params;
 use crate::sys::vfs::{TemporaryFile, Vfs};
 
-/// Bytes collected before they are written; a multiple of a page. As large as a huge page, and written at multiples of
-/// it, so that file systems with large folios keep the file in huge pages, and its maps need few TLB entries.
+/// Number of bytes collected before they are written; a multiple of the page size. It is the size of a huge page, and
+/// writes begin at multiples of it, so that file systems with large folios keep the file in huge pages, and maps of the
+/// file need few TLB entries.
 const BUFFER: usize = 2 << 20;
 
 /// Writes a segment from front to back. The file has no name until [`SegmentOutput::finish`] has synced it.
@@ -26,13 +27,13 @@ pub(super) struct SegmentOutput {
     salt: u128,
     header: Header,
     buffer: Vec<u8>,
-    /// Offset in the file of the buffer's first byte; a multiple of a page.
+    /// The offset in the file of the buffer's first byte; a multiple of the page size.
     flushed: u64,
     page_checksums: Vec<u32>,
     sections: Vec<Section>,
 }
 
-/// The facts about a segment that the manifest stores.
+/// A complete file with the facts about it that the manifest stores.
 pub(super) struct Finished {
     pub(super) file: Box<dyn TemporaryFile>,
     pub(super) length: u64,
@@ -62,7 +63,7 @@ impl SegmentOutput {
         self.flushed + self.buffer.len() as u64
     }
 
-    /// Adds a section; `body` writes its content, without knowing its offset.
+    /// Adds a section. `body` writes its content and need not know its offset.
     pub(super) fn section(
         &mut self,
         kind: Kind,
@@ -80,7 +81,8 @@ impl SegmentOutput {
         Ok(())
     }
 
-    /// Pads with zeros to the next multiple of 64. Sections begin at one, so their parts can be aligned too.
+    /// Pads with zeros to the next multiple of 64. Sections begin at multiples of 64, so their parts can be aligned,
+    /// too.
     pub(super) fn align(&mut self) -> Result<()> {
         let gap = align(self.offset()) - self.offset();
         self.put(&[0; format::ALIGNMENT as usize][..gap as usize])
@@ -113,7 +115,7 @@ impl SegmentOutput {
         Ok(())
     }
 
-    /// Writes checksums, contents and footer, and makes the file durable.
+    /// Writes checksums, table of contents and footer, and makes the file durable.
     pub(super) fn finish(mut self, documents: u64, distinct: u64) -> Result<Finished> {
         self.align()?;
         self.checksum_pages();
@@ -160,7 +162,7 @@ impl SegmentOutput {
         Ok(Finished { file: self.file, length, digest })
     }
 
-    /// As `put` and `align`, after the checksummed pages: what follows has its own checksums.
+    /// Appends bytes and padding after the checksummed pages. What is written there has its own checksums.
     fn put_whole(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
         let gap = align(self.offset()) - self.offset();
@@ -168,8 +170,8 @@ impl SegmentOutput {
     }
 }
 
-/// Identifies the bytes of a whole segment without reading them all: the header, the page checksums, the table of
-/// contents and the footer, which fix everything else.
+/// Returns a digest that identifies the bytes of a whole segment without reading all of them: that of the header, the
+/// page checksums, the table of contents and the footer, which together determine all other bytes.
 pub(super) fn digest(header: &Header, checksums: &[u8], contents: &[u8], footer: &Footer) -> u128 {
     let mut hasher = Xxh3Default::new();
     hasher.update(header.as_bytes());

@@ -1,9 +1,8 @@
-//! The checksum of each page, compared at the first use of the page; and which pages to read ahead.
+//! Compares the checksum of each page at its first use, and decides which pages to read ahead.
 //!
-//! Lookups touch single pages, and need no others. Scans walk from page to page, and need read-ahead. The pages read
-//! before show which of the two is going on: if the last [`WALK`] pages before a new one are known, a walk has reached
-//! it. So every scan is read ahead, whatever it scans and however many sections at once, and no caller has to announce
-//! it.
+//! Lookups read single pages. Scans read consecutive pages and need read-ahead. The set of checked pages distinguishes
+//! the two: if the [`WALK`] pages before a new page have been checked, a scan has reached the new page. So every scan
+//! is read ahead, whichever sections it reads and however many scans run at once, and callers need not announce it.
 
 use std::io;
 use std::ops::Range;
@@ -17,37 +16,39 @@ use crate::sys::mmap::{PIECE, View};
 
 const _: () = assert!(PIECE as u64 == PAGE, "what is fetched together is checked together");
 
-/// Known pages before a new one that make it a step of a walk. If half of a file's pages were touched at random, one
-/// new page of 256 is mistaken for a step.
+/// Number of checked pages before a new page that make it a step of a scan. If half of a file's pages were read at
+/// random, one new page in 256 is mistaken for a step.
 const WALK: u64 = 8;
-/// Pages announced ahead of a walk: 1 MiB, more than devices transfer at once. At least half of it is always in flight.
+/// Number of pages announced ahead of a scan: 1 MiB, more than devices transfer at once. At least half of it is always
+/// in flight.
 const AHEAD: u64 = 256;
-/// Pages fetched by one call, on a walk or if that many are requested.
+/// Maximum number of pages fetched by one call, for a scan or if that many are requested.
 const RUN: u64 = 64;
 
-/// The expected checksums, and the set of pages that matched.
+/// The expected checksums of the pages, and the set of pages whose checksums matched.
 #[derive(Debug)]
 pub(super) struct PageChecks {
     salt: u128,
     expected: Vec<u32>,
-    /// A bit for each page. Two threads may both check a page; setting the bit twice does no harm.
+    /// A bit for each page whose checksum matched. Two threads may check the same page; setting its bit twice is
+    /// harmless.
     sound: AtomicBits,
-    /// Pages that the operating system was advised to read.
+    /// A bit for each page that the operating system was advised to read.
     announced: AtomicBits,
-    /// End of the pages in the file.
+    /// The offset in the file at which the checksummed bytes end.
     end: u64,
 }
 
-/// Why a page cannot be used.
+/// The reason why a page cannot be used.
 #[derive(Debug)]
 pub(super) enum PageError {
-    /// Its checksum does not match.
+    /// Its checksum does not match, or the page is missing.
     Damaged(Fault),
     /// It could not be read; a later attempt may succeed.
     Failed(io::Error),
 }
 
-/// The error for an unreadable page of a guarded map, now or earlier.
+/// Returns the error for a page of a guarded map that is or was unreadable.
 pub(super) fn lost() -> io::Error {
     io::Error::other(
         "a page of the map cannot be read: the file was cut short, or its disk failed; open the index again",
@@ -60,16 +61,16 @@ impl From<Fault> for PageError {
     }
 }
 
-/// The set of pages that have been checked, for a fast test.
+/// The set of pages that have been checked, for fast lookups.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CheckedPages<'a>(&'a [AtomicU64]);
 
 impl CheckedPages<'_> {
-    /// True if all pages of `range`, offsets in the file, have been checked.
+    /// Returns true if all pages of `range` (offsets in the file) have been checked.
     #[inline(always)]
     pub(super) fn have(self, range: &Range<usize>) -> bool {
         const SIZE: usize = PAGE as usize;
-        // Acquire, as in `Bits::has`.
+        // Acquire, as in `AtomicBits::has`.
         let has = |page: usize| {
             let word = self.0.get(page / 64);
             word.is_some_and(|word| word.load(Ordering::Acquire) >> (page % 64) & 1 != 0)
@@ -79,7 +80,7 @@ impl CheckedPages<'_> {
     }
 }
 
-/// Consecutive pages, such as those of all tables, and how many from the first on have been checked.
+/// Consecutive pages, for example those of all tables, and the first page among them that is not known to be checked.
 #[derive(Debug)]
 pub(super) struct Stretch {
     pages: Range<u64>,
@@ -87,14 +88,14 @@ pub(super) struct Stretch {
 }
 
 impl Stretch {
-    /// The pages of `range`, offsets in the file.
+    /// Creates the stretch of the pages of `range` (offsets in the file).
     pub(super) fn new(range: &Range<u64>) -> Self {
         let pages = range.start / PAGE..range.end.div_ceil(PAGE);
         Self { reached: AtomicU64::new(pages.start), pages }
     }
 }
 
-/// A bit for each page, set once.
+/// A bit for each page. Bits are never cleared.
 #[derive(Debug)]
 struct AtomicBits(Box<[AtomicU64]>);
 
@@ -103,14 +104,15 @@ impl AtomicBits {
         Self((0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Acquire: a thread that sees the bit of a checked page must also see its fetched bytes.
+    /// Returns whether a bit is set. Acquire: a thread that sees the bit of a checked page must also see its fetched
+    /// bytes.
     #[inline(always)]
     fn has(&self, page: u64) -> bool {
         let word = self.0.get((page / 64) as usize);
         word.is_some_and(|word| word.load(Ordering::Acquire) & 1 << (page % 64) != 0)
     }
 
-    /// Sets a bit; returns false if it was set already, and if there is no such page.
+    /// Sets a bit. Returns false if it was already set, or if there is no such page.
     fn set(&self, page: u64) -> bool {
         let bit = 1 << (page % 64);
         self.0.get((page / 64) as usize).is_some_and(|word| word.fetch_or(bit, Ordering::Release) & bit == 0)
@@ -118,27 +120,28 @@ impl AtomicBits {
 }
 
 impl CheckedPages<'_> {
-    /// The number of set bits.
+    /// Returns the number of pages that have been checked.
     pub(super) fn count(self) -> u64 {
         self.0.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
     }
 }
 
 impl PageChecks {
-    /// Pages of the first `end` bytes, whose checksums are `expected`.
+    /// Creates the state for the pages of the first `end` bytes, which have the checksums `expected`.
     pub(super) fn new(salt: u128, expected: &[U32], end: u64) -> Self {
         let expected: Vec<u32> = expected.iter().map(|sum| sum.get()).collect();
         let [sound, announced] = [(); 2].map(|()| AtomicBits::new(expected.len()));
         Self { salt, expected, sound, announced, end }
     }
 
-    /// The set of pages that have been checked.
+    /// Returns the set of pages that have been checked.
     #[inline(always)]
     pub(super) fn known(&self) -> CheckedPages<'_> {
         CheckedPages(&self.sound.0)
     }
 
-    /// True once all pages of a stretch have been checked; they stay so. Repeated calls check each page once.
+    /// Returns true once all pages of a stretch have been checked; from then on it always does. Repeated calls continue
+    /// where the last call stopped.
     #[inline(always)]
     pub(super) fn all_sound(&self, stretch: &Stretch) -> bool {
         let reached = stretch.reached.load(Ordering::Acquire);
@@ -150,18 +153,18 @@ impl PageChecks {
         while reached < stretch.pages.end && self.sound.has(reached) {
             reached += 1;
         }
-        // Another thread may have stored a larger value; the pages are then checked again.
+        // Another thread may have stored a larger value; then some pages are looked up again.
         stretch.reached.store(reached, Ordering::Release);
         reached >= stretch.pages.end
     }
 
-    /// Pages in all.
+    /// Returns the number of pages.
     pub(super) fn count(&self) -> u64 {
         self.expected.len() as u64
     }
 
-    /// The bytes at `range`, an extent of `file`, after a check of their pages. A page that failed is tried again at
-    /// the next call.
+    /// Returns the bytes at `range` of `file`, after checking their pages. A page that failed is tried again at the
+    /// next call.
     #[inline(always)]
     pub(super) fn read<'a>(&self, file: &'a View, range: &Range<u64>) -> Result<&'a [u8], PageError> {
         if range.start < range.end {
@@ -176,7 +179,7 @@ impl PageChecks {
             .ok_or_else(|| Fault::new(range.start, "a place in the file", "one past its end").into())
     }
 
-    /// The first use of `page`, on the way to `last`.
+    /// Checks `page` at its first use, as part of a read up to page `last`.
     #[cold]
     #[inline(never)]
     fn admit(&self, file: &View, page: u64, last: u64) -> Result<(), PageError> {
@@ -205,12 +208,12 @@ impl PageChecks {
             if self.sound.has(page) {
                 return Ok(());
             }
-            // The failing page may be one that nobody requested: check this one alone.
+            // The failing page may be one that the caller did not request, so check the requested page alone.
         }
         self.check(file, page)
     }
 
-    /// Compares a page with its checksum, even if it matched before; fetched pages are read again.
+    /// Compares a page with its checksum, even if it matched before. If pages are fetched, the page is read again.
     #[inline(never)]
     pub(super) fn check(&self, file: &View, page: u64) -> Result<(), PageError> {
         let start = page.saturating_mul(PAGE);
@@ -247,7 +250,7 @@ impl PageChecks {
         Ok(())
     }
 
-    /// Compares the covered bytes of a page with its checksum.
+    /// Compares the checksummed bytes of a page with its checksum.
     fn compare(&self, page: u64, bytes: &[u8]) -> Result<(), Fault> {
         let start = page * PAGE;
         let expected = *self.expected.get(page as usize).ok_or_else(|| {
@@ -263,17 +266,17 @@ impl PageChecks {
         Ok(())
     }
 
-    /// True if a walk has reached this page.
+    /// Returns true if a scan has reached this page.
     fn is_walk(&self, page: u64) -> bool {
         page >= WALK && (page - WALK..page).rev().all(|before| self.sound.has(before))
     }
 
-    /// True for a page that was announced or checked.
+    /// Returns true for a page that was announced or checked.
     fn is_under_way(&self, page: u64) -> bool {
         self.announced.has(page) || self.sound.has(page)
     }
 
-    /// Reads ahead of a walk that has reached this page.
+    /// Announces the pages ahead of this page if a scan has reached it.
     fn read_ahead(&self, file: &View, page: u64) {
         let middle = (page + AHEAD / 2).min(self.count() - 1);
         if !self.is_under_way(middle) && self.is_walk(page) {
@@ -281,8 +284,8 @@ impl PageChecks {
         }
     }
 
-    /// Advises the operating system that the pages of `range` will be read soon, except pages that were announced or
-    /// read before: each page is announced at most once.
+    /// Advises the operating system that the pages of `range` (offsets in the file) will be read soon, except pages
+    /// that were announced or checked before: each page is announced at most once.
     pub(super) fn will_need(&self, file: &View, range: &Range<u64>) {
         if range.start >= range.end {
             return;
@@ -295,7 +298,7 @@ impl PageChecks {
         }
     }
 
-    /// One call to the operating system for each run of pages that are neither announced nor checked.
+    /// Makes one call to the operating system for each run of pages that are neither announced nor checked.
     #[cold]
     #[inline(never)]
     fn announce(&self, file: &View, pages: Range<u64>) {
@@ -328,12 +331,12 @@ mod tests {
 
     const SALT: u128 = 5;
 
-    /// Records what was requested from it, and can have unreadable pages.
+    /// Records the reads and announcements requested from it, and can have unreadable pages.
     #[derive(Clone, Debug, Default)]
     struct Disk {
         bytes: Vec<u8>,
         bad: Vec<u64>,
-        /// Runs of pages: the first, and how many.
+        /// Runs of pages that were read: the first page, and the number of pages.
         read: Arc<Mutex<Vec<(u64, u64)>>>,
         announced: Arc<Mutex<Vec<(u64, u64)>>>,
     }
@@ -405,7 +408,7 @@ mod tests {
         let alone = (100..100 + WALK).map(|page| (page, 1));
         let runs = (100 + WALK..400).step_by(RUN as usize).map(|page| (page, RUN));
         assert_eq!(Disk::taken(&disk.read), alone.chain(runs).collect::<Vec<_>>());
-        // Up to what is there, and up to the end.
+        // Runs end at a page that was already checked, and at the end of the file.
         for at in 860..1000 {
             pages.read(&view, &page(at)).unwrap();
         }
@@ -439,7 +442,7 @@ mod tests {
         for at in 121..140 {
             pages.read(&view, &page(at)).unwrap();
         }
-        // Likewise with bytes that are not what was written.
+        // The same holds for a page whose bytes differ from those that were written.
         let disk = Disk::new(200 * PIECE);
         let (pages, _) = disk.open();
         let mut damaged = disk.clone();
@@ -498,7 +501,7 @@ mod tests {
     fn stretch_is_sound_once_all_its_pages_are_checked() {
         let disk = Disk::new(10 * PIECE);
         let (pages, view) = disk.open();
-        // Pages 2 to 6; only parts of the first and the last.
+        // Pages 2 to 6; the first and the last are covered only in part.
         let stretch = Stretch::new(&(2 * PAGE + 100..6 * PAGE + 1));
         for page in [6, 2, 4, 1, 7, 3, 5] {
             assert!(!pages.all_sound(&stretch), "before page {page}");
@@ -519,7 +522,7 @@ mod tests {
                 for thread in 0..16_u64 {
                     let (pages, view, disk, start) = (&pages, &view, &disk, &start);
                     scope.spawn(move || {
-                        let mut state = (round << 8) | (thread / 2); // two threads each follow the same sequence
+                        let mut state = (round << 8) | (thread / 2); // each sequence is followed by two threads
                         start.wait();
                         for _ in 0..600 {
                             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405);

@@ -1,4 +1,5 @@
-//! A [`ParsedSegment`] file: its sections can be read, but their content is unchecked, except the parameters.
+//! Parses a segment file. The sections of a [`ParsedSegment`] can be read, but of their contents only the parameters
+//! have been checked.
 
 use std::path::Path;
 
@@ -20,7 +21,7 @@ use crate::sys::Access;
 use crate::sys::mmap::View;
 use crate::sys::vfs::ReadFile;
 
-/// The content of header, footer, table of contents, checksums and parameters, after they were compared with each
+/// The contents of header, footer, table of contents, checksums and parameters, after they were checked against each
 /// other.
 #[derive(Debug)]
 pub(super) struct ParsedSegment {
@@ -37,7 +38,7 @@ pub(super) struct ParsedSegment {
 }
 
 impl ParsedSegment {
-    /// Steps 1 to 5 of [`open`](super::open).
+    /// Runs steps 1 to 5 of [`open`](super::open).
     pub(super) fn read(file: Box<dyn ReadFile>, path: &Path, access: Access) -> Result<Self> {
         let length = file.len().map_err(|e| Error::io("get the length of", path, e))?;
         let fault = |section, base: u64, fault: Fault| corrupt(path, section, base, fault);
@@ -62,7 +63,7 @@ impl ParsedSegment {
         let footer = read(footer_offset, FOOTER_BYTES as u64)?;
         let footer = Footer::read(&footer, salt, length).map_err(|e| fault("footer", footer_offset, e))?;
 
-        // The footer's checks keep offsets within the file, so this reads at most the file's length.
+        // The footer's checks guarantee that offsets are within the file, so this reads at most the file's length.
         let contents_offset = footer.contents_offset.get();
         let contents = read(contents_offset, footer_offset - contents_offset)?;
         let expected = checksum(salt, contents_offset, &contents);
@@ -83,7 +84,7 @@ impl ParsedSegment {
             let sums = Fault::new(32, format!("checksum {expected:08x} of the checksums section"), found);
             return Err(fault("footer", footer_offset, sums));
         }
-        // The bytes between the checksums and the contents are the only ones that no checksum covers.
+        // No checksum covers the bytes between the checksums and the table of contents.
         let gap = read(sums.end(), contents_offset - sums.end())?;
         if let Some(at) = gap.iter().position(|&byte| byte != 0) {
             let padding = Fault::new(at as u64, "zero padding", format!("{:#04x}", gap[at]));
@@ -109,7 +110,7 @@ impl ParsedSegment {
         Ok(Self { file, params, salt, digest, documents, distinct, band_codec, contents_offset })
     }
 
-    /// The error for an entry, numbered from 0, of the table of contents.
+    /// Returns the error for an entry (numbered from 0) of the table of contents.
     pub(super) fn wrong_entry(&self, entry: usize, expected: String, found: String) -> Error {
         let fault = Fault::new((entry * ENTRY_BYTES) as u64, expected, found);
         corrupt(self.file.path(), "table of contents", self.contents_offset, fault)
@@ -120,7 +121,7 @@ fn in_memory(what: &'static str, length: u64) -> Result<usize> {
     usize::try_from(length).map_err(|_| Error::Limit { what, limit: usize::MAX as u64, found: length })
 }
 
-/// The checksums of all pages before the checksums section.
+/// Returns the checksums of all pages before the checksums section.
 fn page_column<'a>(bytes: &'a [u8], sums: &Section) -> std::result::Result<&'a [U32], Fault> {
     let pages = sums.offset.div_ceil(PAGE);
     let column: &[U32] = wire::column(bytes)?;
@@ -132,7 +133,7 @@ fn page_column<'a>(bytes: &'a [u8], sums: &Section) -> std::result::Result<&'a [
     Err(Fault::new(0, format!("{pages} checksums, codec 1"), found))
 }
 
-/// The parameters, whose section is the first.
+/// Reads the parameters, which must be the first section.
 fn read_params(file: &SegmentFile, digest: u128, contents_offset: u64) -> Result<Params> {
     let section = file.sections()[0];
     let wrong = |expected: &str, found: String| file.corrupt_at(&section, Fault::new(0, expected, found));

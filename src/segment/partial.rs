@@ -1,12 +1,13 @@
-//! Builds partial tables from ascending fingerprints, by two distributions.
+//! Builds partial tables from ascending fingerprints, by two distributions (radix sort passes).
 //!
-//! A table is sorted by prefix, then by entry, and an entry begins with the first bits of the fingerprint. So a stable
-//! distribution by prefix alone sorts all but a few entries: those of a bucket whose first bits are equal. The first
-//! distribution uses enough bits that a part fits into the second-level cache, and handles several tables while their
-//! fingerprints are in the cache. The second uses the other bits of the directory. They move only the rest of prefix
-//! and entry, mostly 4 bytes, and not the 8 bytes that a table is [sorted by](Filter::value).
+//! A partial table is sorted by prefix, then by entry, and an entry begins with the first bits of the fingerprint. So a
+//! stable distribution by prefix alone sorts nearly all entries; the exceptions are entries of one bucket whose first
+//! bits are equal. The first distribution uses enough bits that each part fits into the second-level cache, and
+//! handles several tables while their fingerprints are in the cache. The second distribution uses the other bits of the
+//! directory. Rows in between hold only the remaining bits of prefix and entry, mostly 4 bytes, instead of the 8 bytes
+//! by which a table is [sorted](Filter::value).
 //!
-//! Time O(n) on random fingerprints, and O(n log n) on any.
+//! Takes O(n) time on random fingerprints, and O(n log n) on any.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -17,14 +18,14 @@ use crate::format::table::filter::Encoder;
 use crate::format::table::{Columns, Filter};
 use crate::sys::zeroed::Zeroed;
 
-/// Rows of a part on average, as a power of two.
+/// Average number of rows of a part, as a power of two.
 const PART_BITS: u32 = 15;
-/// Bits of the first distribution at most: as many output streams as the TLB covers.
+/// Maximum number of bits of the first distribution: no more output streams than the TLB covers.
 const PARTS_BITS_MAX: u32 = 10;
-/// Fingerprints processed at a time.
+/// Number of fingerprints processed at a time.
 const TOGETHER: usize = 1 << 11;
 
-/// The rest of prefix and entry, in a part.
+/// A row between the distributions: the remaining bits of the prefix, and the entry.
 trait PartRemainder: Copy + Default + Ord + Into<u64> + FromBytes + Immutable + IntoBytes + KnownLayout {
     fn of(value: u64) -> Self;
 }
@@ -46,7 +47,7 @@ impl PartRemainder for u64 {
 /// A table that is being built.
 struct UnfinishedTable {
     filter: Filter,
-    /// The bits of the directory, and how many of them the first distribution uses.
+    /// The prefix bits of the directory. The first distribution uses only the first `part_bits` bits: `part`.
     prefix: BitField,
     part: BitField,
     part_bits: u32,
@@ -71,7 +72,7 @@ impl UnfinishedTable {
         }
     }
 
-    /// Bits of the directory that distinguish the rows of a part.
+    /// Returns the number of bits of the directory that distinguish the rows of a part.
     fn bits_left(&self) -> u32 {
         self.filter.directory.bits - self.part_bits
     }
@@ -80,7 +81,7 @@ impl UnfinishedTable {
         self.bits_left() + self.entry_bits <= 32
     }
 
-    /// Bytes of a row between the distributions.
+    /// Returns the bytes of a row between the distributions.
     fn row_bytes(&self) -> usize {
         if self.is_short() { size_of::<u32>() } else { size_of::<u64>() }
     }
@@ -104,7 +105,7 @@ impl DistributedParts {
 
 struct Distributed<T> {
     rows: Zeroed<T>,
-    /// The position of the next row of each part; in the end, the end of each part.
+    /// The position of the next row of each part; after the distribution, the end of each part.
     next: Vec<u32>,
 }
 
@@ -113,7 +114,7 @@ impl<T: PartRemainder> Distributed<T> {
         Ok(Self { rows: Zeroed::new(rows)?, next: vec![0; 1 << table.part_bits] })
     }
 
-    /// Counts the rows of each part.
+    /// Adds the number of rows of each part.
     fn count(&mut self, table: &UnfinishedTable, fingerprints: &[u64], numbers: &mut [u64]) {
         numbers.fill(0);
         table.part.add_to(fingerprints, 0, numbers);
@@ -144,7 +145,7 @@ impl<T: PartRemainder> Distributed<T> {
         }
     }
 
-    /// Distributes each part by the rest of the prefix, and writes it.
+    /// Distributes each part by the remaining bits of the prefix, and encodes it.
     fn encode(mut self, table: &UnfinishedTable, columns: &mut impl Columns) -> Result<()> {
         let mut encoder = Encoder::new(&table.filter);
         let buckets = 1_usize << table.bits_left();
@@ -170,7 +171,7 @@ impl<T: PartRemainder> Distributed<T> {
                 sorted[*place as usize] = row;
                 *place += 1;
             }
-            // Counted without branches, several at a time, as most parts are sorted.
+            // Counted without branches, so that several rows are compared at a time: most parts are sorted.
             let pairs = sorted.iter().zip(sorted.get(1..).unwrap_or_default());
             if pairs.filter(|(row, next)| row > next).count() > 0 {
                 let mut start = 0;
@@ -188,9 +189,9 @@ impl<T: PartRemainder> Distributed<T> {
     }
 }
 
-/// Builds the partial tables at `places` of the design, with entries of `width` bytes, from ascending fingerprints,
-/// within `bytes` of memory; returns false if not even one table fits. Each table is put into `columns` and then given
-/// to `each`, which empties them.
+/// Builds the partial tables `places` of the design, with entries of `width` bytes, from ascending fingerprints, within
+/// `bytes` bytes of memory. Returns false if not even one table fits. Each table is written to `columns` and then
+/// passed to `each`, which empties them.
 pub(super) fn encode_partial<C: Columns>(
     design: &Design,
     places: std::ops::Range<usize>,
@@ -280,7 +281,7 @@ mod tests {
         let mut sets: Vec<Vec<u64>> = vec![Vec::new(), vec![u64::MAX]];
         for count in [9, 1000, 70_000, 300_000] {
             sets.push((0..count).map(|_| random.next()).collect());
-            // Few distinct first bits, so that entries of a bucket are not in order.
+            // Few distinct first bits, so that entries of a bucket are out of order.
             sets.push((0..count).map(|_| random.next() & !(0xFFFC << 48)).collect());
             sets.push(
                 (0..count).map(|i| if i % 2 == 0 { random.next() >> 20 } else { random.next() }).collect(),
@@ -321,7 +322,7 @@ mod tests {
                         bytes
                     })
                     .collect();
-                // Memory for all tables, for one or two at a time, and for none.
+                // Memory for all tables, and memory for one or two tables at a time.
                 for bytes in [usize::MAX, 13 * fingerprints.len() + 8] {
                     let mut found = Vec::new();
                     let each = |place: usize, columns: &mut Bytes| {

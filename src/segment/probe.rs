@@ -1,17 +1,17 @@
-//! The search for fingerprints within a radius: probes in stages.
+//! Searches for fingerprints within a radius: a pipeline of probes.
 //!
-//! A query consists of probes, one for each prefix within its radius in each table. Up to [`WINDOW`] probes, of several
-//! queries if these are searched together, pass the stages side by side, so that their memory accesses overlap. Each
-//! stage prefetches what the next one reads:
+//! A query consists of probes: in each table, one for each prefix within the table's radius. Up to [`WINDOW`] probes,
+//! also of several queries if these are searched together, pass the stages side by side, so that their memory accesses
+//! overlap. Each stage prefetches the data that the next stage reads:
 //!
-//! 1. the directory's entry of each probe: the rows of its bucket;
-//! 2. the bucket: the rows whose first bits in a plane, or whose pointer, are near the query's;
-//! 3. the other bits of these rows: whole keys of complete tables, filters of partial ones;
-//! 4. for each remaining entry of a partial table, the bucket of table 1 that its pointer names. Entries with the same
-//!    pointer are adjacent, so each such bucket is checked once a probe;
-//! 5. in these buckets, the fingerprints that are near the query and share the prefix of the probe.
+//! 1. Read the directory entry of each probe: the rows of its bucket.
+//! 2. Scan the bucket for rows that are near the query in the first 16 bits compared (in the plane or the pointer).
+//! 3. Compare the other bits of these rows: whole keys in complete tables, filters in partial tables.
+//! 4. For each remaining entry of a partial table, look up the bucket of table 1 that its pointer names. Entries with the
+//!    same pointer are adjacent, so a probe checks each of these buckets once.
+//! 5. In these buckets, find the fingerprints that are near the query and have the prefix of the probe.
 //!
-//! A fingerprint that several tables find is reported by the first table that finds it.
+//! A fingerprint that several tables find is reported only once, by the first of them.
 
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
@@ -32,26 +32,29 @@ use crate::format::table::{self, Layout, Source};
 use crate::format::wire::Fault;
 use twindex_kernel::{Kernel, Level, Simd};
 
-/// Queries whose probes pass the stages together.
+/// Number of queries whose probes pass the stages together.
 const TOGETHER: usize = 16;
-/// Probes that pass the stages together: those of as many queries in 4 tables.
+/// Number of probes that pass the stages together: those of `TOGETHER` queries in 4 tables.
 const WINDOW: usize = 4 * TOGETHER;
-/// Probes whose buckets are scanned before as many of the next ones are looked up.
+/// Number of buckets that are scanned between two lookups of the same number of next probes.
 const GRAIN: usize = 16;
 
-/// From this number on, queries are searched in the order of each table's prefix. Neighbours then read the same
-/// buckets, or buckets of the same pages. With fewer queries, that saves less than the ordering costs.
+/// Minimum number of queries for which the queries are searched in the order of each table's prefixes. Consecutive
+/// queries then read the same buckets, or buckets of the same pages. With fewer queries, ordering costs more than it
+/// saves.
 const MANY: usize = 1 << 10;
-/// Queries ordered together at most. The state of each is small, but a million queries are slower than four times a
-/// quarter: at 1 M and 10 M fingerprints 263..323 and 499..551 ns a query against 188..215 and 409..463.
+/// Maximum number of queries ordered together. The state of each query is small, but one batch of a million queries is
+/// slower than four batches of a quarter million: at 1 M and 10 M fingerprints it takes 263..323 and 499..551 ns a
+/// query, against 188..215 and 409..463.
 const ORDERED_MAX: usize = 1 << 18;
-/// Bytes of tables that fit into the caches, in any order of use. 0 in tests, so that queries are always ordered.
+/// Bytes of tables that fit into the caches, so that the order of queries does not matter. 0 in tests, so that queries
+/// are always ordered.
 const CACHED: u64 = if cfg!(test) { 0 } else { 8 << 20 };
 
-/// Buckets of at most this many rows: their keys and postings are two or three cache lines.
+/// Maximum number of rows of a short bucket. Its keys and its postings take two or three cache lines each.
 const SHORT: u64 = 32;
 
-/// Scratch memory of a search, kept from one search to the next.
+/// Scratch memory of a search. Reuse it for the next search to save allocations.
 #[derive(Debug, Default)]
 pub struct SearchScratch {
     /// The current probes.
@@ -62,26 +65,26 @@ pub struct SearchScratch {
     candidates: Vec<RowCandidate>,
     followed: Vec<Followed>,
     hits: Vec<ProbeHit>,
-    /// The current queries in the order of the table that is probed; empty if they are searched in their given order.
+    /// The current queries in the order of the probed table; empty if they are searched in their original order.
     order: Vec<u32>,
     counts: Vec<u32>,
     done: Vec<bool>,
-    /// How many are done.
+    /// The number of queries that are done.
     stopped: usize,
     left_out: u64,
 }
 
 thread_local! {
-    /// The scratch of the last single query of this thread, for the next one.
+    /// The scratch memory of this thread's last single query, for reuse by the next one.
     static KEPT: Cell<Option<Box<SearchScratch>>> = const { Cell::new(None) };
 }
 
 impl SearchScratch {
-    /// Lends the scratch of the thread, so that single queries allocate nothing.
+    /// Runs `body` with the scratch memory of this thread, so that single queries allocate nothing.
     #[inline]
     pub(crate) fn lend<T>(body: impl FnOnce(&mut Self) -> T) -> T {
-        // A query that runs inside another gets a new one; so does the next query after a panic, and a query while its
-        // thread ends.
+        // A query that runs inside another query allocates new scratch memory. So does the next query after a panic,
+        // and a query during the thread's destruction.
         let kept = KEPT.try_with(Cell::take).ok().flatten();
         let mut scratch = kept.unwrap_or_default();
         let answer = body(&mut scratch);
@@ -91,7 +94,7 @@ impl SearchScratch {
         answer
     }
 
-    /// At most a few pages, so it may be kept as long as the thread lives.
+    /// Returns true if the scratch takes at most a few pages, so that it may be kept for the life of the thread.
     fn is_small(&self) -> bool {
         const MOST: usize = 1024;
         let Self { survivors, candidates, followed, hits, order, counts, .. } = self;
@@ -103,7 +106,8 @@ impl SearchScratch {
             && hits.capacity() <= MOST
     }
 
-    /// Buckets that the last search skipped, because its queries had visited as many rows as they may.
+    /// Returns the number of buckets that the last search skipped because its queries had visited their maximum number
+    /// of rows.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
@@ -114,10 +118,10 @@ impl SearchScratch {
 #[derive(Clone, Copy, Debug, Default)]
 struct ActiveProbe {
     prefix: u64,
-    /// The bucket to search. The bits after the prefix may differ in `left` bits.
+    /// The bucket to search. Bits after the prefix may differ from the query in at most `left` bits.
     bucket: FilteredBucket,
     query: u32,
-    /// The number of its step in the plan.
+    /// The index of the probe's step in the plan.
     step: u16,
 }
 
@@ -126,7 +130,7 @@ struct ActiveProbe {
 struct RowCandidate {
     probe: u32,
     row: u32,
-    /// The value that was checked: in a partial table, the pointer.
+    /// The 16 bits that were compared; in a partial table, the pointer.
     scanned: u16,
 }
 
@@ -138,7 +142,8 @@ struct Followed {
     bucket: FilteredBucket,
 }
 
-/// A near fingerprint, found by a probe, in a row of its table; in a row of table 1 if its table is partial.
+/// A near fingerprint found by a probe. `row` is a row of the probed table, or of table 1 if the probed table is
+/// partial.
 #[derive(Clone, Copy, Debug)]
 struct ProbeHit {
     probe: u32,
@@ -146,7 +151,7 @@ struct ProbeHit {
     fingerprint: u64,
 }
 
-/// One search of some queries in one segment.
+/// A search of some queries in one segment.
 pub(super) struct TableSearch<'a, 'b> {
     pub(super) segment: &'a Segment,
     pub(super) at: SectionReader<'a>,
@@ -155,19 +160,19 @@ pub(super) struct TableSearch<'a, 'b> {
     pub(super) ask: SearchOptions,
     pub(super) queries: &'b [u64],
     pub(super) scratch: &'b mut SearchScratch,
-    /// Receives the number of the query; a break ends that query.
+    /// Receives the index of the query and a match. A break ends the search of that query.
     pub(super) hit: &'b mut dyn FnMut(usize, FingerprintMatch) -> Result<ControlFlow<()>>,
 }
 
-/// Counts the rows of the current table that one query has checked: a corrupt directory must not cost more than the
-/// whole table.
+/// Counts the rows of the current table that one query has checked, so that overlapping buckets of a corrupt directory
+/// cost no more than a scan of the whole table.
 #[derive(Default)]
 struct Guard {
     of: (u32, u16),
     rows: u64,
 }
 
-/// Rows that a query may still visit.
+/// The number of rows that a query may still visit.
 struct VisitBudget {
     query: u32,
     left: u64,
@@ -179,7 +184,7 @@ impl VisitBudget {
         Self { query: 0, left: visits, left_out: 0 }
     }
 
-    /// Begins a query, if it is a new one; returns the number of skipped buckets before.
+    /// Resets the budget if `query` is a new query. Returns the number of buckets that the previous query skipped.
     fn begin(&mut self, query: u32, visits: Option<u64>) -> u64 {
         if self.query == query {
             return 0;
@@ -187,7 +192,8 @@ impl VisitBudget {
         std::mem::replace(self, Self { query, ..Self::new(visits.unwrap_or(u64::MAX)) }).left_out
     }
 
-    /// Empties a range that exceeds the budget. A hot bucket counts as the largest bucket that is not hot.
+    /// Charges the rows of `rows` to the budget, and empties the range if they exceed it. A hot bucket costs as much as
+    /// the largest bucket that is not hot.
     fn admit_rows(&mut self, rows: &mut Range<u64>) {
         let cost = (rows.end - rows.start).min(HOT_ROWS);
         if let Some(left) = self.left.checked_sub(cost) {
@@ -206,7 +212,7 @@ impl VisitBudget {
 }
 
 impl Guard {
-    /// Counts the rows of a probe, and returns whether there are too many.
+    /// Counts the rows of a probe, and returns whether the query has now checked more than `max` rows.
     #[inline(always)]
     fn exceeds(&mut self, probe: &ActiveProbe, max: u64) -> bool {
         if self.of != (probe.query, probe.step) {
@@ -217,7 +223,7 @@ impl Guard {
     }
 }
 
-/// A scan of rows of a table, for any codec; compiled once for all callers.
+/// A scan of the rows of a table, for any codec. Compiled once and shared by all callers.
 struct TableScan<'a, 'b> {
     layout: &'a Layout,
     source: SectionReader<'a>,
@@ -244,7 +250,7 @@ impl TableScan<'_, '_> {
     }
 }
 
-/// Stage 3.
+/// Stage 3 as a kernel: compares the other bits of the candidates.
 struct CompleteRows<'s, 'a, 'b>(&'s mut TableSearch<'a, 'b>);
 
 impl Kernel for CompleteRows<'_, '_, '_> {
@@ -256,7 +262,7 @@ impl Kernel for CompleteRows<'_, '_, '_> {
     }
 }
 
-/// The end of stage 2.
+/// The end of stage 2 as a kernel: passes the entries that the filter left to the next stage.
 struct PassSurvivors<'s, 'a, 'b> {
     search: &'s mut TableSearch<'a, 'b>,
     first: u32,
@@ -272,7 +278,7 @@ impl Kernel for PassSurvivors<'_, '_, '_> {
     }
 }
 
-/// Stage 4.
+/// Stage 4 as a kernel: looks up the buckets of table 1 that pointers name.
 struct LookUpFollowed<'s, 'a, 'b> {
     search: &'s mut TableSearch<'a, 'b>,
     front: Option<RawLayout>,
@@ -288,7 +294,7 @@ impl Kernel for LookUpFollowed<'_, '_, '_> {
     }
 }
 
-/// The end of stage 5.
+/// The end of stage 5 as a kernel: checks the rows that the filter left in these buckets.
 struct FinishComplete<'s, 'a, 'b> {
     search: &'s mut TableSearch<'a, 'b>,
     front: RawLayout,
@@ -304,7 +310,7 @@ impl Kernel for FinishComplete<'_, '_, '_> {
     }
 }
 
-/// The end of a search, before hits are reported.
+/// Removes duplicate hits before they are reported, as a kernel.
 struct DropDuplicates<'s, 'a, 'b>(&'s mut TableSearch<'a, 'b>);
 
 impl Kernel for DropDuplicates<'_, '_, '_> {
@@ -316,7 +322,7 @@ impl Kernel for DropDuplicates<'_, '_, '_> {
     }
 }
 
-/// Entries of one bucket that may be near, with the value that was checked, for any radius.
+/// Passes the entries of one bucket that may be near, and the 16 bits that were compared, to `each`. For any radius.
 struct FilterOne<'a, 'b> {
     layout: &'a Layout,
     source: SectionReader<'a>,
@@ -347,10 +353,10 @@ impl FilterOne<'_, '_> {
     }
 }
 
-/// How far the probes of a search have come: table by table for some queries, then for the next queries.
+/// The position of a search in its probes: for a group of queries, table by table; then for the next group.
 #[derive(Default)]
 struct ProbeCursor {
-    /// Whether queries have been ordered for this step.
+    /// Whether queries have been ordered for the current step.
     ordered: bool,
     /// The first of the current queries.
     first: usize,
@@ -360,7 +366,8 @@ struct ProbeCursor {
 }
 
 impl OpenTable {
-    /// The rows of a prefix, in a table without a front; prefetches what is read first of them.
+    /// Returns the rows of a prefix, in a table without a raw layout, and prefetches the first data that a scan of them
+    /// reads.
     #[inline(never)]
     fn rows(&self, at: SectionReader<'_>, prefix: u64, way: Option<table::Probe>) -> Result<Range<u32>> {
         let source = at.section(&self.section);
@@ -370,7 +377,8 @@ impl OpenTable {
         Ok(rows.start as u32..rows.end as u32)
     }
 
-    /// The number of bits in which rows may still differ after a prefix that differs from the query's in `mask`.
+    /// Returns the number of bits in which the compared part of a row may differ, if the prefix of the probe differs
+    /// from the query's in the bits of `mask`.
     #[inline(always)]
     fn left(&self, within: u32, mask: u64) -> u32 {
         let counted_again = match &self.layout {
@@ -378,7 +386,7 @@ impl OpenTable {
             Layout::Planes(_) if self.bits > 16 => mask & ((1 << (self.bits - 16)) - 1),
             Layout::Filter(_) if !self.pointer_apart => mask,
             Layout::Planes(_) | Layout::Filter(_) => 0,
-            // Whole keys are compared.
+            // The other codecs compare whole keys.
             _ => mask,
         };
         within.saturating_sub((mask ^ counted_again).count_ones())
@@ -395,7 +403,7 @@ impl<'a> TableSearch<'a, '_> {
         if self.plan.scan {
             return self.scan_all();
         }
-        // A single query needs few probes; memory of an earlier search is reused.
+        // A single query needs few probes, so little memory is reserved; memory of an earlier search is reused.
         let capacity = WINDOW.min(4 * self.queries.len());
         let SearchScratch { ahead, candidates, followed, hits, .. } = &mut *self.scratch;
         ahead.reserve(capacity);
@@ -413,7 +421,8 @@ impl<'a> TableSearch<'a, '_> {
             self.tables().settle(&mut self.at);
             self.fill(&mut next);
             if let Some(budget) = &mut budget {
-                // One probe at a time, so that the skipped buckets do not depend on the other queries.
+                // With a budget, only one probe at a time, so that the skipped buckets do not depend on the other
+                // queries.
                 self.scratch.left_out += budget.begin(self.scratch.probes[0].query, self.ask.visits);
             }
             self.scan(level, &mut guard, &mut budget)?;
@@ -442,7 +451,7 @@ impl<'a> TableSearch<'a, '_> {
         &self.tables().all[self.plan.steps[usize::from(step)].table as usize]
     }
 
-    /// Scans all fingerprints.
+    /// Searches by scanning all fingerprints.
     fn scan_all(&mut self) -> Result<()> {
         let tables = self.tables();
         let first = &tables.all[0];
@@ -469,18 +478,18 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// True if queries are searched in the order of each table.
+    /// Returns true if queries are searched in the order of each table's prefixes.
     #[inline]
     fn in_order(&self) -> bool {
         if self.queries.len() < MANY || self.ask.visits.is_some() {
             return false;
         }
-        // With several probes of a query in a table, only the first probe follows the table's order.
+        // If a query has several probes in a table, only its first probe follows the table's order.
         let several = self.plan.steps.iter().any(|step| step.radius > 0);
         self.tables().bytes() > CACHED * if several { 4 } else { 1 }
     }
 
-    /// Takes the next probes, as many as fit.
+    /// Fills `ahead` with the next probes, as many as fit into the window.
     #[inline(never)]
     fn fill(&mut self, next: &mut ProbeCursor) {
         let (at, tables, plan, within) = (self.at, self.tables(), self.plan, self.ask.within);
@@ -545,7 +554,7 @@ impl<'a> TableSearch<'a, '_> {
         }
     }
 
-    /// Stage 1, for the next probes at `places`, as far as there are any.
+    /// Stage 1 for the next probes at positions `places`, as far as there are any.
     #[inline(never)]
     fn look_up(&mut self, guard: &mut Guard, places: Range<usize>) -> Result<()> {
         let Self { at, plan, scratch, ask, segment, .. } = self;
@@ -578,7 +587,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 2.
+    /// Stage 2: scans the buckets of the current probes, and looks up the next probes in between.
     fn scan(&mut self, level: Level, guard: &mut Guard, budget: &mut Option<VisitBudget>) -> Result<()> {
         self.scratch.candidates.clear();
         self.scratch.followed.clear();
@@ -589,7 +598,7 @@ impl<'a> TableSearch<'a, '_> {
         if self.tables().any_hot {
             self.scan_hot()?;
         }
-        // Between buckets, some of the next ones are prefetched, so that the memory is always busy.
+        // Between scans, some of the next buckets are prefetched, so that memory accesses are always in flight.
         for from in (0..self.scratch.probes.len()).step_by(GRAIN) {
             let some = from..self.scratch.probes.len().min(from + GRAIN);
             self.look_up(guard, some.clone())?;
@@ -602,7 +611,7 @@ impl<'a> TableSearch<'a, '_> {
         self.look_up(guard, self.scratch.probes.len()..WINDOW)
     }
 
-    /// Stage 2 if not all tables are filtered.
+    /// Stage 2 if the buckets of some tables are not filtered.
     #[inline(never)]
     fn scan_by_step(&mut self, level: Level, some: Range<usize>) -> Result<()> {
         let mut start = some.start;
@@ -633,7 +642,7 @@ impl<'a> TableSearch<'a, '_> {
         level.dispatch(PassSurvivors { search: self, first, count })
     }
 
-    /// Searches the hot buckets, and empties their ranges.
+    /// Searches the hot buckets among the buckets of the probes, and empties the ranges of these probes.
     #[inline(never)]
     fn scan_hot(&mut self) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -652,7 +661,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Sends the entries that passed the filter to their next check; `first` is the number of the first probe.
+    /// Passes the entries that the filter left to their next stage. `first` is the index of the first filtered probe.
     #[inline(always)]
     fn pass_survivors(&mut self, first: u32, count: usize) -> Result<()> {
         let (at, tables, plan) = (&self.at, &self.fingerprints.tables, self.plan);
@@ -675,7 +684,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 2 for the buckets of unfiltered tables, one after the other.
+    /// Stage 2 for unfiltered buckets of one table, one after the other.
     #[inline(never)]
     fn scan_unfiltered(&mut self, table: &'a OpenTable, numbers: Range<usize>) -> Result<()> {
         let (at, within) = (self.at, self.ask.within);
@@ -712,7 +721,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 3.
+    /// Stage 3: compares the other bits of the candidates.
     #[inline(always)]
     fn complete(&mut self) -> Result<()> {
         let (at, tables) = (self.at, self.tables());
@@ -746,14 +755,16 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stages 4 and 5.
+    /// Stages 4 and 5: follows pointers to buckets of table 1, and searches these buckets.
     fn follow(&mut self, level: Level, budget: &mut Option<VisitBudget>) -> Result<()> {
         let first = &self.tables().all[0];
-        // If a pointer has as many bits as table 1 is probed by, its bucket is an ordinary one.
+        // If a pointer has as many bits as table 1 is probed by, its bucket is a normal bucket of table 1, and the
+        // raw layout finds it.
         let whole = self.ask.probe.is_none() && first.bits == self.tables().pointer_bits;
         let front = first.front.filter(|_| whole);
         level.dispatch(LookUpFollowed { search: self, front, budget })?;
-        // A pointer of more bits than table 1 is probed by names a part of a bucket, which is scanned.
+        // If a pointer has fewer bits than table 1 is probed by, it names several buckets; if it has more, it names a
+        // part of a bucket, and that part is scanned.
         if let Some(open) = &first.hot
             && first.bits >= self.tables().pointer_bits
         {
@@ -766,7 +777,7 @@ impl<'a> TableSearch<'a, '_> {
         level.dispatch(FinishComplete { search: self, front, count })
     }
 
-    /// Stage 4: the rows of the buckets that pointers name.
+    /// Stage 4: looks up the rows of the buckets that pointers name.
     #[inline(always)]
     fn look_up_followed(&mut self, front: Option<RawLayout>, budget: &mut Option<VisitBudget>) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -779,7 +790,7 @@ impl<'a> TableSearch<'a, '_> {
             let query = self.queries[probes[one.probe as usize].query as usize];
             let own = query.checked_shr(64 - tables.pointer_bits).unwrap_or(0) as u32;
             let spent = (own ^ one.pointer).count_ones();
-            // A bucket that a pointer names is never too far: the pointer was compared.
+            // The pointer alone was compared and is within the radius, so this does not saturate.
             one.bucket.left = within.saturating_sub(spent);
             one.bucket.scanned = first.scanned_of(query);
             let mut rows = if let Some(front) = front {
@@ -812,7 +823,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Checks the rows that the filter leaves of the buckets that pointers name.
+    /// Stage 5: checks the rows that the filter left in the buckets that pointers name.
     #[inline(always)]
     fn complete_followed(&mut self, front: RawLayout, count: usize) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -827,7 +838,7 @@ impl<'a> TableSearch<'a, '_> {
                 let row = base + near.trailing_zeros();
                 near &= near - 1;
                 let second = front.lane(&at, row)?;
-                // The pointer has all bits of the key that have no plane, where bits 1 to 16 have none.
+                // A layout without a plane for bits 1 to 16 takes them from the prefix. Here the pointer contains them.
                 let source = at.section(&first.section);
                 let fingerprint = planes.complete(source, row.into(), pointer as u16, second)?;
                 if (fingerprint ^ query).count_ones() <= within
@@ -842,7 +853,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Searches the hot ones of the buckets that pointers name, and empties them.
+    /// Searches the buckets that pointers name if they are hot, and empties their ranges.
     #[inline(never)]
     fn follow_hot(&mut self, open: &'a OpenHot) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -862,7 +873,7 @@ impl<'a> TableSearch<'a, '_> {
                     hits.push(ProbeHit { probe: number, row, fingerprint });
                 }
             };
-            // Table 1 may be probed by more bits than a pointer has: then the pointer names several buckets.
+            // Table 1 may be probed by more bits than a pointer has. Then the pointer names several buckets.
             let parts = table.bits - tables.pointer_bits;
             for prefix in u64::from(pointer) << parts..u64::from(pointer + 1) << parts {
                 if (prefix ^ table.prefix(query)).count_ones() > within {
@@ -885,7 +896,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 5 for other codecs of table 1, or a wide radius: the buckets one after the other.
+    /// Stage 5 for other codecs of table 1, or for a wide radius: scans the buckets one after the other.
     #[inline(never)]
     fn follow_generic(&mut self) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -899,7 +910,7 @@ impl<'a> TableSearch<'a, '_> {
             if rows.is_empty() {
                 continue;
             }
-            // All rows have the pointer as their first bits, so the directory is not needed for those.
+            // The first bits of all rows are those of the pointer, so the directory is not needed to decode them.
             if let Layout::Planes(planes) = &first.layout
                 && !planes.has_first()
             {
@@ -933,7 +944,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Keeps the hits that no earlier table finds, with their ranks in table 1.
+    /// Keeps only hits that no earlier table finds, and replaces their rows by their ranks in table 1.
     #[inline(always)]
     fn drop_duplicates(&mut self) -> Result<()> {
         let tables = self.tables();
@@ -965,7 +976,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Reports the hits.
+    /// Passes the hits to the caller.
     fn report(&mut self) -> Result<()> {
         for place in 0..self.scratch.hits.len() {
             let hit = self.scratch.hits[place];
@@ -982,10 +993,10 @@ impl<'a> TableSearch<'a, '_> {
     }
 }
 
-/// Orders queries by the prefix that they probe in this table, as far as that makes neighbours share buckets.
+/// Sorts queries by the prefix that they probe in this table, by enough bits that neighbours mostly share buckets.
 #[inline(never)]
 fn order_queries(queries: &[u64], table: &OpenTable, order: &mut Vec<u32>, counts: &mut Vec<u32>) {
-    // Four times as many counters as queries: then most queries with equal counters share a bucket.
+    // Four times as many counters as queries, so that most queries with equal counters share a bucket.
     let bits = table.bits.min((queries.len() as u64).checked_ilog2().unwrap_or(0) + 2);
     let place = |query: u64| (table.prefix_of(query) >> (table.bits - bits)) as usize;
     counts.clear();
@@ -1006,8 +1017,8 @@ fn order_queries(queries: &[u64], table: &OpenTable, order: &mut Vec<u32>, count
     }
 }
 
-/// Prefetches what an answer from a short bucket of table 1 will need, for any row: a single query has nothing else to
-/// do while it waits, and would otherwise wait again for each row.
+/// Prefetches the data that an answer from a short bucket of table 1 needs, for any of its rows. A single query has no
+/// other work while it waits, and would otherwise wait again for each row.
 #[inline(always)]
 fn hint_answers(layout: &Layout, first: SectionReader<'_>, postings: SectionReader<'_>, bucket: &FilteredBucket) {
     let rows = bucket.rows();
@@ -1021,7 +1032,7 @@ fn hint_answers(layout: &Layout, first: SectionReader<'_>, postings: SectionRead
     postings.hint(postings::range(rows.end - 1).start);
 }
 
-/// The queues for entries that passed the filter.
+/// The queues of the next stages, for entries that passed the filter.
 struct FilteredQueues<'a, 'b> {
     at: SectionReader<'a>,
     tables: &'a OpenTables,
@@ -1031,7 +1042,7 @@ struct FilteredQueues<'a, 'b> {
 }
 
 impl<'a> FilteredQueues<'a, '_> {
-    /// Sends an entry of a bucket, which was searched for these bits of the query, to its next check.
+    /// Passes an entry of a bucket to its next stage. `query` are the query's bits that the entry was compared with.
     #[inline(always)]
     fn pass(&mut self, table: &'a OpenTable, query: u16, candidate: RowCandidate) {
         let RowCandidate { probe, row, scanned } = candidate;
@@ -1057,7 +1068,7 @@ fn is_covered_by_first(tables: &OpenTables, plan: &RadiusPlan, pointer: u16, que
         && u32::from((pointer ^ query) >> (16 - bits)).count_ones() <= plan.steps[0].radius
 }
 
-/// Adds the bucket of table 1 that a pointer names, unless the previous entry has named the same.
+/// Queues the bucket of table 1 that a pointer names, unless the previous entry named the same bucket.
 #[inline(always)]
 fn follow_pointer(followed: &mut Vec<Followed>, tables: &OpenTables, at: SectionReader<'_>, probe: u32, pointer: u16) {
     let pointer = u32::from(pointer) >> (16 - tables.pointer_bits);
@@ -1097,7 +1108,7 @@ mod tests {
     #[test]
     fn ordered_queries_have_the_same_answers_as_single_ones() {
         let mut random = SplitMix(9);
-        // A third of them agree in one block, so that there are hot buckets.
+        // A third of the fingerprints agree in one block, so that there are hot buckets.
         let fingerprints: Vec<u64> = (0..20_000)
             .map(|i| if i % 3 == 0 { random.next() & !(0xFFFF << 32) | 7 << 32 } else { random.next() })
             .collect();

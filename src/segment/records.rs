@@ -1,4 +1,4 @@
-//! The records of a new segment, column by column.
+//! The records of a new segment, stored by column.
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -13,24 +13,24 @@ use crate::params::{KeyKind, Params};
 
 pub use crate::format::sketches::Row as Kept;
 
-/// Records in the order they were given. Of a repeated key only the last record counts.
+/// Records in the order they were added. If a key is repeated, only its last record counts.
 #[derive(Clone, Debug)]
 pub struct Records {
     pub(super) params: Params,
     pub(super) keys: KeyColumn,
-    /// One for each record; 0 for a record without a sketch.
+    /// The fingerprint of each record; 0 for a record without a sketch.
     pub(super) fingerprints: Vec<u64>,
-    /// Band keys, `bands` for each record.
+    /// Band keys, one for each band of each record.
     pub(super) bands: Vec<u32>,
-    /// Packed signatures, `signature_bytes` for each record.
+    /// Packed signatures, `signature_bytes` bytes for each record.
     pub(super) signatures: Vec<u8>,
-    /// Bottom and modular, as far as they are kept.
+    /// The bottom and the modular samples; `None` if they are not stored.
     pub(super) samples: [Option<SampleColumn>; 2],
-    /// One for each record, where they are kept; empty for a delete.
+    /// The value of each record, empty for a delete; `None` if the index stores no values.
     pub(super) values: Option<ValueColumn>,
-    /// One for each record, where they are kept; 0 for a delete.
+    /// The stamp of each record, 0 for a delete; `None` if the index stores no stamps.
     pub(super) stamps: Option<Vec<u64>>,
-    /// One for each record, where they are kept; empty for a delete.
+    /// The fields of each record, empty for a delete; `None` if the index stores no fields.
     pub(super) fields: Option<ValueColumn>,
     pub(super) kinds: Vec<RowKind>,
 }
@@ -42,7 +42,7 @@ pub(super) enum RowKind {
     Sketched,
     /// A document without tokens.
     Empty,
-    /// A delete: not written, but it hides older records of its key.
+    /// A delete. It is not written, but it hides older records of its key.
     Deleted,
 }
 
@@ -61,7 +61,7 @@ impl SampleColumn {
     }
 }
 
-/// The values, or the fields, of all records, one after the other.
+/// The values or the fields of all records, one after the other.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ValueColumn {
     bytes: Vec<u8>,
@@ -108,7 +108,7 @@ impl KeyColumn {
 }
 
 impl Records {
-    /// No records yet.
+    /// Creates an empty list of records.
     #[must_use]
     pub fn new(params: &Params) -> Self {
         let keys = match params.key {
@@ -131,27 +131,28 @@ impl Records {
         }
     }
 
-    /// Records given, repeated keys included.
+    /// Returns the number of records, including repeated keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.kinds.len()
     }
 
-    /// True before the first.
+    /// Returns true if no record was added.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty()
     }
 
-    /// Adds a record; `None` for a document without tokens, which is found by key only.
+    /// Adds a record. `kept` is `None` for a document without tokens, which is found by its key only.
     ///
     /// # Errors
-    /// A key of another kind or length, a sketch of another shape, or more than 2^30 records.
+    /// Fails for a key of another kind or length, a sketch of another shape, or more than 2^30 records.
     pub fn push(&mut self, key: Key<'_>, kept: Option<Kept<'_>>) -> Result<()> {
         self.push_with(key, kept, Attached::default())
     }
 
-    /// As [`push`](Self::push), with a value and a stamp as the parameters keep them.
+    /// Adds a record as [`push`](Self::push) does, with the value, the stamp and the fields that the parameters
+    /// require.
     ///
     /// # Errors
     /// As [`push`](Self::push), and those of [`Attached::check`].
@@ -161,7 +162,7 @@ impl Records {
         self.push_row(key, kept, attached, kind)
     }
 
-    /// Records that there is no document of this key any more.
+    /// Adds a delete of this key.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -224,7 +225,7 @@ impl Records {
         Ok(())
     }
 
-    /// Adds the records of another, which have the same parameters.
+    /// Adds the records of `other`, which must have the same parameters.
     pub(crate) fn append(&mut self, other: &Self) {
         match (&mut self.keys, &other.keys) {
             (KeyColumn::U64(keys), KeyColumn::U64(others)) => keys.extend_from_slice(others),
@@ -253,7 +254,7 @@ impl Records {
         self.kinds.extend_from_slice(&other.kinds);
     }
 
-    /// Refuses a sketch of another shape than the parameters say.
+    /// Refuses a sketch that does not have the shape that the parameters require.
     ///
     /// # Errors
     /// [`Error::Invalid`].
@@ -273,69 +274,69 @@ impl Records {
         Ok(())
     }
 
-    /// Their parameters.
+    /// Returns the parameters of the records.
     pub(crate) fn params(&self) -> &Params {
         &self.params
     }
 
-    /// The key of a row.
+    /// Returns the key of a row.
     pub(crate) fn key(&self, row: usize) -> Key<'_> {
         self.keys.get(row)
     }
 
-    /// True for a row that is a document with a sketch.
+    /// Returns true if a row is a document with a sketch.
     pub(crate) fn is_sketched(&self, row: usize) -> bool {
         self.kinds[row] == RowKind::Sketched
     }
 
-    /// True for a delete.
+    /// Returns true if a row is a delete.
     pub(crate) fn is_delete(&self, row: usize) -> bool {
         self.kinds[row] == RowKind::Deleted
     }
 
-    /// The fingerprint of a row, 0 where there is no sketch, of an index that keeps them.
+    /// Returns the fingerprint of a row; 0 if it has no sketch. The index must store fingerprints.
     pub(crate) fn fingerprint(&self, row: usize) -> u64 {
         self.fingerprints[row]
     }
 
-    /// The band keys of a row, 0 where there is no sketch.
+    /// Returns the band keys of a row; all 0 if it has no sketch.
     pub(crate) fn band_keys(&self, row: usize) -> &[u32] {
         let bands = self.widths().0;
         &self.bands[row * bands..][..bands]
     }
 
-    /// The packed signature of a row.
+    /// Returns the packed signature of a row.
     pub(crate) fn signature(&self, row: usize) -> &[u8] {
         let bytes = self.widths().1;
         &self.signatures[row * bytes..][..bytes]
     }
 
-    /// Appends the values of a row's sample, bottom (0) or modular (1).
+    /// Appends the values of a row's bottom (0) or modular (1) sample to `out`.
     pub(crate) fn sample(&self, row: usize, of: usize, out: &mut Vec<u64>) {
         if let Some(column) = &self.samples[of] {
             out.extend(samples::decode(column.get(row)));
         }
     }
 
-    /// The value of a row; empty if none are stored.
+    /// Returns the value of a row; empty if the index stores no values.
     pub(crate) fn value(&self, row: usize) -> &[u8] {
         self.values.as_ref().map_or(&[], |column| column.get(row))
     }
 
-    /// The fields of a row; none if none are stored.
+    /// Returns the fields of a row; empty if the index stores no fields.
     pub(crate) fn fields(&self, row: usize) -> Fields<'_> {
         Fields::of(self.fields.as_ref().map_or(&[], |column| column.get(row)))
     }
 
-    /// Replaces `out` by the set of a row; empty if none are stored.
+    /// Replaces `out` by the set of a row; empty if the index stores no sets.
     ///
     /// # Errors
-    /// None: fields are checked when they come.
+    /// Does not fail, because fields are checked when a record is added.
     pub(crate) fn set(&self, row: usize, out: &mut Vec<u64>) -> Result<()> {
         self.fields(row).set_into(out).map_err(fields::unread)
     }
 
-    /// The stamp of a row, if they are stored.
+    /// Returns the stamp of a row; `None` if the index stores no stamps.
     pub(crate) fn stamp(&self, row: usize) -> Option<u64> {
         self.stamps.as_ref().map(|column| column[row])
     }
@@ -366,12 +367,12 @@ impl Records {
         self.kinds.truncate(rows);
     }
 
-    /// Features and bytes of signature of a record.
+    /// Returns the number of features and the bytes of the signature of a record.
     pub(super) fn widths(&self) -> (usize, usize) {
         self.params.minhash.map_or((0, 0), |minhash| (usize::from(minhash.bands), minhash.signature_bytes()))
     }
 
-    /// Bytes of memory in use.
+    /// Returns the bytes of memory in use.
     #[must_use]
     pub fn memory(&self) -> usize {
         let keys = match &self.keys {
@@ -386,21 +387,21 @@ impl Records {
         keys + self.fingerprints.len() * 8 + minhash + samples + attached + self.kinds.len()
     }
 
-    /// The rows to write, by ascending key: of equal keys the last, unless it is a delete.
+    /// Returns the rows to write, by ascending key: the last row of each key, unless it is a delete.
     pub(super) fn order(&self) -> Vec<u32> {
         let mut order = self.last_of_each_key();
         order.retain(|&row| self.kinds[row as usize] != RowKind::Deleted);
         order
     }
 
-    /// The last row of each key, by ascending key.
+    /// Returns the last row of each key, by ascending key.
     fn last_of_each_key(&self) -> Vec<u32> {
         let rows = 0..self.len() as u32;
         if self.ascends() {
             return rows.collect();
         }
         let mut order: Vec<u32> = rows.collect();
-        // Row numbers break ties, so the last of equal keys comes last among them.
+        // Row numbers break ties, so the last row of a key is the last among its equals.
         match &self.keys {
             KeyColumn::U64(keys) => order.sort_unstable_by_key(|&row| (keys[row as usize], row)),
             KeyColumn::Bytes { .. } => {
@@ -426,7 +427,7 @@ impl Records {
         (1..self.len()).all(|row| self.keys.get(row - 1) < self.keys.get(row))
     }
 
-    /// The keys written or deleted, each once, ascending: their older documents are no longer live.
+    /// Returns the keys written or deleted, each once, ascending. Their documents in older segments are no longer live.
     pub fn keys(&self) -> impl Iterator<Item = Key<'_>> {
         self.last_of_each_key().into_iter().map(|row| self.keys.get(row as usize))
     }
@@ -446,26 +447,29 @@ impl Records {
     }
 }
 
-/// Appends byte strings that are stored one after the other.
+/// Appends the rows of a column of byte strings to another column.
 fn append_rows(bytes: &mut Vec<u8>, ends: &mut Vec<usize>, others: &[u8], other_ends: &[usize]) {
     let start = bytes.len();
     bytes.extend_from_slice(others);
     ends.extend(other_ends.iter().map(|end| start + end));
 }
 
-/// The hashed part of a record's sketch: exactly what a segment stores of it.
+/// The hashed part of a record's sketch: exactly the data that a segment stores.
 pub(super) struct RecordSketch<'a> {
     pub(super) fingerprint: Option<u64>,
     pub(super) bands: &'a [u32],
     pub(super) signature: &'a [u8],
-    /// The bytes of bottom and modular values, where they are kept.
+    /// The bytes of bottom and modular samples; `None` if they are not stored.
     pub(super) samples: [Option<&'a [u8]>; 2],
 }
 
-/// A record's part of the salt: xxh3-128 of the length of its key (4 bytes; 8 for a number) and the key (a number
-/// as 8 bytes), 1 or 0 for with or without a sketch, and then fingerprint, band keys, signature and samples as far as
-/// kept; a sample is the number of its values (4 bytes) and its values. Then the length of the value (4 bytes) and the
-/// value, the stamp (8 bytes), and the length of the fields (4 bytes) and the fields, as far as kept.
+/// Returns a record's summand of the salt: xxh3-128 of these fields, without those that are not stored:
+///
+/// - the length of the key (4 bytes; 8 for a numeric key), and the key (a numeric key as 8 bytes);
+/// - 1 for a record with a sketch, 0 for one without;
+/// - fingerprint, band keys, signature and samples; a sample is the number of its values (4 bytes) and its values;
+/// - the length of the value (4 bytes), and the value; the stamp (8 bytes); the length of the fields (4 bytes), and the
+///   fields.
 pub(super) fn record_hash(
     key: Key<'_>,
     sketch: Option<RecordSketch<'_>>,

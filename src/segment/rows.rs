@@ -1,12 +1,12 @@
-//! Builds a segment of raw fingerprints with numeric keys, from more of them than fit in memory.
+//! Builds a segment of raw fingerprints with numeric keys, from more rows than fit in memory.
 //!
-//! Rows wait in a scratch file, 17 bytes each. Then, within the memory budget:
+//! Rows are collected in a scratch file, 17 bytes each. Then, within the memory budget:
 //!
-//! 1. if their keys do not ascend, sort them by key, by radix partition to scratch files; of a repeated key the last
-//!    row counts;
-//! 2. sum the salt, and partition (fingerprint, ordinal) by the leading bits of the fingerprints;
-//! 3. sort each bucket in memory; together they are table 1, ranks and postings;
-//! 4. build each further table from table 1 in the same way, one after the other.
+//! 1. If the keys do not ascend, sort the rows by key, by radix partition to scratch files. If a key is repeated, only its
+//!    last row is kept.
+//! 2. Sum the salt, and partition (fingerprint, ordinal) by the leading bits of the fingerprints.
+//! 3. Sort each bucket in memory; the buckets together yield table 1, the ranks and the postings.
+//! 4. Build each further table from table 1 in the same way, one after the other.
 
 use std::path::Path;
 
@@ -23,14 +23,14 @@ use crate::params::{KeyKind, Params};
 use crate::sys::Spill;
 use crate::sys::vfs::Vfs;
 
-/// A record of an index that stores a fingerprint for a number, and nothing else.
+/// A record that has nothing but a numeric key and a fingerprint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct RawRow {
     key: u64,
-    /// The number of rows before it.
+    /// The number of rows before this one.
     place: u64,
     fingerprint: u64,
-    /// A [`RowKind`].
+    /// The [`RowKind`], encoded as one of the constants below.
     kind: u8,
 }
 
@@ -52,16 +52,16 @@ impl Item for RawRow {
     }
 }
 
-/// Bytes of a row in the scratch file, where the position gives its number.
+/// Bytes of a row in the scratch file. The row number is not stored: it follows from the position.
 const ROW_BYTES: usize = 17;
-/// Rows read or written together.
+/// Number of rows read or written together.
 const CHUNK: u64 = 1 << 12;
 
 const SKETCHED: u8 = 0;
 const EMPTY: u8 = 1;
 const DELETED: u8 = 2;
 
-/// Rows in the order they were given.
+/// Rows in the order they were added.
 #[derive(Debug)]
 pub struct Rows {
     spill: Spill,
@@ -71,7 +71,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// True for parameters whose records a row can hold.
+    /// Returns true if the records of an index with these parameters have only numeric keys and fingerprints.
     #[must_use]
     pub fn can_hold(params: &Params) -> bool {
         let attached = params.values || params.expire_after.is_some() || fields::are_kept(params);
@@ -79,7 +79,7 @@ impl Rows {
         params.key == KeyKind::U64 && params.simhash.is_some() && !more
     }
 
-    /// No rows yet.
+    /// Creates an empty list of rows.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -87,7 +87,7 @@ impl Rows {
         Ok(Self { spill: budget.spill()?, count: 0, last: None, ascends: true })
     }
 
-    /// Adds records, whose parameters must satisfy [`can_hold`](Self::can_hold).
+    /// Adds records. Their parameters must satisfy [`can_hold`](Self::can_hold).
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Invalid`] for records of other parameters.
@@ -126,7 +126,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Hands the last row of each key to `each`, by ascending key.
+    /// Passes the last row of each key to `each`, by ascending key.
     fn for_each_last(self, budget: SpillBudget<'_>, mut each: impl FnMut(RawRow) -> Result<()>) -> Result<()> {
         if self.ascends {
             return self.for_each(budget, each);
@@ -148,14 +148,15 @@ impl Rows {
         last.map_or(Ok(()), each)
     }
 
-    /// Writes the segment of these rows, byte for byte that of [`build`](super::build::build). `hide` receives each
-    /// key, including deleted ones, ascending.
+    /// Writes the segment of these rows, byte for byte the one that [`build`](super::build::build) writes. Passes each
+    /// key to `hide`, including deleted ones, ascending.
     ///
-    /// Time O(n log n) at worst and O(n) on random fingerprints; memory as `budget` allows, plus a thousandth of the
-    /// file.
+    /// Takes O(n log n) time at worst and O(n) on random fingerprints; memory as `budget` allows, plus a thousandth of
+    /// the file.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Limit`] for more than 2^30 documents; what `hide` returns.
+    /// [`Error::Io`]; [`Error::Invalid`] for parameters without fingerprints; [`Error::Limit`] for more than 2^30
+    /// documents; the errors of `hide`.
     pub fn build(
         self,
         params: &Params,

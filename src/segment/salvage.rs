@@ -11,18 +11,18 @@ use crate::format::attached::Attached;
 use crate::format::fields::Fields;
 use crate::key::KeyBuf;
 
-/// Errors kept for each segment, besides the number of lost documents.
+/// Maximum number of errors reported for each segment.
 const REASONS: usize = 8;
 
-/// The result of salvaging a segment: the number of saved and of lost documents.
+/// The result of salvaging a segment: the numbers of saved and of lost documents, and the reasons.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Salvaged {
-    /// Live documents whose records were handed to the caller.
+    /// The number of live documents whose records were passed to the caller.
     pub saved: u64,
-    /// Live documents that are lost: a part of each is unreadable.
+    /// The number of live documents that are lost because a part of each is unreadable.
     pub lost: u64,
-    /// The keys of lost documents whose keys are readable, the first thousand.
+    /// The keys of the first thousand lost documents whose keys are readable.
     pub lost_keys: Vec<KeyBuf>,
     /// The first few errors.
     pub reasons: Vec<Error>,
@@ -36,10 +36,10 @@ impl Salvaged {
     }
 }
 
-/// Bytes of band entries in memory at a time.
+/// Maximum number of bytes of band entries in memory at a time.
 const STRIPE_BYTES: u64 = 256 << 20;
 
-/// A document in a band.
+/// A document's entry in a band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct BandMember {
     ordinal: u32,
@@ -47,18 +47,18 @@ struct BandMember {
     key: u32,
 }
 
-/// Keys of lost documents that are reported.
+/// Maximum number of keys of lost documents that are reported.
 const LOST_KEYS: usize = 1000;
 
 impl Segment {
-    /// Hands the record of each live document that is fully readable to `each`, in the order of keys. A page is trusted
-    /// if its checksum matches.
+    /// Passes the record of each live document that is fully readable to `each`, in the order of keys. A page is
+    /// trusted if its checksum matches.
     ///
-    /// Time: reading everything once, and the bands once more for each 256 MiB of their entries. Memory in proportion
-    /// to these entries.
+    /// Reads everything once, and the bands once more for each 256 MiB of their entries. Memory is proportional to the
+    /// entries that are in memory at a time.
     ///
     /// # Errors
-    /// What `each` returns. Damage is not an error.
+    /// The errors of `each`. Damage is not an error.
     pub fn salvage(
         &self,
         deleted: &RoaringBitmap,
@@ -67,7 +67,8 @@ impl Segment {
         let mut salvaged = Salvaged::default();
         let bands = self.band_count();
         let documents = self.documents() as u32;
-        // The number of entries is bounded by the file: each takes a bit or more, and the length was compared.
+        // The file bounds the number of entries: each takes at least a bit, and the length was checked when the segment
+        // was opened.
         let entries = self.band_rows() * size_of::<BandMember>() as u64;
         let stripes = entries.div_ceil(STRIPE_BYTES).max(1);
         let stripe = u64::from(documents).div_ceil(stripes).max(1) as u32;
@@ -99,7 +100,7 @@ impl Segment {
         Ok(salvaged)
     }
 
-    /// The documents of some ordinals, whose entries in bands are `found`, in order.
+    /// Salvages the documents of some ordinals. `found` are their entries in bands, sorted.
     fn salvage_stripe(
         &self,
         ordinals: Range<u32>,
@@ -119,7 +120,7 @@ impl Segment {
             if deleted.contains(ordinal) {
                 continue;
             }
-            // Each band has each document once; otherwise the band is not trusted.
+            // Each band should have the document once; otherwise the entries are not trusted.
             let each_once = mine.iter().enumerate().all(|(band, entry)| usize::from(entry.band) == band);
             features.clear();
             features.extend(mine.iter().map(|entry| u64::from(entry.key) << 32));
@@ -134,7 +135,8 @@ impl Segment {
                 fields.check(self.params()).map_err(|fault| self.wrong_fields(ordinal, fault))?;
                 Ok((key, fingerprint, signature, attached))
             })();
-            // In some bands and not in others, or in none but with a fingerprint: a band entry was lost.
+            // If a document is in some bands but not in all, or in no band but has a fingerprint, a band entry was
+            // lost.
             let in_bands = mine.len();
             let whole = |fingerprint: Option<u64>| match (self.fingerprints.is_some(), bands) {
                 (_, 0) => true,

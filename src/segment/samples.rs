@@ -1,4 +1,4 @@
-//! The sampled hashes of documents by ordinal, if they are stored.
+//! Reads the sampled hashes of documents by ordinal.
 
 use super::open::Segment;
 use crate::error::Result;
@@ -6,7 +6,7 @@ use crate::format::contents::Section;
 use crate::format::samples::Samples;
 
 impl Segment {
-    /// Replaces `out` by the stored least hashes of a document, ascending; empty if none are stored.
+    /// Replaces `out` by the stored smallest hashes of a document, ascending; empty if the index stores none.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), also for an ordinal that no document has.
@@ -15,7 +15,8 @@ impl Segment {
         self.sample(self.samples[0].as_ref(), ordinal, out).map(|_| ())
     }
 
-    /// Replaces `out` by the stored hashes of a document that the modulus divides, ascending; empty if none are stored.
+    /// Replaces `out` by the stored hashes of a document that are divisible by the modulus, ascending; empty if the
+    /// index stores none.
     ///
     /// # Errors
     /// As [`bottom`](Self::bottom).
@@ -24,7 +25,8 @@ impl Segment {
         self.sample(self.samples[1].as_ref(), ordinal, out).map(|_| ())
     }
 
-    /// The bytes of a document's samples, if they are stored, as they are in the file.
+    /// Returns the bytes of a document's bottom and modular samples, encoded as in the file; `None` if they are not
+    /// stored.
     pub(super) fn sample_bytes(&self, ordinal: u32) -> Result<[Option<&[u8]>; 2]> {
         let mut values = Vec::new();
         let mut bytes = [None; 2];
@@ -38,8 +40,8 @@ impl Segment {
         Ok(bytes)
     }
 
-    /// Appends the values of a document in a section of samples to `out`; returns the bytes they were read
-    /// from.
+    /// Appends the values of a document in a section of samples to `out`, and returns the bytes from which they were
+    /// decoded. Without a section, appends and returns nothing.
     pub(super) fn sample(
         &self,
         of: Option<&(Section, Samples)>,

@@ -1,4 +1,4 @@
-//! Scans of a whole segment, in the order of table 1.
+//! Scans a whole segment, in the order of table 1.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::format::wire::{self, Fault};
 use twindex_kernel::{prefetch, prefetch_ahead};
 
 impl Segment {
-    /// Hands all distinct fingerprints to `each` with their ranks, ascending.
+    /// Passes all distinct fingerprints with their ranks to `each`, ascending.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
@@ -27,7 +27,7 @@ impl Segment {
         table.layout.for_each(source, |row, fingerprint| each(row as u32, fingerprint))
     }
 
-    /// Divides the distinct fingerprints into at most `max` stretches that can be read in parallel.
+    /// Divides the distinct fingerprints into at most `max` ranges of ranks that can be read in parallel.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -54,7 +54,7 @@ impl Segment {
         Ok(all)
     }
 
-    /// Reads the fingerprints of a stretch; they ascend, and their number is its number of rows.
+    /// Reads the fingerprints of a stretch into `to`, ascending: one for each of its rows.
     ///
     /// # Errors
     /// As [`for_each_slice_of`](Self::for_each_slice_of).
@@ -68,8 +68,7 @@ impl Segment {
         })
     }
 
-    /// Hands the fingerprints of a stretch to `each`, several at a time; they ascend, and their number is its number of
-    /// rows.
+    /// Passes the fingerprints of a stretch to `each`, ascending and several at a time: one for each of its rows.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
@@ -107,8 +106,9 @@ impl Segment {
         Ok(())
     }
 
-    /// Hands the rows of a table, numbered from 1, to `each`, ascending: keys of a complete table, or what a partial
-    /// table is [sorted by](crate::format::table::Filter::value). Nothing if there is no such table.
+    /// Passes the rows of a table (numbered from 1) to `each`, ascending: the keys of a complete table, or the values
+    /// by which a partial table is [sorted](crate::format::table::Filter::value). Passes nothing if there is no such
+    /// table.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
@@ -118,7 +118,7 @@ impl Segment {
         table.layout.for_each(self.at(&table.section), each)
     }
 
-    /// Hands these ordinals and their ranks to `each`, ascending: as [`rank`](Self::rank), with less work for each.
+    /// Passes these ordinals with their ranks to `each`, ascending. Does less work for each than [`rank`](Self::rank).
     ///
     /// # Errors
     /// As [`rank`](Self::rank), or what `each` returns.
@@ -139,10 +139,11 @@ impl Segment {
         Ok(())
     }
 
-    /// All postings, for callers that need many.
+    /// Returns all postings, for callers that need many.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt): of a file that is mapped or in memory, all pages are checked.
+    /// [`Error::Corrupt`](crate::Error::Corrupt). If the file is mapped or in memory, the pages of all postings are
+    /// checked.
     pub fn held_postings(&self) -> Result<HeldPostings<'_>> {
         let documents = self.documents().min(LIST.into()) as u32;
         let (mut entries, mut lists): (&[U32], &[U32]) = (&[], &[]);
@@ -156,8 +157,8 @@ impl Segment {
         Ok(HeldPostings { segment: self, entries, lists, documents })
     }
 
-    /// Checks the pages of part `part` of `parts` of the postings that [`held_postings`](Self::held_postings) then
-    /// keeps available.
+    /// Checks the pages of part `part` (from 0) of `parts` equal parts of the postings, so that several threads can
+    /// check them before [`held_postings`](Self::held_postings).
     pub fn check_postings(&self, part: usize, parts: usize) -> Result<()> {
         let Some(Fingerprints { postings: section, .. }) = &self.fingerprints else { return Ok(()) };
         if self.file.whole().is_empty() {
@@ -167,57 +168,57 @@ impl Segment {
         self.read(section, place(part)..place(part + 1)).map(drop)
     }
 
-    /// A reader of postings by ascending ranks.
+    /// Returns a reader of postings for ascending ranks.
     pub(super) fn postings_in_order(&self) -> PostingsInOrder<'_> {
         PostingsInOrder { segment: self, start: 0, bytes: &[] }
     }
 }
 
-/// A stretch of the distinct fingerprints of a segment.
+/// A range of the distinct fingerprints of a segment.
 #[derive(Clone, Debug)]
 pub struct FingerprintStretch {
-    /// The range of ranks.
+    /// The ranks of the fingerprints.
     pub rows: Range<u64>,
-    /// The position at which reading begins; `None` if rows can only be read from the first on.
+    /// The position at which reading begins; `None` if the codec can only be read from the first row.
     walk: Option<Walk>,
 }
 
-/// The postings of a segment: available if the file is mapped or in memory, otherwise read on demand.
+/// The postings of a segment: in memory if the file is mapped or in memory, otherwise read on demand.
 #[derive(Clone, Copy, Debug)]
 pub struct HeldPostings<'a> {
     segment: &'a Segment,
     entries: &'a [U32],
     lists: &'a [U32],
-    /// Documents of the segment.
+    /// The number of documents of the segment.
     documents: u32,
 }
 
 impl<'a> HeldPostings<'a> {
-    /// Prefetches what [`only`](Self::only) of this rank reads.
+    /// Prefetches the entry of this rank, which [`only`](Self::only) reads.
     #[inline(always)]
     pub fn hint(self, rank: u32) {
         prefetch(self.entries.as_bytes(), postings::range(rank.into()).start as usize);
     }
 
-    /// Prefetches the list of this rank if it has one; its entry must be there already.
+    /// Prefetches the posting list of this rank, if it has one. The entry of the rank should be in the cache already.
     #[inline(always)]
     pub fn hint_list(self, rank: u32) {
         let entry = self.entries.get(rank as usize).map_or(0, |entry| entry.get());
-        // Without a branch, which would be mispredicted too often.
+        // Without a branch, because it would be mispredicted too often.
         let place = if entry & LIST == 0 { 0 } else { entry & !LIST };
         prefetch(self.lists.as_bytes(), place as usize * size_of::<U32>());
     }
 
-    /// The document of this rank if it is available and the only one; otherwise `None`, and
-    /// [`documents`](Self::documents) decides.
+    /// Returns the document of this rank if it is the only one and the postings are in memory. Otherwise returns
+    /// `None`, and [`documents`](Self::documents) must be called.
     #[inline(always)]
     #[must_use]
     pub fn only(self, rank: u32) -> Option<u32> {
-        // The start of a list is encoded as a number above any ordinal.
+        // The start of a list is encoded as a number above all ordinals.
         self.entries.get(rank as usize).map(|entry| entry.get()).filter(|&entry| entry < self.documents)
     }
 
-    /// Replaces `ordinals` by those of the documents of this rank, ascending.
+    /// Replaces `ordinals` by the ordinals of the documents of this rank, ascending.
     ///
     /// # Errors
     /// As [`Segment::postings`].
@@ -231,7 +232,8 @@ impl<'a> HeldPostings<'a> {
         self.segment.postings(rank, |ordinal| ordinals.push(ordinal))
     }
 
-    /// Adds the documents of this rank if there are several, and they are available and valid.
+    /// Appends the documents of this rank if it has a list that is in memory and valid, and returns true. Otherwise
+    /// returns false; `ordinals` may then have been extended.
     #[inline]
     fn several(self, rank: u32, ordinals: &mut Vec<u32>) -> bool {
         let Some(list) = self.list(rank) else { return false };
@@ -253,8 +255,8 @@ impl<'a> HeldPostings<'a> {
         rest.get(..count.get() as usize).filter(|list| entry & LIST != 0 && list.len() > 1)
     }
 
-    /// Hands the fingerprints of those of these ranks that several documents have to `each`, by rank and with the
-    /// ordinals, ascending. As [`Segment::postings`], with almost no work for all other ranks.
+    /// Passes each of these ranks that has several documents to `each`, by rank, with the ordinals of the documents,
+    /// ascending. Reads them as [`Segment::postings`] does, with almost no work for ranks with a single document.
     ///
     /// # Errors
     /// As [`Segment::postings`], or what `each` returns.
@@ -271,7 +273,7 @@ impl<'a> HeldPostings<'a> {
             let entries: &[U32] = self.segment.column(&fingerprints.postings, range)?;
             let length = size_of_val(entries);
             prefetch_ahead(entries.as_bytes(), length, length);
-            // Collected first: a branch for each would be mispredicted too often.
+            // Collected without a branch, because a branch for each entry would be mispredicted too often.
             let (mut noted, mut count) = ([0; TOGETHER as usize], 0);
             for (rank, entry) in (start as u32..).zip(entries) {
                 noted[count % noted.len()] = rank;
@@ -287,21 +289,21 @@ impl<'a> HeldPostings<'a> {
     }
 }
 
-/// Lists after the current one that are prefetched.
+/// Number of lists after the current one that are prefetched.
 const LISTS_AHEAD: usize = 4;
-/// Entries read together.
+/// Number of entries read together.
 const TOGETHER: u64 = 1 << 10;
 
-/// As [`Segment::postings`], with less work for each of many ascending ranks.
+/// Reads postings as [`Segment::postings`] does, with less work for each of many ascending ranks.
 pub(super) struct PostingsInOrder<'a> {
     segment: &'a Segment,
-    /// The rank of the first of the current entries.
+    /// The rank of the first entry in `bytes`.
     start: u64,
     bytes: &'a [u8],
 }
 
 impl PostingsInOrder<'_> {
-    /// As [`Segment::postings`].
+    /// Passes the ordinals of the documents of `rank` to `each`, as [`Segment::postings`] does.
     #[inline]
     pub(super) fn of(&mut self, rank: u32, mut each: impl FnMut(u32) -> Result<()>) -> Result<()> {
         let place = (u64::from(rank).wrapping_sub(self.start) as usize).saturating_mul(4);
@@ -312,7 +314,7 @@ impl PostingsInOrder<'_> {
         if let Ok(Posting::One(ordinal)) = postings::decode(entry, rank.into(), self.segment.documents()) {
             return each(ordinal);
         }
-        // Lists, and damaged entries.
+        // An entry with a list, or a damaged entry.
         let mut result = Ok(());
         self.segment.postings(rank, |ordinal| {
             if result.is_ok() {
@@ -322,7 +324,7 @@ impl PostingsInOrder<'_> {
         result
     }
 
-    /// The entries of ranks from `rank` on, for callers that decode them themselves: at least one, at most `max`.
+    /// Returns the entries of the ranks from `rank`, for callers that decode them: at least one entry, at most `max`.
     #[inline]
     pub(super) fn entries(&mut self, rank: u32, max: usize) -> Result<&[U32]> {
         let place = (u64::from(rank).wrapping_sub(self.start) as usize).saturating_mul(4);

@@ -1,4 +1,4 @@
-//! A search by Hamming radius: its options, and what it finds.
+//! The options and the result of a search by Hamming radius.
 
 use crate::format::table::Probe;
 
@@ -7,15 +7,15 @@ use crate::format::table::Probe;
 pub struct SearchOptions {
     /// The radius, 0 to [`WITHIN_MAX`](crate::design::WITHIN_MAX).
     pub within: u32,
-    /// How tables are probed, instead of the fastest strategy of their codec.
+    /// How tables are probed; `None` for the fastest strategy of their codec.
     pub probe: Option<Probe>,
-    /// How many rows of buckets a query may visit. Buckets beyond that are skipped, and
-    /// [`SearchScratch::left_out`](super::SearchScratch::left_out) counts them. Without a limit answers are complete.
+    /// Maximum number of rows in buckets that a query may visit. Buckets beyond the limit are skipped and counted by
+    /// [`SearchScratch::left_out`](super::SearchScratch::left_out). `None`: no limit, so the results are complete.
     pub visits: Option<u64>,
 }
 
 impl SearchOptions {
-    /// The documents within this radius.
+    /// Returns the default options for a radius.
     #[must_use]
     pub fn within(within: u32) -> Self {
         Self { within, probe: None, visits: None }
@@ -25,10 +25,10 @@ impl SearchOptions {
 /// A fingerprint within the radius of the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FingerprintMatch {
-    /// Its rank: its row in table 1.
+    /// The rank of the fingerprint: its row in table 1.
     pub rank: u32,
     /// The fingerprint.
     pub fingerprint: u64,
-    /// The bits in which it differs from the query.
+    /// The number of bits in which the fingerprint differs from the query.
     pub distance: u32,
 }

@@ -1,11 +1,12 @@
-//! Sets of shingle hashes: the documents of a segment that can be near a set, and the sections that find them.
+//! Sets of shingle hashes: finds the documents of a segment that may be near a set, and writes the sections for this.
 //!
-//! The section `common` is computed by two passes over all sets. The first counts tags in two tables of `2^k` counters,
-//! indexed by the first k bits of the tag and of the tag times 0x9e3779b1. k is chosen so that there are as many
-//! counters as elements, and is 18 at most. The smaller of a tag's two counts is at least the number of documents that
-//! have the tag (count-min: Cormode and Muthukrishnan 2005). The second pass takes the tags whose count is at least 32
-//! and at least the elements of all sets divided by `2^16`: 2^17 tags at most, the first in the order of documents and
-//! elements. The class of a tag is the number of bits of its count. Fewer than 32 documents have no common tags.
+//! The section `common` lists the common tags. It is computed by two passes over all sets. The first pass counts tags
+//! in two tables of `2^k` counters, indexed by the first k bits of the tag and of the tag times 0x9e3779b1. k is chosen
+//! so that there are as many counters as elements, and is at most 18. The smaller of a tag's two counts is at least the
+//! number of documents that have the tag (count-min: Cormode and Muthukrishnan 2005). The second pass selects the tags
+//! whose count is at least 32 and at least the number of elements of all sets divided by `2^16`; it selects at most
+//! 2^17 tags, the first in the order of documents and elements. The class of a tag is the number of bits of its count.
+//! A segment of fewer than 32 documents has no common tags.
 
 use std::collections::BTreeMap;
 
@@ -24,34 +25,34 @@ use crate::format::prefixes::{CLASSES, key, tag, tags_in_order, tags_of};
 use crate::format::wire::Fault;
 use crate::params::Params;
 
-/// The number of documents from which on a tag is common.
+/// Minimum count of a common tag, and minimum number of documents of a segment with common tags.
 const COMMON: u64 = 32;
-/// Common tags at most.
+/// Maximum number of common tags.
 const COMMON_MAX: usize = 1 << 17;
 /// The multiplier of tags for the second table of counters.
 const SPREAD: u32 = 0x9E37_79B1;
 
-/// The most bits of an index into the tables of counters.
+/// Maximum number of bits of an index into the tables of counters.
 const COUNT_BITS: u32 = 18;
 
-/// The indexes of a tag in the two tables of counters.
+/// Returns the indexes of a tag in the two tables of counters.
 fn places(tag: u32, bits: u32) -> [usize; 2] {
     [tag >> (32 - bits), tag.wrapping_mul(SPREAD) >> (32 - bits)].map(|place| place as usize)
 }
 
-/// Receives the fields of a document.
+/// Receives the ordinal and the fields of a document.
 pub(super) type SetVisitor<'a> = dyn FnMut(u32, Fields<'_>) -> Result<()> + 'a;
-/// Hands the fields of all documents to a function, in the order of ordinals. Can be called repeatedly.
+/// Passes the fields of all documents to a visitor, in the order of ordinals. Can be called repeatedly.
 type AllSets<'a> = dyn FnMut(&mut SetVisitor<'_>) -> Result<()> + 'a;
 
 /// Common tags and their classes.
 struct CommonTags {
     classes: BTreeMap<u32, u8>,
-    /// For each value of the first bits, whether a common tag begins with it.
+    /// For each value of the first `FIRST_BITS` bits, whether a common tag begins with it.
     first_bits: Vec<bool>,
 }
 
-/// Bits of a tag that are looked up before the tag itself.
+/// Number of bits of a tag that are looked up before the tag itself.
 const FIRST_BITS: u32 = 16;
 
 impl CommonTags {
@@ -73,7 +74,7 @@ impl CommonTags {
         if documents < COMMON {
             return Ok(Self::new(common));
         }
-        // Computed for 2^18 elements or more; with fewer elements, an index is the first bits of this one.
+        // Counted for 2^18 counters; with fewer counters, an index is the first bits of the index used here.
         let mut counts = [vec![0_u32; 1 << COUNT_BITS], vec![0_u32; 1 << COUNT_BITS]];
         let (mut elements, mut set) = (0, Vec::new());
         sets(&mut |_, fields| {
@@ -96,7 +97,7 @@ impl CommonTags {
             fields.set_into(&mut set).map_err(unread)?;
             for &hash in &set {
                 let [first, second] = places(tag(hash), bits);
-                // Most tags are excluded by one of the two counters.
+                // For most tags, one of the two counters is below the minimum.
                 if u64::from(counts[0][first]) < min || u64::from(counts[1][second]) < min {
                     continue;
                 }
@@ -114,7 +115,7 @@ impl CommonTags {
         self.classes.iter().map(|(&tag, &class)| u64::from(tag) << 32 | u64::from(class)).collect()
     }
 
-    /// Hands each entry of the section of prefixes to `each`, in the order of documents.
+    /// Passes each entry of the section of prefixes to `each`, in the order of documents.
     fn prefixes(
         &self,
         params: &Params,
@@ -133,13 +134,13 @@ impl CommonTags {
     }
 }
 
-/// The near relation of an index with sets, by its parameters.
+/// Returns the near relation of an index with sets; `None` if the parameters have no sets or no threshold.
 #[must_use]
 pub fn nearness(params: &Params) -> Option<Nearness> {
     params.near().threshold.filter(|_| params.sets).map(|threshold| Nearness::Resemblance(threshold.value()))
 }
 
-/// Writes the sections that find documents by their sets, if these are stored.
+/// Writes the sections that find documents by their sets, if the index stores sets.
 pub(super) fn write_sets(
     out: &mut SegmentOutput,
     params: &Params,
@@ -168,10 +169,11 @@ pub(super) fn write_sets(
 }
 
 impl Segment {
-    /// Hands the ordinals of documents that can be near a set, by `near`, to `each`: all that are near, and others, in
-    /// no particular order; marked documents only with `marked`. An ordinal is reported once for each tag that its
-    /// document shares with the prefix of the set, with the [place](crate::format::prefixes::fewest_missing) of the
-    /// tag, or with 0 if `marked`. `near` must require at least the resemblance of the parameters.
+    /// Passes the ordinals of documents that may be near a set by the relation `near` to `each`: all that are near, and
+    /// others, in no particular order. Marked documents are included only if `marked` is true. An ordinal is passed
+    /// once for each tag that its document shares with the prefix of the set, together with the
+    /// [position](crate::format::prefixes::fewest_missing) of the tag, or with 0 if `marked`. `near` must require at
+    /// least the resemblance of the parameters.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -188,8 +190,8 @@ impl Segment {
             .try_for_each(|(place, key)| self.same_key(section, layout, key, |found| each(found, place)))
     }
 
-    /// The keys by which [`sharing_prefix`](Self::sharing_prefix) finds documents, with their places; prefetches their
-    /// entries.
+    /// Returns the keys by which [`sharing_prefix`](Self::sharing_prefix) finds documents, each after its position, and
+    /// prefetches their entries.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -206,7 +208,7 @@ impl Segment {
         tags_in_order(set, near.prefix(set.len()), class_of, &mut tags)?;
         let both = marked && self.params().marks;
         let kinds = if both { &[false, true][..] } else { &[false] };
-        // With both kinds of keys, a key of the other kind may collide, and its place would be meaningless.
+        // With both kinds of keys, a key of the other kind may collide, and its position would be meaningless.
         let places = (0..).zip(&tags).map(|(place, &tag)| (if both { 0 } else { place }, tag));
         let keys: Vec<(u32, u32)> = places
             .flat_map(|(place, tag)| kinds.iter().map(move |&is_marked| (place, key(tag, is_marked))))
@@ -215,7 +217,7 @@ impl Segment {
         Ok(keys)
     }
 
-    /// Hands each common tag and its class to `each`, ascending.
+    /// Passes each common tag and its class to `each`, ascending.
     ///
     /// # Errors
     /// [`Error::Corrupt`], or what `each` returns.
@@ -224,7 +226,7 @@ impl Segment {
         self.for_each_entry(section, layout, each)
     }
 
-    /// Hands each entry of the prefixes, key and ordinal, to `each`, ascending.
+    /// Passes each entry of the section of prefixes to `each`, ascending: key and ordinal.
     ///
     /// # Errors
     /// [`Error::Corrupt`], or what `each` returns.
@@ -234,7 +236,8 @@ impl Segment {
     }
 
     /// Checks the sections for [`verify`](Self::verify): fields are valid, common tags are those of the sets, and
-    /// entries are those of the prefixes. Entries are not kept in memory: their hashes are summed.
+    /// entries are those of the prefixes. To save memory, the sums of the entries' hashes are compared, not the
+    /// entries.
     pub(super) fn verify_sets(&self) -> Result<()> {
         if self.fields.is_none() {
             return Ok(());
@@ -285,7 +288,7 @@ impl Segment {
     }
 }
 
-/// A multiset of entries, identified by their number and the sum of their hashes.
+/// A multiset of entries, represented by their number and the sum of their hashes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct EntrySum {
     count: u64,

@@ -1,9 +1,10 @@
-//! Sorts numbers: by radix in memory, by partition to scratch files beyond, and by merging sorted runs.
+//! Sorts numbers: by radix in memory, by partition to scratch files if they exceed the memory, and by merging sorted
+//! runs.
 //!
-//! [`sort`] distributes by the leading bits that distinguish most items, and sorts the few that stay together by
-//! comparison, so that no input is slower than O(n log n). [`sort_tail_in_order`] does less work for items that are in
-//! order except for their first bits: a table's keys made from ascending fingerprints. `RadixSorter` takes any number of
-//! items within its memory; `RunMerge` merges runs.
+//! [`sort`] distributes items by the leading bits that distinguish most of them, and sorts the small groups that remain
+//! by comparison, so that no input takes more than O(n log n). [`sort_tail_in_order`] does less work for items that are
+//! in order except for their first bits, such as a table's keys computed from ascending fingerprints. `RadixSorter`
+//! sorts any number of items within its memory. `RunMerge` merges runs.
 
 use std::sync::Arc;
 
@@ -11,34 +12,35 @@ use super::spilled::{SliceSource, Item, SpillBudget, ChunkedValues, decode};
 use crate::error::Result;
 use crate::sys::Spill;
 
-/// Below this number, items are sorted by comparison.
+/// Up to this number, items are sorted by comparison.
 const SMALL: usize = 64;
-/// Items that fit into the second-level cache together with their targets.
+/// Number of items that fit into the second-level cache together with their copies.
 const CACHED: usize = 1 << 16;
-/// Bits of one distribution beyond the cache: few enough output streams for the TLB.
+/// Bits of one distribution that exceeds the cache: so few output streams that the TLB covers them.
 const FAR_BITS: u32 = 8;
 /// Bits of one distribution within the cache.
 const NEAR_BITS: u32 = 11;
 const NEAR: usize = 1 << NEAR_BITS;
-/// Bits beyond log2 of the number of items by which random items are distributed: then one in 16 shares its bits with
-/// another.
+/// Number of bits, in addition to log2 of the number of items, by which random items are distributed: then about one
+/// item in 16 shares its bits with another item.
 const APART_BITS: u32 = 4;
 
-/// Sorts. O(n) on items whose keys' first differing bits are random, O(n log n) on any. `scratch` is overwritten, and
-/// becomes as long as `items`.
+/// Sorts `items`. Takes O(n) time if the keys are random from their first differing bit on, and O(n log n) on any
+/// input. `scratch` is overwritten, and becomes as long as `items`.
 pub fn sort<T: Item>(items: &mut [T], scratch: &mut Vec<T>) {
     scratch.resize(items.len(), T::default());
     scatter_unordered(items, scratch, false);
 }
 
-/// As [`sort`], for items that would be in order without the first `lead` bits of their keys. Faster for these, correct
+/// Sorts as [`sort`] does. Faster for items that would be in order without the first `lead` bits of their keys; correct
 /// for all.
 pub fn sort_tail_in_order<T: Item>(items: &mut [T], scratch: &mut Vec<T>, lead: u32) {
     scratch.resize(items.len(), T::default());
     scatter(items, scratch, false, 64, lead.min(64));
 }
 
-/// Sorts `from` by the first differing bits of keys; the result is in `to` if `across`, otherwise in `from`.
+/// Sorts `from` by the first differing bits of the keys. The result is in `to` if `across` is true, otherwise in
+/// `from`.
 fn scatter_unordered<T: Item>(from: &mut [T], to: &mut [T], across: bool) {
     let first = from.first().map_or(0, |item| item.key());
     let differ = from.iter().fold(0, |bits, item| bits | item.key() ^ first);
@@ -53,8 +55,8 @@ fn scatter_unordered<T: Item>(from: &mut [T], to: &mut [T], across: bool) {
     scatter(from, to, across, top, top.min(from.len().ilog2() + APART_BITS));
 }
 
-/// Sorts `from`, whose bits above `top` are equal, by the next `bits` bits, stably, and then the groups that are not in
-/// order.
+/// Sorts `from`, whose keys agree in all bits above the lowest `top` bits: stably by the next `bits` bits, then within
+/// each group that is not in order. The result is in `to` if `across` is true, otherwise in `from`.
 fn scatter<T: Item>(from: &mut [T], to: &mut [T], across: bool, top: u32, bits: u32) {
     if from.len() <= SMALL || bits == 0 {
         settle(from, to);
@@ -74,7 +76,8 @@ fn scatter<T: Item>(from: &mut [T], to: &mut [T], across: bool, top: u32, bits: 
         }
         return;
     }
-    // The first bits are enough if the rest is random; if the rest is in order, it stays in order.
+    // If the other bits are random, the first bits distinguish nearly all items; if they are in order, they stay in
+    // order.
     let bits = bits.min(from.len().ilog2() + APART_BITS).min(2 * NEAR_BITS);
     let shift = top - bits;
     let twice = bits > NEAR_BITS;
@@ -100,7 +103,7 @@ fn scatter<T: Item>(from: &mut [T], to: &mut [T], across: bool, top: u32, bits: 
     }
 }
 
-/// Sorts a group of few items, or of items in order, or of any others.
+/// Sorts a group of items that agree in the distributed bits; fast if it is small or already in order.
 fn settle<T: Item>(items: &mut [T], scratch: &mut [T]) {
     if items.is_sorted() {
         return;
@@ -108,7 +111,7 @@ fn settle<T: Item>(items: &mut [T], scratch: &mut [T]) {
     if items.len() <= SMALL { items.sort_unstable() } else { scatter_unordered(items, scratch, false) }
 }
 
-/// Copies items to the buckets of the `bits` bits above `shift`, stably; returns the end of each bucket.
+/// Copies items stably to buckets by the `bits` bits from bit `shift` upwards. Returns the end of each bucket.
 fn distribute<T: Item>(from: &[T], to: &mut [T], shift: u32, bits: u32) -> [u32; NEAR] {
     let mask = (1_u64 << bits) - 1;
     let bucket = |item: T| (item.key().checked_shr(shift).unwrap_or(0) & mask) as usize % NEAR;
@@ -128,17 +131,17 @@ fn distribute<T: Item>(from: &[T], to: &mut [T], shift: u32, bits: u32) -> [u32;
     next
 }
 
-/// Bits of a digit by which scratch files are partitioned.
+/// Number of bits of the digit by which a scratch file is partitioned.
 const DIGIT_BITS: u32 = 8;
-/// The most bytes of a bucket that are collected for one write.
+/// Maximum number of bytes of a bucket that are collected for one write.
 const WAITING_BYTES: usize = 1 << 14;
 
-/// Sorts any number of items: in memory if they fit, otherwise by partition to a scratch file by their leading bits,
-/// repeated while a bucket is too large, and bucket by bucket in memory.
+/// Sorts any number of items, in memory if they fit. Otherwise it partitions them by their leading bits to a scratch
+/// file, partitions buckets again while they are too large, and sorts bucket by bucket in memory.
 #[derive(Debug)]
 pub(super) struct RadixSorter<'r, T> {
     budget: SpillBudget<'r>,
-    /// Items in memory at most; as many again are used as scratch.
+    /// Maximum number of items in memory; the scratch memory for sorting is as large again.
     max: usize,
     top: u32,
     items: Vec<T>,
@@ -146,8 +149,8 @@ pub(super) struct RadixSorter<'r, T> {
 }
 
 impl<'r, T: Item> RadixSorter<'r, T> {
-    /// Sorts items whose keys have at most `top` bits, in `bytes` of memory. Items of one key must be pushed in order
-    /// if they can exceed the memory.
+    /// Creates a sorter for items whose keys have at most `top` bits, in `bytes` bytes of memory. If the items of one
+    /// key may exceed the memory, they must be pushed in order.
     pub(super) fn new(budget: SpillBudget<'r>, bytes: usize, top: u32) -> Self {
         let max = (bytes / 2 / size_of::<T>()).max(SMALL);
         Self { budget, max, top, items: Vec::new(), buckets: None }
@@ -174,7 +177,7 @@ impl<'r, T: Item> RadixSorter<'r, T> {
         Ok(())
     }
 
-    /// Ends the input.
+    /// Ends the input and returns the sorted items.
     pub(super) fn finish(mut self) -> Result<RadixSorted<'r, T>> {
         if self.buckets.is_some() {
             self.spill()?;
@@ -195,12 +198,12 @@ pub(super) struct RadixSorted<'r, T> {
     budget: SpillBudget<'r>,
     max: usize,
     items: Vec<T>,
-    /// The buckets that are not in memory, ascending.
+    /// The buckets in scratch files, ascending; empty if all items are in memory.
     buckets: Vec<SpilledBucket>,
 }
 
 impl<'r, T: Item> RadixSorted<'r, T> {
-    /// All items, ascending.
+    /// Returns all items, ascending.
     pub(super) fn values(&self) -> ChunkedValues<'_, T> {
         if self.buckets.is_empty() {
             return ChunkedValues::of(&self.items);
@@ -209,7 +212,7 @@ impl<'r, T: Item> RadixSorted<'r, T> {
         ChunkedValues::from_chunks(move || rest.next())
     }
 
-    /// All items, ascending; consumes the sorter.
+    /// Returns all items, ascending, and consumes the sorter's output.
     pub(super) fn into_values(self) -> ChunkedValues<'r, T> {
         if self.buckets.is_empty() {
             return ChunkedValues::from(self.items);
@@ -219,7 +222,7 @@ impl<'r, T: Item> RadixSorted<'r, T> {
     }
 }
 
-/// Buckets that are still to be sorted, the next one last.
+/// Buckets that are not sorted yet, in descending order.
 struct RemainingBuckets<'r, T> {
     budget: SpillBudget<'r>,
     max: usize,
@@ -241,7 +244,7 @@ impl<'r, T: Item> RemainingBuckets<'r, T> {
                 return Ok(Some(items));
             }
             if bucket.top == 0 {
-                // Equal keys, in the order in which they came.
+                // Equal keys, which were pushed in order.
                 let items: Vec<T> = bucket.load(self.budget, &bucket.places[..1])?;
                 bucket.places.remove(0);
                 bucket.items -= items.len() as u64;
@@ -259,11 +262,11 @@ impl<'r, T: Item> RemainingBuckets<'r, T> {
     }
 }
 
-/// Items with equal bits above `top`, in a scratch file.
+/// Items whose keys agree in all bits except the lowest `top` bits, in a scratch file.
 #[derive(Clone, Debug)]
 struct SpilledBucket {
     spill: Arc<Spill>,
-    /// The place and the bytes of each piece.
+    /// The offset and the number of bytes of each piece.
     places: Vec<(u64, u32)>,
     items: u64,
     top: u32,
@@ -279,11 +282,11 @@ impl SpilledBucket {
     }
 }
 
-/// A scratch file that is being written, with a bucket for each value of one digit.
+/// A scratch file that is being written, with a bucket for each value of a digit of the keys.
 #[derive(Debug)]
 struct Partition<T> {
     spill: Spill,
-    /// The lowest bit of the digit.
+    /// The position of the lowest bit of the digit.
     shift: u32,
     waiting_bytes: usize,
     buckets: Vec<PendingBucket>,
@@ -323,7 +326,7 @@ impl<T: Item> Partition<T> {
         Ok(())
     }
 
-    /// The non-empty buckets, ascending.
+    /// Returns the non-empty buckets, ascending.
     fn finish(mut self, budget: SpillBudget<'_>) -> Result<Vec<SpilledBucket>> {
         for bucket in &mut self.buckets {
             bucket.write(budget, &mut self.spill)?;
@@ -347,13 +350,14 @@ impl PendingBucket {
     }
 }
 
-/// Items of all runs that are sorted together: as many as fit into the first-level cache with their targets.
+/// Number of items of all runs that are sorted together: as many as fit into the first-level cache with their copies.
 const MERGED: usize = 1 << 11;
-/// Items of a run at a time.
+/// Minimum number of items that are read ahead from each run.
 const WINDOW_MIN: usize = 32;
 
-/// Merges ascending runs. Takes from each run the items up to the least of the last items read, and sorts those. On
-/// eight runs of random numbers that is faster than a loser tree, as no step waits for a comparison.
+/// Merges ascending runs. Each step reads a window of each run and determines the smallest of the windows' last items;
+/// it takes the items up to this one from all runs and sorts them. On eight runs of random numbers this is faster than
+/// a loser tree, because no step waits for a comparison.
 #[derive(Debug)]
 pub(super) struct RunMerge<R, T> {
     runs: Vec<MergeHead<R, T>>,
@@ -363,8 +367,8 @@ pub(super) struct RunMerge<R, T> {
     counts: Vec<u32>,
 }
 
-/// Sorts few items, best if their keys are evenly spread: distributes them to at least twice as many places, then sorts
-/// by insertion. O(n log n) for any input.
+/// Sorts a few thousand items, fastest if their keys are evenly spread: distributes them to more buckets than items,
+/// then uses insertion sort. Falls back to a comparison sort, so any input takes O(n log n).
 fn sort_even<T: Item>(items: &mut Vec<T>, scratch: &mut Vec<T>, counts: &mut Vec<u32>) {
     let (min, max) =
         items.iter().fold((u64::MAX, 0), |(min, max), item| (min.min(item.key()), max.max(item.key())));
@@ -408,7 +412,7 @@ fn sort_even<T: Item>(items: &mut Vec<T>, scratch: &mut Vec<T>, counts: &mut Vec
     }
 }
 
-/// Moves of an item on average above which comparisons are cheaper.
+/// Average number of moves of an item above which a comparison sort is faster.
 const MOVES: usize = 4;
 
 #[derive(Debug)]
@@ -419,9 +423,9 @@ struct MergeHead<R, T> {
     ended: bool,
 }
 
-/// An ascending sequence.
+/// A run of ascending items.
 pub(super) trait SortedRun<T> {
-    /// Appends `max` items or fewer, or slightly more if they belong together; appends none only at the end.
+    /// Appends at most `max` items, or slightly more if they belong together. Appends none only at the end of the run.
     fn fill(&mut self, items: &mut Vec<T>, max: usize) -> Result<()>;
 }
 
@@ -451,7 +455,7 @@ impl<T: Item, R: SortedRun<T>> SliceSource<T> for RunMerge<R, T> {
                 front.ended = front.window.len() == before;
             }
         }
-        // Items that a run has not read yet are not below the last item read.
+        // Items that a run has not read yet are not below the last item that it has read.
         let bound = self.runs.iter().filter_map(|front| front.window.last()).min().copied();
         let Some(bound) = bound else { return Ok(None) };
         self.merged.clear();
@@ -473,7 +477,7 @@ mod tests {
     use super::*;
     use crate::error::Error;
 
-    /// Lists that are hard for one step or another.
+    /// Returns lists that are hard for one of the steps.
     fn lists() -> Vec<Vec<u64>> {
         let mut state = 1_u64;
         let mut next = || {
@@ -485,7 +489,7 @@ mod tests {
             lists.push((0..count).map(|_| next()).collect());
             lists.push((0..count).map(|_| next() >> 50).collect());
             lists.push((0..count).map(|_| next() << 55).collect());
-            // Nearly all agree in all the bits that a first step uses.
+            // Nearly all items agree in all bits that the first step uses.
             lists.push(
                 (0..count).map(|i| if i % 100 == 0 { next() } else { 5 << 60 | next() >> 44 }).collect(),
             );
@@ -544,7 +548,7 @@ mod tests {
             for runs in [1, 2, 3, 8, 200] {
                 let mut pieces: Vec<Vec<u64>> = vec![Vec::new(); runs];
                 for (i, &value) in list.iter().enumerate() {
-                    // Some runs are longer, and one is empty.
+                    // Some runs are longer than others.
                     pieces[i * i % runs].push(value);
                 }
                 for piece in &mut pieces {

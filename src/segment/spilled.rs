@@ -1,4 +1,4 @@
-//! Columns that move to a scratch file when they outgrow their memory.
+//! Columns that spill to a scratch file when they exceed their memory.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::format::table::Columns;
 use crate::sys::Spill;
 
-/// A memory budget, and the directory whose file system takes what exceeds it.
+/// A memory budget, and a directory in whose file system the data that exceeds it is stored.
 #[derive(Clone, Copy, Debug)]
 pub struct SpillBudget<'a> {
     memory: usize,
@@ -17,19 +17,19 @@ pub struct SpillBudget<'a> {
 }
 
 impl<'a> SpillBudget<'a> {
-    /// A budget of `memory` bytes, and scratch files on the file system of `dir`: unnamed files, which disappear when
-    /// the work or the process ends.
+    /// Creates a budget of `memory` bytes, with scratch files on the file system of `dir`. The files have no names, and
+    /// disappear when the work or the process ends.
     #[must_use]
     pub fn new(memory: usize, dir: &'a Path) -> Self {
         Self { memory, dir }
     }
 
-    /// A budget without a limit.
+    /// Returns a budget without a limit.
     pub(super) fn unlimited() -> Self {
         Self { memory: usize::MAX, dir: Path::new("") }
     }
 
-    /// Bytes of one of `parts` equal shares.
+    /// Returns the bytes of one of `parts` equal shares of the budget.
     pub(super) fn share(self, parts: usize) -> usize {
         self.memory / parts
     }
@@ -49,19 +49,19 @@ impl<'a> SpillBudget<'a> {
     }
 }
 
-/// An item of a column: a number with a key of 64 bits, by which it is sorted first.
+/// An item of a column: a value with a 64-bit key, which is its first sort criterion.
 pub trait Item: Copy + Ord + Default + 'static {
-    /// Bytes in a scratch file.
+    /// The number of bytes of an item in a scratch file.
     const BYTES: usize;
-    /// The first sort key, from the most significant bit on.
+    /// Returns the key. Items with different keys are ordered by key.
     fn key(self) -> u64;
-    /// Appends its bytes.
+    /// Appends the bytes of the item.
     fn put(self, bytes: &mut Vec<u8>);
-    /// Decodes it from its bytes.
+    /// Decodes an item from its bytes.
     fn take(bytes: &[u8]) -> Self;
 }
 
-/// The first bytes as an array.
+/// Returns the first `N` bytes as an array.
 fn head<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut head = [0; N];
     head.copy_from_slice(&bytes[..N]);
@@ -95,7 +95,8 @@ impl Item for u64 {
     }
 }
 
-/// A key of 64 bits above a number of 32: one comparison, where two fields would take two.
+/// A 64-bit key in the high bits and a 32-bit number in the low bits: ordered by one comparison, where two fields need
+/// two.
 impl Item for u128 {
     const BYTES: usize = 12;
     #[inline(always)]
@@ -112,7 +113,7 @@ impl Item for u128 {
     }
 }
 
-/// A key and the number that goes with it, as one item.
+/// Combines a key and a number in one item.
 #[inline(always)]
 pub(super) fn pair(key: u64, number: u32) -> u128 {
     u128::from(key) << 32 | u128::from(number)
@@ -123,7 +124,7 @@ pub(super) fn decode<T: Item>(bytes: &[u8], items: &mut Vec<T>) {
     items.extend(bytes.chunks_exact(T::BYTES).map(T::take));
 }
 
-/// Items read or written together, once a column is in a scratch file.
+/// Number of items read or written together once a column has a scratch file.
 const CHUNK: usize = 1 << 12;
 
 /// Items in the order they were pushed.
@@ -138,7 +139,7 @@ pub(super) struct SpillColumn<'r, T> {
 }
 
 impl<'r, T: Item> SpillColumn<'r, T> {
-    /// An empty column with `bytes` bytes of memory.
+    /// Creates an empty column with `bytes` bytes of memory.
     pub(super) fn new(budget: SpillBudget<'r>, bytes: usize) -> Self {
         let max = (bytes / size_of::<T>()).max(1);
         Self { budget, max, memory: Vec::new(), spill: None, bytes: Vec::new() }
@@ -153,7 +154,7 @@ impl<'r, T: Item> SpillColumn<'r, T> {
         Ok(())
     }
 
-    /// As [`push`](Self::push), for each of these.
+    /// Pushes each of `items`, as [`push`](Self::push) does.
     pub(super) fn extend(&mut self, mut items: &[T]) -> Result<()> {
         while !items.is_empty() {
             if self.memory.len() == self.max {
@@ -194,13 +195,13 @@ impl<'r, T: Item> SpillColumn<'r, T> {
         self.spilled() + self.memory.len() as u64
     }
 
-    /// Drops all items.
+    /// Removes all items.
     pub(super) fn clear(&mut self) {
         self.memory.clear();
         self.spill = None;
     }
 
-    /// The items at `range`, which must be within the column.
+    /// Returns the items at `range`, which must be within the column.
     pub(super) fn get(&self, range: Range<u64>) -> Result<Cow<'_, [T]>> {
         let spilled = self.spilled();
         if range.start >= spilled {
@@ -221,7 +222,7 @@ impl<'r, T: Item> SpillColumn<'r, T> {
         Ok(Cow::Owned(items))
     }
 
-    /// All items, in order; consumes the column.
+    /// Returns all items in order, and consumes the column.
     pub(super) fn into_values(self) -> ChunkedValues<'r, T>
     where
         T: 'r,
@@ -237,7 +238,7 @@ impl<'r, T: Item> SpillColumn<'r, T> {
         })
     }
 
-    /// All items, in order.
+    /// Returns all items in order.
     pub(super) fn values(&self) -> ChunkedValues<'_, T> {
         if self.spill.is_none() {
             return ChunkedValues::of(&self.memory);
@@ -253,14 +254,14 @@ impl<'r, T: Item> SpillColumn<'r, T> {
 
 /// A sequence of slices.
 pub(super) trait SliceSource<T> {
-    /// The next slice, not empty; `None` at the end.
+    /// Returns the next slice, which is not empty; `None` at the end.
     fn next_slice(&mut self) -> Result<Option<&[T]>>;
 }
 
-/// Produces the next chunk.
+/// Returns the next chunk; `None` at the end.
 type ChunkSource<'a, T> = Box<dyn FnMut() -> Result<Option<Vec<T>>> + 'a>;
 
-/// A sequence that is in memory, or is produced chunk by chunk.
+/// A sequence of items that is in memory or is produced chunk by chunk.
 pub(super) struct ChunkedValues<'a, T: Item> {
     chunk: Cow<'a, [T]>,
     at: usize,
@@ -282,7 +283,7 @@ impl<'a, T: Item> ChunkedValues<'a, T> {
         Self { chunk: Cow::Borrowed(&[]), at: 0, more: Some(Box::new(more)) }
     }
 
-    /// Gets the next chunk if the current one is used up; false at the end.
+    /// Gets the next chunk if the current one is used up. Returns false at the end.
     fn refill(&mut self) -> Result<bool> {
         while self.at >= self.chunk.len() {
             let Some(more) = &mut self.more else { return Ok(false) };
@@ -302,7 +303,7 @@ impl<'a, T: Item> ChunkedValues<'a, T> {
         Ok(true)
     }
 
-    /// Hands at most `max` items to `take`; does not call it at the end.
+    /// Passes at most `max` items to `take`; does not call it at the end.
     pub(super) fn take_some(&mut self, max: usize, take: impl FnOnce(&[T])) -> Result<()> {
         if self.refill()? {
             let end = self.chunk.len().min(self.at + max);
@@ -341,7 +342,7 @@ impl<T: Item> Iterator for ChunkedValues<'_, T> {
     }
 }
 
-/// The parts of a section, collected until the start of each is known.
+/// The parts of a section, collected because the offset of a part is known only once the previous parts are complete.
 #[derive(Debug)]
 pub(super) struct SpilledParts<'r> {
     budget: SpillBudget<'r>,
@@ -353,22 +354,22 @@ pub(super) struct SpilledParts<'r> {
 
 #[derive(Clone, Debug, Default)]
 struct SpilledPart {
-    /// The pieces in the scratch file: place and bytes.
+    /// The offset and the number of bytes of each piece in the scratch file.
     places: Vec<(u64, u32)>,
-    /// The bytes after those in the scratch file.
+    /// The last bytes of the part, which are not in the scratch file.
     bytes: Vec<u8>,
 }
 
-/// Bytes read from a scratch file at once.
+/// Maximum number of bytes of a piece in a scratch file.
 const COPIED: usize = 1 << 18;
 
 impl<'r> SpilledParts<'r> {
-    /// No parts yet; `max` bytes of memory for them.
+    /// Creates an empty collection of parts with `max` bytes of memory.
     pub(super) fn new(budget: SpillBudget<'r>, max: usize) -> Self {
         Self { budget, max, held: 0, list: Vec::new(), spill: None }
     }
 
-    /// Clears the parts, and keeps their memory for reuse.
+    /// Removes the content of all parts; keeps their memory for reuse.
     pub(super) fn clear(&mut self) {
         for part in &mut self.list {
             part.places.clear();
@@ -378,7 +379,7 @@ impl<'r> SpilledParts<'r> {
         self.spill = None;
     }
 
-    /// Writes the parts, one after the other, `aligned` ones as [`Columns`] requires.
+    /// Writes the parts one after the other. If `aligned` is true, each part is aligned as [`Columns`] requires.
     pub(super) fn write(&self, out: &mut SegmentOutput, aligned: bool) -> Result<()> {
         for part in self.list.iter().filter(|part| !part.places.is_empty() || !part.bytes.is_empty()) {
             if aligned {

@@ -22,18 +22,19 @@ use crate::format::wire::Fault;
 use crate::planner::cost::scans;
 use twindex_kernel::CACHE_LINE;
 
-/// The parts of a table that the first stages of a search read, for codec `planes` and partial tables: its directory,
-/// and a plane of 16 bits. Offsets are relative to the file, so that a probe costs few instructions.
+/// The offsets that the first stages of a search read, for codec `planes` and for partial tables: the table's
+/// directory, and a plane of 16-bit values. Offsets are relative to the file, so that a probe takes few instructions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RawLayout {
-    /// The table's entry in the table of contents, from 0.
+    /// The index of the table's section in the table of contents, from 0.
     entry: u32,
     directory: usize,
     plane: usize,
 }
 
 impl RawLayout {
-    /// Returns `None` unless the table is probed by as many bits as its directory has.
+    /// Returns `None` if the codec has no such plane, or if the table is not probed by exactly the bits of its
+    /// directory.
     fn of(entry: usize, layout: &Layout, section: &Section, bits: u32) -> Option<Self> {
         let (directory, plane) = match layout {
             Layout::Planes(planes) => (planes.directory, planes.scanned()),
@@ -48,14 +49,15 @@ impl RawLayout {
         &at.file.sections()[self.entry as usize]
     }
 
-    /// The rows of a bucket of a table with `max` rows; prefetches what is read first of them.
+    /// Returns the rows of a bucket of a table with `max` rows, and prefetches the first data that a scan of them
+    /// reads.
     #[inline(always)]
     pub(super) fn rows(&self, at: &SectionReader<'_>, prefix: u64, max: u64) -> Result<Range<u32>> {
         let entry = self.directory.wrapping_sub(at.base).wrapping_add(prefix as usize * 4);
         let both = at.sound.get(entry..).and_then(<[u8]>::first_chunk::<8>);
         let both = both.map_or(1, |both| u64::from_le_bytes(*both));
         let (start, end) = (both as u32, (both >> 32) as u32);
-        // Reached also for pages that have not been checked.
+        // Also taken if the page of the entry has not been checked: then `both` is 1, and `start` is above `end`.
         if start > end || u64::from(end) > max {
             return self.checked_rows(at, prefix, max);
         }
@@ -63,14 +65,14 @@ impl RawLayout {
         Ok(start..end)
     }
 
-    /// Prefetches the first cache lines of these rows.
+    /// Prefetches the first cache lines of these rows in the plane.
     #[inline(always)]
     fn hint_rows(&self, at: &SectionReader<'_>, start: u32, end: u32) {
         let (mut line, end) = (self.plane + start as usize * 2, self.plane + end as usize * 2);
         let stop = end.min(line + LINES_AHEAD * CACHE_LINE);
         while line < stop {
             twindex_kernel::prefetch(at.whole, line);
-            // From the second line on, at the beginning of a line.
+            // The second and all later prefetches are at the beginning of a line.
             line = (line | (CACHE_LINE - 1)) + 1;
         }
     }
@@ -93,7 +95,7 @@ impl RawLayout {
         Ok(start..end)
     }
 
-    /// The plane's values of these rows.
+    /// Returns the plane's values of these rows.
     #[inline(always)]
     pub(super) fn lanes<'a>(&self, at: &SectionReader<'a>, rows: Range<u32>) -> Result<&'a [U16]> {
         let range = self.plane + rows.start as usize * 2..self.plane + rows.end as usize * 2;
@@ -112,7 +114,7 @@ impl RawLayout {
         <[U16]>::ref_from_bytes(bytes).map_err(|_| self.odd_lanes(at, range))
     }
 
-    /// The error for a plane whose rows do not end at a whole value.
+    /// Returns the error for a range that is not a whole number of 2-byte values.
     #[cold]
     fn odd_lanes(&self, at: &SectionReader<'_>, range: &Range<usize>) -> Error {
         let section = self.section(at);
@@ -121,7 +123,7 @@ impl RawLayout {
         at.file.corrupt_at(section, fault)
     }
 
-    /// The plane's value of a row.
+    /// Returns the plane's value of a row.
     #[inline(always)]
     pub(super) fn lane(&self, at: &SectionReader<'_>, row: u32) -> Result<u16> {
         match self.lanes(at, row..row + 1)? {
@@ -134,7 +136,7 @@ impl RawLayout {
     }
 }
 
-/// Cache lines of a plane that are prefetched; the hardware prefetcher follows longer scans.
+/// Maximum number of cache lines of a plane that are prefetched; the hardware prefetcher follows longer scans.
 const LINES_AHEAD: usize = 12;
 
 /// An open table.
@@ -144,22 +146,22 @@ pub(super) struct OpenTable {
     pub(super) codec: Codec,
     pub(super) layout: Layout,
     pub(super) order: BitOrder,
-    /// The order of the bits of its entries, if the table is partial.
+    /// The bit order of the table's entries if the table is partial, otherwise `None`.
     pub(super) entry_order: Option<BitOrder>,
-    /// True if no bit of an entry's pointer is among the leading bits of the table.
+    /// Whether no bit of an entry's pointer is among the leading bits of the table.
     pub(super) pointer_apart: bool,
-    /// The number of bits by which it is probed.
+    /// The number of bits by which the table is probed.
     pub(super) bits: u32,
-    /// The mask of these bits in a key.
+    /// The positions of these bits in a fingerprint.
     lead: BitField,
-    /// The bits that are compared first in a bucket: bits 17 to 32 of a key, or the pointer of an entry.
+    /// The bits that a bucket scan compares first: bits 17 to 32 of a key, or the pointer of an entry.
     scanned: BitField,
     pub(super) front: Option<RawLayout>,
     pub(super) hot: Option<OpenHot>,
 }
 
 impl OpenTable {
-    /// Opens the table of this design whose section is `entry` of the table of contents, as far as the head of the
+    /// Opens the table of this design whose section is `entry` in the table of contents. Reads only the head of the
     /// section.
     pub(super) fn open(
         file: &SegmentFile,
@@ -194,7 +196,7 @@ impl OpenTable {
         })
     }
 
-    /// Prefetches what the first stage of a search reads of the table.
+    /// Prefetches the data that the first stage of a search reads from the table.
     #[inline(always)]
     pub(super) fn hint_bucket<'a>(&'a self, at: &SectionReader<'a>, prefix: u64) {
         if let Some(front) = &self.front {
@@ -208,25 +210,27 @@ impl OpenTable {
         }
     }
 
-    /// The prefix by which a query is probed. For the XOR of two fingerprints: the bits in which their prefixes differ.
+    /// Returns the prefix by which a query is probed. For the XOR of two fingerprints: the bits in which their prefixes
+    /// differ.
     #[inline(always)]
     pub(super) fn prefix_of(&self, fingerprint: u64) -> u64 {
         self.lead.of(fingerprint)
     }
 
-    /// The bits of a query that are compared first in a bucket.
+    /// Returns the bits of a query that a bucket scan compares first.
     #[inline(always)]
     pub(super) fn scanned_of(&self, fingerprint: u64) -> u16 {
         self.scanned.of(fingerprint) as u16
     }
 
-    /// The value that entries are compared with in the end: the query's key, or its entry in a partial table.
+    /// Returns the value with which entries are finally compared: the query's key, or the query as an entry of a
+    /// partial table.
     #[inline(always)]
     pub(super) fn compared_of(&self, fingerprint: u64) -> u64 {
         self.entry_order.as_ref().unwrap_or(&self.order).apply(fingerprint)
     }
 
-    /// The leading bits of a key, by which it is probed.
+    /// Returns the leading bits of a key, by which the table is probed.
     #[inline(always)]
     pub(super) fn prefix(&self, key: u64) -> u64 {
         key.checked_shr(64 - self.bits).unwrap_or(0)
@@ -247,7 +251,7 @@ impl OpenHot {
         Ok(Self { section, hot })
     }
 
-    /// The hot bucket of a prefix with this number of rows, if it is one.
+    /// Returns the hot bucket of a prefix with this number of rows; `None` if the bucket is not hot.
     #[inline(always)]
     pub(super) fn bucket(&self, prefix: u64, rows: u32) -> Option<&HotBucket> {
         if u64::from(rows) <= hot::HOT_ROWS { None } else { self.hot.bucket(prefix) }
@@ -259,13 +263,13 @@ impl OpenHot {
 pub(super) struct OpenTables {
     pub(super) design: Design,
     pub(super) all: Vec<OpenTable>,
-    /// Distinct fingerprints.
+    /// The number of distinct fingerprints.
     pub(super) rows: u64,
-    /// The number of bits of a partial entry's pointer by which table 1 is probed.
+    /// The number of leading bits of a partial entry's pointer by which table 1 is looked up.
     pub(super) pointer_bits: u32,
-    /// True if any table has hot buckets.
+    /// Whether any table has hot buckets.
     pub(super) any_hot: bool,
-    /// The extent of the tables in the file, and their pages.
+    /// The range of the tables in the file; `stretch` are its pages.
     extent: Range<u64>,
     stretch: Stretch,
     plans: [OnceLock<RadiusPlan>; WITHIN_MAX as usize + 1],
@@ -275,22 +279,22 @@ pub(super) struct OpenTables {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlanStep {
     pub(super) table: u32,
-    /// The number of bits in which probed prefixes differ from the query's.
+    /// The maximum number of bits in which probed prefixes differ from the query's.
     pub(super) radius: u32,
-    /// The front of the table, if it has one.
+    /// The raw layout of the table; `None` if it has none.
     pub(super) front: Option<RawLayout>,
-    /// The same front, if buckets are filtered by it.
+    /// The same raw layout if the buckets are filtered by its plane, otherwise `None`.
     pub(super) filter: Option<RawLayout>,
 }
 
-/// The plan of the search of one radius.
+/// The plan for searches of one radius.
 #[derive(Clone, Debug)]
 pub(super) struct RadiusPlan {
-    /// The tables that are probed, one after the other.
+    /// The probed tables, in their order.
     pub(super) steps: Vec<PlanStep>,
-    /// True if the buckets of all of them are filtered.
+    /// Whether the buckets of all of them are filtered.
     pub(super) is_filtered: bool,
-    /// True if a scan of all fingerprints is less work than probing.
+    /// Whether a scan of all fingerprints is less work than probing.
     pub(super) scan: bool,
 }
 
@@ -305,7 +309,7 @@ impl OpenTables {
         Self { design, all, rows, pointer_bits, any_hot, extent, stretch, plans: Default::default() }
     }
 
-    /// The plan for a radius.
+    /// Returns the plan for a radius.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a radius that the design does not answer.
@@ -329,19 +333,19 @@ impl OpenTables {
         Ok(known.get_or_init(|| RadiusPlan { steps, is_filtered, scan }))
     }
 
-    /// Lets reads skip their checks once all pages of the tables have been checked.
+    /// Lets reads through `at` skip their checks if all pages of the tables have been checked.
     #[inline(always)]
     pub(super) fn settle(&self, at: &mut SectionReader<'_>) {
         at.settle(&self.extent, &self.stretch);
     }
 
-    /// Bytes from the start of the first table to the end of the last.
+    /// Returns the number of bytes from the start of the first table to the end of the last.
     #[inline]
     pub(super) fn bytes(&self) -> u64 {
         self.extent.end - self.extent.start
     }
 
-    /// The design and the codecs of the tables.
+    /// Returns the design and the codecs of the tables.
     pub(super) fn scheme(&self) -> Scheme {
         let first = match self.all[0].codec {
             Codec::Complete(first) => first,
@@ -355,7 +359,7 @@ impl OpenTables {
     }
 }
 
-/// The error for a radius that no tables answer.
+/// Returns the error for a radius that no tables answer.
 ///
 /// # Errors
 /// [`Error::Invalid`].
@@ -363,7 +367,7 @@ pub(super) fn unanswered(within: u32) -> Error {
     Error::Invalid(format!("within {within}: radii up to {WITHIN_MAX} are answered"))
 }
 
-/// The sort value of a fingerprint in a table, numbered from 0, of `rows` fingerprints.
+/// Returns the function that maps a fingerprint to its sort value in a table (numbered from 0) of `rows` fingerprints.
 pub(super) fn value_of(design: &Design, place: usize, codec: Codec, rows: u64) -> impl Fn(u64) -> u64 {
     let table = &design.tables[place];
     let key_order = table.order.clone();
@@ -381,7 +385,7 @@ pub(super) fn value_of(design: &Design, place: usize, codec: Codec, rows: u64) -
     }
 }
 
-/// Sorts values that [`value_of`] made of ascending fingerprints.
+/// Sorts values that [`value_of`] computed from ascending fingerprints.
 pub(super) fn sort_values(table: &Table, codec: Codec, values: &mut [u64], scratch: &mut Vec<u64>) {
     // After the bits of the directory, keys and entries are mostly in the order of the fingerprints.
     let lead = match codec {
@@ -391,7 +395,7 @@ pub(super) fn sort_values(table: &Table, codec: Codec, values: &mut [u64], scrat
     sort_tail_in_order(values, scratch, lead);
 }
 
-/// The sort values of these ascending fingerprints in a table, numbered from 0, ascending.
+/// Replaces `values` by the sort values of these ascending fingerprints in a table (numbered from 0), ascending.
 pub(super) fn sorted_values(
     design: &Design,
     place: usize,

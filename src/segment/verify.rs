@@ -1,19 +1,20 @@
-//! Verifies that a segment is what `build` would have written.
+//! Verifies that a segment is exactly the file that `build` would have written.
 //!
-//! Reads everything once (tables and bands more than once), in memory of about 20 bytes a document plus 64 MiB. Time is
-//! linear in the number of documents, which can take no bytes at all (consecutive keys, no sketches):
+//! Reads everything once (tables and bands more than once). Takes about 20 bytes of memory for each document plus 64
+//! MiB. Time is linear in the number of documents, which may be large even in a tiny file (consecutive keys, no
+//! sketches). The steps check these properties:
 //!
-//! 1. every page's checksum, and zeros in the gaps between parts;
+//! 1. every page matches its checksum, and gaps between parts are zeros;
 //! 2. keys ascend;
-//! 3. table 1 ascends strictly, and each table is byte for byte what its fingerprints require;
+//! 3. table 1 ascends strictly, and each table is byte for byte the encoding of its fingerprints;
 //! 4. postings and ranks agree, and each document is in at most one list;
-//! 5. each band ascends and has the same documents, each once;
-//! 6. the samples of documents follow one another, ascend, and have only valid values;
-//! 7. values and fields follow one another; the order of stamps has each document once and ascends;
-//! 8. fields are those that the parameters require; common tags and the entries of prefixes are those of the sets;
+//! 5. each band ascends, and all bands have the same documents, each once;
+//! 6. the samples of documents are stored without gaps, ascend, and have only valid values;
+//! 7. values and fields are stored without gaps; the order of stamps has each document once and ascends;
+//! 8. fields are those that the parameters require; common tags and the entries of prefixes follow from the sets;
 //! 9. the records' hashes sum to the salt.
 //!
-//! A problem does not end the verification: everything that can still be checked is checked.
+//! A problem does not end the verification: all other steps are still run, unless a page is damaged.
 
 use std::ops::Range;
 
@@ -36,19 +37,19 @@ use crate::format::wire::{self, Fault};
 use crate::format::{ALIGNMENT, align, keys, ranks, samples, signatures};
 use crate::key::KeyBuf;
 
-/// Compares the output of an encoder with a section. The first run counts the bytes of the parts; the second knows
-/// where they begin, and compares.
+/// Compares the output of an encoder with a section. The encoder runs twice: the first run counts the bytes of each
+/// part, which determines the offsets of the parts; the second run compares.
 struct SectionComparison<'a> {
     segment: &'a Segment,
     section: &'a Section,
-    /// Bytes of each part; in the second run, the offset of its next bytes.
+    /// In the first run, the number of bytes of each part; in the second run, the offset of its next byte.
     next: Vec<u64>,
-    /// True once all parts have been counted.
+    /// Whether the offsets of the parts are known: false in the first run, true in the second.
     placed: bool,
 }
 
 impl SectionComparison<'_> {
-    /// Assigns offsets to the parts, and checks the bytes between and after them.
+    /// Assigns offsets to the parts, and checks the bytes between them and the section's length.
     fn place(&mut self) -> Result<()> {
         let mut end = 0;
         for part in 0..self.next.len() {
@@ -95,12 +96,12 @@ impl Columns for SectionComparison<'_> {
     }
 }
 
-/// Bytes of band keys kept at a time in step 9.
+/// Bytes of band keys in memory at a time in step 9.
 const STRIPE_BYTES: usize = 64 << 20;
 
 impl Segment {
-    /// Checks everything and returns all problems; none for a sound segment. `progress` receives the bytes of the file
-    /// read by step 1, which takes most of the time on a cold file.
+    /// Checks everything and returns all problems; empty if the segment is sound. `progress` receives the number of
+    /// bytes read so far by step 1, which takes most of the time if the file is not in memory.
     pub fn verify(&self, mut progress: impl FnMut(u64)) -> Vec<Error> {
         let mut problems = Vec::new();
         for page in 0..self.file.page_count() {
@@ -108,7 +109,7 @@ impl Segment {
             progress((page + 1) * crate::format::checksum::PAGE);
         }
         if !problems.is_empty() {
-            // The other checks would report the same pages again, in other words.
+            // The other checks would report the same pages again, with other messages.
             return problems;
         }
         let steps: [fn(&Self) -> Result<()>; 9] = [
@@ -142,7 +143,7 @@ impl Segment {
                 }
             }
         };
-        // All parts except the checksums were checked when the segment was opened.
+        // The other bytes of the file were checked when the segment was opened.
         for section in self.sections().iter().filter(|section| section.kind != Kind::Checksums) {
             // guard: padding between sections is zero
             zeros(section.end()..align(section.end()), section)?;
@@ -179,7 +180,7 @@ impl Segment {
             }
             Keys::Frame(..) => Ok(()),
             Keys::Front(section) => {
-                // Each group ends where the next begins; the last ends with the section.
+                // A group ends at the offset of the next group; the last group ends at the end of the section.
                 let at = keys::groups(section.rows) * 8;
                 let end: &[U64] = self.column(&section, at..at + 8)?;
                 let data = section.length - at - 8;
@@ -197,7 +198,8 @@ impl Segment {
         }
     }
 
-    /// The fingerprints of table 1 ascend; and every table, also the first, is byte for byte what they require.
+    /// Checks that the fingerprints of table 1 ascend, and that every table including the first is byte for byte their
+    /// encoding.
     fn verify_tables(&self) -> Result<()> {
         let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
         let tables = &fingerprints.tables;
@@ -207,7 +209,8 @@ impl Segment {
             Ok(())
         })?;
         let first = &tables.all[0];
-        // For few fingerprints, several codecs give the same bytes, so only the parameters can show a wrong codec.
+        // For few fingerprints, several codecs give the same bytes, so a wrong codec is found only by a comparison with
+        // the parameters.
         if let Some(simhash) = self.params().simhash
             && let CodecChoice::Named(named) = simhash.codec
         {
@@ -261,7 +264,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Compares a section with the output of an encoder, which runs twice.
+    /// Compares a section with the output of an encoder, which is run twice.
     fn compare(&self, section: &Section, encode: impl Fn(&mut SectionComparison<'_>) -> Result<()>) -> Result<()> {
         let mut columns = SectionComparison { segment: self, section, next: Vec::new(), placed: false };
         encode(&mut columns)?;
@@ -350,8 +353,8 @@ impl Segment {
         Ok(())
     }
 
-    /// The offsets of neighbours are the same number, so there can be no gap between documents' values, only before the
-    /// first and after the last.
+    /// Checks samples. The end offset of a document is the start offset of the next one, so gaps between documents'
+    /// values are impossible; only the first and the last offset need a comparison.
     fn verify_samples(&self) -> Result<()> {
         let mut values = Vec::new();
         for of in self.samples.iter().flatten() {
@@ -372,8 +375,8 @@ impl Segment {
         Ok(())
     }
 
-    /// A document without a sketch has an all-zero signature and no samples, which no hash covers. A document with a
-    /// sketch has a least hash.
+    /// Checks the samples of a document: a document without a sketch has none, which its hash does not cover, and a
+    /// document with a sketch has at least the required number.
     fn verify_samples_of(&self, ordinal: u32, kept: bool, found: &[Option<&[u8]>; 2]) -> Result<()> {
         for (of, bytes) in self.samples.iter().zip(found) {
             let (Some((section, layout)), Some(bytes)) = (of, bytes) else { continue };
@@ -389,7 +392,7 @@ impl Segment {
         Ok(())
     }
 
-    /// A document without a sketch has an all-zero signature, which no hash covers.
+    /// Checks that a document without a sketch has an all-zero signature, which its hash does not cover.
     fn verify_no_signature(&self, ordinal: u32) -> Result<()> {
         if let Some((section, width)) = &self.signatures
             && self.signature(ordinal)?.iter().any(|&byte| byte != 0)
@@ -409,7 +412,7 @@ impl Segment {
         let mut sketched: Vec<bool> = Vec::new();
         let mut start = 0;
         let documents = (STRIPE_BYTES / (4 * bands.max(1))) as u64;
-        // Band keys by document: each stripe of documents reads the bands once.
+        // Collects band keys by document; reads all bands once for each stripe of documents.
         let fill = |start: u64, stripe: &mut Vec<u32>, sketched: &mut Vec<bool>| -> Result<()> {
             let end = self.documents().min(start + documents);
             let count = (end - start) as usize;
