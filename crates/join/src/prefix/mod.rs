@@ -438,8 +438,8 @@ impl SetBlock<'_> {
                     let other = sets.size(self.members[posting.place as usize]) as usize;
                     seen.min = least_intersection(size + other, threshold) as u32;
                 }
-                // Elements are ordered, so all common elements before this one have been counted: this one is indexed for the
-                // smaller set, so they are, too.
+                // Elements are ordered, so all common elements before this one have been counted: this one is indexed for
+                // the smaller set, so they are, too.
                 seen.shared += 1;
                 let at_most = u64::from(seen.shared)
                     + u64::from(capped_elements)
