@@ -138,7 +138,7 @@ impl Containing {
         self.found()
     }
 
-    /// Returns the number of elements of a set of which any containing set has at least one, whichever they are.
+    /// Returns n such that a containing set has at least one of any n elements of `set`.
     fn prefix(&self, set: &[u64]) -> usize {
         self.near.prefix(set.len()).min(set.len())
     }
