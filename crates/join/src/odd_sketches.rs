@@ -231,7 +231,7 @@ mod tests {
         let sets = some_sets();
         for memory in [usize::MAX, 4096, 1000, 0] {
             let sketches = sketches_of(&sets, memory);
-            // `d` differences in `m` places leave `m / 2 * (1 - exp(-2 d / m))` on average: 0.885 of an eighth.
+            // On average, `d` differences in `m` positions flip `m / 2 * (1 - exp(-2 d / m))`: 0.885 of an eighth.
             let (mut seen, mut close) = (0, 0);
             for (a, of_a) in (0..).zip(&sets) {
                 for (b, of_b) in (0..).zip(&sets) {

@@ -10,7 +10,7 @@
 //! # How they are found
 //!
 //! ```text
-//! tokens --Hashed--> k-gram fingerprints --Winnowing--> one for each t-gram --Recurring--> those that come twice
+//! tokens --Hashed--> k-gram fingerprints --Winnowing--> one for each t-gram --Recurring--> fingerprints that recur
 //!        pass 2: t-grams whose fingerprint recurs --Grams, sorted by hash--> repeated positions --sorted--> Lines
 //! ```
 //!

@@ -46,7 +46,7 @@ use twindex::error::{Error, Result};
 use twindex_sketch::{Containment, Resemblance, Sample};
 
 /// Candidate pairs per document, counted once for each shared element, above which the cap is lowered, unless the total is
-/// below [`CANDIDATES_MIN`]. Each takes one or two nanoseconds, and at most 12 bytes of a scratch file.
+/// below `CANDIDATES_MIN`. Each takes one or two nanoseconds, and at most 12 bytes of a scratch file.
 pub const CANDIDATES_PER_SET: u64 = 4_000;
 /// The total number of candidates below which the cap is not lowered; see [`CANDIDATES_PER_SET`].
 const CANDIDATES_MIN: u64 = 100_000_000;

@@ -70,7 +70,7 @@ const INDEXED_BYTES: usize = 2 * size_of::<SharedElement>()
     + 6 * size_of::<ElementSlot>()
     + size_of::<SetPosting>();
 /// Candidates per set, counted once for each shared element, above which the cap is lowered, unless the total is below
-/// [`CANDIDATES_MIN`].
+/// `CANDIDATES_MIN`.
 pub const CANDIDATES_PER_SET: u64 = 4_000;
 /// The total number of candidates below which the cap is not lowered; see [`CANDIDATES_PER_SET`].
 const CANDIDATES_MIN: u64 = 1_000_000_000;

@@ -28,7 +28,7 @@ pub struct Deleted {
 pub struct Compacted {
     /// Number of parts that were merged into one.
     pub parts: usize,
-    /// Number of deleted documents that were removed.
+    /// Number of deleted documents that the merge left out.
     pub dropped: u64,
     /// Bytes of these parts before the merge, and of the merged part.
     pub bytes: (u64, u64),
