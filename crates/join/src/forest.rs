@@ -31,7 +31,7 @@ impl Forest {
     /// Adds a set of one number, the next one, and returns the number.
     ///
     /// # Panics
-    /// If there are 2^32 - 1 numbers already.
+    /// If there are already 2^32 numbers.
     pub fn add(&mut self) -> u32 {
         let number = u32::try_from(self.parents.len()).expect("a number of 32 bits");
         self.parents.push(number).expect("a number of 32 bits");

@@ -1,9 +1,10 @@
 //! Candidate pairs by prefix filtering: an exact set-similarity join.
 //!
-//! `AllPairs` (Bayardo, Ma and Srikant, *Scaling up all pairs similarity search*, WWW 2007) with the positional filter of
-//! `PPJoin` (Xiao, Wang, Lin and Yu, *Efficient similarity joins for near duplicate detection*, WWW 2008). All sets are
-//! sorted by the same order of elements. Then two sets x and y that share at least o elements share one of the first |x| - o
-//! + 1 elements of x and the first |y| - o + 1 of y. If rare elements come first, few candidates are found by accident.
+//! `AllPairs` (Bayardo, Ma and Srikant, *Scaling up all pairs similarity search*, WWW 2007) with the positional filter
+//! of `PPJoin` (Xiao, Wang, Lin and Yu, *Efficient similarity joins for near duplicate detection*, WWW 2008). All sets
+//! are sorted by the same order of elements. Then two sets x and y that share at least o elements share one of the
+//! first |x| - o + 1 elements of x and the first |y| - o + 1 of y. If rare elements come first, few candidates are
+//! found by accident.
 //!
 //! With resemblance t, o is at least t |x| for any y, and at least 2 t / (1 + t) |y| if y is the smaller set. So larger sets
 //! look up their first (1 - t) |x| + 1 elements among the first (1 - t) / (1 + t) |y| + 1 elements of smaller sets. No pair
